@@ -28,7 +28,7 @@ use crate::engine::base::context::mask_secrets;
 use crate::engine::flow::{forget, inside};
 use crate::engine::{self, Context, Result};
 use crate::policy::settings::RedactSettings;
-use crate::process::{DETACHED, HELPER, exec_on_terminal, run_detached};
+use crate::process::{DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_detached, run_watchdog};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
 use exit::ExitCode;
@@ -47,6 +47,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     if args.get(1).is_some_and(|first| first == DETACHED) {
         mask_secrets(&RedactSettings::default());
         return ProcessExitCode::from(run_detached(&args[2..]));
+    }
+    if args.get(1).is_some_and(|first| first == WATCHDOG) {
+        return ProcessExitCode::from(run_watchdog(&args[2..]));
     }
     match completion::answer(&args) {
         Ok(false) => {}
@@ -120,7 +123,6 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
             context.warn_of_others();
         }
         let ui = &ui.clone().colored(context.settings().ui.color);
-        warn_of_pending(&context, command);
         let allowed = inside::refuse(&context, name, commands::reach(command));
         let done = allowed.and_then(|()| execute(command, &mut context, ui)).map_err(|error| context.locate(error));
         ui.learn(&context);
@@ -137,7 +139,8 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
     }
 }
 
-/// Runs a command. One that would start what the user does not trust yet asks for it on a terminal, and begins again.
+/// Runs a command. One that would start what the user does not trust yet, or send where nothing was sent before, asks for it
+/// on a terminal, and begins again.
 fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
     match commands::execute(command, context, ui) {
         Err(error) if error.kind == engine::ErrorKind::NotTrusted && ui.interactive => {
@@ -147,16 +150,13 @@ fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
             *context = context.trusting()?;
             commands::execute(command, context, ui)
         }
-        done => done,
-    }
-}
-
-/// Says which configured sections are checked and do nothing in this version, where somebody would rely on them.
-fn warn_of_pending(context: &Context, command: &Command) {
-    if commands::needs_user_config(command) {
-        for (section, origin) in context.config().pending() {
-            context.warn(format!("[{section}] ({origin}) is checked, but has no effect in this version"));
+        Err(error) if error.kind == engine::ErrorKind::ConsentNeeded && ui.interactive => {
+            if !commands::ask_for_consent(context, ui, &error)? {
+                return Err(error);
+            }
+            commands::execute(command, context, ui)
         }
+        done => done,
     }
 }
 

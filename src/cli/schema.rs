@@ -18,7 +18,7 @@ use crate::store::views::AttemptHistory;
 
 use super::replies::error::ErrorDocument;
 use super::replies::{
-    SCHEMA_VERSION, accept, attempt, bisect, checkpoint, hook, log, restore, run, runs, status, step, upkeep,
+    SCHEMA_VERSION, accept, attempt, bisect, checkpoint, hook, log, remote, restore, run, runs, status, step, upkeep,
 };
 
 /// The dialect.
@@ -64,10 +64,17 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("bisect", &[bisect::BisectReply::json_schema]),
     ("close", &[runs::CloseReply::json_schema]),
     ("forget", &[runs::ForgetReply::json_schema]),
+    ("remote status", REMOTE),
+    ("remote push", REMOTE),
+    ("remote fetch", REMOTE),
+    ("remote claim", REMOTE),
+    ("remote release", REMOTE),
+    ("remote prune", REMOTE),
     ("log", &[log::LogReply::json_schema]),
     ("report", &[upkeep::ReportReply::json_schema, upkeep::ReportFileReply::json_schema]),
     ("import", &[upkeep::ImportReply::json_schema, upkeep::ImportPlanReply::json_schema]),
     ("sync", &[Synced::json_schema]),
+    ("remote check", &[remote::RemoteCheckReply::json_schema]),
     ("trust", &[upkeep::ProjectTrustReply::json_schema, upkeep::TrustReply::json_schema]),
     ("init", &[upkeep::InitReply::json_schema]),
     ("config", &[upkeep::ConfigReply::json_schema]),
@@ -85,6 +92,7 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("notify", &[Notification::json_schema]),
 ];
 const RESTORE: &[Fields] = &[restore::RestoreReply::json_schema, restore::RestorePlanReply::json_schema];
+const REMOTE: &[Fields] = &[remote::RemoteReply::json_schema];
 const FIX: &[Fields] = &[run::FixReply::json_schema];
 const HOOK: &[Fields] = &[hook::ChangesReply::json_schema, hook::ChangesPlanReply::json_schema];
 

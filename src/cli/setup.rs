@@ -91,6 +91,7 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
         lock_timeout: global.lock_timeout,
         dry_run: global.dry_run,
         yes: global.yes,
+        remote: command.and_then(commands::remote).map(str::to_owned),
         begins_run: matches!(command, Some(Command::Run(_))),
         writes: command.is_some_and(commands::writes),
         trust: global.trust,

@@ -210,12 +210,6 @@ impl Config {
         entries.collect()
     }
 
-    /// Sections that somebody set keys of and that nothing acts on in this version, each with one of the places.
-    pub fn pending(&self) -> BTreeMap<&'static str, &Origin> {
-        let set = self.said.iter().filter(|(_, entry)| entry.origin.is_explicit());
-        set.filter_map(|(path, entry)| Some((schema::pending(path)?, &entry.origin))).collect()
-    }
-
     /// Every key in the order of the template, with its value in force and where that comes from.
     pub fn origins(&self) -> Vec<OriginEntry> {
         let Ok(defaults) = layers::defaults() else { return Vec::new() };

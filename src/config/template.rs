@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value as Json;
 
 use super::layers::{default_at, defaults};
-use super::schema::{Key, Owner, SECTIONS, Section, Shape, may_set, pending};
+use super::schema::{Key, Owner, SECTIONS, Section, Shape, is_offered, may_set};
 use crate::model::failure::Cause;
 use crate::policy::settings::{CauseSettings, DelayKind};
 
@@ -36,7 +36,7 @@ const TASKS: &str = "
 pub fn template() -> String {
     let defaults = defaults().unwrap_or_default();
     let mut text = HEAD.to_owned();
-    for section in SECTIONS.iter().filter(|section| is_offered(section)) {
+    for section in SECTIONS.iter().filter(|section| section.path.is_empty() || is_offered(section.path)) {
         text.push('\n');
         match section.shape {
             Shape::Table => table(&mut text, section, &defaults),
@@ -47,11 +47,6 @@ pub fn template() -> String {
     }
     text.push_str(TASKS);
     text
-}
-
-/// Whether a project's new file has a section: what it may hold and something acts on.
-fn is_offered(section: &Section) -> bool {
-    may_set(Owner::Project, section.path) && pending(section.path).is_none() || section.path.is_empty()
 }
 
 /// The files that a section may stand in.
@@ -168,13 +163,10 @@ pub fn reference() -> Vec<SectionReference> {
         let takes = key.kind.expected(key.optional);
         KeyReference { name: key.name, takes, default, meaning: key.doc().into() }
     };
-    let of_section = |section: &&Section| {
-        let later = if pending(section.path).is_some() { " Checked, but without effect in this version." } else { "" };
-        SectionReference {
-            title: section.title(),
-            doc: format!("{} {}{later}", section.doc, files(section)).trim().to_owned(),
-            keys: section.keys.iter().map(|key| of_key(section, key)).collect(),
-        }
+    let of_section = |section: &&Section| SectionReference {
+        title: section.title(),
+        doc: format!("{} {}", section.doc, files(section)).trim().to_owned(),
+        keys: section.keys.iter().map(|key| of_key(section, key)).collect(),
     };
     SECTIONS.iter().map(|section| of_section(&section)).collect()
 }

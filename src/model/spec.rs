@@ -68,6 +68,10 @@ pub struct RunSpec {
     /// `--notify`: a shell line in place of the configured command that notifies; an empty one notifies nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<String>,
+    /// The budgets that the run goes on with wherever it is taken up; `None` for one that lies on no remote, whose budgets are
+    /// those of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<serde_json::Value>,
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,

@@ -64,6 +64,7 @@ mod places;
 mod prune;
 mod pty_run;
 mod rebuild;
+mod remote;
 mod report;
 mod restores;
 mod resume;

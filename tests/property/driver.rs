@@ -105,6 +105,7 @@ impl Driver {
             home: Some(self.home.clone()),
             state_dir: None,
             naming: Naming::default(),
+            remote: None,
             lock_timeout: Duration::from_secs(5),
             dry_run: false,
             yes: false,

@@ -242,6 +242,37 @@ const ALL: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "remote",
+        &[
+            ("git remote add recover-state git@example.com:me/recover-state.git", "a repository of its own for runs"),
+            ("recover remote check --remote recover-state", "what its server guarantees"),
+            ("recover run --remote recover-state --run night -- ./agent.sh", "a run that outlives this machine"),
+            ("recover resume --remote recover-state --run night", "go on with it in another clone"),
+            ("recover remote status --remote recover-state", "who holds what, and what is not sent"),
+        ],
+    ),
+    ("remote status", &[("recover remote status --remote recover-state --json", "for a script")]),
+    ("remote push", &[("recover remote push --remote recover-state --run night", "send what is new of one run")]),
+    ("remote fetch", &[("recover remote fetch --remote recover-state", "fetch and verify what is new")]),
+    (
+        "remote claim",
+        &[
+            (
+                "recover remote claim --remote recover-state --run night --wait=1h",
+                "wait for its holder, at most an hour",
+            ),
+            ("recover remote claim --remote recover-state --run night --steal", "take it at once"),
+        ],
+    ),
+    (
+        "remote prune",
+        &[
+            ("recover remote prune --remote recover-state --dry-run", "which runs it would remove"),
+            ("recover remote prune --remote recover-state --run night --yes", "one run, as soon as it has ended"),
+        ],
+    ),
+    ("remote release", &[("recover remote release --remote recover-state --run night", "any machine may go on then")]),
+    (
         "log",
         &[
             ("recover log --limit 20", "the newest twenty events"),
@@ -268,6 +299,13 @@ const ALL: &[(&str, &[Example])] = &[
         &[
             ("recover sync", "write the exported files anew"),
             ("recover sync --to /tmp/export", "all of them, into a folder"),
+        ],
+    ),
+    (
+        "remote check",
+        &[
+            ("recover remote check --remote recover-state", "what the server of that remote guarantees"),
+            ("recover remote check --size 50MiB", "and whether it takes an object of that size"),
         ],
     ),
     (

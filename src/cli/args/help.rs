@@ -35,7 +35,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Go back", &["rollback", "undo", "redo", "checkpoint", "bisect"]),
     ("Go on", &["resume", "retry-status", "manual-fix", "accept", "close"]),
     ("Loops and scripts", &["attempt", "step", "hook", "classify"]),
-    ("Plumbing", &["agents", "config", "trust", "doctor", "forget", "import", "sync", "completions", "schema"]),
+    (
+        "Plumbing",
+        &["agents", "config", "trust", "doctor", "forget", "import", "sync", "remote", "completions", "schema"],
+    ),
 ];
 
 const EXIT_CODES: &str = "\

@@ -16,6 +16,7 @@ pub mod help;
 mod hook;
 mod inspect;
 mod manual_fix;
+mod remote;
 mod restore;
 mod run;
 mod runs;
@@ -48,6 +49,10 @@ pub use inspect::{
     RetryStatusArgs, SchemaArgs, StatusArgs,
 };
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
+pub use remote::{
+    RemoteArgs, RemoteCheckArgs, RemoteClaimArgs, RemoteCommand, RemoteFetchArgs, RemoteName, RemotePruneArgs,
+    RemotePushArgs, RemoteReleaseArgs, RemoteStatusArgs,
+};
 pub use restore::{RollbackArgs, UndoArgs};
 pub use run::{ResumeArgs, RunArgs};
 pub use runs::{BrowseArgs, CloseArgs, ForgetArgs, RunsArgs};
@@ -184,6 +189,7 @@ pub enum Command {
     Bisect(BisectArgs),
     Close(CloseArgs),
     Forget(ForgetArgs),
+    Remote(RemoteArgs),
     Log(LogArgs),
     Report(ReportArgs),
     Import(ImportArgs),

@@ -18,7 +18,8 @@ use super::values::{Wait, duration};
 /// command is given or configured, --agent NAME starts the agent as its profile says, with leave to edit files.
 ///
 /// CMD gets RECOVER_RUN_ID, RECOVER_ITERATION, RECOVER_ATTEMPT, RECOVER_PROMPT_FILE, RECOVER_FAILURE_CONTEXT (a
-/// JSON file; absent at a first attempt) and RECOVER_AGENT_SESSION.
+/// JSON file; absent at a first attempt) and RECOVER_AGENT_SESSION; of a run that lies on a remote also RECOVER_FENCING, a number
+/// that rises each time another machine takes the run over.
 #[derive(Args, Debug)]
 pub struct RunArgs {
     /// Number of iterations [default: 1]
@@ -104,6 +105,12 @@ pub struct RunArgs {
     /// Recorded in the history and quoted in later prompts.
     #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub approach: Option<String>,
+
+    /// Keep the run on this git remote, so that it outlives this machine
+    ///
+    /// Any clone goes on with it: recover resume --remote NAME --run R. Before the first time you are shown what is sent.
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    pub remote: Option<String>,
 
     /// Exit with 6 instead of waiting
     ///
@@ -222,6 +229,16 @@ pub struct ResumeArgs {
     /// For the cooldown or the limit's reset, at most DUR (then exit 9).
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub wait: Option<Wait>,
+
+    /// Take the run up from this git remote
+    ///
+    /// It is claimed, and the files of its latest checkpoint are put in place; HEAD stays. Without --run it is the only one there.
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
+    pub remote: Option<String>,
+
+    /// Take the run from a machine that may be at work on it
+    #[arg(long, hide_short_help = true)]
+    pub steal: bool,
 
     /// Shell command to run when a person is needed, and at the end
     ///

@@ -13,6 +13,10 @@ pub struct RunsArgs {
     #[arg(long)]
     pub all: bool,
 
+    /// List the runs that lie on this git remote
+    #[arg(long, value_name = "NAME")]
+    pub remote: Option<String>,
+
     /// Show only the newest N runs
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,

@@ -10,6 +10,7 @@ mod hook;
 mod inspect;
 mod log;
 mod manual_fix;
+mod remote;
 mod report;
 mod restore;
 mod run;
@@ -19,14 +20,17 @@ mod step;
 mod trust;
 
 use crate::engine::flow::inside::Reach;
+use crate::engine::flow::remote::require_claim;
+use crate::engine::flow::runs::Chosen;
 use crate::engine::{Context, Result};
+use crate::model::id::RunId;
 
-use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand};
+use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand, RemoteCommand};
 use super::ui::{Reply, Ui};
 
 pub use hook::run as run_hook;
 pub use status::once as status;
-pub use trust::ask as ask_for_trust;
+pub use trust::{ask as ask_for_trust, ask_for_consent};
 
 /// The command's name in documents.
 pub fn name(command: &Command) -> &'static str {
@@ -73,6 +77,15 @@ pub fn name(command: &Command) -> &'static str {
         Command::Bisect(_) => "bisect",
         Command::Close(_) => "close",
         Command::Forget(_) => "forget",
+        Command::Remote(args) => match &args.command {
+            RemoteCommand::Status(_) => "remote status",
+            RemoteCommand::Push(_) => "remote push",
+            RemoteCommand::Fetch(_) => "remote fetch",
+            RemoteCommand::Claim(_) => "remote claim",
+            RemoteCommand::Release(_) => "remote release",
+            RemoteCommand::Prune(_) => "remote prune",
+            RemoteCommand::Check(_) => "remote check",
+        },
         Command::Log(_) => "log",
         Command::Report(_) => "report",
         Command::Import(_) => "import",
@@ -107,7 +120,10 @@ pub fn needs_settings_only(command: &Command) -> bool {
 /// Whether a command fails where the user's own configuration is broken. Nobody is kept from seeing where a run stands, or
 /// from going back, by that.
 pub fn needs_user_config(command: &Command) -> bool {
-    matches!(command, Command::Run(_) | Command::Resume(_) | Command::Agents(_) | Command::Config(_))
+    matches!(
+        command,
+        Command::Run(_) | Command::Resume(_) | Command::Remote(_) | Command::Agents(_) | Command::Config(_)
+    )
 }
 
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
@@ -141,6 +157,7 @@ pub fn supervises(command: &Command) -> bool {
         | Command::Accept(_)
         | Command::Bisect(_)
         | Command::Browse(_)
+        | Command::Remote(_)
         | Command::Trust(_) => true,
         // So do these.
         Command::Rollback(args) => args.iteration.is_none() && args.to.is_none() && !args.full,
@@ -157,6 +174,43 @@ pub fn supervises(command: &Command) -> bool {
             Some(ManualFixCommand::Start { .. } | ManualFixCommand::Status | ManualFixCommand::Abort)
         ),
         _ => false,
+    }
+}
+
+/// The git remote that a command names.
+pub fn remote(command: &Command) -> Option<&str> {
+    let named = match command {
+        Command::Run(args) => &args.remote,
+        Command::Resume(args) => &args.remote,
+        Command::Runs(args) => &args.remote,
+        Command::Remote(args) => match &args.command {
+            RemoteCommand::Status(args) => &args.name.remote,
+            RemoteCommand::Push(args) => &args.name.remote,
+            RemoteCommand::Fetch(args) => &args.name.remote,
+            RemoteCommand::Claim(args) => &args.name.remote,
+            RemoteCommand::Release(args) => &args.name.remote,
+            RemoteCommand::Prune(args) => &args.name.remote,
+            RemoteCommand::Check(args) => &args.name.remote,
+        },
+        _ => return None,
+    };
+    named.as_deref()
+}
+
+/// The runs that a command writes to, where only whoever holds a run may do so.
+fn needs_claim(command: &Command) -> Option<Chosen> {
+    let ids = |ids: &[String]| Chosen::Ids(ids.iter().cloned().map(RunId::from).collect());
+    match command {
+        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Accept(_) => Some(ids(&[])),
+        Command::Checkpoint(args) if matches!(args.command, CheckpointCommand::Restore(_)) => Some(ids(&[])),
+        Command::ManualFix(args) => {
+            let reads = matches!(args.command, Some(ManualFixCommand::Status | ManualFixCommand::Watch { .. }));
+            (!reads).then(|| ids(&[]))
+        }
+        Command::RetryStatus(args) if args.reset => Some(ids(&[])),
+        Command::Close(args) if args.all_ended => Some(Chosen::Ended),
+        Command::Close(args) => Some(ids(&args.run_id)),
+        _ => None,
     }
 }
 
@@ -193,6 +247,14 @@ pub fn reach(command: &Command) -> Reach {
         Command::Import(_) | Command::Trust(_) | Command::Accept(_) | Command::Close(_) | Command::Forget(_) => {
             Reach::Record
         }
+        Command::Remote(args) => match &args.command {
+            RemoteCommand::Status(_) | RemoteCommand::Fetch(_) => Reach::Nothing,
+            RemoteCommand::Push(_)
+            | RemoteCommand::Claim(_)
+            | RemoteCommand::Release(_)
+            | RemoteCommand::Prune(_)
+            | RemoteCommand::Check(_) => Reach::Record,
+        },
         Command::Doctor(args) if args.repair || args.rebuild => Reach::Record,
         Command::Hook(args) => match &args.command {
             HookCommand::Uninstall(_) => Reach::Record,
@@ -234,6 +296,9 @@ pub fn without_context(command: &Command) -> Option<Result<Reply>> {
 
 /// Runs a command.
 pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
+    if let Some(chosen) = needs_claim(command).filter(|_| !context.dry_run()) {
+        require_claim(context, &chosen)?;
+    }
     match command {
         Command::Run(args) => run::run(context, args, ui),
         Command::Resume(args) => run::resume(context, args, ui),
@@ -253,6 +318,7 @@ pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Repl
         Command::Bisect(args) => bisect::bisect(context, args, ui),
         Command::Close(args) => runs::close(context, args),
         Command::Forget(args) => runs::forget(context, args, ui),
+        Command::Remote(args) => remote::execute(context, args, ui),
         Command::Log(args) => log::log(context, args, ui),
         Command::Report(args) => report::report(context, args, ui),
         Command::Import(args) => exchange::import(context, args),

@@ -37,6 +37,7 @@ use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
 use super::super::screens::resume::{self as resume_screen, Answer};
 use super::super::ui::{Form, Reply, Ui};
 use super::manual_fix;
+use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
 
 /// `recover run`.
@@ -191,6 +192,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         feedback,
         configured: None,
         timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
+        policy: None,
         attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
         kind: args.kind,
         session: args.session.mode().unwrap_or_default(),
@@ -280,6 +282,9 @@ fn read_text(path: &Path) -> Result<String> {
 /// `recover resume`.
 pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    if args.steal {
+        confirm_steal(context, ui)?;
+    }
     if let Some(home) = home_of_lane(context, args.run_id.as_ref())? {
         *context = context.at(&home)?;
         inside::refuse(context, "resume", Reach::Tree)?;
@@ -290,7 +295,8 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         Some(text) => Some(text.to_owned()),
         None => None,
     };
-    let asks = ui.interactive && args.strategy.is_none() && !args.restart && !args.prepare_only;
+    let asks =
+        ui.interactive && args.strategy.is_none() && !args.restart && !args.prepare_only && args.remote.is_none();
     let choice = match if asks { ask(context, args)? } else { None } {
         Some((key, Answer::Close)) => return close_chosen(context, &Chosen::Key(key)),
         Some((_, Answer::Resume(choice))) => Some(choice),
@@ -314,6 +320,7 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         feedback: typed_checks(&called_in(context), &args.feedback)?,
         command: args.command.clone(),
         dir: called_in(context),
+        take_over: how(args.steal, args.wait),
     };
     let options = DriveOptions {
         no_wait: false,

@@ -1,7 +1,8 @@
 //! Runs `runs`, `close` and `forget`.
 
 use crate::engine::flow::forget::{Forgotten, forget as forget_runs, plan};
-use crate::engine::flow::runs::{Chosen, close as close_runs, list};
+use crate::engine::flow::remote;
+use crate::engine::flow::runs::{Chosen, Listed, close as close_runs, list};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::id::RunId;
 
@@ -15,6 +16,14 @@ use crate::policy::escape::escape;
 /// `recover runs`.
 pub fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    if args.remote.is_some() {
+        let mut listed = Vec::new();
+        for run in remote::runs(context, args.all, args.limit)? {
+            listed.push(Listed { run, chosen: false, size_bytes: 0, driver_pid: None });
+        }
+        let text = ui.text(|| render::runs_table(ui, &listed, context.clock.now()));
+        return Ok(Reply::new(RunsReply::new(&listed), text).paged(Paged::Text("log")));
+    }
     let listed = list(context, args.all, args.limit)?;
     let text = ui.text(|| render::runs_table(ui, &listed, context.clock.now()));
     Ok(Reply::new(RunsReply::new(&listed), text).paged(Paged::Text("log")))
@@ -42,6 +51,9 @@ pub fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
 /// Closes these and answers.
 pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
     let closed = close_runs(context, chosen)?;
+    if !context.dry_run() {
+        closed.runs.iter().for_each(|run| remote::release(context, &run.key));
+    }
     let verb = if context.dry_run() { "Would close" } else { "Closed" };
     let mut text = String::new();
     for run in &closed.runs {

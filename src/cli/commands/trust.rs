@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use crate::engine::flow::inside::{self, Reach};
 use crate::engine::flow::project_trust::{self, Change, ProjectTrust, shown, shown_json};
 use crate::engine::flow::trust::{StateReport, look, take_over};
+use crate::engine::record::remote_consent::give_consent;
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::policy::amounts::size;
 
 use super::super::args::TrustArgs;
 use super::super::replies::upkeep::{ProjectTrustReply, TrustPlan, TrustReply};
@@ -72,6 +74,23 @@ pub fn ask(context: &Context, ui: &Ui) -> Result<bool> {
             Ok(true)
         }
     }
+}
+
+/// Shows what would be sent, and asks for it; whether it may be from now on.
+pub fn ask_for_consent(context: &Context, ui: &Ui, error: &Error) -> Result<bool> {
+    let url = context.consent_url.take();
+    let Some(url) = url.filter(|_| !context.dry_run()) else { return Ok(false) };
+    let mut shown = format!("{}\n", escape(&error.message));
+    for one in &error.paths {
+        let size = one.size.map(size).unwrap_or_default();
+        let _ = writeln!(shown, "  {size:>10}  {}  {}", escape(&one.path.to_lossy()), escape(&one.reason));
+    }
+    let agreed = agrees(context, ui, &shown, &format!("Send it to {}, now and from now on?", escape(&url)))?;
+    if agreed {
+        inside::refuse(context, "trust", Reach::Record)?;
+        give_consent(context, &url)?;
+    }
+    Ok(agreed)
 }
 
 /// The values, a line each, as a difference from what was trusted. Whole, and nothing is masked: what is hidden cannot be

@@ -6,6 +6,7 @@ mod checkpoints;
 mod driven;
 mod events;
 mod lane;
+mod remote;
 mod results;
 mod runs;
 mod status;
@@ -18,6 +19,7 @@ pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_te
 pub use driven::{driven_text, note_report};
 pub use events::event_line;
 pub use lane::lane;
+pub use remote::remote_text;
 pub use results::{said, seconds};
 pub use runs::runs_table;
 pub(super) use status::manual_steps_text;

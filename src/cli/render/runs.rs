@@ -6,6 +6,7 @@ use crate::engine::flow::runs::Listed;
 use crate::model::run::IterationStatus;
 use crate::model::time::Timestamp;
 use crate::model::usage::short;
+use crate::policy::amounts::size;
 use crate::policy::escape::escape;
 
 use super::super::replies::runs::{iterations_that, last_error};
@@ -78,19 +79,4 @@ fn beginning(text: &str, most: usize) -> String {
         out.push_str(word);
     }
     out.trim_end().to_owned() + " …"
-}
-
-/// `12.3 MiB`.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut unit = 0;
-    let mut tenths = u128::from(bytes) * 10;
-    while tenths >= 10_240 && unit + 1 < UNITS.len() {
-        tenths /= 1024;
-        unit += 1;
-    }
-    match unit {
-        0 => format!("{bytes} B"),
-        _ => format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit]),
-    }
 }

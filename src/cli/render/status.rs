@@ -18,9 +18,9 @@ use crate::policy::report::ToLookAt;
 
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
-use super::runs::size;
 use super::steps::steps_table;
 use super::tables::{moment, when};
+use crate::policy::amounts::size;
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;

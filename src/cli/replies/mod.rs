@@ -10,6 +10,7 @@ pub mod error;
 pub mod hook;
 pub mod log;
 mod parts;
+pub mod remote;
 pub mod restore;
 pub mod run;
 pub mod runs;

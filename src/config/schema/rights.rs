@@ -57,8 +57,8 @@ const GUARDED: [&str; 10] = [
     "skip_permissions",
 ];
 
-/// Sections that are read and checked, but that nothing in this version acts on.
-pub(in crate::config) const PENDING: [&str; 1] = ["remote"];
+/// Sections that a project's new file does not offer, though it may have some of their keys: they are a person's to set.
+const NOT_OFFERED: [&str; 1] = ["remote"];
 
 /// Whether `path` is `above`, or lies in it.
 fn is_in(path: &str, above: &str) -> bool {
@@ -91,7 +91,7 @@ pub(in crate::config) fn is_user_first(path: &str) -> bool {
     USER_FIRST.iter().any(|above| is_in(path, above))
 }
 
-/// The section of a key that nothing acts on yet.
-pub(in crate::config) fn pending(path: &str) -> Option<&'static str> {
-    PENDING.into_iter().find(|above| is_in(path, above))
+/// Whether a project's new file offers a section or key.
+pub(in crate::config) fn is_offered(path: &str) -> bool {
+    may_set(Owner::Project, path) && !NOT_OFFERED.iter().any(|above| is_in(path, above))
 }

@@ -56,6 +56,18 @@ struct Stored {
     /// What the repository is known by; `None` without git.
     identity: Option<String>,
     trusted: Vec<TrustedSet>,
+    /// Where may be sent to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    consented: Vec<Place>,
+    /// Whose servers were found to have what a run needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    checked: Vec<Place>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Place {
+    at: Timestamp,
+    url: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,8 +105,43 @@ impl TrustRecord {
         self.readable().trusted.pop().map(|set| set.values)
     }
 
+    /// Whether the user consented to send what is recorded here to this URL.
+    pub fn consents_to(&self, url: &str) -> bool {
+        self.readable().consented.iter().any(|place| place.url == url)
+    }
+
+    /// Remembers that the user consents to send there, on disk when this returns.
+    pub fn add_consent(&self, url: &str, now: Timestamp) -> io::Result<()> {
+        self.change(|stored| {
+            stored.consented.retain(|place| place.url != url);
+            stored.consented.push(Place { at: now, url: url.to_owned() });
+        })
+    }
+
+    /// Whether the server at this URL was found to have what a run needs.
+    pub fn is_checked(&self, url: &str) -> bool {
+        self.readable().checked.iter().any(|place| place.url == url)
+    }
+
+    /// Remembers that the server there has what a run needs, on disk when this returns.
+    pub fn add_checked(&self, url: &str, now: Timestamp) -> io::Result<()> {
+        self.change(|stored| {
+            stored.checked.retain(|place| place.url != url);
+            stored.checked.push(Place { at: now, url: url.to_owned() });
+        })
+    }
+
     /// Remembers that these values are trusted, on disk when this returns.
     pub fn add(&self, values: &Guarded, now: Timestamp) -> io::Result<()> {
+        self.change(|stored| {
+            stored.trusted.retain(|set| set.values != *values);
+            stored.trusted.push(TrustedSet { at: now, values: values.clone() });
+            let old = stored.trusted.len().saturating_sub(SETS);
+            stored.trusted.drain(..old);
+        })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Stored)) -> io::Result<()> {
         let root = self.root.as_ref().ok_or_else(no_home)?;
         root.create_dir_all(Path::new(FOLDER))?;
         let _lock = self.lock(root)?;
@@ -105,10 +152,7 @@ impl TrustRecord {
         stored.schema = SCHEMA;
         stored.identity = self.identify()?;
         stored.repository = self.subject.to_string_lossy().into_owned();
-        stored.trusted.retain(|set| set.values != *values);
-        stored.trusted.push(TrustedSet { at: now, values: values.clone() });
-        let old = stored.trusted.len().saturating_sub(SETS);
-        stored.trusted.drain(..old);
+        change(&mut stored);
         root.write(&self.name(), &serde_json::to_vec_pretty(&stored)?, Sync::All)
     }
 

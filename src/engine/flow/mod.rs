@@ -25,6 +25,8 @@ pub mod missing_worktree;
 pub mod notify;
 pub mod project_trust;
 pub mod prune;
+pub mod remote;
+pub mod remote_check;
 pub mod report;
 pub mod restore;
 pub mod resume;

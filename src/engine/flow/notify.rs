@@ -9,6 +9,7 @@ use crate::engine::attempt::night::night;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::flow::remote::is_agreed;
 use crate::engine::record::attempt_record::Ended;
 use crate::model::SCHEMA_VERSION;
 use crate::model::decision::{Action, Decision};
@@ -135,6 +136,9 @@ pub(in crate::engine) fn notify_of_error(context: &Context, key: &RunKey, error:
 fn command(context: &Context, run: &Run) -> Option<Vec<String>> {
     let by_shell = |line: &str| vec![SHELL.to_owned(), "-c".to_owned(), line.to_owned()];
     if let Some(line) = &run.spec.notify {
+        if !is_agreed(context, run) {
+            return None;
+        }
         return (!line.trim().is_empty()).then(|| by_shell(line));
     }
     match context.settings().notify.command.as_ref()? {

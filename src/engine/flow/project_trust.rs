@@ -13,6 +13,7 @@ use crate::config::Guarded;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::inside::{self, Reach};
+use crate::engine::flow::remote::require_agreed;
 use crate::model::hint::{Hint, join};
 use crate::model::run::Run;
 use crate::model::time::format_duration;
@@ -197,6 +198,7 @@ pub fn shown_json(value: &Json) -> String {
 
 /// Refuses to supervise a run with checks that it did not begin with and that are not trusted.
 pub fn require_to_drive(context: &Context, run: &Run) -> Result<()> {
+    require_agreed(context, run)?;
     match run.spec.configured {
         Some(_) => Ok(()),
         None => require(context, |key| is_check(run, key)),
@@ -205,6 +207,7 @@ pub fn require_to_drive(context: &Context, run: &Run) -> Result<()> {
 
 /// The same before a person's fix is judged.
 pub fn require_for_fix(context: &Context, run: &Run) -> Result<()> {
+    require_agreed(context, run)?;
     let recorded = run.spec.configured.as_ref().is_some_and(|configured| !configured.feedback.is_empty());
     let has_own = run.spec.configured.is_some() && !run.spec.feedback.is_empty();
     if recorded || has_own { Ok(()) } else { require(context, |key| is_check(run, key)) }

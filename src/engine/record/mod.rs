@@ -15,6 +15,7 @@ pub mod liveness;
 pub mod memory;
 pub mod message;
 pub mod nested;
+pub mod remote_consent;
 pub mod request;
 pub mod run_settings;
 pub mod seed_json;

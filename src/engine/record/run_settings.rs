@@ -14,6 +14,12 @@ use crate::policy::settings::Settings;
 /// The settings with the run's own overrides.
 pub fn settings_of(context: &Context, run: &Run) -> Settings {
     let mut settings = context.settings().clone();
+    if let Some(policy) = &run.spec.policy {
+        match serde_json::from_value(policy.clone()) {
+            Ok(recorded) => settings.retry = recorded,
+            Err(error) => tracing::warn!(%error, "the recorded budgets cannot be read: those configured here hold"),
+        }
+    }
     if let Some(attempts) = run.spec.attempts {
         settings.retry.override_attempts = Some(attempts);
     }
@@ -75,12 +81,15 @@ pub fn called_in(context: &Context) -> FolderId {
 }
 
 /// What every command of a run gets to know: whose it is, and where the run stands.
-pub fn identity(run: &Run, iteration: u32, attempt: Option<u32>) -> Vec<(OsString, OsString)> {
+pub fn identity(context: &Context, run: &Run, iteration: u32, attempt: Option<u32>) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = vec![
         ("RECOVER_RUN_ID".into(), run.key.run_id.as_str().into()),
         ("RECOVER_ITERATION".into(), iteration.to_string().into()),
         ("RECOVER_SESSION".into(), run.session.clone().into()),
     ];
+    // For systems that can refuse whoever had the run before.
+    let fencing = context.holding.borrow().as_ref().map(|holding| holding.fencing);
+    variables.extend(fencing.map(|fencing| ("RECOVER_FENCING".into(), fencing.to_string().into())));
     variables.extend(attempt.map(|number| ("RECOVER_ATTEMPT".into(), number.to_string().into())));
     variables
 }

@@ -10,12 +10,13 @@ use crate::engine::attempt::end;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
+use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ending, Started};
 use crate::engine::record::events::apply_speculatively;
 use crate::engine::record::liveness::{is_orphaned, orphaned_baseline};
 use crate::model::checkpoint::trigger;
 use crate::model::event::{AttemptEnd, Payload};
-use crate::model::run::{Run, RunStatus};
+use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::policy::classify::known;
 use crate::process::{end_children_of, end_group};
@@ -60,6 +61,29 @@ pub fn apply(context: &Context, state: &mut Arc<State>) {
         let event = NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(ending.end)));
         apply_speculatively(state, context.clock.now(), event);
     }
+}
+
+/// Records that the attempt of a run was lost with the machine that made it; nothing of that is here to be captured. Returns what
+/// was done.
+pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Option<String>> {
+    let ledger = context.store().lock()?;
+    let run = run_of(ledger.state(), key)?;
+    if let (None, Some(_)) = (&run.live, &run.baseline_supervisor) {
+        let reason = "its machine was lost before the first attempt".to_owned();
+        let payload = Payload::RunStatusChanged { status: RunStatus::Paused, reason };
+        context.record_in(ledger, key, vec![payload])?;
+        return Ok(None);
+    }
+    // A loop of its own says itself how its attempts end.
+    let is_supervised = run.live.as_ref().is_some_and(|live| live.supervisor.is_some());
+    let Some((started, mut ending)) = crashed(context, &run).filter(|_| is_supervised) else { return Ok(None) };
+    end::judge(context, ledger.state(), &run, &started, &mut ending, Detected::default(), fastrand::f64());
+    let what = format!(
+        "attempt {} of iteration {} of run {key} was lost with its machine: recorded as a crash",
+        started.attempt, started.iteration
+    );
+    context.record_in(ledger, key, vec![Payload::AttemptEnded(Box::new(ending.end))])?;
+    Ok(Some(what))
 }
 
 /// Records the orphaned attempts of this work tree as crashed: what is left of their processes is ended, and what they left

@@ -2,7 +2,7 @@
 //! It settles restores, steps, attempts and sessions that a kill cut off, and checkpoints whose event was never written.
 //! Commands that only read apply the same in memory.
 
-mod attempts;
+pub(in crate::engine) mod attempts;
 pub mod commits;
 pub mod crash;
 pub mod rebuild;

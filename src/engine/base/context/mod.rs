@@ -25,7 +25,7 @@ use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
-use crate::process::{Interrupts, Signal};
+use crate::process::{Interrupts, Signal, Watchdog};
 use crate::store::{Loaded, Origin, Store};
 
 use super::clock::Clock;
@@ -65,6 +65,8 @@ pub struct Setup {
     pub ignore_config: bool,
     /// The words of the command line without the program's name, to give it again; `None` where they are no text.
     pub asked: Option<Vec<String>>,
+    /// The git remote that keeps the run, where it was named.
+    pub remote: Option<String>,
     /// A run that is not named is a new one, whatever else is open here.
     pub begins_run: bool,
     /// It writes: which of several runs it took is said.
@@ -104,6 +106,8 @@ pub struct Context {
     pub progress: Progress,
     /// A request to stop that came when a restore was nearly done.
     pub stopped_late: Cell<Option<Signal>>,
+    /// Where something would have been sent without consent.
+    pub consent_url: RefCell<Option<String>>,
     /// Made to plan what a person is asked about: see [`Context::rehearsal`].
     is_rehearsal: bool,
     /// What was passed over because it is somebody else's, with its owner.
@@ -113,6 +117,17 @@ pub struct Context {
     /// Failures that this process saw and charged since the subtask's last success: whatever becomes of the ledger
     /// meanwhile, they count for what this process does.
     pub(in crate::engine) witnessed: RefCell<Vec<(String, Cause)>>,
+    /// Who holds a run that lies on a remote, while this process does.
+    pub(in crate::engine) holding: RefCell<Option<Holding>>,
+}
+
+/// What the children of a run that is held on a remote get to know, and who ends them.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct Holding {
+    /// Rises with each claim of the run.
+    pub fencing: u64,
+    /// Ends the agent when the claim is too old, or when this process is gone.
+    pub watchdog: Arc<Watchdog>,
 }
 
 impl Context {
@@ -211,10 +226,12 @@ impl Context {
             interrupts,
             progress: Progress::default(),
             stopped_late: Cell::new(None),
+            consent_url: RefCell::default(),
             is_rehearsal: false,
             skipped,
             warnings: Arc::default(),
             witnessed: RefCell::default(),
+            holding: RefCell::default(),
         })
     }
 
@@ -256,6 +273,21 @@ impl Context {
     pub(in crate::engine) fn witnessed_at(&self, subtask: &str) -> Vec<Cause> {
         let all = self.witnessed.borrow();
         all.iter().filter(|(of, _)| of == subtask).map(|(_, cause)| *cause).collect()
+    }
+
+    /// The git remote that was named for the run, else the one that the user's own configuration names.
+    pub fn remote_name(&self) -> Option<String> {
+        self.setup.remote.clone().or_else(|| self.settings().remote.name.clone())
+    }
+
+    /// Whether what came with the project, or from a remote, is trusted for this call.
+    pub fn trusts_call(&self) -> bool {
+        self.setup.trust || origin::trusts_for_this_call(&self.setup)
+    }
+
+    /// Whether the remote was named with the command.
+    pub fn names_remote(&self) -> bool {
+        self.setup.remote.is_some()
     }
 
     /// The work tree's root.

@@ -205,7 +205,7 @@ fn check(context: &Context, run: &Run, show: Show) -> Result<()> {
     project_trust::require_to_drive(context, run)?;
     let folder = context.store().run_dir(&run.key).join("accept");
     context.create_state_dir(&folder)?;
-    let env = identity(run, run.current_iteration, None);
+    let env = identity(context, run, run.current_iteration, None);
     let shell = &shell_of(context, &run.spec);
     let report: LoopReport = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder, shell })?;
     if let Some(code) = report.interrupted {

@@ -63,7 +63,7 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     context.create_state_dir(&folder)?;
     let before = prepare(context)?.capture.tree;
     let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
-    let env = identity(&fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
+    let env = identity(context, &fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
     let shell = &shell_of(context, &fix.run.spec);
     let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder, shell })?;
     if let Some(code) = report.interrupted {

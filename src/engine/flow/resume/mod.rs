@@ -15,6 +15,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::WakeReason;
 use crate::engine::base::runs::{self, run_of};
+use crate::engine::flow::remote::note_agreed;
 use crate::engine::record::events::apply_speculatively;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
@@ -29,6 +30,7 @@ use crate::model::state::State;
 use crate::policy::masked_event::MASKED;
 use crate::store::NewEvent;
 
+use super::remote::{TakeOver, release, take_over};
 use super::run::{self, DriveOptions, Driven, Driving, drive, prompt_of};
 use super::{fix_session, project_trust, retry};
 
@@ -68,6 +70,8 @@ pub struct ResumeRequest {
     pub command: Vec<String>,
     /// Where that one starts, relative to the work tree.
     pub dir: FolderId,
+    /// How it is taken from a remote.
+    pub take_over: TakeOver,
 }
 
 impl ResumeRequest {
@@ -113,8 +117,22 @@ pub struct Resumed {
     pub has_good_checkpoint: bool,
 }
 
-/// Takes the run up.
+/// Takes the run up; one that lies on a remote is claimed first, and its claim given back at the end.
 pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveOptions) -> Result<Resumed> {
+    if context.dry_run() {
+        return resume_here(context, request, drive_options);
+    }
+    let Some(key) = take_over(context, request.run_id.as_ref(), request.take_over)? else {
+        return resume_here(context, request, drive_options);
+    };
+    let request = ResumeRequest { run_id: Some(key.run_id.clone()), ..request.clone() };
+    let resumed = resume_here(context, &request, drive_options);
+    release(context, &key);
+    resumed
+}
+
+/// Takes the run up as it is recorded here.
+fn resume_here(context: &Context, request: &ResumeRequest, drive_options: &DriveOptions) -> Result<Resumed> {
     if !context.dry_run() {
         crash::recover(context)?;
     }
@@ -192,6 +210,10 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
     }
     prepare(context, &state, &run, request, strategy, granted)?;
     let run = run_of(&context.load()?.state, &key)?;
+    if starts {
+        // What was typed now needs nobody's word, and the rest was agreed to.
+        note_agreed(context, &run)?;
+    }
     let prompt = prompt_of(context, &run, &run.next_subtask(run.current_iteration));
     if request.prepare_only || run.spec.command.is_empty() {
         return Ok(prepared(run, prompt, Standing::Allowed));

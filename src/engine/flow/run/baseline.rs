@@ -21,7 +21,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     let folder = context.store().run_dir(key).join("baseline");
     context.create_state_dir(&folder)?;
     // No attempt's number: by that the loops know a baseline.
-    let env = identity(&run, run.current_iteration, Some(0));
+    let env = identity(context, &run, run.current_iteration, Some(0));
     // Our stdout is for the attempts.
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };
     context.record(key, vec![Payload::BaselineStarted { supervisor: own_id() }])?;

@@ -12,11 +12,12 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::notify::{Happened, notify, notify_of_error, notify_with};
+use crate::engine::flow::remote::{Session, release};
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::run_settings;
-use crate::model::decision::{Action, Decision, Standing};
+use crate::model::decision::{Action, Decision, Standing, Strategy};
 use crate::model::event::AttemptEnd;
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, Condition, Failure};
@@ -47,6 +48,16 @@ enum Next {
 /// Drives a run from where it stands.
 pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Result<Driven> {
     let key = &driving.key;
+    let wait = (!options.no_wait).then_some(options.longest_wait);
+    let session = Session::begin(context, key, wait);
+    let driven = session.and_then(|session| drive_held(context, key, session.as_ref(), options));
+    // Whatever became of it: nobody has to wait for a claim that is of no use any more.
+    release(context, key);
+    driven
+}
+
+/// Drives it while its claim, where it lies on a remote, is this process's.
+fn drive_held(context: &Context, key: &RunKey, session: Option<&Session>, options: &DriveOptions) -> Result<Driven> {
     let mut driver = Driver {
         context,
         key,
@@ -56,8 +67,14 @@ pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Re
         missing: BTreeSet::new(),
         unstartable: None,
         parked_until: None,
+        session,
     };
-    let outcome = driver.run().inspect_err(|error| notify_of_error(context, key, error))?;
+    let ended = driver.run().and_then(|outcome| {
+        // What ended a wait may have been that somebody else has the run.
+        session.map_or(Ok(()), |session| session.check(context, key))?;
+        Ok(outcome)
+    });
+    let outcome = ended.inspect_err(|error| notify_of_error(context, key, error))?;
     driver.finish(outcome)
 }
 
@@ -73,6 +90,8 @@ struct Driver<'a> {
     unstartable: Option<String>,
     /// The wait that somebody was notified of.
     parked_until: Option<Timestamp>,
+    /// The claim of a run that lies on a remote.
+    session: Option<&'a Session>,
 }
 
 impl Driver<'_> {
@@ -96,15 +115,34 @@ impl Driver<'_> {
             }
             edited::capture(self.context, self.key);
             let Some((before, started)) = self.claim()? else { continue };
+            if let Some(session) = self.session
+                && let Err(error) = session.before_attempt(self.context, self.key, !self.options.no_wait)
+            {
+                return Err(self.abandon(&started, error));
+            }
             let executed = execute(self.context, self.key, &before, &started, self.options);
-            let executed = match executed {
+            let ended_by = self.session.and_then(|session| session.ends_attempt(self.context, self.key));
+            let is_stopped = ended_by.is_some();
+            let mut executed = match executed {
                 Ok(executed) => executed,
                 Err(error) => return Err(self.abandon(&started, error)),
             };
+            if let Some(message) = ended_by {
+                executed.ending.end.failure = Some(Failure { message, ..known::cancelled() });
+                executed.interrupted = None;
+            }
             self.interrupted = executed.interrupted;
             self.child_exit_code = executed.child_exit_code;
             let ended = end::end(self.context, self.key, &started, executed.ending)?;
             self.tell(&ended, &started);
+            if let Some(session) = self.session {
+                if is_stopped {
+                    session.reach(self.context, self.key, !self.options.no_wait)?;
+                    self.go_on(&ended)?;
+                    continue;
+                }
+                session.after_attempt(self.context, self.key)?;
+            }
             match self.follow(&ended, &started)? {
                 Next::GoOn => {}
                 Next::Stop(outcome) => return Ok(outcome),
@@ -227,6 +265,20 @@ impl Driver<'_> {
             deadline: before.spec.timeout_ms.map(std::time::Duration::from_millis),
         });
         Ok(Some((before, started)))
+    }
+
+    /// The run goes on after an attempt that was stopped for its claim, as if somebody had taken it up again.
+    fn go_on(&self, ended: &Ended) -> Result<()> {
+        let resumed = Payload::RunResumed {
+            strategy: Some(Strategy::RetrySame),
+            iteration: ended.end.iteration,
+            supersede: false,
+            instructions: None,
+            error_context: false,
+            granted: false,
+            restart: false,
+        };
+        self.context.record(self.key, vec![resumed])
     }
 
     /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.

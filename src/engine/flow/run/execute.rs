@@ -147,7 +147,7 @@ pub fn execute(
         ending.end.leftovers = leftovers;
         return Ok(Executed { ending, interrupted, child_exit_code });
     }
-    let mut env = identity(before, started.iteration, Some(started.attempt));
+    let mut env = identity(context, before, started.iteration, Some(started.attempt));
     env.push(marked);
     let shell = &shell_of(context, &before.spec);
     let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder, shell };
@@ -292,7 +292,7 @@ fn supervised(
 ) -> Result<Supervised> {
     let command = Command::of(started);
     let mut supervised = Supervised::new(Program::Argv(Vec::new()), start_folder(context, &command.dir)?);
-    supervised.env_set = identity(before, started.iteration, Some(started.attempt));
+    supervised.env_set = identity(context, before, started.iteration, Some(started.attempt));
     let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
     let mut remove = Vec::new();
     let file = folder.join("prompt.md");

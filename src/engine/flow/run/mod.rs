@@ -17,10 +17,13 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use anyhow::Context as _;
+
 use crate::durable::{FileLock, LockError};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
+use crate::engine::flow::remote::Server;
 use crate::engine::record::liveness::driving_lock;
 use crate::engine::record::request::Request;
 use crate::engine::record::run_settings::configured_checks;
@@ -179,6 +182,12 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
     let configured = spec.configured.insert(configured_checks(context));
     let has_checks = !spec.feedback.is_empty() || !configured.feedback.is_empty();
     look_at(context, &spec)?;
+    if let Some(remote) = context.remote_name() {
+        // Before anything is recorded that is to lie there.
+        Server::to_send(context, &remote)?;
+        let retry = serde_json::to_value(&context.settings().retry).context("cannot encode the budgets")?;
+        spec.policy.get_or_insert(retry);
+    }
     crash::recover(context)?;
     let prepared = checkpoint::prepare(context)?;
     checkpoint::publish_unless(true, &prepared);

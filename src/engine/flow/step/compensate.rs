@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
+use crate::engine::flow::remote::require_agreed_step;
 use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::model::event::Payload;
 use crate::model::id::CheckpointId;
@@ -147,6 +148,7 @@ fn run(
     checkpoint_id: &CheckpointId,
     interrupts: &Interrupts,
 ) -> Result<Exit> {
+    require_agreed_step(context, key, step.start.supervisor.boot_id.as_deref())?;
     let name = step.start.name.clone();
     let line = step.start.compensate.clone().unwrap_or_default();
     let shell = context.settings().runner.shell.clone();

@@ -15,6 +15,7 @@ use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::flow::remote::require_agreed_step;
 use crate::engine::record::attempt_record::{commits_since, head_of};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::identity;
@@ -37,6 +38,7 @@ use crate::process::{Exit, Program, Show, Supervised, own_id};
 use crate::store::NewEvent;
 
 use super::checkpoint::{create_automatic, is_due_by_operations};
+use super::remote::renew;
 
 use lock::StepLock;
 
@@ -140,6 +142,9 @@ pub fn as_recorded(context: &Context, request: StepRequest) -> Result<StepReques
     if !start.masked.is_empty() {
         return Err(refused(MASKED));
     }
+    if let Some(run) = found {
+        require_agreed_step(context, &run.key, start.supervisor.boot_id.as_deref())?;
+    }
     let atomic = start.atomic.as_ref();
     let recorded = || atomic.map(|atomic| atomic.paths.clone()).unwrap_or_default();
     Ok(StepRequest {
@@ -185,6 +190,8 @@ pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) 
             skipped(context, &key, request)?
         }
         earlier => {
+            // What it does elsewhere cannot be taken back: whoever lost the run does not begin it.
+            renew(context, &key)?;
             match earlier {
                 Some(step) if step.status == StepStatus::CutOff => notice(&Notice::CutOff(Box::new(step.clone()))),
                 Some(step) if step.runs_again(&key) => notice(&Notice::RolledBack(Box::new(step.clone()))),
@@ -326,7 +333,7 @@ fn supervised(context: &Context, key: &RunKey, request: &StepRequest, lock: &Ste
 /// What a step's commands get to know.
 fn variables(context: &Context, key: &RunKey, name: &str) -> Result<Vec<(OsString, OsString)>> {
     let run = run_of(&context.load()?.state, key)?;
-    let mut all = identity(&run, run.current_iteration, None);
+    let mut all = identity(context, &run, run.current_iteration, None);
     for (variable, value) in [("RECOVER_PHASE", &*key.phase), ("RECOVER_LANE", &*key.lane), ("RECOVER_STEP", name)] {
         all.push((variable.into(), value.into()));
     }

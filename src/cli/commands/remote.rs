@@ -1,0 +1,119 @@
+//! Runs `remote`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::engine::flow::remote::{self, RemoteReport, TakeOver};
+use crate::engine::flow::remote_check;
+use crate::engine::{Context, Error, ErrorKind, Result};
+
+use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand, Wait};
+use super::super::exit::ExitCode;
+use super::super::render;
+use super::super::replies::remote::{RemoteCheckReply, RemoteReply};
+use super::super::screens::agrees;
+use super::super::ui::{Reply, Ui, escape};
+
+/// `recover remote`.
+pub fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Reply> {
+    context.require_something()?;
+    let report = match &args.command {
+        RemoteCommand::Check(args) => return check(context, args),
+        RemoteCommand::Status(_) => remote::status(context)?,
+        RemoteCommand::Fetch(_) => remote::fetch(context)?,
+        RemoteCommand::Prune(_) => prune(context, ui)?,
+        RemoteCommand::Push(args) => remote::push(context, how(false, args.wait))?,
+        RemoteCommand::Claim(args) => {
+            if args.steal {
+                confirm_steal(context, ui)?;
+            }
+            remote::claim_run(context, how(args.steal, args.wait))?.0
+        }
+        RemoteCommand::Release(args) => {
+            if args.force {
+                confirm_steal(context, ui)?;
+            }
+            remote::release_run(context, args.force, how(false, None))?
+        }
+    };
+    Ok(reply(ui, &report, context.dry_run()))
+}
+
+/// On a terminal it asks, with what would be removed.
+fn prune(context: &mut Context, ui: &Ui) -> Result<RemoteReport> {
+    match remote::prune(context) {
+        Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
+            if !agrees(context, ui, &format!("{}\n", escape(&error.message)), "Remove it?")? {
+                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+            }
+            context.confirm();
+            remote::prune(context)
+        }
+        done => done,
+    }
+}
+
+fn reply(ui: &Ui, report: &RemoteReport, is_plan: bool) -> Reply {
+    Reply::new(RemoteReply::new(report), ui.text(|| render::remote_text(ui, report, is_plan)))
+}
+
+/// How a run is taken.
+pub fn how(steals: bool, wait: Option<Wait>) -> TakeOver {
+    TakeOver { steals, wait: wait.map(longest) }
+}
+
+/// `--wait=DUR`, or as long as it takes.
+fn longest(wait: Wait) -> Option<Duration> {
+    match wait {
+        Wait::AtMost(longest) => Some(longest),
+        Wait::Forever => None,
+    }
+}
+
+/// Asks on a terminal whether a run is taken from a machine that may be at work.
+pub fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
+    if !ui.interactive || context.says_yes() || context.dry_run() {
+        return Ok(());
+    }
+    let about = "Whoever holds the run may be at work on it, and would stop with its next push.\n";
+    if !agrees(context, ui, about, "Take it?")? {
+        return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+    }
+    context.confirm();
+    Ok(())
+}
+
+fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
+    let found = remote_check::check(context, args.name.remote.as_deref(), args.size)?;
+    let (name, url) = (escape(&found.remote.name), escape(&found.remote.url));
+    let document = RemoteCheckReply {
+        remote: &found.remote.name,
+        url: &found.remote.url,
+        usable: found.usable,
+        guarantees: &found.guarantees,
+        left: found.left.as_deref(),
+    };
+    if context.dry_run() {
+        return Ok(Reply::new(document, format!("Would try a reference for the moment at {url} (remote {name}).\n")));
+    }
+    let mut text = format!("{url} (remote {name})\n");
+    for one in &found.guarantees {
+        let mark = match one.holds {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "?",
+        };
+        let need = if one.required { "" } else { " (not needed)" };
+        let _ = writeln!(text, "  {:<17} {mark:<4} {}{need}", one.name, escape(&one.detail));
+    }
+    if let Some(left) = &found.left {
+        let _ = writeln!(text, "The server kept {}; whoever may can delete it.", escape(left));
+    }
+    let code = if found.usable { ExitCode::Done } else { ExitCode::Refused };
+    text.push_str(if found.usable {
+        "Runs can be kept there.\n"
+    } else {
+        "Runs cannot be kept there: something that they need is missing.\n"
+    });
+    Ok(Reply::new(document, text).exit(code))
+}

@@ -1,0 +1,86 @@
+//! The states of a run as they were fetched, verified.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::git::Repo;
+use crate::git::remote::{is_signed, read_state};
+use crate::model::hint::Hint;
+use crate::model::remote::RemoteState;
+use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
+use crate::policy::remote::{Flaw, Standing, decode, follow};
+
+/// States of a run that follow each other.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The state before the first of them; `None` where they are all there are.
+    pub before: Option<Standing>,
+    /// Oldest first.
+    pub states: Vec<RemoteState>,
+}
+
+impl Chain {
+    /// Where it ends.
+    pub fn end(&self) -> Option<Standing> {
+        self.states.last().map(Standing::from).or_else(|| self.before.clone())
+    }
+}
+
+/// Where a run stands with a state that was verified before.
+pub fn standing(repo: &Repo, key: &RunKey, remote: &str, commit: &ObjectId) -> Result<Standing> {
+    let raw = read_state(repo, commit)?;
+    let (meta, claim, _) = decode(&raw, key).map_err(|flaw| refused(key, remote, &flaw))?;
+    Ok(Standing { commit: commit.clone(), claim, meta })
+}
+
+/// Reads and verifies the states up to `tip` that come after `known`, which was verified before; all of them where that is
+/// none of them.
+///
+/// # Errors
+/// What does not fit is damage (12); what a newer version wrote is refused (15), and where `[remote] allowed_signers` is set
+/// what nobody of them signed (13).
+pub fn read(context: &Context, key: &RunKey, remote: &str, tip: &ObjectId, known: Option<&ObjectId>) -> Result<Chain> {
+    let repo = context.repo()?;
+    let wrong = |flaw: Flaw| refused(key, remote, &flaw);
+    // First what each is about: a newer one is refused before anything else of it is looked at.
+    let (mut ids, mut at) = (Vec::new(), Some(tip.clone()));
+    let mut before = None;
+    while let Some(commit) = at {
+        if known == Some(&commit) {
+            before = Some(standing(repo, key, remote, &commit)?);
+            break;
+        }
+        let (_, _, previous) = decode(&read_state(repo, &commit)?, key).map_err(wrong)?;
+        ids.push(commit);
+        at = previous;
+    }
+    let mut chain = Chain { before, states: Vec::with_capacity(ids.len()) };
+    for commit in ids.into_iter().rev() {
+        let state = follow(&read_state(repo, &commit)?, key, chain.end().as_ref()).map_err(wrong)?;
+        if let Some(signers) = &context.settings().remote.allowed_signers
+            && !is_signed(repo, &commit, signers)
+        {
+            let message = format!("state {} of run {key} on {remote} is signed by none of {signers}", state.meta.state);
+            return Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::git(["verify-commit", "-v", &commit.0])));
+        }
+        chain.states.push(state);
+    }
+    Ok(chain)
+}
+
+fn refused(key: &RunKey, remote: &str, flaw: &Flaw) -> Error {
+    match flaw {
+        Flaw::Newer(what) => {
+            let message = format!(
+                "run {key} on {remote} was written by a newer version ({what}): nothing was changed, use that one"
+            );
+            Error::new(ErrorKind::Newer, message)
+        }
+        Flaw::Damaged(what) => {
+            let message =
+                format!("run {key} on {remote} is not as recover writes it: {what}; nothing of it is believed");
+            Error::new(ErrorKind::Corrupt, message)
+                .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))
+        }
+    }
+}

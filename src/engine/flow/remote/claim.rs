@@ -1,0 +1,341 @@
+//! Taking the right to speak for a run, and giving it back.
+
+use std::time::Duration;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::remote_check::{Unreached, require_guarantees};
+use crate::git::remote::{is_before, run_ref};
+use crate::git::repo::resolve_ref;
+use crate::model::event::Payload;
+use crate::model::hint::Hint;
+use crate::model::remote::Claim;
+use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
+use crate::policy::remote::{Hold, Standing, hold};
+use crate::store::new_id;
+
+use super::chain::{self, Chain};
+use super::incoming::take_in;
+use super::outgoing::{What, prepare};
+use super::record::{Locked, Pending, lock};
+use super::server::{Away, Reached, Server};
+use super::sync::{Synced, confirm, push, sync};
+
+/// How a run is taken up from a remote.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TakeOver {
+    /// From a holder that may be alive, at once; a person agreed to it.
+    pub steals: bool,
+    /// Wait for the holder, or for the server: `Some(None)` as long as it takes.
+    pub wait: Option<Option<Duration>>,
+}
+
+/// What is wanted of a claim.
+#[derive(Clone, Copy)]
+pub struct Wish<'a> {
+    /// How the run is taken.
+    pub how: TakeOver,
+    /// Whether a run that was made elsewhere is agreed to, by what lies of it there.
+    pub agrees: &'a dyn Fn(&Chain) -> Result<()>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// The claim.
+    pub claim: Claim,
+    /// Whether events of another machine were taken in, and its files are not in place here yet.
+    pub is_unsettled: bool,
+    /// Events that went there with it.
+    pub sent: usize,
+}
+
+/// What one try came to.
+enum Tried {
+    Yes(Claimed),
+    /// Somebody else holds it: who, and for how long it has shown no sign of life.
+    Held(Box<Claim>, Duration, Duration),
+    Away(Away),
+}
+
+/// Claims a run: a new one, one that nobody holds, one whose holder has shown no sign of life for a whole lease, or on
+/// request any. What lies of it there is in the ledger then.
+///
+/// # Errors
+/// Somebody else holds it (11); waiting took too long, or the server is away (9); there is no such run (4); what lies there
+/// is damaged (12), or newer (15: before the claim).
+pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claimed> {
+    let context = server.context;
+    let begun = super::record::Moment::now();
+    let (mut tried, mut said) = (0, false);
+    loop {
+        let found = try_claim(server, key, wish)?;
+        let is_over = match wish.how.wait {
+            None => true,
+            Some(None) => false,
+            Some(Some(longest)) => begun.age().is_none_or(|waited| waited >= longest),
+        };
+        let (pause, error) = match found {
+            Tried::Yes(claimed) => return Ok(claimed),
+            Tried::Held(claim, unchanged, lease) => {
+                let left = lease.saturating_sub(unchanged);
+                (left.min(Duration::from_secs(5)), held(server, key, &claim))
+            }
+            Tried::Away(away) => {
+                let error = away.error(server.name());
+                if !is_over {
+                    if !said {
+                        context.note(format!("waiting for the remote {}: {}", server.name(), away.said));
+                        said = true;
+                    }
+                    server.pause(&away, tried)?;
+                    tried += 1;
+                    continue;
+                }
+                (Duration::ZERO, error)
+            }
+        };
+        if is_over {
+            let mut error = error;
+            if wish.how.wait.is_some() {
+                error.kind = ErrorKind::GaveUpWaiting;
+            }
+            return Err(error);
+        }
+        if !said {
+            context.note(format!("waiting: {}", error.message));
+            said = true;
+        }
+        let stopped = |signal: crate::process::Signal| {
+            Error::new(ErrorKind::Interrupted(signal.exit_code()), "stopped while another machine held the run")
+        };
+        context.interrupts.sleep(pause.max(Duration::from_millis(200))).map_err(stopped)?;
+    }
+}
+
+/// Somebody else holds the run (11).
+pub fn held(server: &Server<'_>, key: &RunKey, claim: &Claim) -> Error {
+    let message = format!(
+        "run {key} is held by {} on {} (claim {}): it is free when that is done, or has shown no sign of life for a whole lease; \
+         --steal takes it at once",
+        claim.host,
+        server.name(),
+        claim.fencing
+    );
+    let hint = Hint::recover(["remote", "claim", "--steal", "--remote", server.name()]).run(key);
+    Error::new(ErrorKind::Claimed, message).hint(hint)
+}
+
+fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried> {
+    let context = server.context;
+    let mut locked = lock(context, key, server.name())?;
+    let found = match server.look(key)? {
+        Reached::Yes(found) => found,
+        Reached::Away(away) => return Ok(Tried::Away(away)),
+    };
+    let Some(tip) = found else { return first_claim(server, key, &mut locked) };
+    if resolve_ref(server.repo()?, &server.tracking(key)).as_ref() != Some(&tip) {
+        match server.fetch(&[run_ref(key)])? {
+            Reached::Yes(true) => {}
+            Reached::Yes(false) => {
+                return Ok(Tried::Away(Away { said: "the run has just gone".to_owned(), after: None }));
+            }
+            Reached::Away(away) => return Ok(Tried::Away(away)),
+        }
+    }
+    let tip = resolve_ref(server.repo()?, &server.tracking(key)).unwrap_or(tip);
+    if let Some(back) = set_back(server, key, &mut locked, &tip)? {
+        return Ok(back);
+    }
+    let known = locked.record.tip.clone();
+    let chain = chain::read(context, key, server.name(), &tip, known.as_ref())?;
+    let Some(end) = chain.end() else {
+        return Ok(Tried::Away(Away { said: "nothing lies there".to_owned(), after: None }));
+    };
+    let unchanged = locked.record.see(&tip);
+    let own = context.settings().remote.lease;
+    let lease = own.max(Duration::from_millis(end.meta.lease_ms));
+    locked.save(context)?;
+    // Two copies of one clone have the same nonce: only what this one pushed is its own.
+    let pushed = locked.record.pending.iter().find(|pending| pending.commit == tip).cloned();
+    let is_own = known.as_ref() == Some(&tip) || pushed.is_some();
+    let ours = locked.record.nonce.as_deref().filter(|_| is_own);
+    match hold(Some(&end.claim), ours, unchanged, lease) {
+        Hold::Ours => go_on(server, key, &mut locked, pushed, &end),
+        Hold::Held if !wish.how.steals => Ok(Tried::Held(Box::new(end.claim), unchanged, lease)),
+        state => {
+            if context.store().exists() && known.is_none() && context.load()?.state.run(key).is_some() {
+                let message = format!("another run {key} is recorded here, which does not lie on {}", server.name());
+                return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key)));
+            }
+            (wish.agrees)(&chain)?;
+            let stolen = (state == Hold::Held).then_some(end.claim.host.as_str());
+            take(server, key, &mut locked, &end, stolen)
+        }
+    }
+}
+
+/// The claim of a run that is not there yet, with all that the ledger has of it.
+fn first_claim(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Tried> {
+    let context = server.context;
+    if context.load()?.state.run(key).is_none() {
+        let message = format!("there is no run {key}, neither here nor on {}", server.name());
+        return Err(Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
+            "runs",
+            "--remote",
+            server.name(),
+        ])));
+    }
+    if let Err(Unreached { said, after }) = require_guarantees(context, &server.remote)? {
+        return Ok(Tried::Away(Away { said, after }));
+    }
+    keep_policy(context, key)?;
+    locked.record.pending.clear();
+    let before =
+        locked.record.tip.clone().map(|tip| chain::standing(server.repo()?, key, server.name(), &tip)).transpose()?;
+    if let Some(before) = &before
+        && locked.record.nonce.as_deref() != Some(before.claim.nonce.as_str())
+        && !before.claim.released
+    {
+        return Err(gone(server, key));
+    }
+    let claim = new_claim(context, before.as_ref())?;
+    locked.record.nonce = Some(claim.nonce.clone());
+    let what = What { claim: &claim, stolen_from: None, with_events: true };
+    let prepared = prepare(server, key, &locked.record, before.as_ref(), what)?;
+    Ok(match push(server, key, locked, &prepared, None)? {
+        Reached::Yes(true) => {
+            Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent: prepared.events })
+        }
+        Reached::Yes(false) => Tried::Away(Away { said: "the answer was lost".to_owned(), after: None }),
+        Reached::Away(away) => Tried::Away(away),
+    })
+}
+
+/// Goes on with a claim that this clone has: with a sign of life.
+fn go_on(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    pushed: Option<Pending>,
+    end: &Standing,
+) -> Result<Tried> {
+    match pushed {
+        Some(pending) if pending.takes => take_in(server, key, locked, &pending.commit)?,
+        Some(pending) => confirm(server, key, locked, &pending)?,
+        None => locked.record.pending.clear(),
+    }
+    Ok(match sync(server, key, locked, false)? {
+        Synced::Done(sent) => {
+            Tried::Yes(Claimed { claim: end.claim.clone(), is_unsettled: locked.record.is_unsettled, sent })
+        }
+        Synced::Lost(claim) => Tried::Held(claim, Duration::ZERO, Duration::ZERO),
+        Synced::Away(away) => Tried::Away(away),
+    })
+}
+
+/// Takes a run from whoever had it last.
+fn take(server: &Server<'_>, key: &RunKey, locked: &mut Locked, end: &Standing, stolen: Option<&str>) -> Result<Tried> {
+    let context = server.context;
+    // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
+    let goes_on = locked.record.tip.as_ref() == Some(&end.commit) && context.load()?.state.run(key).is_some();
+    let claim = new_claim(context, Some(end))?;
+    locked.record.nonce = Some(claim.nonce.clone());
+    locked.record.pending.clear();
+    let what = What { claim: &claim, stolen_from: stolen, with_events: goes_on };
+    let prepared = prepare(server, key, &locked.record, Some(end), what)?;
+    match push(server, key, locked, &prepared, Some(&end.commit))? {
+        Reached::Yes(true) => {}
+        // Somebody else was faster, or it came through: the next look shows it.
+        Reached::Yes(false) => {
+            return Ok(Tried::Away(Away { said: "somebody else was at it".to_owned(), after: Some(Duration::ZERO) }));
+        }
+        Reached::Away(away) => return Ok(Tried::Away(away)),
+    }
+    if !goes_on && let Err(error) = take_in(server, key, locked, &prepared.pending.commit) {
+        give_back_unread(server, key, locked, &prepared.pending.commit);
+        return Err(error);
+    }
+    Ok(Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent: prepared.events }))
+}
+
+/// Releases a run whose events could not be taken in.
+fn give_back_unread(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) {
+    let release = |locked: &mut Locked| -> Result<()> {
+        let before = chain::standing(server.repo()?, key, server.name(), tip)?;
+        let claim = before.claim.released();
+        let what = What { claim: &claim, stolen_from: None, with_events: false };
+        let prepared = prepare(server, key, &locked.record, Some(&before), what)?;
+        push(server, key, locked, &prepared, Some(tip)).map(drop)
+    };
+    if let Err(error) = release(locked) {
+        tracing::warn!(%error, "the claim of run {key} could not be given back; it expires by itself");
+    }
+    locked.record.nonce = None;
+    locked.record.pending.clear();
+    if let Err(error) = locked.save(server.context) {
+        tracing::warn!(%error, "what is known of run {key} on {} was not noted", server.name());
+    }
+}
+
+/// A server that has an older state than this clone was set back: its holder brings it up to date, everybody else finds it
+/// damaged.
+fn set_back(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) -> Result<Option<Tried>> {
+    let repo = server.repo()?;
+    let Some(known) = locked.record.tip.clone().filter(|known| known != tip) else { return Ok(None) };
+    if !is_before(repo, tip, &known)? {
+        return Ok(None);
+    }
+    if locked.record.nonce.is_none() {
+        return Err(gone(server, key));
+    }
+    // It pushes what it has, which begins with what is there.
+    Ok(Some(match sync(server, key, locked, false)? {
+        Synced::Done(sent) => {
+            let tip = locked.record.tip.clone().unwrap_or(known);
+            let claim = chain::standing(repo, key, server.name(), &tip)?.claim;
+            Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent })
+        }
+        Synced::Lost(claim) => Tried::Held(claim, Duration::ZERO, Duration::ZERO),
+        Synced::Away(away) => Tried::Away(away),
+    }))
+}
+
+fn gone(server: &Server<'_>, key: &RunKey) -> Error {
+    let message = format!(
+        "the remote {} has less of run {key} than it had: it was set back. The machine that holds the run brings it up to date \
+         with its next push",
+        server.name()
+    );
+    Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "push", "--remote", server.name()]).run(key))
+}
+
+fn new_claim(context: &Context, before: Option<&Standing>) -> Result<Claim> {
+    let nonce = new_id().map_err(|error| Error::io("cannot make a random number", error))?;
+    let holder = format!("{:08x}", crc32fast::hash(context.state_dir_id().to_string().as_bytes()));
+    Ok(Claim::after(before.map(|before| &before.claim), format!("{}-{holder}", host(context)), host(context), nonce))
+}
+
+/// The name of this machine.
+pub fn host(context: &Context) -> String {
+    let named = context
+        .env("RECOVER_TEST_HOST")
+        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    let plain: String = named.chars().filter(|c| !c.is_control()).take(128).collect();
+    if plain.is_empty() { "unknown".to_owned() } else { plain }
+}
+
+/// The budgets that hold when the run first goes elsewhere are its own from then on.
+fn keep_policy(context: &Context, key: &RunKey) -> Result<()> {
+    let ledger = context.store().lock()?;
+    let run = crate::engine::base::runs::run_of(ledger.state(), key)?;
+    if run.spec.policy.is_some() {
+        return Ok(());
+    }
+    let settings = crate::engine::record::run_settings::settings_of(context, &run);
+    let policy = serde_json::to_value(settings.retry)
+        .map_err(|error| Error::new(ErrorKind::Failed, format!("cannot encode the budgets: {error}")))?;
+    let spec = crate::model::run::RunSpec { policy: Some(policy), ..run.spec.clone() };
+    context.record_in(ledger, key, vec![Payload::RunSpecChanged { spec: Box::new(spec) }]).map(drop)
+}

@@ -1,0 +1,263 @@
+//! Takes what lies of a run on a remote into the ledger: objects are here and verified, then references, then events.
+
+use std::collections::HashSet;
+
+use anyhow::Context as _;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint::lock;
+use crate::engine::recovery::attempts::end_lost;
+use crate::git::WorktreeLock;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::program::kept_ref;
+use crate::git::remote::is_before;
+use crate::git::repo::{ref_name, resolve_ref, set_ref};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::{Event, Payload};
+use crate::model::folder::FolderId;
+use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::remote::RemoteState;
+use crate::model::run::{Run, RunKey};
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::remote::Places;
+use crate::store::NewEvent;
+use crate::store::views::{Extent, write_views};
+
+use super::agreed::print;
+use super::chain;
+use super::outgoing::places;
+use super::record::Locked;
+use super::server::Server;
+use super::sync::leave_aside;
+
+/// Takes in what `tip`, which is there, has and the ledger has not. What the ledger has and that has not makes way: whoever
+/// holds the run has not seen it.
+///
+/// # Errors
+/// The ledger has another run of that name (13).
+pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) -> Result<()> {
+    let (context, repo) = (server.context, server.repo()?);
+    let loaded = context.load()?.state;
+    let is_here = loaded.run(key).is_some();
+    let known = locked.record.tip.clone().filter(|_| is_here);
+    if is_here && known.is_none() {
+        let message = format!("another run {key} is recorded here, which does not lie on {}", server.name());
+        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key)));
+    }
+    let goes_on = match &known {
+        Some(known) => {
+            is_before(repo, known, tip)? && context.store().lines_of_run(key, locked.record.sent_seq)?.is_empty()
+        }
+        None => false,
+    };
+    let known = known.filter(|_| goes_on);
+    let chain = chain::read(context, key, server.name(), tip, known.as_ref())?;
+    let replaces = is_here && !goes_on;
+    let places = places(context);
+    let pruned = pruned(&chain.states);
+    examine(server, key, &loaded, &chain.states)?;
+    note_where_from(context, locked, loaded.run(key), &chain.states)?;
+    let mut events: Vec<(Timestamp, NewEvent)> = Vec::new();
+    if replaces {
+        let payload = Payload::RunReplaced { remote: server.name().to_owned() };
+        events.push((context.clock.now(), NewEvent::about(key, payload)));
+    }
+    if replaces {
+        match leave_aside(server, key, locked) {
+            Ok(Some(name)) => {
+                context.note(format!("what this machine did of run {key} that nobody has seen is there as {name}"));
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "what this machine did last is not on the remote"),
+        }
+    }
+    let mut last_seq = loaded.last_checkpoint_seq;
+    let worktree_lock = lock(context)?;
+    if replaces {
+        keep_own(context, key, &worktree_lock, &loaded, &chain.states)?;
+    }
+    for state in &chain.states {
+        let elsewhere = FolderId::from(format!("remote:{}", state.claim.host));
+        for one in &state.events {
+            let event = at_home(&places, &one.event)?;
+            let mut payload = event.payload;
+            match &mut payload {
+                Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+                    checkpoint.worktree = elsewhere.clone();
+                    checkpoint.state_dir = context.state_dir_id();
+                    let came_along = state.checkpoints.contains(&checkpoint.commit);
+                    if came_along && !pruned.contains(checkpoint.id.as_str()) {
+                        let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+                        match (loaded.checkpoint(&checkpoint.id), resolve_ref(repo, &name)) {
+                            // It was taken here: what was not sent of it is here.
+                            (Some(own), Some(_)) => **checkpoint = own.clone(),
+                            (_, Some(kept)) if kept == checkpoint.commit => {}
+                            (_, Some(_)) => return Err(taken(context, key, &name)),
+                            (_, None) => set_ref(repo, &worktree_lock, &name, &checkpoint.commit)?,
+                        }
+                    }
+                    if checkpoint.seq <= last_seq {
+                        checkpoint.seq = last_seq + 1;
+                    }
+                    last_seq = checkpoint.seq;
+                }
+                Payload::RunCreated { worktree, .. } => *worktree = context.worktree_id(),
+                Payload::StepStarted(start) => start.worktree = context.worktree_id(),
+                Payload::Restored { operation } => {
+                    operation.worktree = elsewhere.clone();
+                    operation.steps.retain(|step| step.run == *key);
+                }
+                _ => {}
+            }
+            let new = NewEvent { run: Some(key.clone()), source: event.source, payload };
+            events.push((event.at, new));
+        }
+    }
+    let mut ledger = context.store().lock()?;
+    ledger.append_dated(events)?;
+    let sent_seq = ledger.state().last_seq;
+    write_views(ledger, &[key], Extent::All)?;
+    drop(worktree_lock);
+    let record = &mut locked.record;
+    record.tip = Some(tip.clone());
+    if let Some(end) = chain.end() {
+        record.chain = end.meta.chain;
+    }
+    record.sent_seq = sent_seq;
+    record.pending.clear();
+    record.is_unsettled = true;
+    record.sent_checkpoint = latest_sent(&chain.states).or(record.sent_checkpoint.take());
+    locked.save(context)?;
+    // Whoever was at it there is at it no more.
+    if let Some(what) = end_lost(context, key)? {
+        context.note(what);
+    }
+    Ok(())
+}
+
+/// Nothing of a chain counts before all of it was found to be what it says.
+fn examine(server: &Server<'_>, key: &RunKey, state: &State, states: &[RemoteState]) -> Result<()> {
+    for part in states {
+        for one in &part.events {
+            belongs(state, key, &one.event.payload).map_err(|what| refused(key, server.name(), &what))?;
+        }
+    }
+    let pruned = pruned(states);
+    for part in states {
+        let created = part.events.iter().filter_map(|one| match &one.event.payload {
+            Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+                Some(checkpoint)
+            }
+            _ => None,
+        });
+        for checkpoint in
+            created.filter(|one| part.checkpoints.contains(&one.commit) && !pruned.contains(one.id.as_str()))
+        {
+            check(server.context, key, server.name(), checkpoint)?;
+        }
+    }
+    Ok(())
+}
+
+/// Notes that what the run starts comes from there, where it does.
+fn note_where_from(context: &Context, locked: &mut Locked, own: Option<&Run>, states: &[RemoteState]) -> Result<()> {
+    let brings_spec = states
+        .iter()
+        .flat_map(|state| &state.events)
+        .any(|one| matches!(one.event.payload, Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }));
+    if brings_spec {
+        if let Some(own) = own.filter(|_| !locked.record.is_foreign) {
+            // What was typed here needs nobody's word, should it come back.
+            locked.record.trusted = Some(print(&own.spec));
+        }
+        locked.record.is_foreign = true;
+        locked.save(context)?;
+    }
+    Ok(())
+}
+
+/// Whether an event of the run speaks of that run alone: not of checkpoints that another one has here.
+fn belongs(state: &State, key: &RunKey, payload: &Payload) -> std::result::Result<(), String> {
+    let ids: Vec<&CheckpointId> = match payload {
+        Payload::RunsForgotten { .. } | Payload::RunReplaced { .. } => {
+            return Err("it removes runs".to_owned());
+        }
+        Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+            vec![&checkpoint.id]
+        }
+        Payload::CheckpointPinned { checkpoint_id, .. } | Payload::BaselineVerified { checkpoint_id, .. } => {
+            vec![checkpoint_id]
+        }
+        Payload::CheckpointsPruned { ids } => ids.iter().collect(),
+        _ => Vec::new(),
+    };
+    let other = ids.into_iter().find_map(|id| state.checkpoint(id).filter(|checkpoint| checkpoint.run != *key));
+    other.map_or(Ok(()), |other| Err(format!("it speaks of checkpoint {}, which run {} has here", other.id, other.run)))
+}
+
+fn refused(key: &RunKey, remote: &str, what: &str) -> Error {
+    let message = format!("run {key} on {remote} is damaged, or made to do harm: {what}; nothing of it was taken in");
+    Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))
+}
+
+/// What is in the place of a checkpoint's reference is none of the run's.
+fn taken(context: &Context, key: &RunKey, name: &str) -> Error {
+    let message = format!("{name} is another checkpoint than the one of run {key} of that name");
+    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::git(["log", "-1", name]).at(context.worktree()))
+}
+
+/// Checkpoints that were taken here and that nobody else has seen stay, under a name of their own.
+fn keep_own(context: &Context, key: &RunKey, lock: &WorktreeLock, state: &State, states: &[RemoteState]) -> Result<()> {
+    let repo = context.repo()?;
+    let events = states.iter().flat_map(|state| &state.events);
+    let there: HashSet<&str> = events
+        .filter_map(|one| match &one.event.payload {
+            Payload::CheckpointCreated { checkpoint, .. } => Some(checkpoint.id.as_str()),
+            _ => None,
+        })
+        .collect();
+    for own in state.checkpoints_of(key).filter(|own| !there.contains(own.id.as_str())) {
+        let kept = kept_ref(&key.run_id, &own.commit);
+        if resolve_ref(repo, &kept.name).is_none() {
+            set_ref(repo, lock, &kept.name, &kept.commit)?;
+        }
+        context.note(format!("checkpoint {}, which only this machine has, is kept as {}", own.id, kept.name));
+    }
+    Ok(())
+}
+
+/// The checkpoint that came last.
+fn latest_sent(states: &[RemoteState]) -> Option<ObjectId> {
+    states.iter().rev().find_map(|state| state.checkpoints.last().cloned())
+}
+
+/// Checkpoints that were removed later: nothing of them is wanted.
+fn pruned(states: &[RemoteState]) -> HashSet<&str> {
+    let events = states.iter().flat_map(|state| &state.events);
+    let gone = events.filter_map(|one| match &one.event.payload {
+        Payload::CheckpointsPruned { ids } => Some(ids),
+        _ => None,
+    });
+    gone.flatten().map(CheckpointId::as_str).collect()
+}
+
+/// An event of another machine with the places of this one.
+fn at_home(places: &Places, event: &Event) -> Result<Event> {
+    let document = serde_json::to_value(event).context("cannot read an event of the remote")?;
+    let shown = serde_json::from_value(places.show(document));
+    Ok(shown.context("cannot read an event of the remote")?)
+}
+
+/// A checkpoint is one, and holds the tree that its event names.
+fn check(context: &Context, key: &RunKey, remote: &str, checkpoint: &Checkpoint) -> Result<()> {
+    let stored = load_checkpoint(context.repo()?, &checkpoint.commit)?;
+    if stored.tree == checkpoint.tree {
+        return Ok(());
+    }
+    let message = format!("run {key} on {remote}: checkpoint {} does not hold what its event names", checkpoint.id);
+    Err(Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "status", "--remote", remote]).run(key)))
+}

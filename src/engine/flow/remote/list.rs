@@ -1,0 +1,324 @@
+//! What lies on a remote, for people and scripts: `recover remote` and `runs --remote`.
+
+use std::collections::BTreeMap;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::named;
+use crate::git::remote::{run_ref, tracking_of};
+use crate::git::repo::resolve_ref;
+use crate::model::event::Event;
+use crate::model::hint::Hint;
+use crate::model::remote::Claim;
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+use crate::policy::rebuild::fold;
+
+use super::chain;
+use super::claim::{Claimed, TakeOver, Wish, claim, held};
+use super::outgoing::places;
+use super::record::{self, Record, lock, remotes_of};
+use super::server::{Reached, Server};
+use super::session;
+use super::sync::{Synced, sync};
+use super::take_over::{keys_of, meant, steal_unconfirmed};
+
+/// A run that lies on a remote.
+#[derive(Clone, Debug)]
+pub struct RemoteRun {
+    /// Which.
+    pub key: RunKey,
+    /// Who holds it; `None` where nobody does.
+    pub holder: Option<String>,
+    /// The machine that holds it, or had it last.
+    pub host: Option<String>,
+    /// How often it was claimed.
+    pub fencing: u64,
+    /// For how long this machine has seen it unchanged; `None` where it has not been seen.
+    pub seen_unchanged_ms: Option<u64>,
+    /// Events here that are not there.
+    pub ahead: u64,
+    /// Events there that are not here.
+    pub behind: u64,
+    /// Whether files of its checkpoints stayed where they were taken.
+    pub partial: bool,
+}
+
+/// What a command about a remote found and did.
+#[derive(Clone, Debug)]
+pub struct RemoteReport {
+    /// The remote.
+    pub remote: String,
+    /// The runs there that were asked for, and those here that are not all there.
+    pub runs: Vec<RemoteRun>,
+    /// What was sent.
+    pub pushed: Vec<RunKey>,
+    /// What was fetched.
+    pub fetched: Vec<RunKey>,
+    /// What was removed there.
+    pub pruned: Vec<RunKey>,
+}
+
+/// The runs here that are meant: the one that is named, else those that lie on the remote.
+fn local_runs(context: &Context, state: &State, remote: &str) -> Result<Vec<RunKey>> {
+    let naming = context.naming();
+    if let Some(id) = &naming.run_id {
+        return match named(state, id, naming.phase.as_deref(), naming.lane.as_deref()) {
+            Ok(run) => Ok(vec![run.key.clone()]),
+            Err(error) if error.kind == ErrorKind::RunNotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        };
+    }
+    let lies_there = |run: &&Run| remotes_of(context, &run.key).iter().any(|known| known == remote);
+    Ok(state.runs.iter().filter(lies_there).map(|run| run.key.clone()).collect())
+}
+
+/// Shows who holds what, and what is not sent. A server that is away is said; what was seen last is shown then.
+pub fn status(context: &Context) -> Result<RemoteReport> {
+    let server = Server::named(context)?;
+    let (found, fetched) = match refresh(&server) {
+        Ok(found) => found,
+        Err(error) if error.kind == ErrorKind::GaveUpWaiting => {
+            context.warn(format!("{error}; this is what was seen last"));
+            (seen_before(&server)?, Vec::new())
+        }
+        Err(error) => return Err(error),
+    };
+    report(&server, &found, Vec::new(), fetched)
+}
+
+/// Fetches and verifies what is new of the runs there; the ledger stays as it is.
+pub fn fetch(context: &Context) -> Result<RemoteReport> {
+    let server = Server::named(context)?;
+    let (found, fetched) = refresh(&server)?;
+    report(&server, &found, Vec::new(), fetched)
+}
+
+/// The runs there with what their references name, all of them here and verified; and those that are new.
+pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
+    let context = server.context;
+    let repo = server.repo()?;
+    let naming = context.naming();
+    let found = match server.list(naming.run_id.as_ref())? {
+        Reached::Yes(found) => found,
+        Reached::Away(away) => return Err(away.error(server.name())),
+    };
+    let seen = |name: &str| tracking_of(server.name(), name).and_then(|name| resolve_ref(repo, &name));
+    let before: BTreeMap<String, Option<ObjectId>> = found.iter().map(|(name, _)| (name.clone(), seen(name))).collect();
+    let mut keys = keys_of(server, &found)?;
+    keys.retain(|key| {
+        naming.phase.as_ref().is_none_or(|phase| key.phase == *phase)
+            && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
+    });
+    let (mut all, mut fetched) = (BTreeMap::new(), Vec::new());
+    for key in keys {
+        let Some(tip) = seen(&run_ref(&key)) else { continue };
+        let known = before.get(&run_ref(&key)).cloned().flatten();
+        if known.as_ref() != Some(&tip) {
+            chain::read(context, &key, server.name(), &tip, known.as_ref())?;
+            fetched.push(key.clone());
+        }
+        if context.store().exists() {
+            let mut locked = lock(context, &key, server.name())?;
+            locked.record.see(&tip);
+            locked.save(context)?;
+        }
+        all.insert(key, tip);
+    }
+    Ok((all, fetched))
+}
+
+/// What was seen last of the runs that are known here.
+fn seen_before(server: &Server<'_>) -> Result<BTreeMap<RunKey, ObjectId>> {
+    let context = server.context;
+    let state = context.load()?.state;
+    let keys = local_runs(context, &state, server.name())?;
+    let repo = server.repo()?;
+    Ok(keys.into_iter().filter_map(|key| Some((key.clone(), resolve_ref(repo, &server.tracking(&key))?))).collect())
+}
+
+/// What there is to be said of the runs that were found, and of those here.
+pub fn report(
+    server: &Server<'_>,
+    found: &BTreeMap<RunKey, ObjectId>,
+    pushed: Vec<RunKey>,
+    fetched: Vec<RunKey>,
+) -> Result<RemoteReport> {
+    let context = server.context;
+    let state = context.load()?.state;
+    let mut runs = Vec::new();
+    for (key, tip) in found {
+        let standing = chain::standing(server.repo()?, key, server.name(), tip)?;
+        let record = record::load(context, key, server.name())?.unwrap_or_default();
+        let claim = &standing.claim;
+        let seen = record.seen.as_ref().filter(|seen| seen.commit == *tip).and_then(|seen| seen.since.age());
+        runs.push(RemoteRun {
+            key: key.clone(),
+            holder: (!claim.released).then(|| claim.holder.clone()),
+            host: Some(claim.host.clone()),
+            fencing: claim.fencing,
+            seen_unchanged_ms: seen.map(|seen| u64::try_from(seen.as_millis()).unwrap_or(u64::MAX)),
+            ahead: ahead(context, &state, key, &record)?,
+            behind: behind(&state, key, &record, standing.meta.chain.run_seq),
+            partial: standing.meta.partial,
+        });
+    }
+    for key in local_runs(context, &state, server.name())? {
+        if !found.contains_key(&key) {
+            let record = record::load(context, &key, server.name())?.unwrap_or_default();
+            runs.push(RemoteRun {
+                holder: None,
+                host: None,
+                fencing: 0,
+                seen_unchanged_ms: None,
+                ahead: ahead(context, &state, &key, &record)?,
+                behind: 0,
+                partial: record.withheld > 0,
+                key,
+            });
+        }
+    }
+    runs.sort_by(|one, other| one.key.cmp(&other.key));
+    Ok(RemoteReport { remote: server.name().to_owned(), runs, pushed, fetched, pruned: Vec::new() })
+}
+
+/// Events of a run that are here only.
+fn ahead(context: &Context, state: &State, key: &RunKey, record: &Record) -> Result<u64> {
+    let Some(run) = state.run(key) else { return Ok(0) };
+    if record.tip.is_some() && run.last_seq <= record.sent_seq {
+        return Ok(0);
+    }
+    Ok(context.store().lines_of_run(key, record.sent_seq)?.len() as u64)
+}
+
+/// Events of a run that are there only.
+fn behind(state: &State, key: &RunKey, record: &Record, there: u64) -> u64 {
+    let here = if state.run(key).is_some() { record.chain.run_seq } else { 0 };
+    there.saturating_sub(here)
+}
+
+/// Sends what is new of the runs that are meant: each is claimed for it, and given back if it was not this clone's before.
+///
+/// # Errors
+/// Somebody else holds one of them (11): those before it are sent.
+pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
+    let server = Server::named(context)?;
+    let name = server.name().to_owned();
+    let server = Server::to_send(context, &name)?;
+    let state = context.load()?.state;
+    let mut keys = local_runs(context, &state, server.name())?;
+    if keys.is_empty() {
+        if let Some(id) = &context.naming().run_id {
+            return Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint(Hint::recover(["runs"])));
+        }
+        // Nothing was ever sent: what a command here is about.
+        keys.push(crate::engine::record::select::require(context, &state)?.key.clone());
+    }
+    let mut pushed = Vec::new();
+    for key in &keys {
+        if context.dry_run() {
+            let record = record::load(context, key, server.name())?.unwrap_or_default();
+            if record.tip.is_none() || ahead(context, &state, key, &record)? > 0 {
+                pushed.push(key.clone());
+            }
+            continue;
+        }
+        let before = record::load(context, key, server.name())?.unwrap_or_default();
+        if before.tip.is_some() && before.nonce.is_none() && ahead(context, &state, key, &before)? == 0 {
+            continue;
+        }
+        let sent = claim(&server, key, &Wish { how: TakeOver { steals: false, ..how }, agrees: &|_| Ok(()) })?.sent;
+        if before.nonce.is_none() {
+            session::release(context, key);
+        }
+        if sent > 0 {
+            pushed.push(key.clone());
+        }
+    }
+    let (found, fetched) = refresh(&server)?;
+    report(&server, &found, pushed, fetched)
+}
+
+/// Claims the run that is meant: what lies of it there is in the ledger here then.
+pub fn claim_run(context: &Context, how: TakeOver) -> Result<(RemoteReport, Claimed)> {
+    let name = Server::named(context)?.name().to_owned();
+    let server = Server::to_send(context, &name)?;
+    let key = meant(&server, how)?;
+    if how.steals && !context.says_yes() {
+        return Err(steal_unconfirmed(context, &key, &name));
+    }
+    let claimed = claim(&server, &key, &Wish { how, agrees: &|_| Ok(()) })?;
+    let (found, fetched) = refresh(&server)?;
+    Ok((report(&server, &found, Vec::new(), fetched)?, claimed))
+}
+
+/// Gives the claim of the run that is meant back; with `force` that of another machine, which a person agreed to.
+pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<RemoteReport> {
+    let name = Server::named(context)?.name().to_owned();
+    let server = Server::to_send(context, &name)?;
+    let key = meant(&server, how)?;
+    let is_own = record::load(context, &key, &name)?.is_some_and(|record| record.nonce.is_some());
+    if !is_own {
+        let found = match server.look(&key)? {
+            Reached::Yes(found) => found,
+            Reached::Away(away) => return Err(away.error(&name)),
+        };
+        if found.is_none() {
+            let message = format!("run {key} does not lie on {name}");
+            return Err(Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover(["runs", "--remote", &name])));
+        }
+        refresh(&server)?;
+        let last = session::last_seen(&server, &key)?.filter(|claim| !claim.released);
+        let Some(holder) = last else {
+            let (found, fetched) = refresh(&server)?;
+            return report(&server, &found, Vec::new(), fetched);
+        };
+        if !force {
+            let mut error = held(&server, &key, &holder);
+            error.message = format!("run {key} is held by {} on {name}: --force gives its claim back", holder.host);
+            return Err(error.hint(Hint::recover(["remote", "release", "--force", "--remote", &name]).run(&key)));
+        }
+        if !context.says_yes() {
+            return Err(steal_unconfirmed(context, &key, &name));
+        }
+        claim(&server, &key, &Wish { how: TakeOver { steals: true, ..how }, agrees: &|_| Ok(()) })?;
+    }
+    let mut locked = lock(context, &key, &name)?;
+    match sync(&server, &key, &mut locked, true)? {
+        Synced::Done(_) => {}
+        Synced::Lost(claim) => return Err(held(&server, &key, &claim)),
+        Synced::Away(away) => return Err(away.error(&name)),
+    }
+    drop(locked);
+    let (found, fetched) = refresh(&server)?;
+    report(&server, &found, Vec::new(), fetched)
+}
+
+/// A run as its chain tells it, and who holds it; `None` where the chain says nothing of it.
+pub fn folded(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Option<(Run, Claim)>> {
+    let context = server.context;
+    let places = places(context);
+    let chain = chain::read(context, key, server.name(), tip, None)?;
+    let shown = |event: &Event| -> Option<Event> {
+        serde_json::from_value(places.show(serde_json::to_value(event).ok()?)).ok()
+    };
+    let events: Vec<Event> =
+        chain.states.iter().flat_map(|state| &state.events).filter_map(|one| shown(&one.event)).collect();
+    let run = fold(&events).run(key).cloned();
+    Ok(run.zip(chain.end().map(|end| end.claim)))
+}
+
+/// The runs of a remote as their chains tell them, newest first.
+pub fn runs(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Run>> {
+    let server = Server::named(context)?;
+    let (found, _) = refresh(&server)?;
+    let mut runs = Vec::new();
+    for (key, tip) in &found {
+        runs.extend(folded(&server, key, tip)?.map(|(run, _)| run));
+    }
+    runs.retain(|run| all || !matches!(run.status, RunStatus::Closed | RunStatus::Accepted));
+    runs.sort_by_key(|run| std::cmp::Reverse(run.created_at));
+    runs.truncate(limit.unwrap_or(usize::MAX));
+    Ok(runs)
+}

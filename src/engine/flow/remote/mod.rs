@@ -1,0 +1,36 @@
+//! Runs that lie on a git server, so that they outlive this machine.
+//!
+//! One reference a run. Each of its commits is a state: who holds the run, and what happened since the state before. A push from
+//! the state that this clone knows is a compare-and-swap, so claim, events and checkpoints cannot disagree, and whoever is
+//! refused has lost the run to somebody else.
+//!
+//! - `server` is one server, and `record` what this clone knows of a run there.
+//! - `chain` reads the states of a run and believes none of them before it is verified; `incoming` takes them into the ledger.
+//! - `outgoing` makes the next state of what the ledger has; `sync` pushes it.
+//! - `claim` takes and gives back the right to speak for a run, `take_over` goes on with one here, `session` holds it while it is
+//!   driven.
+//! - `agreed` keeps what came from another machine from being started unasked.
+//! - `guard` keeps local writers away from a run that somebody else holds; `list` and `prune` are for people.
+
+mod agreed;
+mod chain;
+mod claim;
+mod guard;
+mod incoming;
+mod list;
+mod outgoing;
+mod prune;
+mod record;
+mod server;
+mod session;
+mod sync;
+mod take_over;
+
+pub use agreed::{is_agreed, note_agreed, require_agreed, require_agreed_step};
+pub use claim::{Claimed, TakeOver};
+pub use guard::require_claim;
+pub use list::{RemoteReport, RemoteRun, claim_run, fetch, push, release_run, runs, status};
+pub use prune::prune;
+pub use server::Server;
+pub use session::{Session, release, remote_for, renew};
+pub use take_over::take_over;

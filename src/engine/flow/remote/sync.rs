@@ -1,0 +1,197 @@
+//! Pushes the next state of a run that this clone holds, and finds out what became of a push without an answer.
+
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::git::remote::{Answer, Update, is_before, remove_tracking, run_ref, set_tracking, side_ref};
+use crate::model::hint::Hint;
+use crate::model::remote::Claim;
+use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
+use crate::policy::remote::Standing;
+
+use super::chain::{self, standing};
+use super::outgoing::{Prepared, What, prepare};
+use super::record::{Locked, Moment, Pending};
+use super::server::{Away, Reached, Server, away};
+
+/// What came of a push.
+#[derive(Clone, Debug)]
+pub enum Synced {
+    /// It is there: so many events came along.
+    Done(usize),
+    /// Somebody else holds the run.
+    Lost(Box<Claim>),
+    /// The server is away.
+    Away(Away),
+}
+
+/// Pushes what is not there yet of a run that this clone holds, which is a sign of life also where that is nothing. With
+/// `releases` it is the last one.
+pub fn sync(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: bool) -> Result<Synced> {
+    // After a push without an answer: what it brought is there or not.
+    for _ in 0..8 {
+        let Some(tip) = locked.record.tip.clone() else { return Err(not_held(server, key)) };
+        if !locked.record.pending.is_empty() {
+            match settle(server, key, locked)? {
+                Settled::Ours => {}
+                Settled::Lost(claim) => return Ok(Synced::Lost(claim)),
+                Settled::Away(away) => return Ok(Synced::Away(away)),
+            }
+        }
+        let tip = locked.record.tip.clone().unwrap_or(tip);
+        let before = standing(server.repo()?, key, server.name(), &tip)?;
+        if locked.record.nonce.as_deref() != Some(before.claim.nonce.as_str()) || before.claim.released {
+            return Err(not_held(server, key));
+        }
+        let claim = if releases { before.claim.released() } else { before.claim.clone() };
+        let what = What { claim: &claim, stolen_from: None, with_events: true };
+        let prepared = prepare(server, key, &locked.record, Some(&before), what)?;
+        match push(server, key, locked, &prepared, Some(&tip))? {
+            Reached::Yes(true) => {
+                if releases {
+                    locked.record.nonce = None;
+                    locked.save(server.context)?;
+                }
+                return Ok(Synced::Done(prepared.events));
+            }
+            // What was refused or cut off is looked at next.
+            Reached::Yes(false) => {}
+            Reached::Away(away) => return Ok(Synced::Away(away)),
+        }
+    }
+    Ok(Synced::Away(Away { said: "it takes no push to its end".to_owned(), after: None }))
+}
+
+/// Pushes one state, noted before so that it is known again. `false`: the server has something else, or cut the answer off.
+pub fn push(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    prepared: &Prepared,
+    old: Option<&ObjectId>,
+) -> Result<Reached<bool>> {
+    let context = server.context;
+    let pending = Pending { at: Moment::now(), ..prepared.pending.clone() };
+    // Nothing else names it yet, and the user's own git may collect what nothing names.
+    set_tracking(server.repo()?, &server.pending(key), &pending.commit)?;
+    locked.record.pending.push(pending.clone());
+    locked.save(context)?;
+    let update = Update { name: run_ref(key), old: old.cloned(), new: Some(pending.commit.clone()) };
+    match server.push(update)? {
+        Answer::Done(()) => {
+            confirm(server, key, locked, &pending)?;
+            Ok(Reached::Yes(true))
+        }
+        Answer::Moved | Answer::Cut(_) => Ok(Reached::Yes(false)),
+        other => Ok(Reached::Away(away(other))),
+    }
+}
+
+/// A state that was pushed is there.
+pub fn confirm(server: &Server<'_>, key: &RunKey, locked: &mut Locked, pending: &Pending) -> Result<()> {
+    set_tracking(server.repo()?, &server.tracking(key), &pending.commit)?;
+    remove_tracking(server.repo()?, &server.pending(key))?;
+    if pending.takes {
+        // The events before it come first.
+        locked.record.alive = Some(pending.at.clone());
+        return locked.save(server.context);
+    }
+    locked.record.confirm(pending);
+    locked.record.see(&pending.commit);
+    locked.save(server.context)
+}
+
+/// What became of pushes without an answer.
+enum Settled {
+    /// The run is this clone's still: what came through counts from now on.
+    Ours,
+    Lost(Box<Claim>),
+    Away(Away),
+}
+
+fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Settled> {
+    let found = match server.look(key)? {
+        Reached::Yes(found) => found,
+        Reached::Away(away) => return Ok(Settled::Away(away)),
+    };
+    let tip = locked.record.tip.clone();
+    if let Some(pending) = locked.record.pending.iter().find(|pending| Some(&pending.commit) == found.as_ref()).cloned()
+    {
+        confirm(server, key, locked, &pending)?;
+        return Ok(Settled::Ours);
+    }
+    if found == tip {
+        return Ok(Settled::Ours);
+    }
+    let repo = server.repo()?;
+    let (Some(tip), is_back) = (
+        tip,
+        match (&found, &locked.record.tip) {
+            (None, Some(_)) => true,
+            (Some(found), Some(tip)) => repo.has_object(found) && is_before(repo, found, tip)?,
+            _ => false,
+        },
+    ) else {
+        return Ok(Settled::Away(Away { said: "the run is not there".to_owned(), after: None }));
+    };
+    if is_back {
+        // The server was set back. Who holds the run has all of it.
+        let update = Update { name: run_ref(key), old: found, new: Some(tip.clone()) };
+        return match server.push(update)? {
+            Answer::Done(()) => {
+                server.context.note(format!(
+                    "the remote {} had an older state of run {key}: it has the whole one again",
+                    server.name()
+                ));
+                Ok(Settled::Ours)
+            }
+            other => Ok(Settled::Away(away(other))),
+        };
+    }
+    Ok(match whose(server, key, &tip)? {
+        Reached::Yes(Some(standing)) => {
+            locked.record.see(&standing.commit);
+            locked.record.pending.clear();
+            locked.record.nonce = None;
+            locked.save(server.context)?;
+            Settled::Lost(Box::new(standing.claim))
+        }
+        Reached::Yes(None) => Settled::Away(Away { said: "it changes while it is read".to_owned(), after: None }),
+        Reached::Away(away) => Settled::Away(away),
+    })
+}
+
+/// Fetches what the server has of a run and verifies it; `known` was verified before. `None`: it is gone or moved meanwhile.
+pub fn whose(server: &Server<'_>, key: &RunKey, known: &ObjectId) -> Result<Reached<Option<Standing>>> {
+    match server.fetch(&[run_ref(key)])? {
+        Reached::Yes(true) => {}
+        Reached::Yes(false) => return Ok(Reached::Yes(None)),
+        Reached::Away(away) => return Ok(Reached::Away(away)),
+    }
+    let repo = server.repo()?;
+    let Some(tip) = crate::git::repo::resolve_ref(repo, &server.tracking(key)) else { return Ok(Reached::Yes(None)) };
+    let chain = chain::read(server.context, key, server.name(), &tip, Some(known))?;
+    Ok(Reached::Yes(chain.end()))
+}
+
+/// Keeps what this clone did since the state that it saw last, and nobody else has, beside the run: create-only, named by the
+/// claim that it was done under. Returns its name there; `None` where there is nothing.
+pub fn leave_aside(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Option<String>> {
+    let record = &locked.record;
+    let Some(tip) = record.tip.clone() else { return Ok(None) };
+    if server.context.store().lines_of_run(key, record.sent_seq)?.is_empty() {
+        return Ok(None);
+    }
+    let before = standing(server.repo()?, key, server.name(), &tip)?;
+    let what = What { claim: &before.claim, stolen_from: None, with_events: true };
+    let prepared = prepare(server, key, record, Some(&before), what)?;
+    let name = side_ref(key, before.claim.fencing);
+    match server.push(Update { name: name.clone(), old: None, new: Some(prepared.pending.commit) })? {
+        Answer::Done(()) => Ok(Some(name)),
+        other => Err(away(other).error(server.name())),
+    }
+}
+
+fn not_held(server: &Server<'_>, key: &RunKey) -> Error {
+    let message = format!("this clone does not hold run {key} on {}", server.name());
+    Error::new(ErrorKind::Claimed, message).hint(Hint::recover(["remote", "claim", "--remote", server.name()]).run(key))
+}

@@ -1,0 +1,324 @@
+//! Going on here with a run that another machine began.
+
+use std::collections::BTreeSet;
+
+use anyhow::Context as _;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::runs::{named, run_of};
+use crate::engine::flow::restore::restore;
+use crate::engine::record::run_settings::shell_of;
+use crate::engine::record::select;
+use crate::engine::recovery::crash;
+use crate::engine::restore::nested::NestedRequest;
+use crate::engine::restore::request::{Commits, RestoreRequest};
+use crate::git::history::commit_exists;
+use crate::git::remote::{RUNS, read_state, run_ref, tracking_of};
+use crate::git::repo::resolve_ref;
+use crate::git::worktree::uncommitted;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::event::Payload;
+use crate::model::hint::{Hint, join};
+use crate::model::id::RunId;
+use crate::model::operation::{OperationKind, Scope};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::remote::ChainedEvent;
+use crate::model::run::{RunKey, RunSpec};
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
+use crate::policy::remote::key_of;
+use crate::policy::restore_plan::Edits;
+use crate::policy::settings::CommandLine;
+use crate::process::{Program, Show, Supervised};
+
+use super::agreed::{not_agreed, note_agreed, print, require_agreed};
+use super::chain::Chain;
+use super::claim::{TakeOver, Wish, claim};
+use super::record::{self, lock};
+use super::server::{Reached, Server};
+use super::session::{release, remote_for};
+
+/// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place. `None`: none that is
+/// meant lies on a remote.
+///
+/// # Errors
+/// Somebody else holds it (11); its command was never agreed to here, or files that were edited here stand in the way (13): then
+/// the claim is given back.
+pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<RunKey>> {
+    let state = context.load()?.state;
+    let id = id.or(context.naming().run_id.as_ref());
+    let local = local(context, &state, id)?;
+    let remote = match &local {
+        Some(key) => remote_for(context, key),
+        None => context.remote_name(),
+    };
+    let Some(remote) = remote else { return Ok(None) };
+    let server = Server::to_send(context, &remote)?;
+    let key = match local {
+        Some(key) => key,
+        None => there(&server, id, how)?,
+    };
+    if record::load(context, &key, &remote)?.is_none() && state.run(&key).is_some() {
+        // It was never there: it is claimed when it goes on.
+        return Ok(None);
+    }
+    if how.steals && !context.says_yes() {
+        return Err(steal_unconfirmed(context, &key, &remote));
+    }
+    // Where its files were never in place, what is here is not its own.
+    let is_unsettled = record::load(context, &key, &remote)?.is_some_and(|record| record.is_unsettled);
+    let is_known = state.run(&key).is_some() && !is_unsettled;
+    if is_known {
+        crash::recover(context)?;
+    }
+    let agrees = |chain: &Chain| {
+        // Where nobody else has been at it, the files stay as they are.
+        if is_known && !chain.states.is_empty() {
+            refuse_edited(context, &key)?;
+        }
+        agree(context, &key, &remote, chain)
+    };
+    let claimed = claim(&server, &key, &Wish { how, agrees: &agrees })?;
+    // What was claimed before, and agreed to by nobody, is here as well.
+    let run = run_of(&context.load()?.state, &key)?;
+    require_agreed(context, &run)?;
+    note_agreed(context, &run)?;
+    if claimed.is_unsettled {
+        if let Err(error) = settle_here(&server, &key, is_known) {
+            release(context, &key);
+            return Err(error);
+        }
+        let mut locked = lock(context, &key, &remote)?;
+        locked.record.is_unsettled = false;
+        locked.save(context)?;
+    }
+    Ok(Some(key))
+}
+
+/// What is to be confirmed before a living holder's run is taken.
+pub fn steal_unconfirmed(context: &Context, key: &RunKey, remote: &str) -> Error {
+    let message = format!(
+        "run {key} on {remote} may be at work elsewhere; its holder would stop with its next push: --yes takes it"
+    );
+    Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
+}
+
+/// The run that is meant, here or on the server.
+pub fn meant(server: &Server<'_>, how: TakeOver) -> Result<RunKey> {
+    let context = server.context;
+    let id = context.naming().run_id.as_ref();
+    match local(context, &context.load()?.state, id)? {
+        Some(key) => Ok(key),
+        None => there(server, id, how),
+    }
+}
+
+/// The run of this clone that is meant.
+fn local(context: &Context, state: &State, id: Option<&RunId>) -> Result<Option<RunKey>> {
+    let naming = context.naming();
+    match id {
+        Some(id) => match named(state, id, naming.phase.as_deref(), naming.lane.as_deref()) {
+            Ok(run) => Ok(Some(run.key.clone())),
+            Err(error) if error.kind == ErrorKind::RunNotFound => Ok(None),
+            Err(error) => Err(error),
+        },
+        None => Ok(select::find(context, state)?.map(|run| run.key.clone())),
+    }
+}
+
+/// The run on the server that is meant: of that id, else the only one.
+fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKey> {
+    let naming = server.context.naming();
+    let mut tried = 0;
+    let found = loop {
+        match server.list(id)? {
+            Reached::Yes(found) => break found,
+            Reached::Away(away) if how.wait.is_none() => return Err(away.error(server.name())),
+            Reached::Away(away) => server.pause(&away, tried)?,
+        }
+        tried += 1;
+    };
+    let mut keys = keys_of(server, &found)?;
+    keys.retain(|key| {
+        naming.phase.as_ref().is_none_or(|phase| key.phase == *phase)
+            && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
+    });
+    let hint = || Hint::recover(["runs", "--remote", server.name()]);
+    match keys.as_slice() {
+        [key] => Ok(key.clone()),
+        [] => {
+            let which = id.map_or_else(|| "no run".to_owned(), |id| format!("no run '{id}'"));
+            Err(Error::new(ErrorKind::RunNotFound, format!("{which}, neither here nor on {}", server.name()))
+                .hint(hint()))
+        }
+        several => {
+            let list: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let message = format!("several runs lie on {}, choose one with --run: {}", server.name(), list.join(", "));
+            Err(Error::new(ErrorKind::Ambiguous, message).hint(hint()))
+        }
+    }
+}
+
+/// The keys of runs that a server has, by what they say of themselves: fetched, where they are not here yet.
+pub fn keys_of(server: &Server<'_>, found: &[(String, ObjectId)]) -> Result<Vec<RunKey>> {
+    let repo = server.repo()?;
+    let is_known = |name: &str, commit: &ObjectId| {
+        tracking_of(server.name(), name).and_then(|name| resolve_ref(repo, &name)).as_ref() == Some(commit)
+    };
+    let new: Vec<String> =
+        found.iter().filter(|(name, commit)| !is_known(name, commit)).map(|(name, _)| name.clone()).collect();
+    if let Reached::Away(away) = server.fetch(&new)? {
+        return Err(away.error(server.name()));
+    }
+    let mut keys = Vec::new();
+    for (name, _) in found.iter().filter(|(name, _)| name.starts_with(RUNS)) {
+        let commit = tracking_of(server.name(), name).and_then(|name| resolve_ref(repo, &name));
+        let key = commit.and_then(|commit| read_state(repo, &commit).ok()).and_then(|raw| key_of(&raw));
+        match key.filter(|key| run_ref(key) == *name) {
+            Some(key) => keys.push(key),
+            None => server.context.warn(format!("{name} on {} is no run of recover's", server.name())),
+        }
+    }
+    Ok(keys)
+}
+
+/// What a run executes, by the last word in its chain.
+fn spec_in(events: &[&ChainedEvent]) -> Option<RunSpec> {
+    events.iter().rev().find_map(|one| match &one.event.payload {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => Some(RunSpec::clone(spec)),
+        _ => None,
+    })
+}
+
+/// Whoever may push to that repository may have written what would be run here: it is shown once.
+fn agree(context: &Context, key: &RunKey, remote: &str, chain: &Chain) -> Result<()> {
+    let events: Vec<&ChainedEvent> = chain.states.iter().flat_map(|state| &state.events).collect();
+    let Some(spec) = spec_in(&events) else { return Ok(()) };
+    let is_signed = context.settings().remote.allowed_signers.is_some();
+    let before = record::load(context, key, remote)?.and_then(|record| record.trusted);
+    if is_signed || before.as_ref() == Some(&print(&spec)) || context.trusts_call() {
+        return Ok(());
+    }
+    Err(not_agreed(context, key, remote, &spec))
+}
+
+/// The latest checkpoint of what counts of a run.
+fn latest(state: &State, key: &RunKey) -> Option<Checkpoint> {
+    state.standing(key).rfind(|checkpoint| !checkpoint.is_safety()).cloned()
+}
+
+/// The files of a checkpoint, HEAD stays.
+fn files_of(key: &RunKey, checkpoint: &Checkpoint, edits: Edits) -> RestoreRequest {
+    RestoreRequest {
+        kind: OperationKind::Restore,
+        run: Some(key.clone()),
+        checkpoint_id: checkpoint.id.clone(),
+        scope: Scope::All,
+        paths: Vec::new(),
+        commits: Commits::Keep,
+        edits,
+        restore_index: false,
+        reposition: None,
+        nested: NestedRequest::default(),
+        unasked: false,
+        undoes: None,
+    }
+}
+
+/// Refuses where files were edited here since the run last wrote here (13).
+fn refuse_edited(context: &Context, key: &RunKey) -> Result<()> {
+    let Some(latest) = latest(&context.load()?.state, key) else { return Ok(()) };
+    restore(&context.rehearsal()?, &files_of(key, &latest, Edits::Refuse)).map(drop)
+}
+
+/// Refuses where what git does not have as it is stands in the way (13): the run has never written here.
+fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> Result<()> {
+    let planned = restore(&context.rehearsal()?, &files_of(key, target, Edits::Refuse))?.result;
+    let touched: BTreeSet<RepoPath> = planned.written.into_iter().chain(planned.deleted).collect();
+    let edited = uncommitted(context.repo()?, &touched)?;
+    if edited.is_empty() {
+        return Ok(());
+    }
+    let reason = |path| PathReason { path, reason: "not committed here".to_owned(), size: None };
+    let paths: Vec<PathReason> = edited.into_iter().map(reason).collect();
+    let message = format!(
+        "{} files here are not committed, and the run {key} has others in their place: commit or stash them first; the claim is \
+         given back",
+        paths.len()
+    );
+    Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(Hint::git(["stash", "-u"]).at(context.worktree())))
+}
+
+/// Puts the files of the latest checkpoint in place, and prepares what no checkpoint holds.
+fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool) -> Result<()> {
+    let context = server.context;
+    let state = context.load()?.state;
+    if let Some(latest) = latest(&state, key) {
+        fetch_base(server, latest.base_commit.as_ref())?;
+        if let Reached::Away(away) = server.backfill(&latest.commit)? {
+            return Err(away.error(server.name()));
+        }
+        if latest.partial {
+            let paths: Vec<String> = latest.skipped.iter().take(10).map(|one| one.path.to_string()).collect();
+            context.warn(format!(
+                "checkpoint {} is partial: {} files stayed where it was taken or were not captured: {}",
+                latest.id,
+                latest.skipped.len(),
+                paths.join(", ")
+            ));
+        }
+        if !is_known {
+            refuse_uncommitted(context, key, &latest)?;
+        }
+        // What was edited here was refused, and what the run left here is kept.
+        let request = files_of(key, &latest, Edits::Discard);
+        let restored = restore(context, &request)?;
+        context.note(format!(
+            "run {key} taken up from {}: {} files written, {} deleted, by checkpoint {}",
+            server.name(),
+            restored.result.written.len(),
+            restored.result.deleted.len(),
+            latest.id
+        ));
+    }
+    set_up(context, key)
+}
+
+/// The commit that a run began on has to be here; the server may have it.
+fn fetch_base(server: &Server<'_>, base: Option<&ObjectId>) -> Result<()> {
+    let repo = server.repo()?;
+    let Some(base) = base.filter(|base| !commit_exists(repo, base)) else { return Ok(()) };
+    if let Reached::Yes(true) = server.fetch_commit(base)?
+        && commit_exists(repo, base)
+    {
+        return Ok(());
+    }
+    let message =
+        format!("the run began on commit {base}, which is neither here nor on {}: fetch it first", server.name());
+    Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["fetch", "--all"])))
+}
+
+/// Runs `[remote] setup`, the user's own, once: what no checkpoint holds (dependencies, say) is made anew.
+fn set_up(context: &Context, key: &RunKey) -> Result<()> {
+    let Some(setup) = &context.settings().remote.setup else { return Ok(()) };
+    let run = run_of(&context.load()?.state, key)?;
+    let (argv, line) = match setup {
+        CommandLine::Shell(line) => (vec![shell_of(context, &run.spec), "-c".to_owned(), line.clone()], line.clone()),
+        CommandLine::Argv(argv) => (argv.clone(), join(argv)),
+    };
+    let program = Program::Argv(argv.into_iter().map(Into::into).collect());
+    let command = Supervised { show: Show::Stderr, ..Supervised::new(program, context.worktree()) };
+    let exit = command.run(&context.interrupts, |_| Ok(())).with_context(|| format!("cannot run {line}"))?;
+    if let Some(signal) = exit.cancelled {
+        return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "stopped"));
+    }
+    match (exit.spawn_error, exit.exit_code) {
+        (None, Some(0)) => Ok(()),
+        (Some(error), _) => Err(Error::new(ErrorKind::Failed, format!("[remote] setup: {line}: {}", error.message))),
+        (None, code) => {
+            let code = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit {code}"));
+            Err(Error::new(ErrorKind::Failed, format!("[remote] setup: {line} ended with {code}")))
+        }
+    }
+}

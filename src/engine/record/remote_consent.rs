@@ -1,0 +1,189 @@
+//! Whether anything may be sent to a remote: asked once for each repository and URL, with a list of what would leave.
+//!
+//! What git itself would send to that remote is not asked about. What it would not send are untracked files, prompts and
+//! error texts.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::durable::Root;
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint::prepare;
+use crate::git::program::known_to_git;
+use crate::git::remote::{Limits, Remote};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::EntryKind;
+use crate::policy::amounts::{count, size};
+use crate::policy::foreign_pull_request::{event_file, foreign_pull_request};
+use crate::policy::secret_file::{has_secret, is_secret_name};
+
+/// So many of the files that would leave are named.
+const NAMED: usize = 10;
+/// How long it may take to find out whether anybody can read a remote.
+const GLANCE: Duration = Duration::from_secs(20);
+/// More than any description of an event has, in bytes.
+const MAX_EVENT: u64 = 16 << 20;
+
+/// What git itself would not send.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Untracked files that would be sent, the largest first.
+    pub untracked: Vec<PathReason>,
+    /// Those that stay here, with the reason.
+    pub withheld: Vec<PathReason>,
+    /// How many prompts and error texts are recorded, and their bytes.
+    pub texts: (usize, u64),
+}
+
+impl Survey {
+    fn bytes(&self) -> u64 {
+        self.untracked.iter().filter_map(|one| one.size).sum()
+    }
+
+    /// What would leave and what would not, for people.
+    fn told(&self) -> String {
+        let (texts, bytes) = self.texts;
+        let mut told = format!(
+            "{} ({}), prompts, commands and error texts ({} so far, {}; secrets masked)",
+            count(self.untracked.len(), "untracked file"),
+            size(self.bytes()),
+            count(texts, "text"),
+            size(bytes)
+        );
+        let named = |all: &[PathReason], what: fn(&PathReason) -> String| {
+            all.iter().take(NAMED).map(|one| format!("{} ({})", one.path, what(one))).collect::<Vec<_>>().join(", ")
+        };
+        if !self.untracked.is_empty() {
+            let largest = named(&self.untracked, |one| size(one.size.unwrap_or_default()));
+            told.push_str(&format!("; the largest: {largest}"));
+        }
+        if !self.withheld.is_empty() {
+            let stays = named(&self.withheld, |one| one.reason.clone());
+            let more = self.withheld.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            told.push_str(&format!("; what stays here: {stays}{more}"));
+        }
+        told
+    }
+}
+
+/// Refuses (13) where this is a job of a pull request from another repository.
+pub fn refuse_fork(context: &Context) -> Result<()> {
+    let env = |name: &str| context.env(name);
+    let event = event_file(&env).and_then(|file| {
+        let file = Path::new(&file);
+        let bytes = Root::shared(file.parent()?).read_at_most(file, MAX_EVENT).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    });
+    let Some(from) = foreign_pull_request(&env, event.as_ref()) else { return Ok(()) };
+    let message = format!(
+        "this job works on a pull request from {from}: from there nothing is sent to a remote, and nothing is taken up, as \
+         others decide what runs in it. Without --remote the run stays on this machine"
+    );
+    Err(Error::new(ErrorKind::RemoteRefused, message))
+}
+
+/// Refuses (13) to send anything to a remote that the user has not consented to, with a list of what would leave; `--yes`
+/// consents. To be called before anything is recorded, so that the same command can begin again.
+///
+/// Consent is remembered for this repository and this URL until `recover trust --revoke`.
+pub fn require_consent(context: &Context, remote: &Remote) -> Result<()> {
+    refuse_fork(context)?;
+    let consented = context.settings().remote.consent.as_ref();
+    if consented.is_some_and(|url| remote.is_at(url)) || context.trust_record().consents_to(&remote.url) {
+        return Ok(());
+    }
+    let stopped = || context.interrupts.pending().is_some();
+    let is_public = remote.is_public(&Limits::new(GLANCE, &stopped))?.unwrap_or(false);
+    let public = "anybody can read it without a password, so what is sent there is public. A repository of its own with rights \
+                  of its own is the place for this";
+    if context.says_yes() {
+        if is_public {
+            context.warn(format!("remote '{}' ({}): {public}", remote.name, remote.url));
+        }
+        return give_consent(context, &remote.url);
+    }
+    let found = survey(context)?;
+    let warning = if is_public { format!(". Warning: {public}") } else { String::new() };
+    let message = format!(
+        "nothing was sent to {} (remote '{}') before, and it would get what git itself would not send: {}{warning}. \
+         --yes sends it, now and from now on; [remote] consent = \"{}\" in your own configuration allows it everywhere",
+        remote.url,
+        remote.name,
+        found.told(),
+        remote.url
+    );
+    *context.consent_url.borrow_mut() = Some(remote.url.clone());
+    let named = found.untracked.iter().take(NAMED).chain(&found.withheld).cloned().collect();
+    Err(Error::new(ErrorKind::ConsentNeeded, message).paths(named).hint(context.rerun(&["--yes"])))
+}
+
+/// Remembers that the user consents. In a dry run nothing is remembered.
+pub fn give_consent(context: &Context, url: &str) -> Result<()> {
+    if context.dry_run() {
+        return Ok(());
+    }
+    let given = context.trust_record().add_consent(url, context.clock.now());
+    given.map_err(|error| Error::io(format!("cannot remember that {url} may be sent to"), error))
+}
+
+/// What would leave of the work tree as it is, and of what is recorded.
+pub fn survey(context: &Context) -> Result<Survey> {
+    let settings = &context.settings().remote;
+    let rehearsal = context.rehearsal()?;
+    let prepared = prepare(&rehearsal)?;
+    let snapshot = prepared.capture.snapshot()?;
+    let is_file = |kind: EntryKind| matches!(kind, EntryKind::File | EntryKind::Symlink);
+    let files: BTreeSet<RepoPath> =
+        snapshot.entries.iter().filter(|(_, entry)| is_file(entry.kind)).map(|(path, _)| path.clone()).collect();
+    let tracked = if context.has_git() {
+        known_to_git(rehearsal.repo()?, prepared.capture.head.commit.as_ref(), &files)?
+    } else {
+        BTreeSet::new()
+    };
+    let root = Root::shared(context.worktree());
+    let mut found = Survey::default();
+    for path in files.difference(&tracked) {
+        let place = path.below(context.worktree());
+        // One that went away meanwhile is not sent.
+        let Ok(size) = place.symlink_metadata().map(|found| found.len()) else { continue };
+        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let holds_secret = || root.read_at_most(&place, settings.max_object).is_ok_and(|content| has_secret(&content));
+        let reason = match () {
+            () if size > settings.max_object => "over [remote] max_object",
+            () if !settings.untracked => "untracked",
+            () if is_secret_name(&String::from_utf8_lossy(name)) => "by its name perhaps a secret",
+            () if holds_secret() => "it holds what looks like a secret",
+            () => {
+                let reason = "untracked: it would be sent".to_owned();
+                found.untracked.push(PathReason { path: path.clone(), reason, size: Some(size) });
+                continue;
+            }
+        };
+        let reason = format!("{reason}: it stays here");
+        found.withheld.push(PathReason { path: path.clone(), reason, size: Some(size) });
+    }
+    // What no checkpoint takes goes nowhere.
+    found.withheld.extend(prepared.capture.manifest.skipped.iter().cloned());
+    found.withheld.sort();
+    found.untracked.sort_by(|one, other| other.size.cmp(&one.size).then_with(|| one.path.cmp(&other.path)));
+    found.texts = texts(context)?;
+    Ok(found)
+}
+
+/// How many prompts and error texts are recorded of the runs of this work tree, and their bytes.
+fn texts(context: &Context) -> Result<(usize, u64)> {
+    if !context.store().exists() {
+        return Ok((0, 0));
+    }
+    let state = context.load()?.state;
+    let mut sizes = Vec::new();
+    for run in state.runs_of(&context.worktree_id()) {
+        sizes.extend(run.spec.prompt.as_ref().map(String::len));
+        let failures = run.attempts().filter_map(|(_, attempt)| attempt.failure.as_ref());
+        sizes.extend(failures.map(|failure| failure.message.len() + failure.details.as_ref().map_or(0, String::len)));
+    }
+    Ok((sizes.len(), sizes.iter().map(|size| *size as u64).sum()))
+}

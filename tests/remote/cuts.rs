@@ -1,0 +1,115 @@
+//! Connections that are cut after so many bytes, of what is sent and of what is answered.
+
+use recover::git::remote::Answer;
+use recover::model::snapshot::ObjectId;
+
+use crate::machines::{commit, limits, machine_at, push, remote, repo};
+use crate::proxy::{Fault, Proxy};
+use crate::servers::{Kind, Server};
+
+/// So many places of a connection are tried in each direction; `RECOVER_REMOTE_ALL=1` tries every byte.
+const SAMPLE: u64 = 6;
+
+/// Places spread over a connection, more of them near its ends, where the answer is.
+fn places(length: u64) -> Vec<u64> {
+    if std::env::var_os("RECOVER_REMOTE_ALL").is_some() {
+        return (1..length).collect();
+    }
+    let near = [1, 2, 5, length.saturating_sub(1), length.saturating_sub(5), length.saturating_sub(20)];
+    let mut all: Vec<u64> = (1..SAMPLE).map(|step| length * step / SAMPLE).chain(near).collect();
+    all.retain(|place| (1..length).contains(place));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+#[test]
+fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
+    for kind in [Kind::Daemon, Kind::Http, Kind::Ssh] {
+        let Some(server) = Server::start(kind) else { continue };
+        let proxy = Proxy::to(server.port);
+        server.know_password(proxy.port);
+        let env = machine_at(&server, proxy.port, "one", &[]);
+        let here = repo(&env, &server);
+        let mut number = 0;
+        let mut next = |before: Option<&ObjectId>| {
+            number += 1;
+            commit(&env, &format!("{kind:?} {number}"), before)
+        };
+        let name = "refs/recover-runs/cut";
+        let mut at = next(None);
+        assert_eq!(push(&here, name, None, Some(&at)), Answer::Done(()), "{kind:?}");
+        // As long as every later one is, but for what was cut.
+        proxy.set(Fault::None);
+        let second = next(Some(&at));
+        assert_eq!(push(&here, name, Some(&at), Some(&second)), Answer::Done(()), "{kind:?}");
+        at = second;
+        let (sent, answered, _) = proxy.counted();
+        let sent = places(sent).into_iter().map(Fault::CutSent);
+        let faults: Vec<Fault> = sent.chain(places(answered).into_iter().map(Fault::CutAnswered)).collect();
+        let (mut lost, mut unknown) = (0, 0);
+        for fault in faults {
+            let new = next(Some(&at));
+            proxy.set(fault);
+            let answer = push(&here, name, Some(&at), Some(&new));
+            proxy.set(Fault::None);
+            let listed = remote(&here).list(&here, &[name], &limits()).unwrap();
+            let Answer::Done(listed) = listed else { panic!("{kind:?} {fault:?}: {listed:?}") };
+            let there = listed[0].1.clone();
+            match &answer {
+                Answer::Done(()) => assert_eq!(there, new, "{kind:?} {fault:?}"),
+                Answer::Away { .. } => assert_eq!(there, at, "{kind:?} {fault:?}: away is before anything was sent"),
+                // A server that has all may be at it still.
+                Answer::Cut(_) => {
+                    unknown += 1;
+                    lost += usize::from(there == new);
+                    assert!(there == new || there == at, "{kind:?} {fault:?}: {there}");
+                }
+                other => panic!("{kind:?} {fault:?}: {other:?}"),
+            }
+            assert_eq!(push(&here, name, Some(&at), Some(&new)), Answer::Done(()), "{kind:?} {fault:?}: once more");
+            assert_eq!(server.at(name), Some(new.0.clone()), "{kind:?} {fault:?}");
+            at = new;
+        }
+        assert!(lost > 0 && unknown > lost, "{kind:?}: {lost} answers were lost of {unknown} that were cut");
+    }
+}
+
+#[test]
+fn a_fetch_that_was_cut_leaves_nothing_half() {
+    for kind in [Kind::Daemon, Kind::Http, Kind::Ssh] {
+        let Some(server) = Server::start(kind) else { continue };
+        let proxy = Proxy::to(server.port);
+        server.know_password(proxy.port);
+        let writer = machine_at(&server, server.port, "writer", &[]);
+        let there = repo(&writer, &server);
+        let (name, place) = ("refs/recover-runs/cut", "refs/recover-tracking/origin/cut");
+        let env = machine_at(&server, proxy.port, "reader", &[]);
+        let here = repo(&env, &server);
+        let fetch = || remote(&here).fetch(&here, &[(name.to_owned(), place.to_owned())], &limits()).unwrap();
+        let mut at = commit(&writer, "0", None);
+        assert_eq!(push(&there, name, None, Some(&at)), Answer::Done(()));
+        proxy.set(Fault::None);
+        assert_eq!(fetch(), Answer::Done(()), "{kind:?}");
+        let (sent, answered, _) = proxy.counted();
+        let some = |length| places(length).into_iter().step_by(3);
+        let faults: Vec<Fault> = some(sent).map(Fault::CutSent).chain(some(answered).map(Fault::CutAnswered)).collect();
+        for (number, fault) in faults.into_iter().enumerate() {
+            let new = commit(&writer, &format!("{number}"), Some(&at));
+            assert_eq!(push(&there, name, Some(&at), Some(&new)), Answer::Done(()));
+            proxy.set(fault);
+            let answer = fetch();
+            proxy.set(Fault::None);
+            let known = env.git(&["rev-parse", place]).trim().to_owned();
+            match answer {
+                Answer::Done(()) => assert_eq!(known, new.0, "{kind:?} {fault:?}"),
+                Answer::Away { .. } => assert_eq!(known, at.0, "{kind:?} {fault:?}"),
+                other => panic!("{kind:?} {fault:?}: {other:?}"),
+            }
+            assert_eq!(fetch(), Answer::Done(()), "{kind:?} {fault:?}: once more");
+            assert_eq!(env.git(&["rev-parse", place]).trim(), new.0, "{kind:?} {fault:?}");
+            env.git(&["fsck", "--connectivity-only"]);
+            at = new;
+        }
+    }
+}

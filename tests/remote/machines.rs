@@ -1,0 +1,99 @@
+//! Machines: clones of one server's repository, each with a home, a configuration and a host name of its own.
+
+use std::path::Path;
+
+use recover::git::Repo;
+use recover::git::remote::{Answer, Limits, Remote, Update};
+use recover::model::snapshot::ObjectId;
+
+use crate::env::TestEnv;
+use crate::servers::Server;
+
+use std::time::Duration;
+
+/// The name of the server on every machine.
+pub const REMOTE: &str = "origin";
+
+/// A machine of that name, with a clone.
+pub fn machine(server: &Server, name: &str) -> TestEnv {
+    machine_at(server, server.port, name, &[])
+}
+
+/// The same, which reaches the server through a port of a proxy; `how` is for `git clone`.
+pub fn machine_at(server: &Server, port: u16, name: &str, how: &[&str]) -> TestEnv {
+    let mut env = TestEnv::plain();
+    let (settings, variables) = server.login();
+    for (name, value) in &variables {
+        env.set(name, value);
+    }
+    env.set("RECOVER_TEST_HOST", name);
+    let settings: Vec<String> =
+        settings.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).collect();
+    let url = server.url_at(port);
+    // What a path names is copied by links without the protocol.
+    let url = if url.starts_with('/') && !how.is_empty() { format!("file://{url}") } else { url };
+    let mut args = vec!["clone", "-q"];
+    args.extend(settings.iter().map(String::as_str));
+    args.extend(how);
+    args.extend([url.as_str(), "."]);
+    env.git(&args);
+    env
+}
+
+/// A file that says how the library is to reach the server: it takes git's configuration from this process.
+pub fn repo(env: &TestEnv, server: &Server) -> Repo {
+    let (_, variables) = server.login();
+    if let Some((_, ssh)) = variables.iter().find(|(name, _)| name == "GIT_SSH_COMMAND") {
+        env.git(&["config", "core.sshCommand", ssh]);
+    }
+    Repo::discover(env.work(), None).expect("a repository")
+}
+
+/// The remote as the library has it.
+pub fn remote(repo: &Repo) -> Remote {
+    Remote::named(repo, REMOTE).expect("a remote")
+}
+
+/// Half a minute, and nobody stops it.
+pub fn limits() -> Limits<'static> {
+    Limits::new(Duration::from_secs(30), &|| false)
+}
+
+/// A commit with one file, on top of another one.
+pub fn commit(env: &TestEnv, content: &str, parent: Option<&ObjectId>) -> ObjectId {
+    let blob = env.sh(&format!("printf %s '{content}' | git hash-object -w --stdin")).expect(0).stdout;
+    let tree = env.sh(&format!("printf '100644 blob {}\\tfile\\n' | git mktree", blob.trim())).expect(0).stdout;
+    let mut args = vec!["commit-tree", tree.trim(), "-m", "state"];
+    if let Some(parent) = parent {
+        args.extend(["-p", parent.0.as_str()]);
+    }
+    ObjectId(env.git(&args).trim().to_owned())
+}
+
+/// An update of a reference.
+pub fn update(name: &str, old: Option<&ObjectId>, new: Option<&ObjectId>) -> Update {
+    Update { name: name.to_owned(), old: old.cloned(), new: new.cloned() }
+}
+
+/// What came of one update.
+pub fn push(repo: &Repo, name: &str, old: Option<&ObjectId>, new: Option<&ObjectId>) -> Answer<()> {
+    remote(repo).push(repo, &[update(name, old, new)], &limits()).expect("git runs")
+}
+
+/// Puts an agent and a check on the server's branch.
+pub fn push_agent(server: &Server, agent: &str, check: &str) {
+    let author = machine(server, "author");
+    author.script("agent.sh", agent);
+    author.script("check.sh", check);
+    author.write("TASK.md", "Make the checks pass.\n");
+    author.git(&["add", "-A"]);
+    author.git(&["commit", "-qm", "agent and checks"]);
+    author.git(&["push", "-q", "origin", "HEAD:main"]);
+}
+
+/// A file of random bytes, which nothing compresses.
+pub fn noise(path: &Path, length: usize) {
+    let mut random = fastrand::Rng::with_seed(length as u64);
+    let content: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+    std::fs::write(path, content).expect("written");
+}

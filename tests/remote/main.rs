@@ -1,0 +1,21 @@
+//! Remotes against real servers on 127.0.0.1: a bare repository by its path, `git daemon`, `git http-backend` behind
+//! lighttpd with basic authentication, and `sshd`; with connections that are cut and stalled on the way.
+//!
+//! A server that is not installed is skipped by its name.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something is missing")]
+
+mod away;
+mod check;
+mod consent;
+mod cuts;
+#[path = "../cli/env.rs"]
+mod env;
+mod machines;
+mod many;
+mod outgoing;
+mod proxy;
+mod servers;
+mod taken_up;
+mod transport;
+mod workflow;
