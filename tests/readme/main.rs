@@ -95,6 +95,11 @@ fn checked_otherwise(line: &str) -> bool {
         // A runner gets it from where it is kept.
         "cargo install --locked --git \"$RECOVER_GIT\"" => assert!(text("README.md").contains("RECOVER_GIT: https://")),
         "cargo build --release" => {}
+        // Made and installed by a part of the checks of its own.
+        "packaging/build.py && sudo dpkg --install dist/recover_*.deb" => {
+            assert!(ci.contains("packaging/build.py ") && ci.contains("packaging/test.sh "));
+            assert!(text("packaging/test.sh").contains("dpkg --root="));
+        }
         _ if line.starts_with("python3 tests/bench/") => {
             let script = line.trim_start_matches("python3 ");
             assert!(text(script).contains("target/release/recover"));
@@ -277,4 +282,41 @@ fn scripts_are_sound() {
     };
     sound("sh", &["-n", "tests/demo.sh"]);
     sound("bash", &["-n", ".ci/run"]);
+    sound("bash", &["-n", "packaging/test.sh"]);
+}
+
+/// What is said of packages holds: everything that they name is there, every page is in them, and an archive has the name by
+/// which it is looked for.
+#[test]
+fn what_is_packed_is_there() {
+    let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
+    let metadata = &manifest["package"]["metadata"];
+    let sources: Vec<String> = metadata["deb"]["assets"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|asset| asset[0].as_str().expect("a path").to_owned())
+        .collect();
+    let matches = |pattern: &str, path: &str| match pattern.split_once('*') {
+        Some((before, after)) => path.starts_with(before) && path.ends_with(after),
+        None => pattern == path,
+    };
+    let mut pages = Vec::new();
+    for folder in ["man", "completions"] {
+        let all = fs::read_dir(root().join(folder)).expect("a folder");
+        pages.extend(all.map(|entry| format!("{folder}/{}", entry.expect("an entry").file_name().to_string_lossy())));
+    }
+    // No shell of Debian's reads the fourth kind of completion.
+    for page in pages.iter().filter(|page| Path::new(page).extension().is_none_or(|kind| kind != "ps1")) {
+        assert!(sources.iter().any(|source| matches(source, page)), "{page} is in no package");
+    }
+    for source in sources.iter().filter(|source| *source != "target/release/recover") {
+        let is_there = root().join(source).exists() || pages.iter().any(|page| matches(source, page));
+        assert!(is_there, "{source} is not there");
+    }
+    let (build, binstall) = (text("packaging/build.py"), &metadata["binstall"]);
+    let name = "{ name }-{ version }-{ target }";
+    assert!(build.contains("f\"recover-{package['version']}-{target}\""), "the archive has another name");
+    assert!(binstall["pkg-url"].as_str().is_some_and(|url| url.ends_with(&format!("/{name}.tar.gz"))));
+    assert_eq!(binstall["bin-dir"].as_str(), Some(&*format!("{name}/{{ bin }}{{ binary-ext }}")));
 }
