@@ -8,6 +8,10 @@ use std::process::Command;
 mod compared;
 #[path = "../cli/env.rs"]
 mod env;
+mod recording;
+#[path = "../cli/terminal.rs"]
+#[allow(dead_code, reason = "pictures need a part of it")]
+mod terminal;
 
 use env::TestEnv;
 
