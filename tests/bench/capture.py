@@ -154,6 +154,28 @@ def alternate(runs, change, back, ours, theirs):
     return tuple(statistics.median(values) for values in taken)
 
 
+def after_build(bench, runs, chosen, work):
+    """3 files edited, after a build has written a gigabyte that is not on disk yet, and the same when all is on disk."""
+    files, built = chosen.sample(bench.files(), 3), work / "built"
+
+    def build():
+        with open(built, "wb") as file:
+            for _ in range(1024):
+                file.write(b"x" * (1 << 20))
+
+    taken = {"quiet": [], "built": [], "G built": []}
+    for _ in range(runs):
+        for name, values in taken.items():
+            bench.edit(files)
+            if name != "quiet":
+                build()
+            values.append(bench.reference() if name == "G built" else bench.recover("checkpoint", "create"))
+            built.unlink(missing_ok=True)
+            bench.put_back(files)
+            bench.settle()
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
 def first(bench, runs):
     """The first capture in a normal checkout, beside G as it is when it has been called before."""
     bench.settle()
@@ -181,9 +203,9 @@ def first_without_stat(bench, runs, work):
     return pair
 
 
-def roll_back(bench, runs, chosen):
-    """1,000 changed files are put back, with the safety checkpoint that keeps the change."""
-    files = chosen.sample(bench.files(), 1000)
+def roll_back(bench, runs, chosen, count):
+    """Changed files are put back, with the safety checkpoint that keeps the change."""
+    files = chosen.sample(bench.files(), count)
     bench.settle()
     target = bench.git("for-each-ref", "--format=%(refname)", "refs/recover").split()[-1].rsplit("/", 1)[1]
     index = bench.root / ".git/index"
@@ -303,12 +325,17 @@ def measure(options, work):
         print(rows[-1][0], file=sys.stderr, flush=True)
 
     still = unchanged(bench, runs)
-    row("nothing changed, `checkpoint create`", still["create"], still["G"], 0.5, "G")
-    row("nothing changed, `--if-changed`", still["if-changed"], still["G"], 0.5, "G")
-    row("10 files edited, 10 new, 3 deleted", *changed(bench, runs, chosen), 0.5, "G")
-    row("first capture, normal checkout", *first(bench, runs), 1.5, "G warm")
+    row("nothing changed, `checkpoint create`", still["create"], still["G"], 0.42, "G")
+    row("nothing changed, `--if-changed`", still["if-changed"], still["G"], 0.42, "G")
+    row("10 files edited, 10 new, 3 deleted", *changed(bench, runs, chosen), 0.42, "G")
+    built = after_build(bench, runs, chosen, work)
+    row("3 files edited, a gigabyte not on disk", built["built"], built["quiet"], 1.2, "the same when it is")
+    row("the same beside G", built["built"], built["G built"], 0.42, "G")
+    row("first capture, normal checkout", *first(bench, runs), 1.3, "G warm")
     row("first capture, index without stat data", *first_without_stat(bench, runs, work), 1.0, "`git add -A`")
-    row("roll back 1,000 changed files", *roll_back(bench, runs, chosen), 1.0, "`git checkout`")
+    row("roll back 1,000 changed files", *roll_back(bench, runs, chosen, 1000), 1.0, "`git checkout`")
+    if len(bench.files()) > 20_000:
+        row("roll back 20,000 changed files", *roll_back(bench, runs, chosen, 20_000), 1.2, "`git checkout`")
     little, little_peak = small(options.recover, work, runs * 5)
     for name in ("create", "if-changed"):
         ms, git_ms = little[name] * 1000, little["G"] * 1000
