@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crate::env::TestEnv;
+use crate::loosen::loosen;
 use crate::seen::{assert_clean, checkpoint, paths, seen, text};
 
 // B13, S1: the record says what it is, is linked to the one before it, and lists oldest first.
@@ -182,7 +183,7 @@ fn verify_finds_a_deleted_object() {
     assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], 1);
     let blob = env.git(&["hash-object", "only.txt"]);
     let (folder, file) = blob.trim().split_at(2);
-    env.loosen(".");
+    loosen(env.work());
     std::fs::remove_file(env.work().join(format!(".git/objects/{folder}/{file}"))).unwrap();
     let report = env.json(12, &["checkpoint", "verify"]);
     assert!(text(&report["problems"][0]["message"]).contains("only.txt"), "{report}");
@@ -211,7 +212,7 @@ fn a_truncated_object_is_named() {
             field => text(&made[field]),
         };
         let (folder, file) = object.trim().split_at(2);
-        env.loosen(".");
+        loosen(env.work());
         let line = format!("o=.git/objects/{folder}/{file}; chmod u+w $o; truncate -s $(($(stat -c %s $o) / 2)) $o");
         env.sh(&line).expect(0);
         let recover = env!("CARGO_BIN_EXE_recover");
@@ -227,7 +228,7 @@ fn a_truncated_object_is_named() {
 
 /// The file of an object, which is loose from here on.
 fn object_file(env: &TestEnv, id: &str) -> std::path::PathBuf {
-    env.loosen(".");
+    loosen(env.work());
     let (folder, file) = id.trim().split_at(2);
     env.work().join(format!(".git/objects/{folder}/{file}"))
 }
@@ -291,6 +292,44 @@ fn a_damaged_pack_is_found_and_healed() {
     env.json(0, &["checkpoint", "create"]);
     env.json(0, &["checkpoint", "verify"]);
     env.git(&["cat-file", "-e", env.git(&["hash-object", "only.txt"]).trim()]);
+}
+
+/// Does something to the pack that holds the objects of a checkpoint, in a shell where `$pack` and `$index` are its files.
+fn harm_pack(env: &TestEnv, harm: &str) {
+    let line = "set -e; pack=$(ls .git/objects/pack/*.pack); index=${pack%.pack}.idx; chmod u+w \"$pack\" \"$index\"";
+    env.sh(&format!("{line}\n{harm}")).expect(0);
+}
+
+// The same in the pack that holds the few objects of a checkpoint, whether somebody knew of the damage or not.
+#[test]
+fn a_damaged_pack_does_not_outlive_the_next_checkpoint() {
+    // Bytes of the largest object, which is in the middle: its size stays, and so does the time of the file.
+    let flip = "touch -r \"$pack\" ../time; at=$(($(stat -c %s \"$pack\") / 2))
+        printf XY | dd of=\"$pack\" bs=1 seek=$at conv=notrunc status=none; touch -r ../time \"$pack\"";
+    let harms = [
+        (flip, 2),
+        ("truncate -s $(($(stat -c %s \"$pack\") / 2)) \"$pack\"", 1),
+        (": > \"$pack\"", 1),
+        (": > \"$index\"", 1),
+        ("rm -f \"$index\"", 1),
+        ("rm -f \"$pack\"", 1),
+    ];
+    for (harm, healed) in harms {
+        let env = TestEnv::repo();
+        let content: String = (0..999_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
+        env.write("only.txt", &content);
+        checkpoint(&env);
+        harm_pack(&env, harm);
+        env.write("other.txt", "new\n");
+        env.json(0, &["checkpoint", "create"]);
+        let verified = env.recover(&["checkpoint", "verify", "latest"]);
+        assert_eq!(verified.code, 0, "{harm}: {}", verified.stderr);
+        let all = env.json(if healed == 2 { 0 } else { 12 }, &["checkpoint", "verify"]);
+        assert_eq!(all["checked"], 2, "{harm}: {all}");
+        env.write("only.txt", "changed\n");
+        env.json(0, &["rollback", "--to", "@2", "--edits", "discard"]);
+        assert_eq!(env.read("only.txt"), content, "{harm}");
+    }
 }
 
 // Content that is written again replaces a damaged object of its id, whether somebody knew of the damage or not.

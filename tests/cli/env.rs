@@ -156,20 +156,6 @@ impl TestEnv {
         ran.stdout
     }
 
-    /// Gives every object that is in a pack a file of its own, as old as the pack, in the repository of this folder of the
-    /// work tree.
-    #[track_caller]
-    pub fn loosen(&self, folder: &str) {
-        let line = "set -e; cd \"$1\"; aside=$(mktemp -d)
-            for pack in .git/objects/pack/*.pack; do
-                test -e \"$pack\" || continue
-                mv \"${pack%.pack}\".* \"$aside\"; pack=$aside/${pack##*/}
-                git unpack-objects -q < \"$pack\"
-                git show-index < \"${pack%.pack}.idx\" | sed 's,.* \\(..\\)\\(.*\\) .*,.git/objects/\\1/\\2,' | xargs touch -cr \"$pack\"
-            done; rm -rf \"$aside\"";
-        Ran::of(&self.command("sh").args(["-c", line, "sh", folder]).output().expect("sh starts")).expect(0);
-    }
-
     /// Runs a shell line, whatever comes of it.
     pub fn sh(&self, line: &str) -> Ran {
         Ran::of(&self.command("sh").args(["-c", line]).output().expect("sh starts"))

@@ -48,6 +48,7 @@ mod ledger_copy;
 mod leftovers;
 mod live;
 mod live_run;
+mod loosen;
 mod manual_fix;
 mod manual_fix_screen;
 mod memory;

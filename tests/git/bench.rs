@@ -91,22 +91,6 @@ impl Bench {
         Self::git_in(&self.root, args).unwrap()
     }
 
-    /// Gives the objects in small packs of ours files of their own, as old as the packs.
-    pub fn loosen(&self) {
-        let line = "set -e
-            for note in .git/recover/written/small-*; do
-                test -e \"$note\" || continue
-                pack=.git/objects/pack/${note##*/small-}
-                test -e \"$pack.pack\" || continue
-                mv \"$pack.pack\" \"$pack.idx\" .git; pack=.git/${pack##*/}
-                git unpack-objects -q < \"$pack.pack\"
-                git show-index < \"$pack.idx\" | sed 's,.* \\(..\\)\\(.*\\) .*,.git/objects/\\1/\\2,' | xargs touch -cr \"$pack.pack\"
-                rm -f \"$pack.pack\" \"$pack.idx\" \"$note\"
-            done";
-        let mut shell = Command::new("sh");
-        assert!(shell.args(["-c", line]).current_dir(&self.root).status().unwrap().success());
-    }
-
     pub fn path(&self, path: impl AsRef<[u8]>) -> PathBuf {
         self.root.join(OsStr::from_bytes(path.as_ref()))
     }

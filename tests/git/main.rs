@@ -10,6 +10,8 @@ mod faults;
 mod head;
 mod ignored;
 mod index;
+#[path = "../cli/loosen.rs"]
+mod loosen;
 mod packing;
 mod property;
 mod repository;

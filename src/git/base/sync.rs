@@ -25,11 +25,14 @@ pub(in crate::git) fn whole_is_cheaper(count: usize) -> bool {
     count >= MANY && memory().as_deref().and_then(dirty).is_none_or(is_cheaper)
 }
 
-/// How many bytes wait for a disk, as `/proc/meminfo` says it.
+/// How many bytes wait for a disk or are on their way to it, as `/proc/meminfo` says it.
 #[cfg(target_os = "linux")]
 fn dirty(memory: &str) -> Option<u64> {
-    let line = memory.lines().find_map(|line| line.strip_prefix("Dirty:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+    let kilobytes = |name| {
+        let line = memory.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    Some((kilobytes("Dirty:")? + kilobytes("Writeback:")?) << 10)
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -38,8 +41,9 @@ mod tests {
 
     #[test]
     fn what_waits_for_the_disk_is_read() {
-        let memory = "MemTotal:  16384 kB\nDirty:              1540 kB\nWriteback:             0 kB\n";
-        assert_eq!(dirty(memory), Some(1540 << 10));
+        let memory =
+            "MemTotal:  16384 kB\nDirty:              1540 kB\nWriteback:            60 kB\nWritebackTmp: 9 kB\n";
+        assert_eq!(dirty(memory), Some(1600 << 10));
         assert_eq!(dirty("MemTotal:  16384 kB\n"), None);
         assert!(!whole_is_cheaper(MANY - 1));
     }

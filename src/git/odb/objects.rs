@@ -68,6 +68,8 @@ pub(in crate::git) struct ObjectWriter {
     collected: AtomicBool,
     /// Where small packs are noted, and the way to it; `None` where there are enough of them.
     notes: Option<(Root, PathBuf)>,
+    /// Whether there were small packs when it began.
+    has_small: bool,
     /// Keeps what is found in the real database there.
     _held: Option<File>,
     /// Nothing may come of it, and nothing real is touched.
@@ -151,7 +153,7 @@ impl ObjectWriter {
         let quarantine =
             own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
         let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
-        let mut notes = None;
+        let (mut notes, mut has_small) = (None, false);
         let held = if rehearsal {
             owned_objects::try_lock_shared_readonly(repo)?
         } else {
@@ -163,9 +165,11 @@ impl ObjectWriter {
             }
             repo.own().tighten(&quarantine);
             publish::release(&quarantine.join("objects"), &target)?;
-            packing::take_back(repo, &quarantine.join("objects"), &target)?;
+            publish::take_back(&quarantine.join("objects"), &target)?;
             publish::empty(&quarantine.join("objects"))?;
-            if packing::tidy_up(repo, &quarantine, &target) {
+            let small = packing::tidy_up(repo, &quarantine, &target);
+            has_small = small > 0;
+            if small < packing::MOST {
                 notes = Some((repo.shared().clone(), owned_objects::folder(repo)));
             }
             Some(owned_objects::lock_shared(repo)?)
@@ -184,6 +188,7 @@ impl ObjectWriter {
             slot,
             begun: SystemTime::now(),
             notes,
+            has_small,
             _held: held,
             rehearsal,
             doubted,
@@ -209,7 +214,7 @@ impl ObjectWriter {
         for staged in &mut state.staged {
             staged.move_into(&objects)?;
         }
-        self.show_few(&state)?;
+        self.show_few(&state).inspect_err(|error| state.give_up(error))?;
         self.borrow(&objects.join("info"))?;
         if !state.is_repository {
             // All that libgit2 asks of a repository; what it would make itself is a dozen files more.
@@ -377,8 +382,7 @@ impl ObjectWriter {
             let entry = format::entry(&mut tools.compress, *kind, data).map_err(Error::at(&self.quarantine))?;
             pack.append(*oid, &entry)?;
         }
-        let mut pack = pack.finish(&self.objects().join("pack"))?;
-        pack.is_small = true;
+        let pack = pack.finish(&self.objects().join("pack"))?;
         state.staged.push(Staged::Pack(pack));
         Ok(())
     }
@@ -407,7 +411,7 @@ impl ObjectWriter {
         }
         let objects = self.objects();
         if let Some(spool) = state.spool.take() {
-            let made: Pack = spool.finish(&objects.join("pack")).inspect_err(|error| state.give_up(error))?;
+            let made = spool.finish(&objects.join("pack")).inspect_err(|error| state.give_up(error))?;
             state.staged.push(Staged::Pack(made));
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! file. A list of its own with `.gone` at its end is that of a checkpoint that is removed.
 //!
 //! The few objects of a checkpoint are in a pack, which a file in the same folder names, `small-<pack>`, until it becomes
-//! part of a larger one (`packing`). The lists name its objects as if they were loose.
+//! part of a larger one (`packing`). The lists name its objects, as they do loose ones.
 //!
 //! **Power failures.** Lists are not synced when they are written. One that was lost, cut short or damaged (its checksum
 //! says so) leaves its objects to `git gc`. A list never decides that an object may go, only that it may be asked for:
@@ -47,8 +47,8 @@ const MERGED: &str = "merged";
 const SMALL: &str = "small-";
 /// So many lists of their own are merged.
 const MANY: usize = 64;
-/// Bytes of a line of a list that says a loose object.
-const LOOSE_LINE: u64 = 47;
+/// Bytes of a line of a list that says an object.
+const OBJECT_LINE: u64 = 47;
 /// Bytes of its other lines, at least.
 const OTHER_LINES: u64 = 80;
 
@@ -61,7 +61,8 @@ pub(in crate::git) struct OwnedObjects {
     pub since: u64,
     /// HEAD at the time.
     pub base: Option<Oid>,
-    /// Its objects that were written as loose ones (they may have become part of a pack since), and its packs.
+    /// Its objects that were written as loose ones or in a small pack (they may have become part of another since), and its
+    /// other packs.
     pub files: Published,
 }
 
@@ -201,9 +202,26 @@ pub(in crate::git) fn is_scattered(repo: &Repo) -> Result<bool> {
     Ok(names(repo)?.iter().filter(|name| is_own(&name.to_string_lossy())).count() >= MANY)
 }
 
-/// About how many loose objects were never packed, without reading the lists: those of lists that were written since
-/// `packed`, when objects became a pack last.
-pub(in crate::git) fn loose(repo: &Repo, packed: Option<SystemTime>) -> Result<u64> {
+/// Whether so many loose objects were never packed: those of lists that were written since `packed`, when objects became a
+/// pack last. The lists are only read where their sizes do not rule it out.
+pub(in crate::git) fn are_loose(repo: &Repo, count: u64, packed: Option<SystemTime>) -> Result<bool> {
+    let by_size = |_: &Path, size: u64| size.saturating_sub(OTHER_LINES) / OBJECT_LINE;
+    if loose(repo, packed, by_size)? < count {
+        return Ok(false);
+    }
+    let read = |path: &Path, _: u64| {
+        let text = repo.shared().read_present(path).ok().flatten().unwrap_or_default();
+        loose_lines(&String::from_utf8_lossy(&text))
+    };
+    Ok(loose(repo, packed, read)? >= count)
+}
+
+/// How many lines of a list say a loose object.
+fn loose_lines(text: &str) -> u64 {
+    text.lines().filter(|line| line.starts_with("loose ")).count() as u64
+}
+
+fn loose(repo: &Repo, packed: Option<SystemTime>, of_list: impl Fn(&Path, u64) -> u64) -> Result<u64> {
     let folder = folder(repo);
     let mut loose = 0;
     for name in names(repo)? {
@@ -219,7 +237,7 @@ pub(in crate::git) fn loose(repo: &Repo, packed: Option<SystemTime>) -> Result<u
         let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
         let is_new = packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
         if is_own(&name) || is_new {
-            loose += metadata.len().saturating_sub(OTHER_LINES) / LOOSE_LINE;
+            loose += of_list(&path, metadata.len());
         }
     }
     Ok(loose)
@@ -238,14 +256,14 @@ fn is_own(name: &str) -> bool {
     name.len() == 40 && Oid::from_str(name).is_ok()
 }
 
-/// Notes, before it is published, that a pack is a small one of ours. Without that it is left to `git gc`.
-pub(super) fn note_small(root: &Root, folder: &Path, pack: &str) {
+/// Notes, before it is published, that a pack is a small one of ours; whether that could be done. Without that it is left to
+/// `git gc`.
+pub(super) fn note_small(root: &Root, folder: &Path, pack: &str) -> bool {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_nanos());
     let made = root.create_dir_all(folder);
     let path = folder.join(format!("{SMALL}{pack}"));
-    if let Err(error) = made.and_then(|()| root.write(&path, at.to_string().as_bytes(), Sync::Nothing)) {
-        tracing::debug!(%error, "{pack} was not noted");
-    }
+    let noted = made.and_then(|()| root.write(&path, at.to_string().as_bytes(), Sync::Nothing));
+    noted.inspect_err(|error| tracing::debug!(%error, "{pack} was not noted")).is_ok()
 }
 
 /// How many small packs are noted; some of them may be gone.
@@ -369,7 +387,7 @@ fn next_merged(text: &str) -> Option<(&str, Kept, &str)> {
 
 fn write_merged(repo: &Repo, folder: &Path, merged: &Merged) -> Result<()> {
     let open = merged.values().filter(|kept| !kept.packed);
-    let loose: usize = open.map(|kept| kept.text.lines().filter(|line| line.starts_with("loose ")).count()).sum();
+    let loose: u64 = open.map(|kept| loose_lines(&kept.text)).sum();
     let mut text = format!("loose {loose}\n");
     for (commit, kept) in merged {
         let kind = if kept.packed { "packed" } else { "of" };
@@ -425,6 +443,9 @@ impl OwnedObjects {
         for oid in &self.files.loose {
             let _ = writeln!(text, "loose {oid}");
         }
+        for oid in &self.files.small {
+            let _ = writeln!(text, "small {oid}");
+        }
         for name in &self.files.packs {
             let _ = writeln!(text, "pack {name}");
         }
@@ -441,6 +462,7 @@ impl OwnedObjects {
                 ("since", since) => list.since = since.parse().ok()?,
                 ("base", oid) => list.base = Some(Oid::from_str(oid).ok()?),
                 ("loose", oid) => drop(list.files.loose.insert(Oid::from_str(oid).ok()?)),
+                ("small", oid) => drop(list.files.small.insert(Oid::from_str(oid).ok()?)),
                 ("pack", name) => drop(list.files.packs.insert(name.to_owned())),
                 _ => return None,
             }
@@ -472,7 +494,8 @@ mod tests {
     #[test]
     fn a_list_is_read_back_and_damage_is_noticed() {
         let oid = |byte| Oid::from_bytes(&[byte; 20]).unwrap();
-        let files = Published { loose: [oid(1), oid(2)].into(), packs: ["pack-ab".to_owned()].into() };
+        let (loose, small) = ([oid(1), oid(2)].into(), [oid(6)].into());
+        let files = Published { loose, small, packs: ["pack-ab".to_owned()].into() };
         let list = OwnedObjects { at: 7, since: 5, base: Some(oid(3)), files };
         let text = list.encode();
         assert_eq!(OwnedObjects::decode(&text), Some(list));

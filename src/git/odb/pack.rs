@@ -48,7 +48,7 @@ pub(in crate::git) struct Pack {
     pub index: PathBuf,
     /// The file that keeps it from being removed, where it has one.
     pub keep: Option<PathBuf>,
-    /// Whether it is in the place of a few loose objects, which become part of a larger one soon.
+    /// Whether it is in the place of loose objects, which become part of a larger one soon.
     pub is_small: bool,
     /// Its objects, sorted by id.
     entries: Vec<Entry>,
@@ -82,6 +82,11 @@ impl Pack {
             Some(Entry { id: Oid::from_bytes(id).ok()?, crc: word(crc), offset })
         };
         parts.map(entry).collect()
+    }
+
+    /// How many objects it holds.
+    pub fn count(&self) -> usize {
+        self.entries.len()
     }
 
     /// The ids of its objects, sorted.
@@ -139,8 +144,10 @@ impl PackWriter {
         Ok(())
     }
 
-    /// Adds the objects of another pack but for those in `done`, to which they are added, in the order of their ids: a
-    /// pack of the same objects in another order has another name.
+    /// Adds the objects of another pack but for those in `done`, to which they are added.
+    ///
+    /// # Errors
+    /// Of one that is damaged, those objects are added that are whole and come before the damage.
     pub fn append_pack(&mut self, pack: &Pack, done: &mut HashSet<Oid>) -> Result<()> {
         let mut file = File::open(&pack.file).map_err(Error::at(&pack.file))?;
         let mut ends: Vec<u64> = pack.entries.iter().map(|entry| entry.offset).collect();
@@ -148,12 +155,15 @@ impl PackWriter {
         ends.push(file.metadata().map_err(Error::at(&pack.file))?.len().saturating_sub(20));
         ends.sort_unstable();
         for entry in pack.entries.iter().filter(|entry| done.insert(entry.id)) {
-            let end = ends[ends.partition_point(|end| *end <= entry.offset)];
-            let count = end - entry.offset;
+            // Where it is cut short there is no end.
+            let end = ends.get(ends.partition_point(|end| *end <= entry.offset)).copied();
+            let count = end.unwrap_or(entry.offset + 1) - entry.offset;
             file.seek(SeekFrom::Start(entry.offset)).map_err(Error::at(&pack.file))?;
             let mut out = Summed { inner: &mut self.file, crc: crc32fast::Hasher::new(), count: 0 };
             io::copy(&mut (&file).take(count), &mut out).map_err(Error::at(&self.path))?;
             if out.count != count || out.crc.finalize() != entry.crc {
+                done.remove(&entry.id);
+                self.file.seek(SeekFrom::Start(self.offset)).map_err(Error::at(&self.path))?;
                 return Err(Error::corrupt(format!("{} is cut short or damaged", pack.file.display())));
             }
             self.entries.push(Entry { offset: self.offset, ..entry.clone() });
@@ -162,12 +172,15 @@ impl PackWriter {
         Ok(())
     }
 
-    /// Completes the pack and its index under the names that git gives them, in `folder`.
+    /// Completes the pack and its index in `folder`. No other pack has its name, whatever it holds, so that whoever made it
+    /// may keep and remove it without asking who else has the same.
     pub fn finish(mut self, folder: &Path) -> Result<Pack> {
         let path = self.path.clone();
         let checksum = self.complete().map_err(Error::at(&path))?;
         std::fs::create_dir_all(folder).map_err(Error::at(folder))?;
-        let id = Oid::from_bytes(&checksum).map_err(Error::git("name a pack"))?;
+        let mut id = Sha1::new().chain_update(checksum).chain_update(std::process::id().to_ne_bytes());
+        (0..2).for_each(|_| id.update(fastrand::u64(..).to_ne_bytes()));
+        let id = Oid::from_bytes(&id.finalize()).map_err(Error::git("name a pack"))?;
         let name = |end: &str| folder.join(format!("pack-{id}.{end}"));
         let (pack, index) = (name("pack"), name("idx"));
         self.entries.sort_unstable_by_key(|entry| entry.id);
@@ -180,6 +193,8 @@ impl PackWriter {
     fn complete(&mut self) -> io::Result<[u8; 20]> {
         self.file.flush()?;
         let file = self.file.get_mut();
+        // What was added of a damaged pack and taken back.
+        file.set_len(self.offset)?;
         let count = u32::try_from(self.entries.len()).map_err(io::Error::other)?;
         file.seek(SeekFrom::Start(HEAD - 4))?;
         file.write_all(&count.to_be_bytes())?;

@@ -1,16 +1,17 @@
 //! Makes one pack of what checkpoints added, once there is much of it.
 //!
-//! The few objects of a checkpoint are a small pack: three syncs, whatever they are, rather than two for each. [`FEW`] of
-//! these become one, with packs that were made here before and are not much larger, so that there are never many: `git gc`
-//! would begin by itself at fifty. From [`MOST`] on, where that cannot be done, objects stay loose. Of these there are never
-//! more than 500 (beside large ones, which are not packed): from some thousands on `git gc` would begin, too. What is the
-//! user's own, loose or packed, is never examined.
+//! The objects of a checkpoint, up to [`SMALL`], are a small pack: three syncs, whatever they are, rather than two for each.
+//! [`FEW`] of these become one, with packs that were made here before and are not much larger, so that there are never many:
+//! `git gc` would begin by itself at fifty. From [`MOST`] on, where that cannot be done, few objects stay loose. Of these there
+//! are never more than 500 (beside large ones, which are not packed): from some thousands on `git gc` would begin, too. What is
+//! the user's own, loose or packed, is never examined.
 //!
 //! `$GIT_COMMON_DIR/recover/written/packs` names the packs, `small-*` beside it the small ones. One that git repacked is
-//! gone. Where such a file is lost or damaged, the packs are left to `git gc`.
+//! gone. Where such a file is lost or damaged, the packs are left to `git gc`, as is one that is damaged itself.
 //!
-//! **Order.** A pack is named there, then synced and published, and only then what it holds a second time is removed:
-//! cut off anywhere, every object is still there, and what is there twice is packed the next time. Every object that is
+//! **Order.** A pack is named there, then synced and published, then those that it holds a second time are noted to be going,
+//! and removed: cut off anywhere, every object is still there, and the next time what is there twice is packed, and a removal
+//! finished. Every object that is
 //! needed is held by a reference: a collection that begins while this goes on sees it, and one that began before removes no
 //! pack that came later. For loose objects that is so while no capture is under way in any worktree. A small pack whose
 //! reference is not set yet has a file that keeps it, and is left: captures may go on beside that.
@@ -30,15 +31,17 @@ use super::owned_objects::{self, OwnedObjects};
 use super::pack::{IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Staged, gone};
 use crate::git::base::error::{Error, Result};
-use crate::git::repo::gc;
 use crate::git::repo::repository::Repo;
+use crate::git::repo::{corruption_marker, gc};
 
 /// So many become a pack before a capture adds up to [`UNPACK_LIMIT`] more.
 const MANY: u64 = 500 - UNPACK_LIMIT as u64;
 /// So many small packs become one.
 const FEW: usize = 16;
 /// With so many small packs no more are made.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
+/// So many objects are a small pack at most: the list of what a checkpoint added names each of them.
+pub(super) const SMALL: usize = 2000;
 /// A pack is published at the latest so long after it was noted.
 const SOON: Duration = Duration::from_secs(60);
 /// A larger file, in bytes, stays loose, as does content that is not read into memory.
@@ -56,16 +59,18 @@ pub(in crate::git) struct Packs {
     all: Vec<Ours>,
     /// Objects that were touched before they were packed, and until when they are left for that.
     touched: BTreeMap<Oid, u64>,
-    /// The notes of small packs, which go when the file that names all packs is written.
+    /// The notes of small packs, which go when all is done: until then the next capture finds as many as this one.
     notes: Vec<String>,
+    /// Those that are about to be removed: all that they held is elsewhere, or needed by nobody.
+    going: Vec<String>,
 }
 
 struct Ours {
     pack: Pack,
     /// When it was made, in nanoseconds since the epoch.
     at: u64,
-    /// Whether it was noted as a small one.
-    is_small: bool,
+    /// Whether it cannot be read whole: then it is left alone, and not named any more.
+    is_damaged: bool,
 }
 
 /// What was removed from the packs.
@@ -79,24 +84,13 @@ pub(in crate::git) struct Removed {
 }
 
 /// Merges the lists and packs their objects where there are many and no capture is under way. The quarantine is the
-/// caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it. Returns whether
-/// small packs may be made.
-pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) -> bool {
+/// caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it. Returns how many
+/// small packs there are now.
+pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) -> usize {
     if let Err(error) = try_tidy_up(repo, &quarantine.join("objects"), objects) {
         tracing::debug!(%error, "the objects of checkpoints stay as they are");
     }
-    owned_objects::count_small(repo).is_ok_and(|count| count < MOST)
-}
-
-/// Takes away packs that a dead process did not come to publish whole, unless a capture is under way: it may be about to
-/// publish the same. `drafts` is what its quarantine holds.
-pub(super) fn take_back(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
-    if publish::half_published(drafts, objects)?.is_empty() {
-        return Ok(());
-    }
-    let Some(_alone) = owned_objects::try_lock_exclusive(repo)? else { return Ok(()) };
-    let half = publish::half_published(drafts, objects)?;
-    half.iter().try_for_each(|pack| gone(fs::remove_file(pack)).map_err(Error::at(pack)))
+    owned_objects::count_small(repo).unwrap_or(MOST)
 }
 
 fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
@@ -114,7 +108,7 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
         return Ok(());
     }
     let packed = repo.shared().open(&path(repo)).and_then(|file| file.metadata()?.modified()).ok();
-    let is_due = owned_objects::loose(repo, packed)? >= MANY && !gc::is_announced(repo.common_dir());
+    let is_due = owned_objects::are_loose(repo, MANY, packed)? && !gc::is_announced(repo.common_dir());
     if !is_due && !is_scattered {
         return Ok(());
     }
@@ -156,21 +150,31 @@ fn try_pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) 
             loose.push(path);
         }
     }
-    let absorbed = packs.absorbed_by(writer.size(), objects)?;
+    let mut absorbed = packs.absorbed_by(writer.size(), objects)?;
     if loose.is_empty() && absorbed.len() < 2 {
-        return packs.write(repo, None);
+        return packs.settle(repo);
     }
     for one in &absorbed {
-        writer.append_pack(&packs.all[*one].pack, &mut done)?;
+        let Ours { pack, at, is_damaged } = &mut packs.all[*one];
+        match writer.append_pack(pack, &mut done) {
+            Err(Error::Corrupt { .. }) => *is_damaged = true,
+            appended => appended?,
+        }
+        // git may be about to refer to something of it.
+        if let Some(until) = touched_until(&pack.file, *at) {
+            packs.touched.extend(pack.ids().map(|oid| (oid, until)));
+        }
+    }
+    absorbed.retain(|one| !packs.all[*one].is_damaged);
+    if packs.all.iter().any(|ours| ours.is_damaged) {
+        // What it held and still lies in the work tree is written again.
+        corruption_marker::mark_odb_suspect(repo)?;
     }
     let pack = writer.finish(&drafts.join("pack"))?;
     packs.publish(repo, drafts, objects, pack)?;
     loose.iter().try_for_each(|path| gone(fs::remove_file(path)).map_err(Error::at(path)))?;
-    // The new one is the last.
-    for one in absorbed.into_iter().rev() {
-        packs.drop_pack(one)?;
-    }
-    packs.write(repo, None)
+    packs.remove_packs(repo, &absorbed)?;
+    packs.settle(repo)
 }
 
 /// Whether it is loose, whole and not too large.
@@ -187,19 +191,24 @@ fn can_be_packed(path: &Path, oid: Oid) -> io::Result<bool> {
 }
 
 impl Packs {
-    /// Those that are there. Nothing is known of them where the file that names them is damaged.
+    /// Those that are there; removals that were cut off are finished. Nothing is known of them where the file that names
+    /// them is damaged.
     pub fn read(repo: &Repo, objects: &Path) -> Result<Self> {
         let path = path(repo);
         let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
         let text = String::from_utf8(bytes).unwrap_or_default();
-        let (named, mut touched) = decode(&text).unwrap_or_default();
+        let Noted { named, mut touched, going } = decode(&text).unwrap_or_default();
+        for name in &going {
+            remove_pack(&objects.join("pack").join(format!("{name}.pack")))?;
+        }
         let now = nanos(SystemTime::now());
         touched.retain(|_, until| *until > now);
         let known: HashSet<String> = named.iter().map(|(name, _)| name.clone()).collect();
         let small = owned_objects::small(repo)?;
-        // One that is not there was collected, or is about to be published.
+        // Another one that is not there was collected, or is about to be published.
         let is_known = |(name, at): &&(String, u64)| {
-            objects.join("pack").join(format!("{name}.idx")).exists() || *at < nanos(SystemTime::now() - SOON)
+            let is_there = objects.join("pack").join(format!("{name}.idx")).exists();
+            is_there || going.contains(name) || *at < nanos(SystemTime::now() - SOON)
         };
         let notes = small.iter().filter(is_known).map(|(name, _)| name.clone()).collect();
         // A kill may have come between the file that names all and the removal of a note.
@@ -213,13 +222,16 @@ impl Packs {
                 continue;
             }
             match Pack::open(file) {
-                Ok(pack) => all.push(Ours { pack, at, is_small }),
+                Ok(mut pack) => {
+                    pack.is_small = is_small;
+                    all.push(Ours { pack, at, is_damaged: false });
+                }
                 Err(Error::Corrupt { .. }) => {}
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { all, touched, notes })
+        Ok(Self { all, touched, notes, going: Vec::new() })
     }
 
     /// The ids of all objects in them.
@@ -227,23 +239,31 @@ impl Packs {
         self.all.iter().flat_map(|ours| ours.pack.ids())
     }
 
-    /// Names those that are there, and one that is going to be. None is a small one from here on.
-    fn write(&mut self, repo: &Repo, new: Option<&Ours>) -> Result<()> {
+    /// Names those that are there, and one that is going to be.
+    fn write(&self, repo: &Repo, new: Option<&Ours>) -> Result<()> {
         let mut text = format!("{HEAD}\n");
-        for ours in self.all.iter().chain(new) {
+        for ours in self.all.iter().chain(new).filter(|ours| !ours.is_damaged) {
             let _ = writeln!(text, "pack {} {}", ours.pack.name(), ours.at);
+        }
+        for name in &self.going {
+            let _ = writeln!(text, "going {name} 0");
         }
         for (oid, until) in &self.touched {
             let _ = writeln!(text, "touched {oid} {until}");
         }
         owned_objects::seal(&mut text);
-        owned_objects::put(repo, &path(repo), &text)?;
+        owned_objects::put(repo, &path(repo), &text)
+    }
+
+    /// Names those that are there at last. None is a small one from here on.
+    fn settle(&mut self, repo: &Repo) -> Result<()> {
+        self.write(repo, None)?;
         self.notes.drain(..).try_for_each(|name| owned_objects::forget_small(repo, &name))
     }
 
     /// Publishes a pack as the last of them.
     fn publish(&mut self, repo: &Repo, drafts: &Path, objects: &Path, pack: Pack) -> Result<()> {
-        let new = Ours { pack, at: nanos(SystemTime::now()), is_small: false };
+        let new = Ours { pack, at: nanos(SystemTime::now()), is_damaged: false };
         self.write(repo, Some(&new))?;
         publish::publish(drafts, objects, &[Staged::Pack(new.pack.clone())], None)?;
         let pack = Pack::open(objects.join("pack").join(format!("{}.pack", new.pack.name())))?;
@@ -251,15 +271,21 @@ impl Packs {
         Ok(())
     }
 
-    /// Forgets a pack, and removes it unless one with the same content was published after it. Returns how many bytes
-    /// that were.
-    fn drop_pack(&mut self, number: usize) -> Result<u64> {
-        let Ours { pack, .. } = self.all.remove(number);
-        if self.all.iter().any(|other| other.pack.file == pack.file) { Ok(0) } else { remove_pack(&pack.file) }
+    /// Removes packs by their numbers, which are sorted. Returns how many bytes that were.
+    fn remove_packs(&mut self, repo: &Repo, numbers: &[usize]) -> Result<u64> {
+        let removed: Vec<Ours> = numbers.iter().rev().map(|number| self.all.remove(*number)).collect();
+        self.going = removed.iter().map(|ours| ours.pack.name()).collect();
+        if let Err(error) = self.write(repo, None) {
+            // On a full disk they are removed all the same; only after a kill half-way something stays then.
+            tracing::debug!(%error, "the removal of packs was not noted");
+        }
+        let bytes = removed.iter().map(|ours| remove_pack(&ours.pack.file)).sum();
+        self.going.clear();
+        bytes
     }
 
-    /// Which of them become part of a new one that has so many bytes already: the small ones, and those that are smaller
-    /// than what comes together.
+    /// Which of them become part of a new one that has so many bytes already, sorted: the small ones, and those that are
+    /// smaller than what comes together.
     fn absorbed_by(&self, size: u64, objects: &Path) -> Result<Vec<usize>> {
         let mut absorbed = Vec::new();
         if is_indexed_with_others(objects) {
@@ -269,13 +295,13 @@ impl Packs {
         for (number, ours) in self.all.iter().enumerate() {
             let file = &ours.pack.file;
             let bytes = fs::metadata(file).map_err(Error::at(file))?.len();
-            if bytes > LARGE_PACK || ours.stays() {
+            if bytes > LARGE_PACK || ours.is_kept() {
                 continue;
             }
-            if ours.is_small {
+            if ours.pack.is_small {
                 total += bytes;
                 absorbed.push(number);
-            } else {
+            } else if touched_until(file, ours.at).is_none() {
                 sizes.push((bytes, number));
             }
         }
@@ -333,11 +359,11 @@ impl Packs {
                     grown = size_of(&pack.file) + size_of(&pack.index);
                     self.publish(repo, drafts, objects, pack)?;
                 }
-                removed.bytes += self.drop_pack(number)?.saturating_sub(grown);
+                removed.bytes += self.remove_packs(repo, &[number])?.saturating_sub(grown);
                 removed.objects.extend(hits);
             }
         }
-        self.write(repo, None)?;
+        self.settle(repo)?;
         if self.all.is_empty() && self.touched.is_empty() {
             let path = path(repo);
             gone(repo.shared().remove_file(&path)).map_err(Error::at(&path))?;
@@ -347,9 +373,13 @@ impl Packs {
 }
 
 impl Ours {
+    fn is_kept(&self) -> bool {
+        self.pack.file.with_extension("keep").exists()
+    }
+
     /// Whether somebody keeps it, or needs something of it as it seems.
     fn stays(&self) -> bool {
-        self.pack.file.with_extension("keep").exists() || touched_until(&self.pack.file, self.at).is_some()
+        self.is_kept() || touched_until(&self.pack.file, self.at).is_some()
     }
 }
 
@@ -357,22 +387,31 @@ fn path(repo: &Repo) -> PathBuf {
     owned_objects::folder(repo).join(FILE)
 }
 
-/// Packs by name, and objects that were touched; each with a time in nanoseconds since the epoch.
-type Noted = (Vec<(String, u64)>, BTreeMap<Oid, u64>);
+/// What the file says that names all packs. Times are in nanoseconds since the epoch.
+#[derive(Default)]
+struct Noted {
+    /// Packs by name, and when each was made.
+    named: Vec<(String, u64)>,
+    /// Objects that were touched, and until when they are left for that.
+    touched: BTreeMap<Oid, u64>,
+    /// Packs whose removal was begun.
+    going: Vec<String>,
+}
 
 fn decode(text: &str) -> Option<Noted> {
     let lines = owned_objects::unsealed(text, HEAD)?;
-    let (mut named, mut touched) = (Vec::new(), BTreeMap::new());
+    let mut noted = Noted::default();
     for line in lines {
         let (kind, rest) = line.split_once(' ')?;
         let (what, at) = rest.split_once(' ')?;
         match kind {
-            "pack" => named.push((what.to_owned(), at.parse().ok()?)),
-            "touched" => drop(touched.insert(Oid::from_str(what).ok()?, at.parse().ok()?)),
+            "pack" => noted.named.push((what.to_owned(), at.parse().ok()?)),
+            "touched" => drop(noted.touched.insert(Oid::from_str(what).ok()?, at.parse().ok()?)),
+            "going" => noted.going.push(what.to_owned()),
             _ => return None,
         }
     }
-    Some((named, touched))
+    Some(noted)
 }
 
 /// Until when a file is left, in nanoseconds since the epoch; `None` unless it was touched after it was written, and not

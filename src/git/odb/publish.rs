@@ -34,8 +34,10 @@ pub(in crate::git) enum Staged {
 /// What was not in the real database before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::git) struct Published {
-    /// Loose objects, and those of small packs in their place.
+    /// Loose objects.
     pub loose: BTreeSet<Oid>,
+    /// Objects of small packs.
+    pub small: BTreeSet<Oid>,
     /// The names of other packs, without folder and ending.
     pub packs: BTreeSet<String>,
 }
@@ -57,7 +59,13 @@ impl Staged {
 impl Published {
     pub fn add(&mut self, other: Self) {
         self.loose.extend(other.loose);
+        self.small.extend(other.small);
         self.packs.extend(other.packs);
+    }
+
+    /// The objects that are known one by one.
+    pub fn singles(&self) -> impl Iterator<Item = &Oid> {
+        self.loose.iter().chain(&self.small)
     }
 }
 
@@ -99,18 +107,13 @@ pub(in crate::git) fn publish(
     for pack in packs {
         let folder = target.join("pack");
         let to = |file: &Path| folder.join(file.file_name().unwrap_or_default());
-        if let Some(keep) = &pack.keep
-            && !place(keep, &to(keep), target, None, &mut folders)?
-        {
-            // Somebody else's, who keeps it for longer.
-            fs::remove_file(keep).map_err(Error::at(keep))?;
+        for file in pack.keep.iter().chain([&pack.file, &pack.index]) {
+            place(file, &to(file), target, None, &mut folders)?;
         }
-        let new = place(&pack.file, &to(&pack.file), target, None, &mut folders)?;
-        place(&pack.index, &to(&pack.index), target, None, &mut folders)?;
-        match new {
-            true if pack.is_small => published.loose.extend(pack.ids()),
-            true => drop(published.packs.insert(pack.name())),
-            false => {}
+        if pack.is_small {
+            published.small.extend(pack.ids());
+        } else {
+            published.packs.insert(pack.name());
         }
     }
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
@@ -228,11 +231,15 @@ pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Packs that a dead process was publishing: those of its quarantine that are in their place without an index.
-pub(super) fn half_published(quarantine: &Path, target: &Path) -> Result<Vec<PathBuf>> {
-    let packs = files(&quarantine.join("pack"), "pack")?;
-    let placed = packs.iter().map(|pack| target.join("pack").join(pack.file_name().unwrap_or_default()));
-    Ok(placed.filter(|pack| pack.exists() && !pack.with_extension("idx").exists()).collect())
+/// Takes away the packs of a dead process's quarantine that have no index in their place: it was publishing them.
+pub(super) fn take_back(quarantine: &Path, target: &Path) -> Result<()> {
+    for pack in files(&quarantine.join("pack"), "pack")? {
+        let placed = target.join("pack").join(pack.file_name().unwrap_or_default());
+        if !placed.with_extension("idx").exists() {
+            gone(fs::remove_file(&placed)).map_err(Error::at(&placed))?;
+        }
+    }
+    Ok(())
 }
 
 /// Lets go of all packs that this program keeps. No capture may be under way in any worktree.

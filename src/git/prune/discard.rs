@@ -66,7 +66,7 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
     let mut asked = HashSet::new();
     for gone in &gone {
         let is_there = |oid: &&Oid| packed.contains(*oid) || loose_path(&objects, **oid).exists();
-        asked.extend(gone.list.files.loose.iter().filter(is_there));
+        asked.extend(gone.list.files.singles().filter(is_there));
         for name in &gone.list.files.packs {
             // One that git repacked is gone.
             asked.extend(ids(&objects, name)?);
@@ -105,7 +105,7 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
     (done.objects, done.bytes) = (done.objects + removed.objects.len() as u64, done.bytes + removed.bytes);
     done.left = removed.left;
     for (gone, mut left) in lists {
-        let packed = gone.list.files.loose.iter().filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
+        let packed = gone.list.files.singles().filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
         left.loose.extend(packed.filter(|oid| !removed.objects.contains(oid)));
         gone.leave(repo, left)?;
     }
@@ -132,7 +132,7 @@ fn remove_files(
     done: &mut Discarded,
 ) -> Result<Published> {
     let mut left = Published::default();
-    for oid in &gone.list.files.loose {
+    for oid in gone.list.files.singles() {
         let path = loose_path(objects, *oid);
         if needed.others.contains(oid) {
             continue;

@@ -52,8 +52,9 @@ impl ObjectWriter {
         Ok(tools.target.exists(oid) && (!self.doubts() || self.is_whole(tools, oid)?))
     }
 
-    /// Whether an object that is there is what its id says. A loose one is read back: a power failure may have cut it
-    /// short. After [`READ_BACK`] objects, and with what is packed, that is only done where damage was found.
+    /// Whether an object that is there is what its id says. It is read back: a power failure may have cut the file short that
+    /// it is in. After [`READ_BACK`] objects that is only done where damage was found, and with what is packed only then or
+    /// where checkpoints have small packs.
     pub(super) fn is_whole(&self, tools: &Tools, oid: Oid) -> Result<bool> {
         if !self.doubts() && self.read_back.fetch_add(1, Ordering::Relaxed) >= READ_BACK {
             return Ok(true);
@@ -65,7 +66,7 @@ impl ObjectWriter {
                 found => return found.map_err(Error::at(&path)),
             }
         }
-        Ok(!self.doubts() || tools.target.read(oid).is_some())
+        Ok(!(self.doubts() || self.has_small) || tools.target.read(oid).is_some())
     }
 
     /// Makes an old loose object young: something is about to refer to it. One in a pack is left to git's own care: `git

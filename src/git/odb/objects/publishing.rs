@@ -86,8 +86,8 @@ impl ObjectWriter {
         let mut staged = std::mem::take(&mut state.staged);
         for one in &mut staged {
             let Staged::Pack(pack) = one else { continue };
-            if let Some((root, folder)) = self.notes.as_ref().filter(|_| pack.is_small) {
-                owned_objects::note_small(root, folder, &pack.name());
+            if let Some((root, folder)) = self.notes.as_ref().filter(|_| pack.count() <= packing::SMALL) {
+                pack.is_small = owned_objects::note_small(root, folder, &pack.name());
             }
             publish::write_keep(pack).inspect_err(|error| state.give_up(error))?;
             state.needs.keeps = true;
@@ -103,13 +103,16 @@ impl ObjectWriter {
     /// go on meanwhile.
     pub(super) fn end_portion(&self, state: MutexGuard<'_, State>, full: PackWriter) -> Result<()> {
         drop(state);
-        let pack = Staged::Pack(full.finish(&self.objects().join("pack"))?);
+        let mut pack = full.finish(&self.objects().join("pack"))?;
         if self.collected.load(Ordering::Relaxed) || gc::is_announced(&self.common) {
-            self.state().staged.push(pack);
+            self.state().staged.push(Staged::Pack(pack));
             return Ok(());
         }
+        publish::write_keep(&mut pack)?;
+        let pack = Staged::Pack(pack);
         let published = publish::publish(&self.objects(), &self.target, std::slice::from_ref(&pack), None)?;
         let mut state = self.state();
+        state.needs.keeps = true;
         state.published.add(published);
         state.needs.placed.push(pack);
         Ok(())

@@ -214,6 +214,74 @@ fn small_packs_become_one_and_are_never_too_many() {
     place.check(&all);
 }
 
+// What is published on the way is kept like the rest: `git repack -ad` may have listed the packs before the reference is set.
+#[test]
+fn a_portion_is_kept_until_the_reference_is_set() {
+    let place = Place::new();
+    let mut writer = place.writer();
+    writer.publish_from(50_000);
+    let all = write_all(&writer, &contents(1, 600));
+    let before = place.count(".pack");
+    assert!(before > 0 && place.count("keep") == before, "{before} {}", place.count("keep"));
+    place.git(&["repack", "-adq"], "");
+    writer.publish().unwrap();
+    place.check(&all);
+    writer.secure().unwrap();
+    assert_eq!(place.count("keep"), 0);
+    drop(writer);
+    place.check(&all);
+}
+
+// Of a damaged pack that is whole which comes before the damage; it stays for what may be read of the rest by hand.
+#[test]
+fn a_damaged_small_pack_does_not_end_packing() {
+    let place = Place::new();
+    let mut all = BTreeMap::new();
+    let mut store = |number: u64| {
+        let writer = place.writer();
+        all.extend(write_all(&writer, &contents(1_000_000 * number, 3)));
+        writer.publish().unwrap();
+        writer.secure().unwrap();
+    };
+    store(0);
+    let pack = fs::read_dir(place.objects().join("pack")).unwrap().flatten().map(|file| file.path());
+    let pack = pack.into_iter().find(|file| file.extension().is_some_and(|end| end == "pack")).unwrap();
+    fs::set_permissions(&pack, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut bytes = fs::read(&pack).unwrap();
+    let length = bytes.len();
+    bytes[length - 25] ^= 1;
+    fs::write(&pack, bytes).unwrap();
+    (1..100).for_each(&mut store);
+    assert!(place.count(".pack") <= 19 && place.loose() == 0, "{} {}", place.count(".pack"), place.loose());
+    assert!(pack.exists() && crate::git::repo::corruption_marker::is_suspect(place.repo.own()));
+    // Written again, it is whole.
+    store(0);
+    let database = database::Database::open(&place.repo).unwrap();
+    assert!(all.iter().all(|(oid, data)| database.blob(*oid).unwrap() == *data));
+}
+
+// git touches a pack that has what it writes: it becomes part of a larger one all the same, as do those of large captures.
+#[test]
+fn packs_are_few_whatever_is_captured_and_committed() {
+    let place = Place::new();
+    let mut all = BTreeMap::new();
+    for number in 0..60_u64 {
+        let count = if number % 3 == 0 { 300 } else { 3 };
+        let writer = place.writer();
+        let written = write_all(&writer, &contents(1_000_000 * number, count));
+        writer.publish().unwrap();
+        writer.secure().unwrap();
+        let later = SystemTime::now() + Duration::from_millis(50);
+        let packs = fs::read_dir(place.objects().join("pack")).unwrap().flatten();
+        packs.filter(|file| file.path().extension().is_some_and(|end| end == "pack")).for_each(|file| {
+            File::open(file.path()).unwrap().set_modified(later).unwrap();
+        });
+        all.extend(written);
+    }
+    assert!(place.count(".pack") <= 24, "{}", place.count(".pack"));
+    place.check(&all);
+}
+
 #[test]
 fn a_pack_that_was_not_published_whole_is_taken_back() {
     let place = Place::new();
@@ -231,8 +299,10 @@ fn a_pack_that_was_not_published_whole_is_taken_back() {
         }
     }
     assert_eq!((place.count(".pack"), place.count(".idx")), (1, 0));
+    let elsewhere = owned_objects::lock_shared(&place.repo).unwrap();
     let writer = place.writer();
-    assert_eq!(place.count(".pack"), 0);
+    assert_eq!(place.count(".pack"), 0, "whoever captures meanwhile");
+    drop(elsewhere);
     assert_eq!(write_all(&writer, &contents(1, 3)), all);
     writer.publish().unwrap();
     place.check(&all);
