@@ -160,7 +160,8 @@ fn matters(run: &Run, budget: &Budget, all: &[Budget]) -> bool {
     match budget.scope {
         BudgetScope::WallTime | BudgetScope::Cost | BudgetScope::Tokens => true,
         _ if run.status.is_done() => false,
-        BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks => true,
+        // What is never tried again by itself is not counted: the failure says so.
+        BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks => budget.limit > 0,
         BudgetScope::Task | BudgetScope::Session => {
             let own = all.iter().find(|own| matches!(own.scope, BudgetScope::Global | BudgetScope::Cause));
             own.is_none_or(|own| budget.left <= own.left)
