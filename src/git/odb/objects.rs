@@ -164,9 +164,7 @@ impl ObjectWriter {
                 repo.own().check(&quarantine.join(folder), false).map_err(Error::at(&quarantine))?;
             }
             repo.own().tighten(&quarantine);
-            publish::release(&quarantine.join("objects"), &target)?;
-            publish::take_back(&quarantine.join("objects"), &target)?;
-            publish::empty(&quarantine.join("objects"))?;
+            publish::clear(&quarantine.join("objects"), &target)?;
             let small = packing::tidy_up(repo, &quarantine, &target);
             has_small = small > 0;
             if small < packing::MOST {
@@ -470,8 +468,7 @@ impl Drop for ObjectWriter {
             return;
         }
         // What is left behind is removed by the next writer.
-        let _ = publish::release(&self.objects(), &self.target);
-        let _ = publish::empty(&self.objects());
+        let _ = publish::clear(&self.objects(), &self.target);
         // The first one is kept for the next capture; another is rarely needed.
         if self.slot.number > 0 {
             let _ = fs::remove_dir_all(&self.quarantine);

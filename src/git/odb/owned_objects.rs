@@ -45,6 +45,8 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 const MERGED: &str = "merged";
 /// How the name of a file begins that names a small pack. It says when that was made, in nanoseconds since the epoch.
 const SMALL: &str = "small-";
+/// How the name of a file begins that names a pack which is being removed.
+const GOING: &str = "going-";
 /// So many lists of their own are merged.
 const MANY: usize = 64;
 /// Bytes of a line of a list that says an object.
@@ -288,7 +290,31 @@ pub(super) fn small(repo: &Repo) -> Result<Vec<(String, u64)>> {
 
 /// Forgets that a pack is a small one.
 pub(super) fn forget_small(repo: &Repo, pack: &str) -> Result<()> {
-    let path = folder(repo).join(format!("{SMALL}{pack}"));
+    forget(repo, &format!("{SMALL}{pack}"))
+}
+
+/// Notes that a pack is being removed, as all that it holds is elsewhere or needed by nobody. On a full disk that is left out:
+/// only a kill half-way leaves something then.
+pub(super) fn note_going(repo: &Repo, pack: &str) {
+    let path = folder(repo).join(format!("{GOING}{pack}"));
+    if let Err(error) = repo.shared().create(&path) {
+        tracing::debug!(%error, "the removal of {pack} was not noted");
+    }
+}
+
+/// The packs whose removal was noted and is not over.
+pub(super) fn going(repo: &Repo) -> Result<Vec<String>> {
+    let name = |name: OsString| name.to_str().and_then(|name| name.strip_prefix(GOING)).map(str::to_owned);
+    Ok(names(repo)?.into_iter().filter_map(name).collect())
+}
+
+/// The removal of a pack is over.
+pub(super) fn forget_going(repo: &Repo, pack: &str) -> Result<()> {
+    forget(repo, &format!("{GOING}{pack}"))
+}
+
+fn forget(repo: &Repo, name: &str) -> Result<()> {
+    let path = folder(repo).join(name);
     gone(repo.shared().remove_file(&path)).map_err(Error::at(&path))
 }
 

@@ -6,8 +6,8 @@
 //! are never more than 500 (beside large ones, which are not packed): from some thousands on `git gc` would begin, too. What is
 //! the user's own, loose or packed, is never examined.
 //!
-//! `$GIT_COMMON_DIR/recover/written/packs` names the packs, `small-*` beside it the small ones. One that git repacked is
-//! gone. Where such a file is lost or damaged, the packs are left to `git gc`, as is one that is damaged itself.
+//! `$GIT_COMMON_DIR/recover/written/packs` names the packs, `small-*` beside it the small ones, `going-*` those that are being
+//! removed. One that git repacked is gone. Where such a file is lost or damaged, the packs are left to `git gc`, as is one that is damaged itself.
 //!
 //! **Order.** A pack is named there, then synced and published, then those that it holds a second time are noted to be going,
 //! and removed: cut off anywhere, every object is still there, and the next time what is there twice is packed, and a removal
@@ -61,8 +61,6 @@ pub(in crate::git) struct Packs {
     touched: BTreeMap<Oid, u64>,
     /// The notes of small packs, which go when all is done: until then the next capture finds as many as this one.
     notes: Vec<String>,
-    /// Those that are about to be removed: all that they held is elsewhere, or needed by nobody.
-    going: Vec<String>,
 }
 
 struct Ours {
@@ -94,6 +92,10 @@ pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) -> usize {
 }
 
 fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
+    // Removals that were cut off.
+    for name in owned_objects::going(repo)? {
+        remove_pack(repo, &objects.join("pack").join(format!("{name}.pack")))?;
+    }
     let is_fit = || !gc::is_announced(repo.common_dir()) && !is_indexed_with_others(objects);
     if owned_objects::count_small(repo)? >= FEW
         && is_fit()
@@ -127,7 +129,7 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
 /// Makes one pack of the small ones and of the loose objects of these lists.
 fn pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) -> Result<()> {
     let done = try_pack(repo, drafts, objects, lists);
-    publish::empty(drafts)?;
+    publish::clear(drafts, objects)?;
     done
 }
 
@@ -191,24 +193,19 @@ fn can_be_packed(path: &Path, oid: Oid) -> io::Result<bool> {
 }
 
 impl Packs {
-    /// Those that are there; removals that were cut off are finished. Nothing is known of them where the file that names
-    /// them is damaged.
+    /// Those that are there. Nothing is known of them where the file that names them is damaged.
     pub fn read(repo: &Repo, objects: &Path) -> Result<Self> {
         let path = path(repo);
         let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
         let text = String::from_utf8(bytes).unwrap_or_default();
-        let Noted { named, mut touched, going } = decode(&text).unwrap_or_default();
-        for name in &going {
-            remove_pack(&objects.join("pack").join(format!("{name}.pack")))?;
-        }
+        let (named, mut touched) = decode(&text).unwrap_or_default();
         let now = nanos(SystemTime::now());
         touched.retain(|_, until| *until > now);
         let known: HashSet<String> = named.iter().map(|(name, _)| name.clone()).collect();
         let small = owned_objects::small(repo)?;
-        // Another one that is not there was collected, or is about to be published.
+        // One that is not there was collected, or is about to be published.
         let is_known = |(name, at): &&(String, u64)| {
-            let is_there = objects.join("pack").join(format!("{name}.idx")).exists();
-            is_there || going.contains(name) || *at < nanos(SystemTime::now() - SOON)
+            objects.join("pack").join(format!("{name}.idx")).exists() || *at < nanos(SystemTime::now() - SOON)
         };
         let notes = small.iter().filter(is_known).map(|(name, _)| name.clone()).collect();
         // A kill may have come between the file that names all and the removal of a note.
@@ -231,7 +228,7 @@ impl Packs {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { all, touched, notes, going: Vec::new() })
+        Ok(Self { all, touched, notes })
     }
 
     /// The ids of all objects in them.
@@ -244,9 +241,6 @@ impl Packs {
         let mut text = format!("{HEAD}\n");
         for ours in self.all.iter().chain(new).filter(|ours| !ours.is_damaged) {
             let _ = writeln!(text, "pack {} {}", ours.pack.name(), ours.at);
-        }
-        for name in &self.going {
-            let _ = writeln!(text, "going {name} 0");
         }
         for (oid, until) in &self.touched {
             let _ = writeln!(text, "touched {oid} {until}");
@@ -273,15 +267,14 @@ impl Packs {
 
     /// Removes packs by their numbers, which are sorted. Returns how many bytes that were.
     fn remove_packs(&mut self, repo: &Repo, numbers: &[usize]) -> Result<u64> {
-        let removed: Vec<Ours> = numbers.iter().rev().map(|number| self.all.remove(*number)).collect();
-        self.going = removed.iter().map(|ours| ours.pack.name()).collect();
-        if let Err(error) = self.write(repo, None) {
-            // On a full disk they are removed all the same; only after a kill half-way something stays then.
-            tracing::debug!(%error, "the removal of packs was not noted");
+        let mut bytes = 0;
+        for number in numbers.iter().rev() {
+            let Ours { pack, .. } = self.all.remove(*number);
+            bytes += remove_pack(repo, &pack.file)?;
+            self.notes.retain(|name| *name != pack.name());
+            owned_objects::forget_small(repo, &pack.name())?;
         }
-        let bytes = removed.iter().map(|ours| remove_pack(&ours.pack.file)).sum();
-        self.going.clear();
-        bytes
+        Ok(bytes)
     }
 
     /// Which of them become part of a new one that has so many bytes already, sorted: the small ones, and those that are
@@ -387,31 +380,22 @@ fn path(repo: &Repo) -> PathBuf {
     owned_objects::folder(repo).join(FILE)
 }
 
-/// What the file says that names all packs. Times are in nanoseconds since the epoch.
-#[derive(Default)]
-struct Noted {
-    /// Packs by name, and when each was made.
-    named: Vec<(String, u64)>,
-    /// Objects that were touched, and until when they are left for that.
-    touched: BTreeMap<Oid, u64>,
-    /// Packs whose removal was begun.
-    going: Vec<String>,
-}
+/// Packs by name, and objects that were touched; each with a time in nanoseconds since the epoch.
+type Noted = (Vec<(String, u64)>, BTreeMap<Oid, u64>);
 
 fn decode(text: &str) -> Option<Noted> {
     let lines = owned_objects::unsealed(text, HEAD)?;
-    let mut noted = Noted::default();
+    let (mut named, mut touched) = (Vec::new(), BTreeMap::new());
     for line in lines {
         let (kind, rest) = line.split_once(' ')?;
         let (what, at) = rest.split_once(' ')?;
         match kind {
-            "pack" => noted.named.push((what.to_owned(), at.parse().ok()?)),
-            "touched" => drop(noted.touched.insert(Oid::from_str(what).ok()?, at.parse().ok()?)),
-            "going" => noted.going.push(what.to_owned()),
+            "pack" => named.push((what.to_owned(), at.parse().ok()?)),
+            "touched" => drop(touched.insert(Oid::from_str(what).ok()?, at.parse().ok()?)),
             _ => return None,
         }
     }
-    Some(noted)
+    Some((named, touched))
 }
 
 /// Until when a file is left, in nanoseconds since the epoch; `None` unless it was touched after it was written, and not
@@ -430,8 +414,10 @@ fn is_indexed_with_others(objects: &Path) -> bool {
     ["multi-pack-index", "multi-pack-index.d"].iter().any(|name| objects.join("pack").join(name).exists())
 }
 
-/// Removes a pack and what belongs to it. Returns how many bytes that were.
-pub(in crate::git) fn remove_pack(file: &Path) -> Result<u64> {
+/// Removes a pack and what belongs to it; what a kill leaves of it is noted. Returns how many bytes that were.
+pub(in crate::git) fn remove_pack(repo: &Repo, file: &Path) -> Result<u64> {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    owned_objects::note_going(repo, &name);
     let mut bytes = 0;
     // The index first: a pack without one is nothing that git would read.
     for end in ["idx", "rev", "bitmap", "pack"] {
@@ -440,6 +426,7 @@ pub(in crate::git) fn remove_pack(file: &Path) -> Result<u64> {
         gone(fs::remove_file(&path)).map_err(Error::at(&path))?;
         bytes += size;
     }
+    owned_objects::forget_going(repo, &name)?;
     Ok(bytes)
 }
 

@@ -231,8 +231,8 @@ pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes away the packs of a dead process's quarantine that have no index in their place: it was publishing them.
-pub(super) fn take_back(quarantine: &Path, target: &Path) -> Result<()> {
+/// Takes away the packs of a quarantine that have no index in their place: it was not possible to publish them whole.
+fn take_back(quarantine: &Path, target: &Path) -> Result<()> {
     for pack in files(&quarantine.join("pack"), "pack")? {
         let placed = target.join("pack").join(pack.file_name().unwrap_or_default());
         if !placed.with_extension("idx").exists() {
@@ -275,8 +275,10 @@ pub(in crate::git) fn gone(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Removes everything of a quarantine's folder of objects.
-pub(in crate::git) fn empty(objects: &Path) -> Result<()> {
+/// Removes everything of a quarantine's folder of objects, and what is half published of it.
+pub(in crate::git) fn clear(objects: &Path, target: &Path) -> Result<()> {
+    release(objects, target)?;
+    take_back(objects, target)?;
     let entries = match fs::read_dir(objects) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

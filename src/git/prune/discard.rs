@@ -90,18 +90,18 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
     }
     let mut lists = Vec::new();
     for gone in gone {
-        let left = remove_files(&objects, &gone, &needed, &packed, done)?;
+        let left = remove_files(repo, &objects, &gone, &needed, &packed, done)?;
         lists.push((gone, left));
     }
     let unneeded = |oid: &Oid| !needed.others.contains(oid) && !needed.checkpoints.contains(oid);
     let unneeded = asked.into_iter().filter(|oid| packed.contains(oid) && unneeded(oid)).collect();
     let drafts = lock.folder().join("quarantine").join("objects");
     repo.own().check(&drafts.join("pack"), false).map_err(Error::at(&drafts))?;
-    publish::empty(&drafts)?;
+    publish::clear(&drafts, &objects)?;
     let mut removed = Removed::default();
     // What has no room is left; what was removed by then is reported all the same.
     let result = packs.remove(repo, &drafts, &objects, unneeded, &mut removed);
-    publish::empty(&drafts)?;
+    publish::clear(&drafts, &objects)?;
     (done.objects, done.bytes) = (done.objects + removed.objects.len() as u64, done.bytes + removed.bytes);
     done.left = removed.left;
     for (gone, mut left) in lists {
@@ -125,6 +125,7 @@ struct Needed {
 /// Removes the files of one list that nobody needs. Returns what another time may be able to remove. An object that is
 /// `packed` as well is not gone with its file.
 fn remove_files(
+    repo: &Repo,
     objects: &Path,
     gone: &RemovedCheckpoint,
     needed: &Needed,
@@ -154,7 +155,7 @@ fn remove_files(
             left.packs.insert(name.clone());
             continue;
         }
-        done.bytes += packing::remove_pack(&path("pack"))?;
+        done.bytes += packing::remove_pack(repo, &path("pack"))?;
         done.objects += ids.len() as u64;
     }
     Ok(left)
