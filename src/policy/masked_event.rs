@@ -27,17 +27,60 @@ pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {
     parsed.map_or(Cow::Borrowed(payload), |masked| Cow::Owned(noted(masked, payload)))
 }
 
-/// The masked payload, with what it lacks noted where it is run again.
+/// The masked payload, with what it lacks noted where it is run again, beside what was noted before.
 fn noted(mut masked: Payload, whole: &Payload) -> Payload {
-    match (&mut masked, whole) {
+    let more = match (&masked, whole) {
         (
             Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec },
             Payload::RunCreated { spec: whole, .. } | Payload::RunSpecChanged { spec: whole },
-        ) => spec.masked = unlike(&**whole, &**spec),
-        (Payload::StepStarted(start), Payload::StepStarted(whole)) => start.masked = unlike(&**whole, &**start),
-        _ => {}
+        ) => unlike(&**whole, &**spec),
+        (Payload::StepStarted(start), Payload::StepStarted(whole)) => unlike(&**whole, &**start),
+        _ => Vec::new(),
+    };
+    if let Some(note) = note_of(&mut masked) {
+        let new: Vec<String> = more.into_iter().filter(|name| !note.contains(name)).collect();
+        note.extend(new);
     }
     masked
+}
+
+/// Where a payload notes which of its fields lack a secret; `None` where nothing of it is run again.
+fn note_of(payload: &mut Payload) -> Option<&mut Vec<String>> {
+    match payload {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => Some(&mut spec.masked),
+        Payload::StepStarted(start) => Some(&mut start.masked),
+        _ => None,
+    }
+}
+
+/// Notes what an event from a checkpoint or a remote lacks: an earlier version masked it and noted nothing. By the mask's
+/// text, for nothing else is left to know it by: a command that was typed so has to be given again once too often.
+pub fn note_masks(payload: &mut Payload) {
+    let lacking = match &*payload {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => with_masks(&**spec),
+        Payload::StepStarted(start) => with_masks(&**start),
+        _ => return,
+    };
+    if let Some(note) = note_of(payload).filter(|note| note.is_empty()) {
+        *note = lacking;
+    }
+}
+
+/// A payload by which two records of the same event are the same: without secrets, and without the note of what was masked,
+/// which one of them may lack.
+pub fn without_secrets(payload: &Payload) -> Payload {
+    let mut payload = masked_payload(payload).into_owned();
+    if let Some(note) = note_of(&mut payload) {
+        note.clear();
+    }
+    payload
+}
+
+/// The fields of a value in which something is masked, by name.
+fn with_masks<T: Serialize>(value: &T) -> Vec<String> {
+    let Ok(document) = serde_json::to_value(value) else { return Vec::new() };
+    let fields = document.as_object().into_iter().flatten();
+    fields.filter(|(_, value)| value.to_string().contains(REDACTED)).map(|(name, _)| name.clone()).collect()
 }
 
 /// The fields in which two values of a type differ, by name.
@@ -49,9 +92,8 @@ fn unlike<T: Serialize>(one: &T, other: &T) -> Vec<String> {
 
 /// Of the fields that were masked those that still are: whatever was given anew is whole.
 pub fn still_masked(spec: &RunSpec) -> Vec<String> {
-    let document = serde_json::to_value(spec).unwrap_or_default();
-    let lacks = |name: &&String| document[name.as_str()].to_string().contains(REDACTED);
-    spec.masked.iter().filter(lacks).cloned().collect()
+    let masks = with_masks(spec);
+    spec.masked.iter().filter(|name| masks.contains(name)).cloned().collect()
 }
 
 /// The document with every text masked with which it still `fits`: a word of ours that only looks like a secret is none.
@@ -97,6 +139,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    // A version that noted nothing is recognised by the mask's text; what was noted stays as it is.
+    #[test]
+    fn what_lacks_a_secret_is_noted_by_the_mask() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let masked_of = |spec: RunSpec| {
+            let mut payload = Payload::RunSpecChanged { spec: Box::new(spec) };
+            note_masks(&mut payload);
+            note_of(&mut payload).cloned().unwrap_or_default()
+        };
+        let masked = RunSpec {
+            command: words(&["agent", "--token=[redacted]"]),
+            until: Some("test [redacted]".to_owned()),
+            ..RunSpec::default()
+        };
+        assert_eq!(masked_of(masked.clone()), ["command", "until"]);
+        assert_eq!(masked_of(RunSpec { masked: words(&["until"]), ..masked.clone() }), ["until"]);
+        assert_eq!(masked_of(RunSpec { command: words(&["agent"]), ..RunSpec::default() }), Vec::<String>::new());
+        // What is masked once more keeps the note of before.
+        let more = RunSpec { prompt: Some("password=hunter22".to_owned()), masked: words(&["command"]), ..masked };
+        let mut payload = masked_payload(&Payload::RunSpecChanged { spec: Box::new(more) }).into_owned();
+        assert_eq!(note_of(&mut payload).cloned().unwrap_or_default(), ["command", "prompt"]);
+    }
 
     #[test]
     fn one_word_that_cannot_be_masked_keeps_no_other_one() {

@@ -13,7 +13,7 @@ use crate::model::state::State;
 use crate::model::step::{StepEnd, StepStatus};
 use crate::model::time::Timestamp;
 
-use super::masked_event::masked_payload;
+use super::masked_event::{note_masks, without_secrets};
 
 /// A checkpoint with the events that it carries.
 #[derive(Clone, Debug)]
@@ -103,7 +103,8 @@ fn chains(mut recorded: Vec<Recorded>) -> BTreeMap<RunKey, Vec<Item>> {
                 chain.push(Item { event, order, left: false });
             }
         };
-        for event in events {
+        for mut event in events {
+            note_masks(&mut event.payload);
             let ends = matches!(&event.payload, Payload::AttemptEnded(end) if end.checkpoint_id.as_ref() == Some(&checkpoint.id));
             if ends && let Some(own) = own.take() {
                 push(own, (last, checkpoint.seq));
@@ -128,7 +129,7 @@ fn identity(event: &Event) -> String {
         Payload::AttemptStarted { iteration, attempt, .. } => format!("begin {run} {} {iteration} {attempt}", event.at),
         // What a checkpoint carries of it has no secrets.
         payload => {
-            let masked = masked_payload(payload);
+            let masked = without_secrets(payload);
             format!("{run} {} {}", event.at, serde_json::to_string(&masked).unwrap_or_default())
         }
     }

@@ -293,6 +293,78 @@ fn a_rebuilt_run_is_given_its_command_again() {
     assert_eq!(env.read("../given"), format!("{secret}\n"));
 }
 
+/// The events that checkpoints carry, as a version wrote them that did not note what it masked.
+fn forget_what_is_masked(env: &TestEnv) {
+    let without = |line: &str| {
+        let (said, _) = line.rsplit_once(",\"checksum\":").expect("a checksum");
+        let (before, after) = said.split_once(",\"masked\":[").unwrap_or((said, "]"));
+        let said = format!("{before}{}", after.split_once(']').expect("its end").1);
+        let checksum = crc32fast::hash(format!("{said}}}").as_bytes());
+        format!("{said},\"checksum\":\"{checksum:08x}\"}}\n")
+    };
+    for line in env.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/recover"]).lines() {
+        let (name, commit) = line.split_once(' ').expect("a name and a commit");
+        let parents = env.git(&["rev-list", "--parents", "-1", commit]);
+        let state = parents.split_whitespace().last().expect("a parent");
+        let events = env.git(&["show", &format!("{state}:events.jsonl")]);
+        env.write("../events", events.lines().map(without).collect::<String>());
+        let script = "set -e; blob=$(git hash-object -w ../events); old=$(git rev-parse $2:events.jsonl)
+            tree=$(git ls-tree $2 | sed s/$old/$blob/ | git mktree)
+            made=$(git cat-file commit $2 | sed \"1s/.*/tree $tree/\" | git hash-object -t commit -w --stdin)
+            git update-ref $1 $(git cat-file commit $3 | sed \"s/^parent $2/parent $made/\" | git hash-object -t commit -w --stdin)";
+        let mut rewrite = env.command("sh");
+        let done = rewrite.args(["-c", script, "sh", name, state, commit]).status();
+        assert!(done.expect("sh starts").success(), "{name} is written anew");
+    }
+}
+
+// The same for checkpoints of a version that did not note what it masked: a command, a check, a step, a compensation.
+#[test]
+fn a_run_rebuilt_from_old_checkpoints_is_given_its_command_again() {
+    let env = env();
+    let secret = "api_token=abcd-123456";
+    failed_run(&env, secret);
+    let step = ["step", "deploy", "--run", "r", "--compensate", "echo api_token=abcd-123456 > ../compensated", "--"];
+    env.recover(&[&step[..], &["sh", "-c", "echo $0 >> ../stepped", secret]].concat()).expect(0);
+    let target = env.json(0, &["checkpoint", "list", "--run", "r"])["checkpoints"][0]["id"].clone();
+    env.write("a.txt", "more\n");
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
+    forget_what_is_masked(&env);
+    fs::remove_dir_all(env.work().join(".ultraplan/state")).expect("the state");
+    fs::remove_dir_all(env.work().join(".git/recover")).expect("its copy");
+    assert_eq!(env.json(0, &["doctor", "--rebuild"])["rebuilt"]["failures"], 1);
+    env.remove("../given");
+    env.remove("../stepped");
+    let refused = env.json(2, &["resume", "--run", "r", "--strategy", "retry_same"])["error"].clone();
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("held a secret")), "{refused}");
+    let refused = env.json(2, &["step", "deploy", "--run", "r"])["error"].clone();
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("held a secret")), "{refused}");
+    let target = target.as_str().expect("an id");
+    let back = env.json(0, &["rollback", "--run", "r", "--to", target, "--edits", "discard"]);
+    assert!(back["result"]["crossed"].to_string().contains("held a secret"), "{back}");
+    assert!(!env.exists("../given") && !env.exists("../stepped") && !env.exists("../compensated"), "nothing was run");
+    // Rebuilt once more it is the same.
+    assert_eq!(env.json(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], false);
+}
+
+// The checks of such a run are not run for a person's fix, or before its work is accepted, either.
+#[test]
+fn checks_that_lack_a_secret_judge_nothing() {
+    let env = env();
+    let check = "unit=echo api_token=abcd-123456 >> ../given; grep -q fixed a.txt";
+    let run = ["run", "--run", "r", "--attempts", "1", "--iterations", "1", "--feedback", check];
+    env.recover(&[&run[..], &["--", "sh", "-c", "echo two > a.txt"]].concat());
+    fs::remove_dir_all(env.work().join(".ultraplan/state")).expect("the state");
+    fs::remove_dir_all(env.work().join(".git/recover")).expect("its copy");
+    env.json(0, &["doctor", "--rebuild"]);
+    env.remove("../given");
+    env.json(0, &["manual-fix", "start", "--run", "r"]);
+    env.write("a.txt", "fixed\n");
+    let refused = env.json(2, &["manual-fix", "verify", "--run", "r"])["error"].clone();
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("held a secret")), "{refused}");
+    assert!(!env.exists("../given"), "it was not run");
+}
+
 // The same for whatever else of it is run; and a command that only looks masked is none.
 #[test]
 fn a_rebuilt_run_lacks_its_checks_too() {

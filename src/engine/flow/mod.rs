@@ -41,3 +41,4 @@ pub mod sync;
 pub mod trust;
 pub mod undo;
 pub mod verify;
+mod whole;

@@ -17,6 +17,7 @@ use crate::model::failure::Failure;
 use crate::model::run::{Run, RunKey};
 use crate::model::time::Timestamp;
 use crate::policy::escape::escape;
+use crate::policy::masked_event::{MASKED, still_masked};
 use crate::policy::redact::{redact, redact_json};
 use crate::policy::report::{Night, RunLine, run_line};
 use crate::policy::settings::{CommandLine, NotifyEvent};
@@ -137,6 +138,10 @@ fn command(context: &Context, run: &Run) -> Option<Vec<String>> {
     let by_shell = |line: &str| vec![SHELL.to_owned(), "-c".to_owned(), line.to_owned()];
     if let Some(line) = &run.spec.notify {
         if !is_agreed(context, run) {
+            return None;
+        }
+        if still_masked(&run.spec).iter().any(|field| field == "notify") {
+            tracing::warn!("nobody was notified: the command for that {MASKED}");
             return None;
         }
         return (!line.trim().is_empty()).then(|| by_shell(line));

@@ -29,6 +29,7 @@ use crate::process::Show;
 use self::plan::{Plan, Step};
 use super::prune;
 use super::runs::{Chosen, refuse_driven};
+use super::whole;
 
 /// The id of the tree without anything.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
@@ -203,6 +204,7 @@ fn check(context: &Context, run: &Run, show: Show) -> Result<()> {
         return Ok(());
     }
     project_trust::require_to_drive(context, run)?;
+    whole::require_checks(&run.key, &run.spec).map_err(|error| error.hint(context.rerun(&["--no-checks"])))?;
     let folder = context.store().run_dir(&run.key).join("accept");
     context.create_state_dir(&folder)?;
     let env = identity(context, run, run.current_iteration, None);

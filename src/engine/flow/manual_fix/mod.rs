@@ -21,6 +21,7 @@ use crate::store::NewEvent;
 use super::fix_session::{Fix, active, changes_since, new_session, open, prepare};
 use super::project_trust;
 use super::run::{DriveOptions, Driven, Driving, drive};
+use super::whole;
 
 pub use verify::{Judged, verify};
 
@@ -72,6 +73,7 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     }
     if !fix.run.spec.command.is_empty() && !prepare_only {
         project_trust::require_to_drive(context, &fix.run)?;
+        whole::require(context, &key, &fix.run.spec)?;
     }
     let changes = changes_since(context, &state, &fix.session, &prepared)?;
     if context.dry_run() {

@@ -5,6 +5,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::fix_session::{Fix, active, changes_since, log_dir, prepare, status};
 use crate::engine::flow::project_trust;
 use crate::engine::flow::run::{LoopSetting, no_loops, run_loops};
+use crate::engine::flow::whole;
 use crate::engine::record::run_settings::{identity, loops_of_fix, shell_of};
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
@@ -55,6 +56,7 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     let state = crash::load_recovered(context)?;
     let fix = active(&state, key)?;
     project_trust::require_for_fix(context, &fix.run)?;
+    whole::require_checks(key, &fix.run.spec)?;
     let loops = loops_of_fix(context, &fix.run);
     if loops.is_empty() {
         return Err(no_loops());

@@ -23,6 +23,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::policy::masked_event::note_masks;
 use crate::policy::remote::Places;
 use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
@@ -249,7 +250,9 @@ fn pruned(states: &[RemoteState]) -> HashSet<&str> {
 fn at_home(places: &Places, event: &Event) -> Result<Event> {
     let document = serde_json::to_value(event).context("cannot read an event of the remote")?;
     let shown = serde_json::from_value(places.show(document));
-    Ok(shown.context("cannot read an event of the remote")?)
+    let mut shown: Event = shown.context("cannot read an event of the remote")?;
+    note_masks(&mut shown.payload);
+    Ok(shown)
 }
 
 /// A checkpoint is one, and holds the tree that its event names.

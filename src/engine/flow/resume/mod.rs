@@ -27,12 +27,11 @@ use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
 use crate::model::state::State;
-use crate::policy::masked_event::MASKED;
 use crate::store::NewEvent;
 
 use super::remote::{TakeOver, release, take_over};
 use super::run::{self, DriveOptions, Driven, Driving, drive, prompt_of};
-use super::{fix_session, project_trust, retry};
+use super::{fix_session, project_trust, retry, whole};
 
 use checks::validate;
 use prepare::{planned, prepare, spec_of};
@@ -232,9 +231,6 @@ fn validated(context: &Context, state: &State, run: &Run, request: &ResumeReques
     checks
 }
 
-/// What of a run is only read: it can do without a secret.
-const TEXTS: [&str; 2] = ["prompt", "approach"];
-
 /// Refuses (2) to take up a run whose command cannot be started.
 fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
     let (argv, dir) = request.command_of(run);
@@ -242,21 +238,7 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
         return Ok(());
     }
     let other = || Hint::recover(["resume", "--prepare-only"]).run(&run.key);
-    let (texts, lacking): (Vec<String>, Vec<String>) =
-        spec_of(run, request, run.current_iteration).masked.into_iter().partition(|field| TEXTS.contains(&&**field));
-    for text in texts {
-        context.warn(format!("the {text} of run {} {MASKED}: it goes on without", run.key));
-    }
-    if !lacking.is_empty() {
-        let way = match lacking.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["command"] => "give it again after --",
-            ["feedback"] => "give it again with --feedback NAME=CMD",
-            ["notify"] => "give it again with --notify CMD",
-            _ => "begin a new run",
-        };
-        let message = format!("the {} of run {} {MASKED}: {way}", lacking.join(", "), run.key);
-        return Err(Error::new(ErrorKind::Usage, message).hint(other()));
-    }
+    whole::require(context, &run.key, &spec_of(run, request, run.current_iteration))?;
     run::require_command(context, argv, dir)
         .map_err(|error| if error.hint.is_some() && !request.command.is_empty() { error } else { error.hint(other()) })
 }

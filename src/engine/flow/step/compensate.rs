@@ -82,6 +82,9 @@ impl Crossing {
     }
 }
 
+/// Why the effect of a step stays that was rebuilt from checkpoints.
+const LACKS_SECRET: &str = "its --compensate held a secret, which is not in the checkpoints that it was rebuilt from";
+
 enum Stays {
     Compensable,
     Because(&'static str),
@@ -90,6 +93,9 @@ enum Stays {
 /// What becomes of the effect of a step that is gone back past; `None` where it has none.
 fn reason(kind: OperationKind, step: &Step) -> Option<Stays> {
     match (step.status, &step.start.compensate) {
+        (StepStatus::Done, Some(_)) if step.start.masked.iter().any(|field| field == "compensate") => {
+            Some(Stays::Because(LACKS_SECRET))
+        }
         (StepStatus::Done, Some(_)) if kind == OperationKind::Rollback => Some(Stays::Compensable),
         (StepStatus::Done, Some(_)) => Some(Stays::Because("only a rollback takes its effect back")),
         (StepStatus::Done, None) => Some(Stays::Because("it has no --compensate")),
