@@ -253,7 +253,8 @@ fn failed_run(env: &TestEnv, all: &str) {
     let run = ["-q", "run", "--run", "r", "--attempts", "1", "--no-wait", "--prompt", all, "--approach", all];
     env.recover(&[&run[..], &["--", "./agent.sh", all]].concat());
     env.recover(&["-q", "checkpoint", "create", "--run", "r", "-m", all]).expect(0);
-    let stage = ["--lane", "L", "--stage", "pre_pr", "--status", "ready", "--notes", all, "--test-command", all];
+    let texts = ["--notes", all, "--test-command", all, "--trigger", all, "--base-branch", all, "--target-branch", all];
+    let stage = [&["--lane", "L", "--stage", "pre_pr", "--status", "ready"], &texts[..]].concat();
     env.recover(&[&["-q", "checkpoint", "create"], &stage[..]].concat()).expect(0);
 }
 

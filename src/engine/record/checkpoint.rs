@@ -266,7 +266,8 @@ fn headline(checkpoint: &Checkpoint) -> String {
 
 /// What a lane's record says in words: nothing of it is needed to run again, and it becomes part of a commit.
 fn without_secrets(mut fields: LaneFields) -> LaneFields {
-    for text in [&mut fields.notes, &mut fields.test_command].into_iter().flatten() {
+    let texts = [&mut fields.notes, &mut fields.test_command, &mut fields.base_branch, &mut fields.target_branch];
+    for text in texts.into_iter().flatten().chain(&mut fields.failure_context) {
         *text = redact(text).into_owned();
     }
     fields
