@@ -119,6 +119,21 @@ fn a_loop_of_ones_own_is_told_too() {
     assert_eq!(events(&env, 2), ["needs_person loop", "needs_person loop"]);
 }
 
+// Another reason for which a person is needed is news, whatever it was before.
+#[test]
+fn a_person_who_is_needed_for_another_reason_is_told_of_it() {
+    let env = quick();
+    own(&env, &toml(KEEP));
+    let (key, full) = ("Invalid API key \u{b7} Please run /login", "write error: No space left on device");
+    for (number, message) in [key, full, key].into_iter().enumerate() {
+        env.json(0, &["attempt", "start", "--run", "loop"]);
+        env.json(0, &["attempt", "fail", "--run", "loop", "--exit-code", "1", "--message", message, "--no-rollback"]);
+        assert_eq!(events(&env, number + 1).len(), number + 1, "{message}");
+        let reason = document(&env, "needs_person")["reason"].as_str().expect("a reason").to_owned();
+        assert_eq!(reason.contains("machine"), message == full, "{reason}");
+    }
+}
+
 #[test]
 fn a_goal_that_was_not_reached_is_why_a_run_ends() {
     let env = quick();

@@ -47,12 +47,17 @@ impl Happened {
     }
 
     /// What the end of an attempt is for whoever drives a loop of their own: given up, parked, a person is needed, or nothing;
-    /// nothing either where the same was decided `before` at the same iteration, for a loop may go on regardless.
+    /// nothing either where the same was decided `before` at the same iteration and for the same cause, for a loop may go on
+    /// regardless.
     pub fn at_end(ended: &Ended, before: &Run) -> Option<Self> {
-        let happened = Self::decided(ended.end.decision.as_ref()?, ended.end.failure.as_ref())?;
+        let failure = ended.end.failure.as_ref();
+        let happened = Self::decided(ended.end.decision.as_ref()?, failure)?;
         let last = before.decision.as_ref().and_then(|decision| Self::decided(decision, before.failure.as_ref()));
-        let what = |one: &Self| (one.event, one.iteration, one.until);
-        Some(happened).filter(|happened| last.as_ref().map(what) != Some(what(happened)))
+        let what = |one: &Self, failure: Option<&Failure>| {
+            (one.event, one.iteration, one.until, failure.map(|failure| failure.cause))
+        };
+        let known = last.map(|last| what(&last, before.failure.as_ref()));
+        Some(happened).filter(|happened| known != Some(what(happened, failure)))
     }
 
     fn decided(decision: &Decision, failure: Option<&Failure>) -> Option<Self> {
