@@ -45,8 +45,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         return ProcessExitCode::from(exec_on_terminal(&args[2..]));
     }
     if args.get(1).is_some_and(|first| first == DETACHED) {
-        mask_secrets(&RedactSettings::default());
-        return ProcessExitCode::from(run_detached(&args[2..]));
+        let settings = args.get(2).and_then(|text| serde_json::from_str(text.to_str()?).ok());
+        mask_secrets(&settings.unwrap_or_default());
+        return ProcessExitCode::from(run_detached(args.get(3..).unwrap_or_default()));
     }
     if args.get(1).is_some_and(|first| first == WATCHDOG) {
         return ProcessExitCode::from(run_watchdog(&args[2..]));

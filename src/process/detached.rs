@@ -18,8 +18,9 @@ use super::{Captured, Interrupts, Program, Show, Supervised};
 use crate::model::time::Timestamp;
 use crate::policy::escape::escape;
 use crate::policy::redact::redact;
+use crate::policy::settings::RedactSettings;
 
-/// What the helper is called with before the command.
+/// What the helper is called with before what it masks, as JSON ([`RedactSettings`]), and the command.
 pub const DETACHED: &str = "__detached";
 /// How long the command may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -39,6 +40,8 @@ pub struct Detached {
     pub stdin: Vec<u8>,
     /// Where a line is added when it fails.
     pub log: File,
+    /// What is masked in that line beside the usual secrets.
+    pub redact: RedactSettings,
 }
 
 impl Detached {
@@ -49,7 +52,12 @@ impl Detached {
     pub fn start(self) -> io::Result<()> {
         fcntl_setfl(&self.log, fcntl_getfl(&self.log)? | OFlags::APPEND)?;
         let mut helper = Command::new(own_program()?);
-        helper.arg(DETACHED).args(&self.argv).current_dir(&self.cwd).envs(self.env);
+        helper
+            .arg(DETACHED)
+            .arg(serde_json::to_string(&self.redact)?)
+            .args(&self.argv)
+            .current_dir(&self.cwd)
+            .envs(self.env);
         helper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(self.log);
         let mut helper = helper.spawn()?;
         let written = helper.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&self.stdin));
@@ -59,7 +67,7 @@ impl Detached {
     }
 }
 
-/// The helper: runs the command, the words after [`DETACHED`], in a session of its own, and says on stderr if that fails.
+/// The helper: runs the command, the words after what it masks, in a session of its own, and says on stderr if that fails.
 pub fn run_detached(argv: &[OsString]) -> u8 {
     match supervised(argv) {
         Ok(None) => 0,

@@ -134,6 +134,18 @@ fn a_person_who_is_needed_for_another_reason_is_told_of_it() {
     }
 }
 
+// What a failing command prints holds what only the user knows to be a secret.
+#[test]
+fn the_log_of_what_failed_holds_no_configured_secret() {
+    let env = quick();
+    let fails = "echo to ACME-778899 and pin-0987-654321 >&2; exit 3";
+    own(&env, &format!("[redact]\npatterns = ['ACME-[0-9]+']\n{}", toml(fails)));
+    env.recover(&["run", "--run", "r", "--", "sh", "-c", "echo two > a.txt"]).expect(0);
+    until("it failed", || env.sh("cat $(find .ultraplan/state -name notify.log)").stdout.contains("exit 3"));
+    let log = log(&env, "r");
+    assert!(log.contains("[redacted]") && !log.contains("ACME-778899"), "{log}");
+}
+
 #[test]
 fn a_goal_that_was_not_reached_is_why_a_run_ends() {
     let env = quick();

@@ -189,6 +189,7 @@ fn start(context: &Context, key: &RunKey, happened: Happened, report: Option<&st
         env: env.map(|(name, value)| (name.into(), value.into())).into(),
         stdin: format!("{document}\n").into_bytes(),
         log,
+        redact: context.settings().redact.clone(),
     };
     detached.start().map_err(|error| failed("start what notifies", error))
 }
