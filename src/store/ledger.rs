@@ -30,7 +30,7 @@ use super::registry::Registry;
 use super::second_copy::{SecondCopy, Standing};
 use super::state_cache::StateCache;
 use super::view_names::{LANES, RECOVERY};
-use super::written::Written;
+use super::written::{Written, is_blank, is_damaged};
 use files::{Files, Look, Reader};
 use unsynced::Unsynced;
 
@@ -40,6 +40,8 @@ pub use identity::Owned;
 const CACHE_EVERY: u64 = 64;
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
+/// More bytes than a list without lane records has, whatever a crash leaves of one.
+const LONGEST_EMPTY: u64 = 4 << 10;
 
 /// A state directory.
 #[derive(Clone, Debug)]
@@ -259,9 +261,16 @@ impl Store {
         }
     }
 
-    /// Whether a file of lane records is there. What makes way for one is none.
+    /// Whether a file of lane records is there. What makes way for one is none, nor is what a crash left of one.
     pub(super) fn has_lane_file(&self) -> bool {
-        matches!(self.root_of_view(&self.lane_file).kind(&self.lane_file), Ok(Some(Kind::RegularFile)))
+        let (root, path) = (self.root_of_view(&self.lane_file), &self.lane_file);
+        if !matches!(root.kind(path), Ok(Some(Kind::RegularFile))) {
+            return false;
+        }
+        // Elsewhere than in our folder whatever can be read may be somebody's.
+        let is_gone = if path.starts_with(&self.dir) { is_damaged } else { is_blank };
+        // What cannot be read, or is longer than a list of nothing ever is, is there.
+        root.read_at_most(path, LONGEST_EMPTY).map_or(true, |content| !is_gone(&content))
     }
 
     /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
@@ -283,7 +292,8 @@ impl Store {
         let written = Written::read(&self.root, &self.private_dir());
         let is_foreign = |path: &PathBuf| {
             let place = path.strip_prefix(&self.dir).unwrap_or(path);
-            self.root_of_view(path).read(path).is_ok_and(|bytes| !written.is(place, &bytes))
+            let read = self.root_of_view(path).read(path);
+            read.is_ok_and(|bytes| !written.is(place, &bytes) && !is_damaged(&bytes))
         };
         [self.dir.join(RECOVERY), self.dir.join(&self.lane_file)].into_iter().filter(is_foreign).collect()
     }

@@ -60,6 +60,17 @@ impl Written {
     }
 }
 
+/// Whether a file holds nothing: a crash of the machine leaves one without content, or with zeros, where its name was on
+/// disk before its content was.
+pub(super) fn is_blank(content: &[u8]) -> bool {
+    content.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace())
+}
+
+/// Whether a file holds what no system writes in a view's place: then it is a view that was damaged, and nobody's record.
+pub(super) fn is_damaged(content: &[u8]) -> bool {
+    is_blank(content) || serde_json::from_slice::<serde::de::IgnoredAny>(content).is_err()
+}
+
 /// What distinguishes two contents.
 pub fn print_of(content: &[u8]) -> String {
     format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
@@ -68,6 +79,17 @@ pub fn print_of(content: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_document_is_damage() {
+        for blank in [&b""[..], b"\n \0", &[0; 9]] {
+            assert!(is_blank(blank) && is_damaged(blank), "{blank:?}");
+        }
+        for (content, damaged) in [(&b"{\"a\":"[..], true), (b"[]\n\0", true), (b"[]\n", false), (b"{}", false)] {
+            assert!(!is_blank(content), "{content:?}");
+            assert_eq!(is_damaged(content), damaged, "{content:?}");
+        }
+    }
 
     #[test]
     fn the_last_two_contents_are_ours() {

@@ -307,3 +307,44 @@ fn a_file_in_the_place_of_the_lane_records_is_not_written_over() {
         assert_eq!(serde_json::from_str::<Value>(&env.read("records.json")).unwrap().as_array().unwrap().len(), 1);
     }
 }
+
+// A power cut may leave a view empty, or full of zeros: that is damage, and nobody else's file.
+#[test]
+fn what_a_power_cut_leaves_of_a_view_is_written_again() {
+    let env = TestEnv::repo();
+    env.json(0, &["attempt", "start", "--run", "m", "--phase", "p"]);
+    env.json(0, &["attempt", "fail", "--run", "m", "--message", "odd", "--no-rollback"]);
+    env.json(0, &["attempt", "start", "--run", "m"]);
+    env.json(0, &["sync"]);
+    for view in ["recovery.json", "attempt_history.json", "checkpoints.json", "active_checkpoint.json"] {
+        for left in [&b""[..], b"\n", &[0; 64]] {
+            env.write_state(view, left);
+            let status = env.recover(&["status", "--run", "m"]).expect(0);
+            assert!(!status.stderr.contains("not written by recover"), "{view}: {}", status.stderr);
+            let synced = env.recover(&["sync"]).expect(0);
+            assert!(!synced.stderr.contains("not written by recover"), "{view}: {}", synced.stderr);
+            assert!(env.state_json(view).is_object() || view == "checkpoints.json", "{view}");
+            assert!(!env.exists(".ultraplan/state/recover/damaged"), "{view}: nothing is there to be kept");
+        }
+        // What cannot be read may have been somebody's all the same.
+        env.write_state(view, "{\"torn");
+        let synced = env.recover(&["sync"]).expect(0);
+        assert!(!synced.stderr.contains("taken over"), "{view}: {}", synced.stderr);
+        assert!(env.state_json(view).is_object() || view == "checkpoints.json", "{view}");
+        assert_eq!(env.read_state(&format!("recover/damaged/{view}")), "{\"torn");
+        env.sh("rm -r .ultraplan/state/recover/damaged").expect(0);
+    }
+    assert_eq!(env.read_state("checkpoints.json").trim(), "[]");
+    assert!(!env.exists(".ultraplan/state/recover/before"), "nobody else wrote there");
+}
+
+// The same by the next event: nobody has to ask for it.
+#[test]
+fn an_empty_file_of_lane_records_does_not_stay() {
+    let env = TestEnv::repo();
+    env.json(0, &["checkpoint", "create", "--run", "m"]);
+    env.write_state("checkpoints.json", "");
+    env.write("a.txt", "two\n");
+    env.json(0, &["checkpoint", "create", "--run", "m"]);
+    assert_eq!(env.read_state("checkpoints.json").trim(), "[]");
+}

@@ -71,7 +71,8 @@ struct View {
 
 impl View {
     /// A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest. As long as
-    /// a run goes on that is soon written again, whatever a crash leaves of it: then nothing is waited for.
+    /// a run goes on that is soon written again, whatever a crash leaves of it: then nothing is waited for, but where no view
+    /// was there before.
     fn new(place: impl Into<PathBuf>, view: &impl Serialize, goes_on: bool) -> Result<Self, StoreError> {
         let sync = if goes_on { Sync::Nothing } else { Sync::Content };
         Ok(Self { place: place.into(), content: encode(view)?, sync })

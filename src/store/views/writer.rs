@@ -15,7 +15,7 @@ use crate::model::state::State;
 
 use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};
-use super::super::written::{Written, print_of};
+use super::super::written::{Written, is_blank, is_damaged, print_of};
 use super::{Extent, View, are_many, of_run, shared};
 
 /// Where many runs go on at once, what was done in all of them is written so often at most.
@@ -135,14 +135,18 @@ impl Marks {
 }
 
 /// Writes views but for those that hold exactly that already. What another system wrote in their places is copied to
-/// `recover/before` first. Returns which were written.
+/// `recover/before` first, what is left of a damaged one to `recover/damaged`. Returns which were written.
 fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>, StoreError> {
     let private = store.private_dir();
     let mut outdated = Vec::new();
     let mut shared = Vec::new();
-    for view in views {
+    for mut view in views {
         let path = store.dir().join(&view.place);
         let present = store.view(&path);
+        // A new name may be on disk before its content; where another file is replaced file systems see to it.
+        if present.as_ref().is_ok_and(|present| present.as_deref().is_none_or(is_blank)) {
+            view.sync = Sync::Content;
+        }
         let same = present.as_ref().is_ok_and(|present| present.as_ref() == Some(&view.content));
         if !path.starts_with(&private) {
             shared.push((path.clone(), present, same, print_of(&view.content)));
@@ -156,8 +160,10 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
         for (path, present, same, print) in shared {
             let present = present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
             let place = place_of(store, &path);
-            if let Some(foreign) = present.filter(|present| !same && !written.is(place, present)) {
-                keep_foreign(store, state, &path, &foreign)?;
+            match present.filter(|present| !same && !written.is(place, present)) {
+                Some(damaged) if is_damaged(&damaged) => keep_rest(store, &path, &damaged)?,
+                Some(foreign) => keep_foreign(store, state, &path, &foreign)?,
+                None => {}
             }
             written.add(place, print);
         }
@@ -176,11 +182,30 @@ fn place_of<'a>(store: &Store, path: &'a Path) -> &'a Path {
     path.strip_prefix(store.dir()).unwrap_or(path)
 }
 
+/// Copies what is in a view's place into a folder of ours; returns where to.
+fn keep(store: &Store, folder: &str, path: &Path, content: &[u8]) -> Result<PathBuf, StoreError> {
+    let place = store.private_dir().join(folder).join(path.file_name().unwrap_or_default());
+    let failed = |source| StoreError::Io { action: "keep a copy of", path: path.to_owned(), source };
+    store.root().keep_copy(&place, content).map_err(failed)
+}
+
+/// Copies what is left of a damaged view, if anything is: it may have been another system's, and nothing is to be lost. Not
+/// to what is there again once ours is removed.
+fn keep_rest(store: &Store, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    if !is_blank(content) {
+        let copy = keep(store, "damaged", path, content)?;
+        tracing::info!(
+            "{} was damaged and is written again: what was left is kept in {}",
+            path.display(),
+            copy.display()
+        );
+    }
+    Ok(())
+}
+
 /// Copies what another system wrote in a view's place, and says how it is taken over unless it was.
 fn keep_foreign(store: &Store, state: &State, path: &Path, content: &[u8]) -> Result<(), StoreError> {
-    let place = store.private_dir().join("before").join(path.file_name().unwrap_or_default());
-    let failed = |source| StoreError::Io { action: "keep a copy of", path: path.to_owned(), source };
-    let copy = store.root().keep_copy(&place, content).map_err(failed)?;
+    let copy = keep(store, "before", path, content)?;
     let source = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut imported = state.runs.iter().flat_map(|run| &run.imported);
     if imported.any(|one| Path::new(&one.imported.source) == source) {
