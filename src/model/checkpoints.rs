@@ -51,13 +51,16 @@ struct Page {
     /// Whether one of them has passed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_passed: bool,
+    /// How many of them were taken before restores.
+    #[serde(default)]
+    safety: usize,
     /// Themselves.
     content: LazyCompressed<BTreeMap<u64, Checkpoint>>,
 }
 
 impl Page {
     fn of(run: RunKey) -> Self {
-        Self { run, ids: BTreeMap::new(), has_passed: false, content: LazyCompressed::default() }
+        Self { run, ids: BTreeMap::new(), has_passed: false, safety: 0, content: LazyCompressed::default() }
     }
 
     fn first(&self) -> u64 {
@@ -73,6 +76,7 @@ impl Page {
     fn add(&mut self, checkpoint: Checkpoint) {
         self.ids.insert(checkpoint.seq, checkpoint.id.clone());
         self.has_passed |= checkpoint.verdict == Verdict::Passed;
+        self.safety += usize::from(checkpoint.is_safety());
         self.content.insert(checkpoint.seq, checkpoint);
     }
 
@@ -81,6 +85,7 @@ impl Page {
         self.content.retain(|_, checkpoint| keep(checkpoint));
         self.ids = self.content.iter().map(|(seq, checkpoint)| (*seq, checkpoint.id.clone())).collect();
         self.has_passed = self.content.values().any(|checkpoint| checkpoint.verdict == Verdict::Passed);
+        self.safety = self.content.values().filter(|checkpoint| checkpoint.is_safety()).count();
     }
 }
 
@@ -146,9 +151,9 @@ impl Checkpoints {
         self.of_where(run, |_| true)
     }
 
-    /// How many a run has. None of them is opened for that.
-    pub fn count_of(&self, run: &RunKey) -> usize {
-        self.pages.iter().filter(|page| page.run == *run).map(|page| page.ids.len()).sum()
+    /// How many a run has, those before restores aside. None of them is opened for that.
+    pub fn count_listed_of(&self, run: &RunKey) -> usize {
+        self.pages.iter().filter(|page| page.run == *run).map(|page| page.ids.len() - page.safety).sum()
     }
 
     /// Those of a run that have passed, oldest first.

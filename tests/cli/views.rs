@@ -308,6 +308,29 @@ fn a_file_in_the_place_of_the_lane_records_is_not_written_over() {
     }
 }
 
+// What is left out is what would be listed: the checkpoints before restores never are.
+#[test]
+fn the_battle_view_counts_only_what_it_would_list() {
+    let env = TestEnv::repo();
+    let create = |content: &str| {
+        env.write("a.txt", content);
+        env.json(0, &["checkpoint", "create", "--run", "m"]);
+    };
+    create("first");
+    for _ in 0..3 {
+        env.write("a.txt", "edited");
+        env.json(0, &["rollback", "--run", "m", "--to", "latest", "--edits", "discard"]);
+    }
+    (1..=101).for_each(|number| create(&number.to_string()));
+    let all = env.json(0, &["checkpoint", "list", "--run", "m"]);
+    let all = all["checkpoints"].as_array().unwrap();
+    let listed = all.iter().filter(|one| one["trigger"] != "safety").count();
+    assert!(listed < all.len(), "{listed} of {}", all.len());
+    let view = env.state_json("recover/battles/-/m.json");
+    let shown = view["checkpoints"].as_array().unwrap().len();
+    assert_eq!(shown + usize::try_from(view["checkpointsLeftOut"].as_u64().unwrap_or(0)).unwrap(), listed);
+}
+
 // A power cut may leave a view empty, or full of zeros: that is damage, and nobody else's file.
 #[test]
 fn what_a_power_cut_leaves_of_a_view_is_written_again() {

@@ -123,7 +123,7 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
     let own = state.checkpoints_of(&run.key).rev().take(CHECKPOINTS_IN_VIEW);
     let mut own: Vec<_> = own.filter(|checkpoint| !checkpoint.is_safety()).map(checkpoint).collect();
     own.reverse();
-    let left_out = state.checkpoints.count_of(&run.key).saturating_sub(CHECKPOINTS_IN_VIEW);
+    let left_out = state.checkpoints.count_listed_of(&run.key).saturating_sub(own.len());
     let iterations: Vec<_> = run.iterations.recent(ITERATIONS_IN_VIEW).into_iter().map(iteration).collect();
     BattleView::Own(Box::new(Battle {
         id: run.key.run_id.as_str(),
