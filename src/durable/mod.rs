@@ -21,4 +21,4 @@ pub use lock::{FileLock, LockError};
 pub use refused::Refused;
 pub use root::{Root, tighten};
 pub use rustix::fs::FileType as Kind;
-pub use temporary::{is_left_over, is_temporary, reap, temporary_folder, temporary_prefix};
+pub use temporary::{TemporaryFolder, is_left_over, is_temporary, reap, temporary_prefix};

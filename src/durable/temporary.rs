@@ -1,8 +1,8 @@
 //! Temporary files: named after their process, so that what a dead one left is known from what is being written.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError};
@@ -86,14 +86,70 @@ pub fn reap(folder: &Path) {
     Root::shared(folder).reap(Path::new(""));
 }
 
-/// A folder in the place for temporary files, for what is only tried out: it goes when this is dropped, and what killed
-/// processes left of theirs goes now.
-pub fn temporary_folder() -> io::Result<TempDir> {
-    static REAPED: Once = Once::new();
-    let place = std::env::temp_dir();
-    // Before this process has one itself.
-    REAPED.call_once(|| reap(&place));
-    tempfile::Builder::new().prefix(&temporary_prefix()).tempdir_in(place)
+/// A folder in the place for temporary files, for what is only tried out: it goes when this is dropped.
+///
+/// Others share that place who are not seen from here, as the containers of a machine: by a kernel lock they know that it is
+/// in use.
+#[derive(Debug)]
+pub struct TemporaryFolder {
+    folder: TempDir,
+    /// Released after the folder is gone; `None` where the file system has no locks, so that nobody else gets one either.
+    _lock: Option<File>,
+}
+
+impl TemporaryFolder {
+    /// A new one; what killed processes left of theirs goes now.
+    pub fn new() -> io::Result<Self> {
+        static REAPED: Once = Once::new();
+        let place = std::env::temp_dir();
+        REAPED.call_once(|| {
+            let count = reap_folders(&place);
+            tracing::debug!(count, "temporary folders of dead processes were removed");
+        });
+        Self::new_in(&place)
+    }
+
+    fn new_in(place: &Path) -> io::Result<Self> {
+        loop {
+            let folder = tempfile::Builder::new().prefix(&temporary_prefix()).tempdir_in(place)?;
+            let open = File::open(folder.path())?;
+            match open.try_lock() {
+                // Whoever reaps may have had it for a moment, and removed it.
+                Ok(()) if Root::shared(place).names(folder.path(), &open)? => {
+                    return Ok(Self { folder, _lock: Some(open) });
+                }
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => {
+                    tracing::debug!(%error, "temporary folders cannot be locked here");
+                    return Ok(Self { folder, _lock: None });
+                }
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes the temporary folders in a place that everybody shares that nobody uses any more: those of this user that can be
+/// locked. What cannot be removed now is tried again another time. Returns how many.
+fn reap_folders(place: &Path) -> usize {
+    let root = Root::shared(place);
+    let reap = |name: &OsStr| -> io::Result<()> {
+        let path = Path::new(name);
+        let open = File::from(root.folder(path)?);
+        if rustix::fs::fstat(&open)?.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        open.try_lock()?;
+        root.remove_dir_all(path)
+    };
+    let left = |(name, kind): &(OsString, FileType)| {
+        *kind == FileType::Directory && is_left_over(name.as_encoded_bytes()) && reap(name).is_ok()
+    };
+    root.list(Path::new("")).unwrap_or_default().iter().filter(|found| left(found)).count()
 }
 
 #[cfg(test)]
@@ -113,6 +169,34 @@ mod tests {
         assert_eq!(Root::shared(folder.path()).reap_below(Path::new("")), 1);
         assert!(!folder.path().join(left).exists() && folder.path().join(living).exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    // Whoever has a folder may be in another container, where it has a process id that nobody has here.
+    #[test]
+    fn a_folder_that_is_in_use_stays_whoever_is_dead() {
+        let place = tempfile::tempdir().unwrap();
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let [used, left, strange] = ["used", "left", "strange"].map(|name| {
+            let path = place.path().join(format!("{PREFIX}{}-{name}", dead.id()));
+            fs::create_dir_all(path.join("git")).unwrap();
+            path
+        });
+        let lock = File::open(&used).unwrap();
+        lock.try_lock().unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        if is_root {
+            std::os::unix::fs::chown(&strange, Some(65_534), None).unwrap();
+        }
+        assert_eq!(reap_folders(place.path()), 1 + usize::from(!is_root));
+        assert!(used.join("git").exists() && !left.exists() && strange.exists() == is_root);
+        drop(lock);
+        assert_eq!(reap_folders(place.path()), 1);
+        let own = TemporaryFolder::new_in(place.path()).unwrap();
+        assert_eq!(reap_folders(place.path()), 0);
+        let path = own.path().to_owned();
+        drop(own);
+        assert!(!path.exists());
     }
 
     #[test]

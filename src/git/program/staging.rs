@@ -11,7 +11,7 @@ use git2::{Odb, Oid};
 use tempfile::TempDir;
 
 use super::{Call, place};
-use crate::durable::{temporary_folder, temporary_prefix};
+use crate::durable::{TemporaryFolder, temporary_prefix};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::GITLINK;
 use crate::git::base::names;
@@ -33,18 +33,37 @@ use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 #[derive(Debug)]
 pub struct Staging<'r> {
     repo: &'r Repo,
-    folder: TempDir,
+    folder: Folder,
+}
+
+/// Where it lies.
+#[derive(Debug)]
+enum Folder {
+    /// Of a rehearsal: outside of the repository.
+    Outside(TemporaryFolder),
+    /// In the worktree's own folder, whose lock is held.
+    Own(TempDir),
+}
+
+impl Folder {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Outside(folder) => folder.path(),
+            Self::Own(folder) => folder.path(),
+        }
+    }
 }
 
 impl<'r> Staging<'r> {
     /// An empty one; in a rehearsal nothing of it lies in the repository.
     pub fn new(repo: &'r Repo, is_rehearsal: bool) -> Result<Self> {
         let folder = if is_rehearsal {
-            temporary_folder().map_err(Error::at(&std::env::temp_dir()))?
+            Folder::Outside(TemporaryFolder::new().map_err(Error::at(&std::env::temp_dir()))?)
         } else {
             let parent = repo.recover_dir()?;
             let prefix = format!("{}commit", temporary_prefix());
-            tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(Error::at(&parent))?
+            let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
+            Folder::Own(folder.map_err(Error::at(&parent))?)
         };
         let staging = Self { repo, folder };
         for part in ["objects/info", "objects/pack", "git", "tree"] {

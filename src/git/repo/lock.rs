@@ -8,11 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::git_lock::release_left_over;
 use super::repository::Repo;
-use crate::durable::{FileLock, temporary_folder};
+use crate::durable::{FileLock, TemporaryFolder};
 use crate::git::base::error::{Error, Result};
 
 /// Proof that this process alone writes in the work tree.
@@ -31,7 +29,7 @@ struct Held {
     /// Where quarantines are.
     folder: PathBuf,
     /// The folder of quarantines of a rehearsal, removed with it.
-    scratch: Option<TempDir>,
+    scratch: Option<TemporaryFolder>,
     /// One bit for each quarantine that is in use.
     slots: AtomicU64,
 }
@@ -65,11 +63,11 @@ impl WorktreeLock {
     /// is removed with it. Neither the repository nor the worktree's own folder is written to, and nothing is made there.
     pub fn rehearse(repo: &Repo, timeout: Duration) -> Result<Self> {
         let file = FileLock::acquire_unnoticed(repo.own(), &repo.own_folder().join("lock"), timeout)?;
-        let scratch = temporary_folder().map_err(Error::at(&std::env::temp_dir()))?;
+        let scratch = TemporaryFolder::new().map_err(Error::at(&std::env::temp_dir()))?;
         Ok(Self::of(file, scratch.path().to_owned(), Some(scratch)))
     }
 
-    fn of(file: Option<FileLock>, folder: PathBuf, scratch: Option<TempDir>) -> Self {
+    fn of(file: Option<FileLock>, folder: PathBuf, scratch: Option<TemporaryFolder>) -> Self {
         Self { held: Arc::new(Held { _file: file, folder, scratch, slots: AtomicU64::new(0) }) }
     }
 

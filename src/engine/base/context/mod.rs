@@ -12,10 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tempfile::TempDir;
 
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig};
-use crate::durable::{Root, temporary_folder};
+use crate::durable::{Root, TemporaryFolder};
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
@@ -91,7 +90,7 @@ pub struct Context {
     has_git: bool,
     repo: OnceCell<Repo>,
     /// Where the private repository is of a dry run, or where the state is only read; removed at the end.
-    scratch: OnceCell<TempDir>,
+    scratch: OnceCell<TemporaryFolder>,
     store: Store,
     config: Config,
     /// What the user trusts this project's configuration to start.
@@ -353,7 +352,7 @@ impl Context {
             Repo::private(self.store.root(), self.store.dir(), &self.worktree, home)?
         } else {
             // What is captured is kept elsewhere.
-            let scratch = temporary_folder().context("cannot make a temporary folder")?;
+            let scratch = TemporaryFolder::new().context("cannot make a temporary folder")?;
             let private = Repo::private(&Root::own(scratch.path()), scratch.path(), &self.worktree, home)?;
             self.scratch.get_or_init(|| scratch);
             private
