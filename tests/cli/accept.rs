@@ -621,6 +621,24 @@ fn what_is_staged_while_hooks_run_is_not_overwritten() {
     assert_eq!(env.git(&["show", ":a.txt"]), "mine\n");
 }
 
+// Somebody who has the index is waited for, also where nothing is to change in it yet: what they leave there decides.
+#[test]
+fn the_index_follows_whoever_had_it_locked() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo $RECOVER_ITERATION >> a.txt");
+    env.sh("cp .git/index ../before && git add a.txt && cp .git/index .git/index.lock").expect(0);
+    let before = head(&env);
+    let error = env.error(11, &["--lock-timeout", "100ms", "accept"]);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("index.lock")), "{error}");
+    assert_eq!(head(&env), before, "the branch has not moved");
+    let other =
+        env.command("sh").args(["-c", "sleep 1; cp ../before .git/index.lock; mv .git/index.lock .git/index"]).spawn();
+    env.json(0, &["accept"]);
+    other.expect("sh starts").wait().expect("it ends");
+    assert_ne!(head(&env), before);
+    assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "", "the index follows");
+}
+
 // What the run itself left in the index, or somebody staged as it is, follows the commit, whatever a hook made of it.
 #[test]
 fn what_the_run_staged_is_not_in_the_way() {

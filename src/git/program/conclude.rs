@@ -76,12 +76,10 @@ pub fn conclude(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal, timeo
     {
         set_ref(repo, lock, name, commit)?;
     }
-    // Before the branch moves: who has it has to be waited for.
-    let locked = match wanted(repo, journal, after)? {
-        wanted if wanted.is_empty() => None,
-        _ => Some(LockedIndex::acquire(repo, timeout)?),
-    };
+    // Before the branch moves: who has it has to be waited for, and what is to change is what they leave there.
+    let locked = LockedIndex::acquire(repo, timeout)?;
     let wanted = wanted(repo, journal, after)?;
+    let locked = Some(locked).filter(|_| !wanted.is_empty());
     if !has_moved(repo, journal)? || repo.head()? == *before {
         match &journal.new_branch {
             Some(branch) => start_branch(repo, lock, before, branch, after, &journal.message)?,
