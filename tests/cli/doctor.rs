@@ -167,3 +167,16 @@ fn missing_references_are_told() {
     env.json(0, &["doctor"]);
     env.json(0, &["checkpoint", "verify"]);
 }
+
+// What cannot be cleared away is one finding, and hides none of the others.
+#[test]
+fn a_quarantine_that_cannot_be_cleared_hides_no_other_finding() {
+    let env = recorded();
+    env.sh("mkdir -p .git/recover/quarantine/objects/pack/x.keep").expect(0);
+    let name = env.git(&["for-each-ref", "--format=%(refname)", "refs/recover"]);
+    env.git(&["update-ref", name.lines().next().unwrap(), "main"]);
+    let report = env.json(12, &["doctor", "--repair"]);
+    let codes: Vec<&str> =
+        report["problems"].as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
+    assert!(codes.contains(&"quarantine") && codes.contains(&"moved_reference"), "{report}");
+}

@@ -115,8 +115,12 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             let repo = context.repo()?;
             count += repo.reap();
             // Who has the lock is at work there.
-            if let Ok(lock) = WorktreeLock::acquire(repo, Duration::ZERO) {
-                clear_quarantine(repo, &lock)?;
+            if let Ok(lock) = WorktreeLock::acquire(repo, Duration::ZERO)
+                && let Err(error) = clear_quarantine(repo, &lock)
+            {
+                let place = repo.git_dir().join("recover/quarantine").display().to_string();
+                let message = format!("what was left there cannot be removed: {}", Error::from(error));
+                report.error("quarantine", place, message, false);
             }
             stale_locks(repo, &mut report)?;
         }
