@@ -41,15 +41,29 @@ pub fn next_command(run: &Run, acceptable: bool) -> Option<Vec<&'static str>> {
     let waits = run.status == RunStatus::Parked
         || run.decision.as_ref().is_some_and(|decision| decision.has(Action::Park) && decision.leads_to_attempt());
     let is_loop = run.spec.command.is_empty();
-    let failed = run.failure.is_some() || run.status == RunStatus::Escalated;
-    Some(match (failed && (run.stands_still() || run.status == RunStatus::Escalated), waits, is_loop) {
-        // Only a person's word is another attempt.
+    Some(match (needs_word(run), waits, is_loop) {
         (true, ..) => vec!["resume", "--strategy", strategy(run).as_str()],
         (false, true, true) => vec!["retry-status", "--wait"],
         (false, true, false) => vec!["resume", "--wait"],
         (false, false, true) => vec!["attempt", "start"],
         (false, false, false) => vec!["resume"],
     })
+}
+
+/// Whether only a person's word is another attempt; a rollback gives none back.
+fn needs_word(run: &Run) -> bool {
+    run.granted == 0 && (run.stands_still() || run.status == RunStatus::Escalated)
+}
+
+/// The words of the command that takes a run up; where a person is at it, that they are done.
+pub fn resume_command(run: &Run) -> Vec<&'static str> {
+    if run.is_being_fixed() {
+        vec!["manual-fix", "verify"]
+    } else if needs_word(run) && !run.status.is_done() {
+        vec!["resume", "--strategy", strategy(run).as_str()]
+    } else {
+        vec!["resume"]
+    }
 }
 
 /// The words of the command that goes back where a run did not complete.

@@ -34,13 +34,23 @@ fn the_log_is_followed_across_processes() {
     other.stop("-TERM").expect(143);
 }
 
+// cli.md: with --json each event is a line of its own, as it is in the document of the log.
+#[test]
+fn the_log_is_followed_as_json_lines() {
+    let env = failed_run();
+    let mut log = told(&env, &["log", "--follow", "--json"]);
+    log.until("the run's beginning", |line| line.contains("run_created"));
+    env.json(0, &["manual-fix", "start"]);
+    log.until("the session", |line| line.contains("manual_fix_started"));
+    let lines: Vec<serde_json::Value> = log.seen.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(env.json(0, &["log"])["events"], serde_json::Value::Array(lines));
+    log.stop("-INT").expect(130);
+}
+
 // One document cannot be what has no end.
 #[test]
 fn what_has_no_end_is_no_document() {
     let env = failed_run();
-    let log = env.json(2, &["log", "--follow"]);
-    let hint = log["error"]["hint"].as_str().unwrap();
-    assert!(hint.contains(" log --json --limit 20"), "{hint}");
     assert_eq!(env.json(2, &["status", "--watch"])["error"]["code"], "usage");
     env.json(4, &["log", "--run", "nobody"]);
     env.recover(&["log", "--follow", "--run", "nobody"]).expect(4);

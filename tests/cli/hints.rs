@@ -97,7 +97,7 @@ fn where_nothing_is_recorded() {
         (2, &["schema", "bogus"]),
         (2, &["step", "", "--", "true"]),
         (2, &["manual-fix", "verify", "--edit"]),
-        (2, &["log", "--follow"]),
+        (2, &["status", "--watch"]),
     ] {
         let env = TestEnv::repo();
         hinted(&env, &odd(&env), code, args, &[]);

@@ -428,3 +428,47 @@ fn after_a_rollback_the_iteration_is_not_skipped() {
     let next = env.json(0, &["status"])["night"]["next"].clone();
     assert!(next.as_str().is_some_and(|next| next.ends_with("resume --strategy retry_with_context --run n")), "{next}");
 }
+
+// A strategy that is asked for grants one attempt, also where it is only prepared: what was prepared is what is run.
+#[test]
+fn what_was_prepared_is_gone_on_with() {
+    for then in [&["resume"][..], &["resume", "--strategy", "retry_with_context"], &["resume", "--restart"]] {
+        let env = TestEnv::repo();
+        let agent = "echo $RECOVER_ATTEMPT >> tries; cat > said";
+        let args =
+            ["run", "--run", "r", "--attempts", "1", "--feedback", "test=test -f fixed", "--", "sh", "-c", agent];
+        env.json(8, &args);
+        let strategy = ["resume", "--prepare-only", "--strategy", "retry_with_context", "--instructions", "use b"];
+        let prepared = env.json(0, &strategy);
+        let hint = prepared["next_actions"][0].as_str().expect("a way on").to_owned();
+        assert!(hint.ends_with(" resume --run r"), "{hint}");
+        env.write("fixed", "");
+        let resumed = env.json(0, then);
+        assert_eq!((&resumed["outcome"], &resumed["executed"]), (&json!("complete"), &json!(true)), "{then:?}");
+        assert_eq!(env.read("tries").lines().count(), if then.contains(&"--restart") { 1 } else { 2 }, "{then:?}");
+        assert_eq!(resumed["iterations"][0]["status"], "completed", "{resumed}");
+        assert_eq!(env.read("said").contains("use b"), then.len() == 1, "{then:?}");
+    }
+}
+
+// A rollback gives no attempt back: the way on that is named after one is a person's word, and works.
+#[test]
+fn the_way_on_after_a_rollback_of_an_exhausted_run_works() {
+    for back in [&["rollback", "--full"][..], &["rollback", "--iteration", "1"], &["rollback", "--to", "initial"]] {
+        let env = TestEnv::repo();
+        let agent = "echo x >> ../tries";
+        let args =
+            ["run", "--run", "r", "--attempts", "1", "--feedback", "test=test -f fixed", "--", "sh", "-c", agent];
+        env.json(8, &args);
+        let hint = env.json(0, back)["resume_hint"].as_str().expect("a hint").to_owned();
+        let next = env.json(0, &["status"])["night"]["next"].as_str().expect("a way on").to_owned();
+        assert!(
+            next.ends_with("resume --strategy retry_with_context --run r") && hint.ends_with(&next["recover".len()..]),
+            "{hint} {next}"
+        );
+        env.recover(&["resume"]).expect(8);
+        env.write("fixed", "");
+        env.sh(&hint.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)).expect(0);
+        assert_eq!(env.read("../tries").lines().count(), 2, "{back:?}");
+    }
+}

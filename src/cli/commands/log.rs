@@ -9,8 +9,8 @@ use crate::engine::base::runs;
 use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::event::Event;
-use crate::model::hint::Hint;
 use crate::model::run::RunKey;
+use crate::policy::redact::redact_json;
 
 use super::super::args::LogArgs;
 use super::super::render;
@@ -72,14 +72,8 @@ fn chosen(context: &Context, mut events: Vec<(Event, String)>) -> Vec<(Event, St
     events
 }
 
-/// Tells events as they come, until a signal does.
-///
-/// With `--json` stdout is one document, which something without an end cannot be.
+/// Tells events as they come, until a signal does; with `--json` one a line, as they are in the document of `log`.
 fn follow(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
-    if ui.json {
-        return Err(Error::new(ErrorKind::Usage, "--follow has no end, and --json is one document")
-            .hint(Hint::recover(["log", "--json", "--limit", "20"])));
-    }
     let mut follow = Follow::new(context)?;
     let mut last = context.load()?.state.last_seq;
     let mut events = first(context, args)?;
@@ -107,6 +101,11 @@ fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()
     ui.learn(context);
     let mut out = io::stdout().lock();
     for (event, line) in events {
+        if ui.json {
+            let document = redact_json(serde_json::from_str(line)?);
+            writeln!(out, "{document}")?;
+            continue;
+        }
         out.write_all(ui.for_people(render::event_line(event, line).into(), Form::People).as_bytes())?;
     }
     out.flush()

@@ -19,6 +19,7 @@ use crate::model::run::{Run, RunStatus};
 use crate::model::run_key::RunKey;
 use crate::model::time::Timestamp;
 use crate::model::usage::{Tokens, Usage};
+use crate::policy::recommended::resume_command;
 
 /// What was used up by the agents' records, each `null` where they do not say.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -159,11 +160,6 @@ impl Wait {
     }
 }
 
-/// The command that goes on with a run as its policy has it; where a person is at it, that they are done.
-pub fn resume_words(run: &Run) -> &'static [&'static str] {
-    if run.is_being_fixed() { &["manual-fix", "verify"] } else { &["resume"] }
-}
-
 /// Commands to copy, which work from any folder.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Hints {
@@ -174,7 +170,7 @@ pub(super) struct Hints {
 impl Hints {
     pub(super) fn of(context: &Context, run: &Run) -> Self {
         let command = |words: &[&str]| context.line(Hint::recover(words).run(&run.key));
-        Self { resume_hint: command(resume_words(run)), rollback_hint: command(&["rollback", "--full"]) }
+        Self { resume_hint: command(&resume_command(run)), rollback_hint: command(&["rollback", "--full"]) }
     }
 
     /// The lane's own, where it is one.

@@ -7,8 +7,9 @@ use crate::engine::Context;
 use crate::engine::record::lane::LaneStanding;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::hint::Hint;
+use crate::policy::recommended::resume_command;
 
-use super::parts::{Hints, LaneDetails, RunLine, Stage, resume_words};
+use super::parts::{Hints, LaneDetails, RunLine, Stage};
 
 /// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -44,7 +45,7 @@ impl<'a> AfterRestore<'a> {
         let run = restore.run.as_ref();
         let hints = Hints {
             resume_hint: context
-                .line(Hint::recover(run.map_or(&["resume"][..], resume_words)).run(run.map(|run| &run.key))),
+                .line(Hint::recover(run.map_or_else(|| vec!["resume"], resume_command)).run(run.map(|run| &run.key))),
             rollback_hint: context.line(Hint::recover(["undo"])),
         };
         Self {

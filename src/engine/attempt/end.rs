@@ -203,6 +203,8 @@ pub(in crate::engine) fn end_locked(
                 state_rollback::react(context, &mut ledger, key, state_target.as_ref().filter(|_| allowed), safety);
             Some(recovery_result(decision, allowed, state_target.is_some(), rolled))
         }
+        // Nothing is counted, and nothing had to be done.
+        (Some(decision), AttemptOutcome::Cancelled) => Some(recovery_result(decision, false, false, Ok(false))),
         _ => None,
     };
     let run = run_of(&*write_views(ledger, &[key], Extent::All)?, key)?;

@@ -176,7 +176,9 @@ fn resume_here(context: &Context, request: &ResumeRequest, drive_options: &Drive
     let run = run;
     let standing = standing_of(context, &state, &run);
     let held_up = matches!(standing, Standing::Exhausted | Standing::NeedsPerson);
-    let granted = (request.strategy.is_some() && held_up) || (has_changed && standing == Standing::Allowed);
+    let asked = request.strategy.is_some() && held_up;
+    // What was granted and not used yet stays.
+    let granted = asked || run.granted > 0 || (has_changed && standing == Standing::Allowed);
     let strategy = effective_strategy(&run, request);
     let validation = validated(context, &state, &run, request);
 
@@ -365,7 +367,9 @@ fn effective_strategy(run: &Run, request: &ResumeRequest) -> Option<Strategy> {
             decision.strategy
         }
     };
-    request.strategy.or_else(by_policy).or(Some(if run.failure.is_some() {
+    // What was prepared, and granted, is gone on with.
+    let prepared = || run.resumed_with.filter(|_| run.granted > 0);
+    request.strategy.or_else(prepared).or_else(by_policy).or(Some(if run.failure.is_some() {
         Strategy::RetryWithContext
     } else {
         Strategy::RetrySame

@@ -39,9 +39,17 @@ fn was_tried(iteration: &Iteration) -> bool {
     !matches!(iteration.status, IterationStatus::Pending | IterationStatus::Superseded)
 }
 
+/// Whether an attempt is granted and prepared, and nothing else is asked for now: its files and its prompt stand.
+fn is_prepared(run: &Run, request: &ResumeRequest) -> bool {
+    run.granted > 0 && run.resumed_with.is_some() && !request.restart && request.words().is_empty()
+}
+
 /// The run as it would stand after [`prepare`], for a dry run.
 pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> Run {
     let mut run = run.clone();
+    if is_prepared(&run, request) {
+        return run;
+    }
     run.current_iteration = iteration_of(&run, request, strategy);
     run.next_instructions.clone_from(&request.instructions);
     run.next_error_context = error_context(&run, request, strategy);
@@ -68,7 +76,9 @@ pub(super) fn prepare(
     granted: bool,
 ) -> Result<()> {
     let key = &run.key;
-    restore_files(context, state, run, request, strategy)?;
+    if !is_prepared(run, request) {
+        restore_files(context, state, run, request, strategy)?;
+    }
     let events = announced(context, run, request, strategy, granted);
     context.record(key, events)
 }
@@ -140,6 +150,9 @@ fn announced(
     }
     if spec != run.spec || !request.command.is_empty() {
         events.push(Payload::RunSpecChanged { spec: Box::new(spec) });
+    }
+    if is_prepared(run, request) {
+        return events;
     }
     // What is left behind undone is left behind on request.
     events.extend((run.current_iteration..iteration).map(|left| Payload::IterationChanged {
