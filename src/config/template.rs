@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value as Json;
 
 use super::layers::{default_at, defaults};
-use super::schema::{Key, Owner, SECTIONS, Section, Shape, is_offered, may_set};
+use super::schema::{Key, Owner, SECTIONS, Section, Shape, may_set};
 use crate::model::failure::Cause;
 use crate::policy::settings::{CauseSettings, DelayKind};
 
@@ -36,7 +36,7 @@ const TASKS: &str = "
 pub fn template() -> String {
     let defaults = defaults().unwrap_or_default();
     let mut text = HEAD.to_owned();
-    for section in SECTIONS.iter().filter(|section| section.path.is_empty() || is_offered(section.path)) {
+    for section in SECTIONS.iter().filter(|section| may_set(Owner::Project, section.path)) {
         text.push('\n');
         match section.shape {
             Shape::Table => table(&mut text, section, &defaults),

@@ -102,8 +102,9 @@ fn a_key_in_the_wrong_file_is_refused_with_the_right_one() {
     fs::remove_file(file(&env)).expect("the user's file");
     for (text, said) in [
         ("[ui]\ncolor = 'never'\n", "'ui' does not belong in a project's configuration, but in your own"),
-        ("[remote]\nname = 'origin'\n", "'remote.name' does not belong in a project's"),
-        ("[remote]\nsetup = 'x'\n", "'remote.setup' does not belong in a project's"),
+        ("[remote]\nname = 'origin'\n", "'remote' does not belong in a project's"),
+        ("[remote]\nmode = 'lazy'\n", "'remote' does not belong in a project's"),
+        ("[remote]\nallowed_signers = 'x'\n", "'remote' does not belong in a project's"),
         ("[task.\"T\".ui]\ncolor = 'never'\n", "'ui' does not belong"),
     ] {
         env.write(PROJECT, text);

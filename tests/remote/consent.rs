@@ -70,7 +70,7 @@ fn the_users_own_configuration_names_and_consents_and_a_projects_does_not() {
     env.put(".ultraplan/recover.toml", "[remote]\nname = 'origin'\n");
     for args in [&["run", "--trust", "--", "true"][..], &["remote", "check"], &["--yes", "remote", "check"]] {
         let error = env.error(2, args);
-        assert!(error["message"].as_str().unwrap().contains("'remote.name' does not belong"), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("'remote' does not belong"), "{error}");
     }
     env.put(".ultraplan/recover.toml", format!("[remote]\nconsent = '{}'\n", server.url()));
     env.error(2, &CHECK);

@@ -13,7 +13,7 @@ mod user;
 
 use crate::model::failure::Cause;
 
-pub(super) use rights::{Owner, is_guarded, is_offered, is_user_first, may_set};
+pub(super) use rights::{Owner, is_guarded, is_user_first, may_set};
 pub(super) use section::{Key, Section, Shape};
 
 /// The whole configuration, in the order of the template.

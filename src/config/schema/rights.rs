@@ -30,35 +30,28 @@ const FILES: &[(&str, Files)] = &[
     ("agent", Files::Both),
     ("notify", Files::Both),
     ("redact", Files::Both),
-    ("remote", Files::Both),
-    // Where something is sent to, and what is run for it, is never a project's to say.
-    ("remote.name", Files::User),
-    ("remote.consent", Files::User),
-    ("remote.setup", Files::User),
+    // Where something is sent to, what of it, and whose word is taken is never a project's to say.
+    ("remote", Files::User),
     ("skip_permissions", Files::Both),
     ("ui", Files::User),
 ];
 
 /// Where the user's word goes before the project's.
-const USER_FIRST: [&str; 3] = ["notify", "remote", "skip_permissions"];
+const USER_FIRST: [&str; 2] = ["notify", "skip_permissions"];
 
 /// What starts programs or widens rights.
-const GUARDED: [&str; 10] = [
+const GUARDED: [&str; 9] = [
     "agent",
     "feedback",
     "notify",
     // What a stranger has masked is not seen when it is asked about.
     "redact",
-    "remote",
     "runner.agent",
     "runner.command",
     "runner.fallback",
     "runner.shell",
     "skip_permissions",
 ];
-
-/// Sections that a project's new file does not offer, though it may have some of their keys: they are a person's to set.
-const NOT_OFFERED: [&str; 1] = ["remote"];
 
 /// Whether `path` is `above`, or lies in it.
 fn is_in(path: &str, above: &str) -> bool {
@@ -89,9 +82,4 @@ pub(in crate::config) fn is_guarded(path: &str, value: &Json) -> bool {
 /// Whether the user's value of a key goes before the project's.
 pub(in crate::config) fn is_user_first(path: &str) -> bool {
     USER_FIRST.iter().any(|above| is_in(path, above))
-}
-
-/// Whether a project's new file offers a section or key.
-pub(in crate::config) fn is_offered(path: &str) -> bool {
-    may_set(Owner::Project, path) && !NOT_OFFERED.iter().any(|above| is_in(path, above))
 }

@@ -16,7 +16,7 @@ fn the_template_says_nothing_until_it_is_uncommented_and_then_the_defaults() {
     assert_eq!(config.settings, Settings::default());
     let bounds =
         |key: &str| key.starts_with("retry.causes.") && (key.ends_with(".base_delay") || key.ends_with(".max_delay"));
-    let own = |key: &str| !schema::is_offered(key);
+    let own = |key: &str| !schema::may_set(schema::Owner::Project, key);
     let keys = config.origins().into_iter().filter(|entry| !entry.origin.is_explicit()).map(|entry| entry.key);
     let keys = keys.filter(|key| !own(key));
     let left: BTreeSet<_> = keys.filter(|key| !bounds(key)).collect();
