@@ -49,7 +49,22 @@ pub fn foreign_pull_request(env: Environment<'_>, event: Option<&Value>) -> Opti
         .or_else(|| differ("TRAVIS_PULL_REQUEST_SLUG", "TRAVIS_REPO_SLUG"))
         .or_else(|| differ("APPVEYOR_PULL_REQUEST_HEAD_REPO_NAME", "APPVEYOR_REPO_NAME"))
         // Buildkite
-        .or_else(|| differ("BUILDKITE_PULL_REQUEST_REPO", "BUILDKITE_REPO"))
+        .or_else(|| {
+            let from = differ("BUILDKITE_PULL_REQUEST_REPO", "BUILDKITE_REPO")?;
+            let is_here = env("BUILDKITE_REPO").is_some_and(|here| path_of(&here).eq_ignore_ascii_case(path_of(&from)));
+            (!is_here).then_some(from)
+        })
+}
+
+/// What a URL of git's names on its host, as `owner/name`: the same repository has one for each protocol.
+fn path_of(url: &str) -> &str {
+    let path = match url.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        // As ssh's: `host:path`.
+        None => url.split_once(':').map_or(url, |(_, path)| path),
+    };
+    let path = path.trim_matches('/');
+    path.strip_suffix(".git").unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -97,5 +112,26 @@ mod tests {
         }
         assert_eq!(from(&[("SYSTEM_PULLREQUEST_ISFORK", "False")], None), None);
         assert_eq!(from(&[], None), None);
+    }
+
+    #[test]
+    fn one_repository_has_many_urls() {
+        let of = |head: &str, here: &str| {
+            from(&[("BUILDKITE_PULL_REQUEST_REPO", head), ("BUILDKITE_REPO", here)], None).is_some()
+        };
+        let here = "git@github.com:acme/x.git";
+        for head in [
+            here,
+            "https://github.com/acme/x.git",
+            "https://github.com/Acme/x",
+            "ssh://git@github.com:22/acme/x.git/",
+            "git://github.com/acme/x.git",
+            "",
+        ] {
+            assert!(!of(head, here), "{head}");
+        }
+        for head in ["https://github.com/you/x.git", "git@github.com:you/x", "https://github.com/acme/y", "acme"] {
+            assert!(of(head, here), "{head}");
+        }
     }
 }
