@@ -37,18 +37,16 @@ impl Places {
     pub fn hidden(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
-        let mut before = None;
         while let Some(first) = rest.chars().next() {
             let is_here = |place: &str| rest.strip_prefix(place).is_some_and(|after| is_whole(before, after));
             if let Some((place, word)) = self.known.iter().find(|(place, _)| is_here(place)) {
                 out.push_str(&format!("{{{word}}}"));
                 rest = &rest[place.len()..];
-                before = place.chars().next_back();
                 continue;
             }
             out.push(first);
             rest = &rest[first.len_utf8()..];
-            before = Some(first);
+            let before = &text[..text.len() - rest.len()];
             // What looks like a word of ours is none.
             if first == '{' && (rest.starts_with('=') || word_at(rest).is_some()) {
                 out.push('=');
@@ -83,9 +81,18 @@ fn word_at(text: &str) -> Option<&str> {
 }
 
 /// Whether a place between these is one, and no part of a longer name.
-fn is_whole(before: Option<char>, after: &str) -> bool {
+fn is_whole(before: &str, after: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-    !before.is_some_and(|c| is_part(c) || c == '/' || c == '.') && !after.chars().next().is_some_and(is_part)
+    !after.chars().next().is_some_and(is_part) && can_end_before_a_path(before)
+}
+
+/// Whether an absolute path can begin after this text: at a word's beginning, directly after an option (`-I/usr`), or as the
+/// whole of what a URL without a host names (`file:///usr`).
+fn can_end_before_a_path(text: &str) -> bool {
+    let rest = text.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
+    let word = &text[rest.len()..];
+    let is_option = word.starts_with('-') && !word.contains(['.', '/']);
+    word.is_empty() || is_option || (word == "//" && rest.ends_with(':'))
 }
 
 /// A document with every text changed, and every process that of another machine.

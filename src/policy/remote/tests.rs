@@ -218,6 +218,24 @@ fn a_process_is_never_taken_for_one_of_another_machine() {
 }
 
 #[test]
+fn a_place_is_known_behind_an_option_and_in_a_url() {
+    for (text, hidden) in [
+        ("-I/home/ann/work/include", "-I{worktree}/include"),
+        ("-isystem/home/ann/lib --x=/home/ann/work", "-isystem{home}/lib --x={worktree}"),
+        ("-Wl,-rpath,/home/ann/work/lib", "-Wl,-rpath,{worktree}/lib"),
+        ("file:///home/ann/work/x", "file://{worktree}/x"),
+        ("A=/home/ann:/home/ann/work", "A={home}:{worktree}"),
+    ] {
+        assert_eq!(places().hidden(text), hidden);
+        assert_eq!(places().shown(hidden), text);
+    }
+    for text in ["/mnt/home/ann/work", "x/home/ann", "./home/ann", "-I../home/ann", "https://h/home/ann", "/home/ann2"]
+    {
+        assert_eq!(places().hidden(text), text, "it is another place");
+    }
+}
+
+#[test]
 fn a_claim_is_expired_only_after_a_whole_lease_of_silence() {
     let lease = Duration::from_secs(30);
     let held = claim("n", 1);
