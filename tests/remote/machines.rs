@@ -97,3 +97,14 @@ pub fn noise(path: &Path, length: usize) {
     let content: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
     std::fs::write(path, content).expect("written");
 }
+
+/// An agent that notes its machine in `who.txt` in each iteration, and has its supervisor stop in the second one on machine `a`.
+pub const LEAVES_A: &str = "echo \"$RECOVER_TEST_HOST\" >> who.txt; mkdir -p sub; echo x > sub/new.txt\n\
+     if [ \"$RECOVER_TEST_HOST $RECOVER_ITERATION\" = 'a 2' ]; then kill -TERM $PPID; sleep 20; fi";
+
+/// The command line of a run of that agent.
+pub const NIGHT: [&str; 10] =
+    ["run", "--run", "night", "--remote", REMOTE, "--yes", "--iterations", "2", "--", "./agent.sh"];
+
+/// The command line that takes it up.
+pub const RESUME: [&str; 7] = ["resume", "--run", "night", "--remote", REMOTE, "--yes", "--trust"];

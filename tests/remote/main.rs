@@ -16,6 +16,7 @@ mod many;
 mod outgoing;
 mod proxy;
 mod servers;
+mod signed;
 mod taken_up;
 mod transport;
 mod workflow;

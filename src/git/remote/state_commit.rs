@@ -4,10 +4,10 @@ use std::fs::File;
 
 use git2::{ObjectType, Oid, Signature, Time};
 
+use super::call::{self, Limits, git};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::sync::sync_folder;
-use crate::git::program::Call;
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
@@ -29,8 +29,9 @@ pub struct NewState<'a> {
     pub at: Timestamp,
 }
 
-/// Writes a state; no reference names it yet. It is signed where the user's commits are.
-pub fn write_state(repo: &Repo, state: &NewState<'_>) -> Result<ObjectId> {
+/// Writes a state; no reference names it yet. It is signed where the user's commits are, by a program that may ask a person
+/// who is not there: `limits` end it.
+pub fn write_state(repo: &Repo, state: &NewState<'_>, limits: &Limits<'_>) -> Result<ObjectId> {
     let failed = || Error::git("write a state");
     let mut tree = repo.inner.treebuilder(None).map_err(failed())?;
     for (name, content) in state.files {
@@ -40,7 +41,7 @@ pub fn write_state(repo: &Repo, state: &NewState<'_>) -> Result<ObjectId> {
     let tree = tree.write().map_err(failed())?;
     let signs = repo.inner.config().and_then(|config| config.get_bool("commit.gpgsign")).unwrap_or(false);
     if signs {
-        return signed(repo, tree, state);
+        return signed(repo, tree, state, limits);
     }
     let parents: Vec<git2::Commit<'_>> = state
         .parents
@@ -73,29 +74,39 @@ fn sync_state(repo: &Repo, commit: Oid) -> Result<()> {
 }
 
 /// The commit as the user's own git makes and signs it.
-fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>) -> Result<ObjectId> {
-    let tree = tree.to_string();
-    let mut words = vec!["commit-tree", tree.as_str(), "-S"];
-    words.extend(state.parents.iter().flat_map(|parent| ["-p", parent.0.as_str()]));
-    words.extend(["-F", "-"]);
-    let env = [("GIT_DIR".into(), repo.git_dir().into())];
-    let said = Call { folder: repo.workdir(), env: &env }.run(&words, state.message.as_bytes())?;
-    let id = ObjectId(String::from_utf8_lossy(&said).trim().to_owned());
+fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> Result<ObjectId> {
+    let mut command = git(Some(repo));
+    command.args(["commit-tree", &tree.to_string(), "-S"]);
+    command.args(state.parents.iter().flat_map(|parent| ["-p", parent.0.as_str()]));
+    command.args(["-m", state.message.trim_end()]);
+    let ended = call::run(command, false, limits)?;
+    let failed = |said: String| Error::Program { name: "git commit-tree -S".to_owned(), said };
+    match ended.status {
+        Some(status) if status.success() => {}
+        Some(_) => return Err(failed(ended.said)),
+        None => return Err(failed("the program that signs commits did not end in time".to_owned())),
+    }
+    let id = ObjectId(String::from_utf8_lossy(&ended.stdout).trim().to_owned());
     sync_state(repo, parse_oid(&id)?)?;
     Ok(id)
 }
 
-/// Whether one of the keys in `signers`, a file as ssh and git know it, signed a commit.
-pub fn is_signed(repo: &Repo, commit: &ObjectId, signers: &str) -> bool {
-    let file = format!("gpg.ssh.allowedSignersFile={signers}");
+/// Whether one of the keys in `signers`, a file as ssh and git know it, signed a commit. Where that was not found out it is an
+/// error.
+pub fn is_signed(repo: &Repo, commit: &ObjectId, signers: &str, limits: &Limits<'_>) -> Result<bool> {
+    let mut command = git(Some(repo));
     // A format of one's own would take another program's word for it.
-    let words = ["-c", file.as_str(), "-c", "gpg.format=ssh", "verify-commit", commit.0.as_str()];
-    let env = [("GIT_DIR".into(), repo.git_dir().into())];
-    let verified = Call { folder: repo.workdir(), env: &env }.run(&words, b"");
-    if let Err(error) = &verified {
-        tracing::debug!(%error, "the state is not signed by an allowed key");
+    command.args(["-c", &format!("gpg.ssh.allowedSignersFile={signers}"), "-c", "gpg.format=ssh"]);
+    command.args(["verify-commit", &commit.0]);
+    let ended = call::run(command, false, limits)?;
+    let Some(status) = ended.status else {
+        let said = "the program that verifies signatures did not end in time".to_owned();
+        return Err(Error::Program { name: "git verify-commit".to_owned(), said });
+    };
+    if !status.success() {
+        tracing::debug!(said = ended.said, "the state is not signed by an allowed key");
     }
-    verified.is_ok()
+    Ok(status.success())
 }
 
 /// Reads a commit as a state, without believing anything of it. What is larger than a state's files is not read.

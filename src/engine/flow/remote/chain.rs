@@ -3,12 +3,14 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::git::remote::{is_signed, read_state};
+use crate::git::remote::read_state;
 use crate::model::hint::Hint;
 use crate::model::remote::RemoteState;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::policy::remote::{Flaw, Standing, decode, follow};
+
+use super::server::is_signed_by;
 
 /// States of a run that follow each other.
 #[derive(Clone, Debug)]
@@ -58,7 +60,7 @@ pub fn read(context: &Context, key: &RunKey, remote: &str, tip: &ObjectId, known
     for commit in ids.into_iter().rev() {
         let state = follow(&read_state(repo, &commit)?, key, chain.end().as_ref()).map_err(wrong)?;
         if let Some(signers) = &context.settings().remote.allowed_signers
-            && !is_signed(repo, &commit, signers)
+            && !is_signed_by(context, &commit, signers)?
         {
             let message = format!("state {} of run {key} on {remote} is signed by none of {signers}", state.meta.state);
             return Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::git(["verify-commit", "-v", &commit.0])));

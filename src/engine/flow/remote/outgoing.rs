@@ -9,7 +9,7 @@ use crate::engine::record::checkpoint::lock;
 use crate::engine::record::message::message;
 use crate::engine::record::run_settings::settings_of;
 use crate::git::history::{commit_exists, tree_of};
-use crate::git::remote::{Filter, NewState, outgoing, write_state};
+use crate::git::remote::{Filter, NewState, outgoing};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{Event, Payload};
 use crate::model::remote::{Claim, Meta, REMOTE_SCHEMA};
@@ -60,7 +60,6 @@ pub fn prepare(
     what: What<'_>,
 ) -> Result<Prepared> {
     let context = server.context;
-    let repo = server.repo()?;
     let state = context.load()?.state;
     let run = if what.with_events { Some(run_of(&state, key)?) } else { None };
     let new = if what.with_events { context.store().lines_of_run(key, record.sent_seq)? } else { Vec::new() };
@@ -115,7 +114,7 @@ pub fn prepare(
     ];
     let headline = headline(key, what.claim, out.events);
     let new = NewState { parents: &parents, files: &files, message: &headline, at: context.clock.now() };
-    out.pending.commit = write_state(repo, &new)?;
+    out.pending.commit = server.write_state(&new)?;
     Ok(out)
 }
 

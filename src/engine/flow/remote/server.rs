@@ -7,7 +7,8 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent};
 use crate::git::Repo;
 use crate::git::remote::{
-    Answer, Limits, RUNS, Remote, SCRATCH, Update, is_of_run, pending_ref, run_ref, tracking_of, tracking_ref,
+    Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, is_of_run, is_signed, pending_ref, run_ref, tracking_of,
+    tracking_ref, write_state,
 };
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -18,6 +19,8 @@ use crate::model::snapshot::ObjectId;
 const TRANSFER: Duration = Duration::from_secs(30 * 60);
 /// How long one may take that only asks.
 const QUESTION: Duration = Duration::from_secs(60);
+/// How long the program that signs or verifies a state may take.
+const SIGNATURE: Duration = Duration::from_secs(30);
 
 /// A server as a command talks to it.
 #[derive(Debug)]
@@ -110,17 +113,24 @@ impl<'a> Server<'a> {
         limit: Duration,
         call: impl FnOnce(&Limits<'_>) -> crate::git::Result<Answer<T>>,
     ) -> Result<Answer<T>> {
-        let stopped = || self.is_stoppable && self.context.interrupts.pending().is_some();
-        match call(&Limits::new(limit, &stopped)) {
-            Ok(Answer::Refused(said)) => {
+        match self.within(limit, call)? {
+            Answer::Refused(said) => {
                 Err(Error::new(ErrorKind::Failed, format!("the remote {} refuses: {said}", self.name())))
             }
-            Err(crate::git::Error::Stopped) => {
-                let code = self.context.interrupts.pending().map_or(130, crate::process::Signal::exit_code);
-                Err(Error::new(ErrorKind::Interrupted(code), "stopped"))
-            }
-            answer => Ok(answer?),
+            answer => Ok(answer),
         }
+    }
+
+    /// Runs git for as long as that may take.
+    fn within<T>(&self, limit: Duration, call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>) -> Result<T> {
+        let stopped = || self.is_stoppable && self.context.interrupts.pending().is_some();
+        limited(self.context, &Limits::new(limit, &stopped), call)
+    }
+
+    /// Writes a state, signed where the user's commits are.
+    pub fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
+        let repo = self.repo()?;
+        self.within(SIGNATURE, |limits| write_state(repo, state, limits))
     }
 
     /// What the server has of a run.
@@ -224,6 +234,29 @@ impl<'a> Server<'a> {
                 format!("stopped while the remote {} was away", self.name()),
             )
         })
+    }
+}
+
+/// Whether one of the allowed keys signed a state.
+pub fn is_signed_by(context: &Context, commit: &ObjectId, signers: &str) -> Result<bool> {
+    let repo = context.repo()?;
+    let stopped = || context.interrupts.pending().is_some();
+    let limits = Limits::new(SIGNATURE, &stopped);
+    limited(context, &limits, |limits| is_signed(repo, commit, signers, limits))
+}
+
+/// Runs git; one that was stopped is the end of the command.
+fn limited<T>(
+    context: &Context,
+    limits: &Limits<'_>,
+    call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>,
+) -> Result<T> {
+    match call(limits) {
+        Err(crate::git::Error::Stopped) => {
+            let code = context.interrupts.pending().map_or(130, crate::process::Signal::exit_code);
+            Err(Error::new(ErrorKind::Interrupted(code), "stopped"))
+        }
+        answer => Ok(answer?),
     }
 }
 
