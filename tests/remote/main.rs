@@ -7,6 +7,7 @@
 
 mod away;
 mod check;
+mod clones;
 mod consent;
 mod cuts;
 #[path = "../cli/env.rs"]

@@ -108,6 +108,9 @@ const LOST: [&str; 33] = [
     "was not closed cleanly",
 ];
 
+/// What came was whole, and is not what git takes: no connection was lost, whatever else is said.
+const NOT_TAKEN: [&str; 3] = ["did not receive expected object", "fsck error", "pack has bad object"];
+
 /// A server that works asks for another try.
 const BUSY: [&str; 7] = [
     "fatal error in commit_refs",
@@ -235,7 +238,7 @@ fn of_failure(ended: &Ended) -> Answer<()> {
     }
     // Whoever refuses says so.
     let says_nothing = said_lines(&ended.said).all(|line| line.ends_with(NO_ANSWER));
-    if says_nothing || has(&ended.said, &LOST) {
+    if says_nothing || (has(&ended.said, &LOST) && !has(&ended.said, &NOT_TAKEN)) {
         return Answer::Cut(words(ended, None));
     }
     if has(&ended.said, &BUSY) {
@@ -387,6 +390,8 @@ mod tests {
             "Host key verification failed.\nfatal: Could not read from remote repository.",
             "fatal: '/x' does not appear to be a git repository\nfatal: Could not read from remote repository.",
             "fatal: transport 'ext' not allowed",
+            "fatal: did not receive expected object 1a2b\nfatal: fetch-pack: invalid index-pack output",
+            "error: object 1a2b: hasDotgit: contains '.git'\nfatal: fsck error in packed object\nfatal: fetch-pack: invalid index-pack output",
         ] {
             assert!(matches!(of(said), Answer::Refused(_)), "{said}: {:?}", of(said));
         }
@@ -394,6 +399,7 @@ mod tests {
             "fatal: the remote end hung up unexpectedly",
             "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.",
             "client_loop: send disconnect: Broken pipe",
+            "fatal: early EOF\nfatal: fetch-pack: invalid index-pack output",
             "fetch-pack: unexpected disconnect while reading sideband packet\nfatal: early EOF",
         ] {
             assert!(matches!(of(said), Answer::Cut(_)), "{said}: {:?}", of(said));

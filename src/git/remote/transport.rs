@@ -186,11 +186,8 @@ impl Remote {
         if let Some((_, name)) = refs.iter().find(|(_, name)| !OURS.iter().any(|ours| name.starts_with(ours))) {
             return Err(Error::UnsafePath { path: name.into(), reason: "not a reference of recover's".to_owned() });
         }
-        let mut command = self.command(repo);
-        command
-            .args(FETCH)
-            .args(["--no-filter", "--", &self.name])
-            .args(refs.iter().map(|(theirs, ours)| format!("+{theirs}:{ours}")));
+        let mut command = self.fetching(repo, NO_BLOB_IS_SO_LARGE, &[]);
+        command.args(["--", &self.name]).args(refs.iter().map(|(theirs, ours)| format!("+{theirs}:{ours}")));
         let ended = call::run(command, self.is_http, limits)?;
         Self::fetched(&ended)
     }
@@ -217,9 +214,8 @@ impl Remote {
             if missing.is_empty() {
                 return Ok(Answer::Done(()));
             }
-            let mut command = self.command(repo);
-            command.args(["-c", "fetch.negotiationAlgorithm=noop"]);
-            command.args(FETCH).args(["--filter=blob:none", "--", &self.name]);
+            let mut command = self.fetching(repo, "blob:none", &["fetch.negotiationAlgorithm=noop"]);
+            command.args(["--", &self.name]);
             // As many as fit on a command line.
             command.args(missing.iter().take(1000));
             let ended = call::run(command, self.is_http, limits)?;
@@ -228,6 +224,22 @@ impl Remote {
                 other => return Ok(other),
             }
         }
+    }
+
+    /// A fetch; in a partial clone by a filter, without which git believes that all is here of what it has a commit of. The
+    /// clone's configuration stays as it is.
+    fn fetching(&self, repo: &Repo, filter: &str, settings: &[&str]) -> Command {
+        let mut command = self.command(repo);
+        command.args(settings.iter().flat_map(|setting| ["-c", setting]));
+        if !repo.is_partial_clone() {
+            command.args(FETCH).arg("--no-filter");
+            return command;
+        }
+        for (name, value) in [("promisor", "true"), ("partialclonefilter", filter)] {
+            command.args(["-c", &format!("remote.{}.{name}={value}", self.name)]);
+        }
+        command.args(FETCH).arg(format!("--filter={filter}"));
+        command
     }
 
     fn fetched(ended: &Ended) -> Result<Answer<()>> {
@@ -311,6 +323,9 @@ const FETCH: [&str; 8] = [
     "--no-prune",
     "--refmap=",
 ];
+
+/// A filter that leaves nothing out.
+const NO_BLOB_IS_SO_LARGE: &str = "blob:limit=3g";
 
 /// A call that reaches no server.
 fn local(repo: &Repo, words: &[&str], timeout: Duration) -> Result<Ended> {
