@@ -8,6 +8,7 @@
 mod away;
 mod check;
 mod clones;
+mod collision;
 mod consent;
 mod cuts;
 #[path = "../cli/env.rs"]

@@ -1,8 +1,8 @@
 //! A run's events as they lie on a server: a line each, with the SHA-256 of the line before.
 
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
+use super::digest::sha256;
 use super::places::Places;
 use crate::model::event::{EVENT_SCHEMA, Event, Payload};
 use crate::model::remote::{ChainedEvent, Link};
@@ -101,9 +101,4 @@ pub fn base<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<ObjectId>
         Payload::CheckpointCreated { checkpoint, .. } => checkpoint.base_commit.clone(),
         _ => None,
     })
-}
-
-/// The SHA-256 of bytes, hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(bytes))
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::names::Names;
+
 /// What marks a process of another machine, before the id of that machine's boot.
 const ELSEWHERE: &str = "elsewhere:";
 
@@ -10,6 +12,8 @@ const ELSEWHERE: &str = "elsewhere:";
 pub struct Places {
     /// The longest first, so that what lies in another one is found as itself.
     known: Vec<(String, &'static str)>,
+    /// How checkpoints are called there, and here.
+    names: Names,
 }
 
 impl Places {
@@ -20,17 +24,23 @@ impl Places {
         let mut known: Vec<_> =
             all.into_iter().filter(is_place).map(|(place, word)| (place.to_owned(), word)).collect();
         known.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
-        Self { known }
+        Self { known, names: Names::default() }
+    }
+
+    /// The same, for documents of a run whose checkpoints have these names.
+    #[must_use]
+    pub fn with(self, names: Names) -> Self {
+        Self { names, ..self }
     }
 
     /// A document for others: no text in it names a place of this machine, no process in it is taken for one of theirs.
     pub fn hide(&self, document: Value) -> Value {
-        mapped(document, &|text| self.hidden(text))
+        mapped(document, &|text| self.names.there(text).map_or_else(|| self.hidden(text), str::to_owned))
     }
 
     /// A document of others with the places of this machine; its processes are those of another one.
     pub fn show(&self, document: Value) -> Value {
-        mapped(document, &|text| self.shown(text))
+        mapped(document, &|text| self.names.here(text).unwrap_or_else(|| self.shown(text)))
     }
 
     /// A text for others.
@@ -38,6 +48,7 @@ impl Places {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
+            let before = &text[..text.len() - rest.len()];
             let is_here = |place: &str| rest.strip_prefix(place).is_some_and(|after| is_whole(before, after));
             if let Some((place, word)) = self.known.iter().find(|(place, _)| is_here(place)) {
                 out.push_str(&format!("{{{word}}}"));
@@ -46,7 +57,6 @@ impl Places {
             }
             out.push(first);
             rest = &rest[first.len_utf8()..];
-            let before = &text[..text.len() - rest.len()];
             // What looks like a word of ours is none.
             if first == '{' && (rest.starts_with('=') || word_at(rest).is_some()) {
                 out.push('=');

@@ -236,6 +236,20 @@ fn a_place_is_known_behind_an_option_and_in_a_url() {
 }
 
 #[test]
+fn a_name_that_is_taken_is_longer_here_and_the_same_there() {
+    let (one, other) = ("ckpt_20261021_072800_0001", "ckpt_20261021_072800_0002");
+    let here = places().with(Names::of(&key()).taken([&one.into()]));
+    let shown = here.show(json!({"id": one, "previous": other, "said": format!("after {one}")}));
+    let name = shown["id"].as_str().unwrap();
+    assert!(name.starts_with(one) && name.len() > one.len(), "{name}");
+    assert_eq!((&shown["previous"], &shown["said"]), (&other.into(), &format!("after {one}").into()));
+    let another = places().with(Names::of(&key()));
+    assert_eq!(another.hide(shown.clone()), json!({"id": one, "previous": other, "said": format!("after {one}")}));
+    let of_another_run = places().with(Names::of(&RunKey::new("other", None, None)));
+    assert_eq!(of_another_run.hide(shown.clone()), shown);
+}
+
+#[test]
 fn a_claim_is_expired_only_after_a_whole_lease_of_silence() {
     let lease = Duration::from_secs(30);
     let held = claim("n", 1);

@@ -24,7 +24,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::masked_event::note_masks;
-use crate::policy::remote::Places;
+use crate::policy::remote::{Names, Places};
 use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
 
@@ -56,9 +56,9 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
         None => false,
     };
     let known = known.filter(|_| goes_on);
-    let chain = chain::read(context, key, server.name(), tip, known.as_ref())?;
+    let mut chain = chain::read(context, key, server.name(), tip, known.as_ref())?;
     let replaces = is_here && !goes_on;
-    let places = places(context);
+    bring_home(context, key, &loaded, &mut chain.states)?;
     let pruned = pruned(&chain.states);
     examine(server, key, &loaded, &chain.states)?;
     note_where_from(context, locked, loaded.run(key), &chain.states)?;
@@ -84,8 +84,8 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
     for state in &chain.states {
         let elsewhere = FolderId::from(format!("remote:{}", state.claim.host));
         for one in &state.events {
-            let event = at_home(&places, &one.event)?;
-            let mut payload = event.payload;
+            let event = &one.event;
+            let mut payload = event.payload.clone();
             match &mut payload {
                 Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
                     checkpoint.worktree = elsewhere.clone();
@@ -244,6 +244,26 @@ fn pruned(states: &[RemoteState]) -> HashSet<&str> {
         _ => None,
     });
     gone.flatten().map(CheckpointId::as_str).collect()
+}
+
+/// Gives the events of another machine the places of this one, and their checkpoints names that no other run has here.
+fn bring_home(context: &Context, key: &RunKey, state: &State, states: &mut [RemoteState]) -> Result<()> {
+    let names = Names::of(key);
+    let known: Vec<CheckpointId> =
+        state.checkpoints_of(key).filter_map(|own| names.there(own.id.as_str())).map(CheckpointId::from).collect();
+    let created = states.iter().flat_map(|part| &part.events).filter_map(|one| match &one.event.payload {
+        Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+            Some(&checkpoint.id)
+        }
+        _ => None,
+    });
+    let is_taken = |id: &&CheckpointId| state.checkpoint(id).is_some_and(|here| here.run != *key);
+    let names = names.taken(created.filter(is_taken).chain(&known));
+    let places = places(context).with(names);
+    for one in states.iter_mut().flat_map(|part| &mut part.events) {
+        one.event = at_home(&places, &one.event)?;
+    }
+    Ok(())
 }
 
 /// An event of another machine with the places of this one.

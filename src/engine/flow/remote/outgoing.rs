@@ -16,7 +16,7 @@ use crate::model::remote::{Claim, Meta, REMOTE_SCHEMA};
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
-use crate::policy::remote::{Places, Segment, Standing, base};
+use crate::policy::remote::{Names, Places, Segment, Standing, base};
 
 use super::record::{Moment, Pending, Record};
 use super::server::Server;
@@ -65,7 +65,8 @@ pub fn prepare(
     let new = if what.with_events { context.store().lines_of_run(key, record.sent_seq)? } else { Vec::new() };
     let link = before.map(|before| before.meta.chain.clone()).unwrap_or_default();
     let mut segment = Segment::after(&link);
-    let mut sending = Sending { server, state: &state, places: places(context), previous: None, sent: Vec::new() };
+    let places = places(context).with(Names::of(key));
+    let mut sending = Sending { server, state: &state, places, previous: None, sent: Vec::new() };
     sending.previous.clone_from(&record.sent_checkpoint);
     let mut out = Prepared {
         pending: Pending {
