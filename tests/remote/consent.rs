@@ -42,6 +42,43 @@ fn the_first_time_lists_what_would_leave_and_what_stays() {
 }
 
 #[test]
+fn what_the_loop_remembers_and_nested_repositories_hold_is_listed_too() {
+    let server = Server::start(Kind::Path).unwrap();
+    let mut env = machine(&server, "one");
+    env.write_state("plan.json", "{\"private-notes\": 1}\n");
+    env.write_state("notes.env", "API_TOKEN=abcdefgh-12345678\n");
+    env.sh("mkdir inner && cd inner && git init -q && echo secret-plans > f && git add f && git commit -qm inner")
+        .expect(0);
+    env.write("inner/new.txt", "new\n");
+    let error = env.error(13, &CHECK);
+    let listed = paths(&error);
+    for path in [".ultraplan/state/plan.json", "inner/f", "inner/new.txt", ".ultraplan/state/notes.env"] {
+        assert!(listed.contains(&path), "{path}: {error:#}");
+    }
+    assert!(error["message"].as_str().unwrap().contains("3 untracked files"), "{error}");
+    // Where no untracked file is to leave, none of these does.
+    let folder = env.root().join("config");
+    std::fs::create_dir_all(folder.join("recover")).unwrap();
+    std::fs::write(folder.join("recover/config.toml"), "[remote]\nuntracked = false\n").unwrap();
+    env.set("XDG_CONFIG_HOME", &folder.display().to_string());
+    let error = env.error(13, &CHECK);
+    assert!(error["message"].as_str().unwrap().contains("0 untracked files"), "{error}");
+    assert!(paths(&error).contains(&"inner"), "{error}");
+    env.recover(&["run", "--remote", REMOTE, "--run", "night", "--yes", "--", "true"]).expect(0);
+    let sent = server.git(&["rev-list", "--objects", "--all"]);
+    for line in sent.lines() {
+        let id = line.split(' ').next().unwrap();
+        if server.git(&["cat-file", "-t", id]) == "blob\n" {
+            let found = server.git(&["cat-file", "blob", id]);
+            assert!(
+                !["private-notes", "secret-plans"].iter().any(|one| found.contains(one)) && found != "new\n",
+                "{line}"
+            );
+        }
+    }
+}
+
+#[test]
 fn yes_is_remembered_for_the_url_and_revoked_with_trust() {
     let server = Server::start(Kind::Path).unwrap();
     let env = machine(&server, "one");

@@ -110,10 +110,33 @@ fn no_untracked_file_leaves_where_none_is_to() {
     let names: Vec<String> = stored.snapshot(&here).unwrap().entries.keys().map(ToString::to_string).collect();
     assert_eq!(names, [".env.production", "a.txt", "tracked.env"]);
     assert!(paths(&none.withheld).contains(&"notes/new.txt".to_owned()), "{none:?}");
-    // The loop's own files are the run's, and looked through all the same.
-    let memory = stored.memory(&here).unwrap();
+    // The loop's own files are known to no git either.
+    assert!(stored.memory(&here).unwrap().is_empty());
+    assert!(paths(&none.withheld).contains(&".ultraplan/state/plan.json".to_owned()), "{none:?}");
+    let all = sent(&here, &commit, &filter());
+    let memory = load_checkpoint(&here, &all.commit).unwrap().memory(&here).unwrap();
     assert!(memory.iter().any(|file| file.path.to_string() == "plan.json"), "{memory:?}");
     assert!(!memory.iter().any(|file| file.path.to_string() == "notes.env"), "{memory:?}");
+}
+
+#[test]
+fn memory_that_was_withheld_is_left_alone_by_a_restore() {
+    let server = Server::start(Kind::Path).unwrap();
+    let env = machine(&server, "one");
+    env.write_state("notes.env", "API_TOKEN=abcdefgh-12345678\n");
+    env.write_state("plan.json", "1");
+    let args = ["run", "--remote", "origin", "--run", "night", "--yes", "--", "true"];
+    env.recover(&args).expect(0);
+    let there = machine(&server, "two");
+    there.recover(&["remote", "fetch", "--remote", "origin", "--run", "night"]).expect(0);
+    there.recover(&["resume", "--remote", "origin", "--run", "night", "--yes", "--trust"]);
+    there.write_state("notes.env", "of this machine");
+    there.write_state("plan.json", "2");
+    there
+        .recover(&["rollback", "--to", "initial", "--run", "night", "--scope", "state", "--yes", "--edits", "discard"])
+        .expect(0);
+    assert_eq!(there.read_state("plan.json"), "1");
+    assert_eq!(there.read_state("notes.env"), "of this machine");
 }
 
 #[test]

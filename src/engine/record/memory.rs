@@ -1,5 +1,6 @@
 //! The loop's working memory: every file below the state directory that is not `recover`'s own (S2, S5, L6).
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
@@ -112,6 +113,12 @@ impl MemoryPlan {
         self.write.retain(|file| leave(&file.path));
         self.delete.retain(leave);
         left
+    }
+
+    /// Leaves these files as they are.
+    pub fn leave(&mut self, paths: &BTreeSet<RepoPath>) {
+        self.write.retain(|file| !paths.contains(&file.path));
+        self.delete.retain(|path| !paths.contains(path));
     }
 
     /// Whether nothing is to be done.

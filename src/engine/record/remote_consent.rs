@@ -3,7 +3,6 @@
 //! What git itself would send to that remote is not asked about. What it would not send are untracked files, prompts and
 //! error texts.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,13 +10,11 @@ use crate::durable::Root;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare;
-use crate::git::program::known_to_git;
-use crate::git::remote::{Limits, Remote};
-use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::EntryKind;
+use crate::engine::record::nested::NestedCapture;
+use crate::git::remote::{Captured, Filter, Leaving, Limits, Remote, leaving_of};
+use crate::model::path::PathReason;
 use crate::policy::amounts::{count, size};
 use crate::policy::foreign_pull_request::{event_file, foreign_pull_request};
-use crate::policy::secret_file::{has_secret, is_secret_name};
 
 /// So many of the files that would leave are named.
 const NAMED: usize = 10;
@@ -129,48 +126,24 @@ pub fn give_consent(context: &Context, url: &str) -> Result<()> {
     given.map_err(|error| Error::io(format!("cannot remember that {url} may be sent to"), error))
 }
 
-/// What would leave of the work tree as it is, and of what is recorded.
+/// What would leave of the work tree as it is, of the loop's memory and nested repositories, and of what is recorded.
 pub fn survey(context: &Context) -> Result<Survey> {
     let settings = &context.settings().remote;
-    let rehearsal = context.rehearsal()?;
-    let prepared = prepare(&rehearsal)?;
-    let snapshot = prepared.capture.snapshot()?;
-    let is_file = |kind: EntryKind| matches!(kind, EntryKind::File | EntryKind::Symlink);
-    let files: BTreeSet<RepoPath> =
-        snapshot.entries.iter().filter(|(_, entry)| is_file(entry.kind)).map(|(path, _)| path.clone()).collect();
-    let tracked = if context.has_git() {
-        known_to_git(rehearsal.repo()?, prepared.capture.head.commit.as_ref(), &files)?
-    } else {
-        BTreeSet::new()
-    };
-    let root = Root::shared(context.worktree());
-    let mut found = Survey::default();
-    for path in files.difference(&tracked) {
-        let place = path.below(context.worktree());
-        // One that went away meanwhile is not sent.
-        let Ok(size) = place.symlink_metadata().map(|found| found.len()) else { continue };
-        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        let holds_secret = || root.read_at_most(&place, settings.max_object).is_ok_and(|content| has_secret(&content));
-        let reason = match () {
-            () if size > settings.max_object => "over [remote] max_object",
-            () if !settings.untracked => "untracked",
-            () if is_secret_name(&String::from_utf8_lossy(name)) => "by its name perhaps a secret",
-            () if holds_secret() => "it holds what looks like a secret",
-            () => {
-                let reason = "untracked: it would be sent".to_owned();
-                found.untracked.push(PathReason { path: path.clone(), reason, size: Some(size) });
-                continue;
-            }
-        };
-        let reason = format!("{reason}: it stays here");
-        found.withheld.push(PathReason { path: path.clone(), reason, size: Some(size) });
+    let prepared = prepare(&context.rehearsal()?)?;
+    let mut captured = Captured { capture: &prepared.capture, memory: &prepared.memory, nested: Vec::new() };
+    let mut inside: Vec<&NestedCapture> = prepared.nested.iter().collect();
+    while let Some(one) = inside.pop() {
+        captured.nested.push((&one.whole, &one.capture));
+        inside.extend(&one.inner);
     }
+    let filter =
+        Filter { max_object: settings.max_object, untracked: settings.untracked, keep_base: true, previous: None };
+    let Leaving { mut withheld, mut untracked } = leaving_of(&captured, &filter)?;
     // What no checkpoint takes goes nowhere.
-    found.withheld.extend(prepared.capture.manifest.skipped.iter().cloned());
-    found.withheld.sort();
-    found.untracked.sort_by(|one, other| other.size.cmp(&one.size).then_with(|| one.path.cmp(&other.path)));
-    found.texts = texts(context)?;
-    Ok(found)
+    withheld.extend(prepared.capture.manifest.skipped.iter().cloned());
+    withheld.sort();
+    untracked.sort_by(|one, other| other.size.cmp(&one.size).then_with(|| one.path.cmp(&other.path)));
+    Ok(Survey { untracked, withheld, texts: texts(context)? })
 }
 
 /// How many prompts and error texts are recorded of the runs of this work tree, and their bytes.

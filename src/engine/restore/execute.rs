@@ -216,7 +216,8 @@ fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state:
     let repo = context.repo()?;
     let now = memory::read(context)?;
     let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
-    let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
+    let target = load_checkpoint(repo, &journal.target_commit)?;
+    let then = target.memory(repo)?;
     let plan_from = if clear_loop_state { memory::plan_after_error } else { memory::plan };
     let settings = &context.settings().memory;
     let mut plan = plan_from(&now, &then, settings)?;
@@ -224,6 +225,7 @@ fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state:
     // What went before a kill may have left a folder that is empty now.
     let is_gone = |path: &RepoPath| now.iter().all(|file| file.path != *path);
     plan.delete.extend(plan_from(&before, &then, settings)?.delete.into_iter().filter(is_gone));
+    plan.leave(&target.withheld_memory());
     memory::apply(context.store(), &plan)?;
     Ok(kept)
 }

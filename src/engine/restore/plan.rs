@@ -418,5 +418,7 @@ fn memory_plan(
 ) -> Result<MemoryPlan> {
     let then = stored.memory(context.repo()?)?;
     let plan = if request.unasked { memory::plan_after_error } else { memory::plan };
-    plan(now, &then, &context.settings().memory)
+    let mut plan = plan(now, &then, &context.settings().memory)?;
+    plan.leave(&stored.withheld_memory());
+    Ok(plan)
 }

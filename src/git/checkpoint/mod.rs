@@ -21,6 +21,7 @@ pub(in crate::git) use nested_refs::digits as nested_digits;
 pub use nested_refs::{nested_id, outer_ref, refs_of};
 pub use state_tree::MemoryFile;
 pub(in crate::git) use state_tree::parse_manifest;
+pub(in crate::git) use stored::MEMORY_PLACE;
 pub use stored::{StoredCheckpoint, load_checkpoint};
 pub use unbundle::{Unbundled, is_bundle, read_back, unbundle};
 pub use write::{CheckpointParts, name_checkpoint, write_checkpoint, write_early, write_linked};

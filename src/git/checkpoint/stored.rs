@@ -20,6 +20,9 @@ use crate::model::path::RepoPath;
 use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
 use crate::model::time::Timestamp;
 
+/// What the names of the working memory's files begin with where they are listed among those of the work tree.
+pub(in crate::git) const MEMORY_PLACE: &str = ".ultraplan/state";
+
 /// A checkpoint's commit, without the paths it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCheckpoint {
@@ -103,6 +106,16 @@ impl StoredCheckpoint {
             Ok(MemoryFile { content: database.blob(oid)?, mode: listed.unwrap_or(mode & 0o777), path })
         };
         files.map(load).collect()
+    }
+
+    /// Files of the working memory that it does not hold because they stayed on another machine: a restore leaves what is in
+    /// their places.
+    pub fn withheld_memory(&self) -> BTreeSet<RepoPath> {
+        let inside = |path: &RepoPath| {
+            let rest = path.as_bytes().strip_prefix(MEMORY_PLACE.as_bytes())?.strip_prefix(b"/")?;
+            Some(RepoPath::new(rest))
+        };
+        self.manifest.skipped.iter().filter_map(|skipped| inside(&skipped.path)).collect()
     }
 
     /// The run's events since its previous checkpoint.

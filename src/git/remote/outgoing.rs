@@ -14,8 +14,11 @@ use git2::{ObjectType, Oid};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::{GITLINK, TREE};
 use crate::git::base::object_id::parse_oid;
+use crate::git::capture::Capture;
 use crate::git::checkpoint::write::commit;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint, nested_digits, parse_manifest};
+use crate::git::checkpoint::{
+    MEMORY_PLACE, MemoryFile, StoredCheckpoint, load_checkpoint, nested_digits, parse_manifest,
+};
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{Level, Sink, Tree, child, into_writer, only_ids};
@@ -44,8 +47,6 @@ const MANIFEST: &[u8] = b"manifest.json";
 const MEMORY: &[u8] = b"memory";
 const COPIES: &[u8] = b"nested";
 const FILES: &[u8] = b"tree";
-/// What the names of the working memory's files begin with where they are listed.
-const MEMORY_PLACE: &str = ".ultraplan/state";
 
 /// What may leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +68,18 @@ pub struct Leaving {
     pub withheld: Vec<PathReason>,
     /// Files that git itself would not send, with their sizes; those of `previous` aside.
     pub untracked: Vec<PathReason>,
+}
+
+impl Leaving {
+    /// A file that goes, or stays for a reason.
+    fn add(&mut self, path: &RepoPath, size: u64, stays: Option<&str>, is_tracked: bool) {
+        let listed = |reason: &str| PathReason { path: path.clone(), reason: reason.to_owned(), size: Some(size) };
+        match stays {
+            Some(reason) => self.withheld.push(listed(reason)),
+            None if is_tracked => {}
+            None => self.untracked.push(listed(SENT)),
+        }
+    }
 }
 
 /// A checkpoint as it is sent.
@@ -98,7 +111,7 @@ pub fn outgoing(
     let writer = ObjectWriter::new(repo, lock)?;
     let mut sink = into_writer(&writer);
     let blob = |data: &[u8]| writer.write(ObjectType::Blob, data);
-    let mut walk = Walk::new(repo, filter, &mut sink, &blob)?;
+    let mut walk = Walk::new(Database::open(repo)?, filter, &mut sink, &blob);
     let sent = walk.checkpoint(repo, &stored, previous.as_ref())?;
     let Leaving { withheld, untracked } = walk.leaving;
 
@@ -114,13 +127,61 @@ pub fn outgoing(
     Ok(Outgoing { commit: ObjectId(id.to_string()), withheld, untracked })
 }
 
+/// What was captured and is no checkpoint yet, as [`leaving_of`] takes it.
+#[derive(Debug)]
+pub struct Captured<'a> {
+    /// The work tree.
+    pub capture: &'a Capture,
+    /// The loop's working memory.
+    pub memory: &'a [MemoryFile],
+    /// The repositories inside it, each with its folder, those inside them too.
+    pub nested: Vec<(&'a RepoPath, &'a Capture)>,
+}
+
+/// What would leave of what was captured, were it a checkpoint and the first one; nothing is written.
+pub fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
+    let blob = |data: &[u8]| Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"));
+    let (mut leaving, top) = (Leaving::default(), RepoPath::default());
+    let own = (&top, captured.capture, Sort::WorkTree);
+    let nested = captured.nested.iter().map(|(folder, capture)| (*folder, *capture, Sort::LookedThrough));
+    for (folder, capture, sort) in std::iter::once(own).chain(nested) {
+        if sort == Sort::LookedThrough && !filter.untracked {
+            leaving.withheld.push(PathReason { path: folder.clone(), reason: NESTED.to_owned(), size: None });
+            continue;
+        }
+        let opened = capture.objects().open()?;
+        let mut sink = only_ids();
+        let mut walk = Walk::new(Database::of(opened.repository())?, filter, &mut sink, &blob);
+        let base = capture.head.commit.as_ref().filter(|_| sort == Sort::WorkTree);
+        let beside = Beside {
+            base: base.and_then(|commit| tree_of(opened.repository(), commit)),
+            index: capture.index_tree.as_ref().map(parse_oid).transpose()?.filter(|_| sort == Sort::WorkTree),
+            sent: None,
+        };
+        walk.tree(folder, parse_oid(&capture.tree)?, beside, sort, 0)?;
+        if sort == Sort::WorkTree {
+            for file in captured.memory {
+                let path = RepoPath::from(MEMORY_PLACE).join(file.path.as_bytes());
+                let size = file.content.len() as u64;
+                let reason = walk.stays(&path, 0o100_644, size, false, sort, || Ok(file.content.clone()))?;
+                walk.leaving.add(&path, size, reason, false);
+            }
+        }
+        leaving.withheld.append(&mut walk.leaving.withheld);
+        leaving.untracked.append(&mut walk.leaving.untracked);
+    }
+    leaving.withheld.sort_unstable();
+    leaving.withheld.dedup();
+    Ok(leaving)
+}
+
 /// What would leave of a checkpoint; nothing is written.
 pub fn leaving(repo: &Repo, checkpoint: &ObjectId, filter: &Filter) -> Result<Leaving> {
     let stored = load_checkpoint(repo, checkpoint)?;
     let previous = filter.previous.as_ref().map(|previous| load_checkpoint(repo, previous)).transpose()?;
     let blob = |data: &[u8]| Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"));
     let mut sink = only_ids();
-    let mut walk = Walk::new(repo, filter, &mut sink, &blob)?;
+    let mut walk = Walk::new(Database::open(repo)?, filter, &mut sink, &blob);
     walk.checkpoint(repo, &stored, previous.as_ref())?;
     Ok(walk.leaving)
 }
@@ -163,8 +224,8 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(repo: &'a Repo, filter: &'a Filter, sink: Sink<'a>, blob: &'a dyn Fn(&[u8]) -> Result<Oid>) -> Result<Self> {
-        Ok(Self { database: Database::open(repo)?, filter, sink, blob, leaving: Leaving::default() })
+    fn new(database: Database<'a>, filter: &'a Filter, sink: Sink<'a>, blob: &'a dyn Fn(&[u8]) -> Result<Oid>) -> Self {
+        Self { database, filter, sink, blob, leaving: Leaving::default() }
     }
 
     /// The trees of a checkpoint without what stays here.
@@ -174,12 +235,8 @@ impl<'a> Walk<'a> {
         stored: &StoredCheckpoint,
         previous: Option<&StoredCheckpoint>,
     ) -> Result<Sent> {
-        let tree_of = |commit: &ObjectId| {
-            let found = repo.inner.find_commit(parse_oid(commit).ok()?).ok()?;
-            Some(found.tree_id())
-        };
         let some = |tree: Option<&ObjectId>| tree.map(parse_oid).transpose();
-        let base = stored.manifest.head.commit.as_ref().and_then(tree_of);
+        let base = stored.manifest.head.commit.as_ref().and_then(|commit| tree_of(&repo.inner, commit));
         let index = some(stored.index_tree.as_ref())?;
         let sent = some(previous.map(|previous| &previous.tree))?;
         let top = RepoPath::default();
@@ -345,16 +402,14 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let size = self.database.size(entry.oid)?;
-            let listed = |reason: &str| PathReason { path: path.clone(), reason: reason.to_owned(), size: Some(size) };
-            if let Some(reason) = self.stays(&path, entry.mode, (entry.oid, size), is_tracked, sort)? {
+            let content = || self.database.blob(entry.oid);
+            let reason = self.stays(&path, entry.mode, size, is_tracked, sort, content)?;
+            self.leaving.add(&path, size, reason, is_tracked);
+            if reason.is_some() {
                 is_changed = true;
-                self.leaving.withheld.push(listed(reason));
                 continue;
             }
             level.add(entry.name, entry.mode, entry.oid);
-            if !is_tracked {
-                self.leaving.untracked.push(listed(SENT));
-            }
         }
         if is_changed { (self.sink)(&level.into_bytes()) } else { Ok(tree) }
     }
@@ -364,9 +419,10 @@ impl<'a> Walk<'a> {
         &self,
         path: &RepoPath,
         mode: u32,
-        (oid, size): (Oid, u64),
+        size: u64,
         is_tracked: bool,
         sort: Sort,
+        content: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Option<&'static str>> {
         if size > self.filter.max_object {
             return Ok(Some(TOO_LARGE));
@@ -374,7 +430,7 @@ impl<'a> Walk<'a> {
         if is_tracked {
             return Ok(None);
         }
-        if sort == Sort::WorkTree && !self.filter.untracked {
+        if sort != Sort::Tracked && !self.filter.untracked {
             return Ok(Some(UNTRACKED));
         }
         if !is_file_mode(mode) {
@@ -384,8 +440,14 @@ impl<'a> Walk<'a> {
         if is_secret_name(&String::from_utf8_lossy(name)) {
             return Ok(Some(SECRET_NAME));
         }
-        Ok(has_secret(&self.database.blob(oid)?).then_some(SECRET_CONTENT))
+        Ok(has_secret(&content()?).then_some(SECRET_CONTENT))
     }
+}
+
+/// The tree of a commit, where that is here.
+fn tree_of(repository: &git2::Repository, commit: &ObjectId) -> Option<Oid> {
+    let found = repository.find_commit(parse_oid(commit).ok()?).ok()?;
+    Some(found.tree_id())
 }
 
 fn is_file_mode(mode: u32) -> bool {
