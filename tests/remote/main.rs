@@ -11,6 +11,7 @@ mod clones;
 mod collision;
 mod consent;
 mod cuts;
+mod eight;
 #[path = "../cli/env.rs"]
 mod env;
 mod machines;
@@ -21,4 +22,5 @@ mod servers;
 mod signed;
 mod taken_up;
 mod transport;
+mod whole;
 mod workflow;

@@ -22,6 +22,26 @@ pub enum Fault {
     StallAnswered(u64),
 }
 
+impl Fault {
+    /// Where what the client sends is cut, and where it is stalled.
+    fn of_sent(self) -> (Option<u64>, Option<u64>) {
+        match self {
+            Self::CutSent(at) => (Some(at), None),
+            Self::StallSent(at) => (None, Some(at)),
+            _ => (None, None),
+        }
+    }
+
+    /// The same for the server's answers.
+    fn of_answered(self) -> (Option<u64>, Option<u64>) {
+        match self {
+            Self::CutAnswered(at) => (Some(at), None),
+            Self::StallAnswered(at) => (None, Some(at)),
+            _ => (None, None),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Counts {
     sent: AtomicU64,
@@ -39,6 +59,9 @@ pub struct Proxy {
 struct Shared {
     target: u16,
     fault: Mutex<(Fault, Arc<Counts>)>,
+    /// Whether the first connection that was cut is the last one.
+    heals: AtomicBool,
+    cuts: AtomicUsize,
     ended: AtomicBool,
 }
 
@@ -50,6 +73,8 @@ impl Proxy {
         let shared = Arc::new(Shared {
             target,
             fault: Mutex::new((Fault::None, Arc::default())),
+            heals: AtomicBool::new(false),
+            cuts: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
         });
         let all = Arc::clone(&shared);
@@ -65,9 +90,26 @@ impl Proxy {
         Self { port, shared }
     }
 
-    /// Does this to all connections from now on, and counts anew.
+    /// What is done to connections that begin now.
+    pub fn fault(&self) -> Fault {
+        self.shared.now().0
+    }
+
+    /// Does this to all connections from now on, and counts anew. Those that are stalled are closed.
     pub fn set(&self, fault: Fault) {
+        self.shared.heals.store(false, Ordering::Relaxed);
         *self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner) = (fault, Arc::default());
+    }
+
+    /// Cuts one connection, and lets all later ones through.
+    pub fn cut_once(&self, fault: Fault) {
+        self.set(fault);
+        self.shared.heals.store(true, Ordering::Relaxed);
+    }
+
+    /// How many connections were cut so far.
+    pub fn cuts(&self) -> usize {
+        self.shared.cuts.load(Ordering::Relaxed)
     }
 
     /// Bytes that were sent and answered, and how many connections there were, since the fault was set.
@@ -95,26 +137,30 @@ impl Shared {
         let (fault, counts) = self.now();
         counts.connections.fetch_add(1, Ordering::Relaxed);
         let Ok(server) = TcpStream::connect(("127.0.0.1", self.target)) else { return };
-        let (to_cut, to_stall) = match fault {
-            Fault::CutSent(at) => ((Some(at), None), (None, None)),
-            Fault::CutAnswered(at) => ((None, Some(at)), (None, None)),
-            Fault::StallSent(at) => ((None, None), (Some(at), None)),
-            Fault::StallAnswered(at) => ((None, None), (None, Some(at))),
-            Fault::None => ((None, None), (None, None)),
-        };
         thread::scope(|scope| {
-            scope.spawn(|| self.copy(client, &server, &counts.sent, to_cut.0, to_stall.0));
-            scope.spawn(|| self.copy(&server, client, &counts.answered, to_cut.1, to_stall.1));
+            scope.spawn(|| self.copy(client, &server, &counts, &counts.sent, fault.of_sent()));
+            scope.spawn(|| self.copy(&server, client, &counts, &counts.answered, fault.of_answered()));
         });
     }
 
-    fn copy(&self, mut from: &TcpStream, mut to: &TcpStream, count: &AtomicU64, cut: Option<u64>, stall: Option<u64>) {
+    fn copy(
+        &self,
+        mut from: &TcpStream,
+        mut to: &TcpStream,
+        counts: &Arc<Counts>,
+        count: &AtomicU64,
+        (cut, stall): (Option<u64>, Option<u64>),
+    ) {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
             let before = count.fetch_add(length as u64, Ordering::Relaxed);
             let room = |limit: u64| usize::try_from(limit.saturating_sub(before)).unwrap_or(usize::MAX).min(length);
             if let Some(limit) = cut.filter(|limit| before + length as u64 >= *limit) {
                 let _ = to.write_all(&buffer[..room(limit)]);
+                self.cuts.fetch_add(1, Ordering::Relaxed);
+                if self.heals.load(Ordering::Relaxed) {
+                    self.fault.lock().unwrap_or_else(PoisonError::into_inner).0 = Fault::None;
+                }
                 // Both ways, and at once.
                 for stream in [from, to] {
                     let _ = stream.shutdown(Shutdown::Both);
@@ -123,8 +169,12 @@ impl Shared {
             }
             if let Some(limit) = stall.filter(|limit| before + length as u64 >= *limit) {
                 let _ = to.write_all(&buffer[..room(limit)]);
-                while !self.ended.load(Ordering::Relaxed) && is_open(from) {
+                let goes_on = || !self.ended.load(Ordering::Relaxed) && Arc::ptr_eq(&self.now().1, counts);
+                while goes_on() && is_open(from) {
                     thread::sleep(Duration::from_millis(20));
+                }
+                for stream in [from, to] {
+                    let _ = stream.shutdown(Shutdown::Both);
                 }
                 return;
             }

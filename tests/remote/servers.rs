@@ -111,6 +111,12 @@ impl Server {
         ran.stdout
     }
 
+    /// The same; `None` where git fails.
+    pub fn try_git(&self, args: &[&str]) -> Option<String> {
+        let output = git(&self.repository()).args(args).output().expect("git starts");
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// What a reference names there; `None` where it is not there.
     pub fn at(&self, name: &str) -> Option<String> {
         let output = git(&self.repository()).args(["rev-parse", "--verify", "-q", name]).output().expect("git starts");
