@@ -7,6 +7,7 @@ pub mod attempt_record;
 mod changes;
 pub mod checkpoint;
 pub mod damage;
+pub mod driving;
 pub mod events;
 pub mod foreign;
 pub mod forgotten;

@@ -6,6 +6,7 @@ pub mod watch;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
+use crate::engine::record::driving::Driving;
 use crate::engine::record::request::Request;
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery::crash;
@@ -20,7 +21,7 @@ use crate::store::NewEvent;
 
 use super::fix_session::{Fix, active, changes_since, new_session, open, prepare};
 use super::project_trust;
-use super::run::{DriveOptions, Driven, Driving, drive};
+use super::run::{DriveOptions, Driven, drive};
 use super::whole;
 
 pub use verify::{Judged, verify};

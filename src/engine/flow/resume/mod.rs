@@ -16,6 +16,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::WakeReason;
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::flow::remote::note_agreed;
+use crate::engine::record::driving::Driving;
 use crate::engine::record::events::apply_speculatively;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
@@ -30,7 +31,7 @@ use crate::model::state::State;
 use crate::store::NewEvent;
 
 use super::remote::{TakeOver, release, take_over};
-use super::run::{self, DriveOptions, Driven, Driving, drive, prompt_of};
+use super::run::{self, DriveOptions, Driven, drive, prompt_of};
 use super::{fix_session, project_trust, retry, whole};
 
 use checks::validate;

@@ -16,6 +16,7 @@ use crate::engine::flow::remote::{Session, release};
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
+use crate::engine::record::driving::Driving;
 use crate::engine::record::run_settings;
 use crate::model::decision::{Action, Decision, Standing, Strategy};
 use crate::model::event::AttemptEnd;
@@ -35,7 +36,7 @@ use crate::process::{Program, Show, Supervised};
 use crate::store::views::{Extent, write_views};
 
 use super::execute::{begin_of, execute};
-use super::{DriveOptions, Driven, Driving, Outcome, baseline, edited, given_up, startable};
+use super::{DriveOptions, Driven, Outcome, baseline, edited, given_up, startable};
 
 /// What follows an attempt.
 enum Next {

@@ -24,7 +24,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
 use crate::engine::flow::remote::Server;
-use crate::engine::record::liveness::driving_lock;
+use crate::engine::record::driving::Driving;
 use crate::engine::record::request::Request;
 use crate::engine::record::run_settings::configured_checks;
 use crate::engine::record::{checkpoint, events, lane, select};
@@ -108,30 +108,6 @@ pub struct Driven {
     pub child_exit_code: Option<i32>,
     /// The report that was written beside the run's logs.
     pub report: Option<std::path::PathBuf>,
-}
-
-/// The right to drive a run, from the first look at it to its last word: one process has it at a time, also while it
-/// waits between two attempts. It ends with the process.
-#[derive(Debug)]
-pub struct Driving {
-    key: RunKey,
-    _lock: FileLock,
-}
-
-impl Driving {
-    /// Takes it, or says who has it (exit 11).
-    pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
-        let folder = context.store().run_dir(key);
-        context.create_state_dir(&folder)?;
-        match FileLock::acquire(context.store().root(), &driving_lock(context, key), Duration::ZERO) {
-            Ok(lock) => Ok(Self { key: key.clone(), _lock: lock }),
-            Err(LockError::Held { holder, .. }) => {
-                let message = format!("run {key} is under way: {holder}");
-                Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 /// The right to begin a run in a work tree: one process has it until it ends. Lanes are there to be at work side by side,
