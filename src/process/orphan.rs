@@ -97,7 +97,12 @@ pub(super) fn mark_of(id: &ProcessId) -> String {
 /// Ends what a supervisor that is gone has started in its session, as [`end_group`] does: also what it was killed
 /// before it could record. Told by the environment, which only Linux shows; elsewhere nothing is found.
 pub fn end_children_of(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
-    if supervisor.start_time == 0 || !supervisor.is_of_this_boot() || is_alive(supervisor) {
+    if is_alive(supervisor) { Ok(GroupEnd::Gone) } else { end_started_by(supervisor, grace) }
+}
+
+/// The same, of a supervisor that may be there and do nothing about it: one that is frozen.
+pub(super) fn end_started_by(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
+    if supervisor.start_time == 0 || !supervisor.is_of_this_boot() {
         return Ok(GroupEnd::Gone);
     }
     let mark = format!("{SUPERVISOR}={}", mark_of(supervisor));

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::setsid;
 
-use super::orphan::end_group;
+use super::orphan::{end_group, end_started_by, own_id};
 use super::pty::own_program;
 use super::signals::since_boot;
 use crate::model::run::ProcessId;
@@ -40,17 +40,21 @@ impl Watchdog {
     /// Starts it. A child gets `grace` between SIGTERM and SIGKILL.
     pub fn start(grace: Duration) -> io::Result<Self> {
         let mut helper = Command::new(own_program()?);
-        helper.arg(WATCHDOG).arg(grace.as_millis().to_string());
+        helper.arg(WATCHDOG).arg(grace.as_millis().to_string()).arg(words_of(&own_id()));
         helper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = helper.spawn()?;
         let tells = child.stdin.take();
         Ok(Self { helper: Mutex::new(Helper { child, tells }) })
     }
 
+    /// From now on there is something to end: whatever this process starts as its children, before it is known which those are.
+    pub fn begin(&self) -> io::Result<()> {
+        self.tell("begin")
+    }
+
     /// The child to end.
     pub fn guard(&self, child: &ProcessId) -> io::Result<()> {
-        let boot = child.boot_id.as_deref().unwrap_or("-");
-        self.tell(&format!("guard {} {} {} {boot}", child.pid, child.start_time, child.session))
+        self.tell(&format!("guard {}", words_of(child)))
     }
 
     /// The child has ended: there is nothing to end.
@@ -86,7 +90,8 @@ impl Drop for Watchdog {
 /// The helper: reads what it is told on stdin until that closes. `words` are those after [`WATCHDOG`].
 pub fn run_watchdog(words: &[OsString]) -> u8 {
     let grace = words.first().and_then(|word| word.to_str()?.parse().ok()).map(Duration::from_millis);
-    let Some(grace) = grace else { return 2 };
+    let supervisor = words.get(1).and_then(|word| process_of(&word.to_str()?.split(' ').collect::<Vec<_>>()));
+    let (Some(grace), Some(supervisor)) = (grace, supervisor) else { return 2 };
     // What ends the terminal or the group of whoever started it does not end it.
     let _ = setsid();
     let (told, lines) = channel();
@@ -97,44 +102,63 @@ pub fn run_watchdog(words: &[OsString]) -> u8 {
             }
         }
     });
-    let (mut guarded, mut until): (Option<ProcessId>, Option<Duration>) = (None, None);
+    let mut told_of = Told::default();
     loop {
-        let wait = match (&guarded, until) {
-            (Some(_), Some(until)) => until.saturating_sub(since_boot()).min(GLANCE),
-            _ => GLANCE,
-        };
+        let left = told_of.until.map(|until| until.saturating_sub(since_boot())).filter(|left| !left.is_zero());
+        let wait = left.filter(|_| told_of.at_work).map_or(GLANCE, |left| left.min(GLANCE));
         match lines.recv_timeout(wait) {
-            Ok(line) => take(&line, &mut guarded, &mut until),
+            Ok(line) => told_of.take(&line),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                return guarded.map_or(0, |child| u8::from(end_group(&child, grace).is_err()));
-            }
+            Err(RecvTimeoutError::Disconnected) => return told_of.end(&supervisor, grace),
         }
         // What was told meanwhile counts.
         for line in lines.try_iter() {
-            take(&line, &mut guarded, &mut until);
+            told_of.take(&line);
         }
-        if until.is_some_and(|until| since_boot() >= until)
-            && let Some(child) = guarded.take()
-            && end_group(&child, grace).is_err()
-        {
+        if told_of.until.is_some_and(|until| since_boot() >= until) && told_of.end(&supervisor, grace) != 0 {
             return 1;
         }
     }
 }
 
-fn take(line: &str, guarded: &mut Option<ProcessId>, until: &mut Option<Duration>) {
-    let words: Vec<&str> = line.split(' ').collect();
-    match words.as_slice() {
-        ["guard", pid, start_time, session, boot] => {
-            let (Ok(pid), Ok(start_time), Ok(session)) = (pid.parse(), start_time.parse(), session.parse()) else {
-                return;
-            };
-            let boot_id = (*boot != "-").then(|| (*boot).to_owned());
-            *guarded = Some(ProcessId { pid, start_time, session, boot_id });
+/// What the helper knows.
+#[derive(Debug, Default)]
+struct Told {
+    at_work: bool,
+    child: Option<ProcessId>,
+    until: Option<Duration>,
+}
+
+impl Told {
+    fn take(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["begin"] => self.at_work = true,
+            ["guard", id @ ..] => (self.at_work, self.child) = (true, process_of(id)),
+            ["release"] => (self.at_work, self.child) = (false, None),
+            ["until", millis] => self.until = millis.parse().ok().map(Duration::from_millis),
+            _ => {}
         }
-        ["release"] => *guarded = None,
-        ["until", millis] => *until = millis.parse().ok().map(Duration::from_millis),
-        _ => {}
     }
+
+    /// Ends what is at work, if anything is; also what is started after that, until it is released.
+    fn end(&self, supervisor: &ProcessId, grace: Duration) -> u8 {
+        if !self.at_work {
+            return 0;
+        }
+        let of_child = self.child.as_ref().map_or(Ok(()), |child| end_group(child, grace).map(drop));
+        u8::from(of_child.and(end_started_by(supervisor, grace).map(drop)).is_err())
+    }
+}
+
+/// A process in the words of a line.
+fn words_of(id: &ProcessId) -> String {
+    format!("{} {} {} {}", id.pid, id.start_time, id.session, id.boot_id.as_deref().unwrap_or("-"))
+}
+
+fn process_of(words: &[&str]) -> Option<ProcessId> {
+    let [pid, start_time, session, boot] = words else { return None };
+    let boot_id = (*boot != "-").then(|| (*boot).to_owned());
+    let (pid, start_time, session) = (pid.parse().ok()?, start_time.parse().ok()?, session.parse().ok()?);
+    Some(ProcessId { pid, start_time, session, boot_id })
 }
