@@ -119,7 +119,11 @@ fn mapped(document: Value, text: &dyn Fn(&str) -> String) -> Value {
                 };
                 (name, value)
             };
-            Value::Object(fields.into_iter().map(one).collect())
+            let mut fields: serde_json::Map<String, Value> = fields.into_iter().map(one).collect();
+            if is_process {
+                fields.entry("boot_id").or_insert_with(|| elsewhere("").into());
+            }
+            Value::Object(fields)
         }
         other => other,
     }

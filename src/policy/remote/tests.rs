@@ -215,6 +215,9 @@ fn a_process_is_never_taken_for_one_of_another_machine() {
     let hidden = places().hide(serde_json::to_value(Payload::ChildStarted { child }).unwrap());
     assert_eq!(hidden["payload"]["child"]["boot_id"], "elsewhere:b");
     assert_eq!(places().show(hidden.clone()), hidden);
+    // Neither is one that is said to be of no boot.
+    let bare = places().show(json!({"pid": 7, "start_time": 8}));
+    assert!(is_elsewhere(bare["boot_id"].as_str().unwrap()));
 }
 
 #[test]
