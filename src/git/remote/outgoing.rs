@@ -8,6 +8,9 @@
 //! sent commits hold, so that each push costs what is new.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use git2::{ObjectType, Oid};
 
@@ -36,6 +39,8 @@ const SECRET_NAME: &str = "stays on its machine: by its name perhaps a secret";
 const SECRET_CONTENT: &str = "stays on its machine: it holds what looks like a secret";
 const UNTRACKED: &str = "stays on its machine: untracked files are not sent";
 const NESTED: &str = "stays on its machine: a nested repository, whose files are not sent";
+/// All of these.
+const STAYS: [&str; 5] = [TOO_LARGE, SECRET_NAME, SECRET_CONTENT, UNTRACKED, NESTED];
 /// Why a file goes that git itself would not send.
 const SENT: &str = "untracked";
 
@@ -215,6 +220,24 @@ enum Sort {
     Tracked,
 }
 
+/// What stayed on its machine of the checkpoint before, and is not in this one: nobody but that machine knows what has become of
+/// it, so a restore there is not to touch it.
+fn still_elsewhere(repo: &Repo, stored: &StoredCheckpoint, previous: &StoredCheckpoint) -> Result<Vec<PathReason>> {
+    let tree = |id: &ObjectId| repo.inner.find_tree(parse_oid(id)?).map_err(Error::git("read a checkpoint"));
+    let files = tree(&stored.tree)?;
+    let memory = stored.memory_tree.as_ref().map(tree).transpose()?;
+    let has = |tree: &git2::Tree<'_>, path: &[u8]| tree.get_path(Path::new(OsStr::from_bytes(path))).is_ok();
+    let is_here = |path: &RepoPath| {
+        let path = path.as_bytes();
+        let in_memory = path.strip_prefix(MEMORY_PLACE.as_bytes()).and_then(|path| path.strip_prefix(b"/"));
+        has(&files, path)
+            || in_memory.zip(memory.as_ref()).is_some_and(|(path, memory)| has(memory, path))
+            || stored.manifest.nested.iter().any(|nested| path.starts_with(nested.path.as_bytes()))
+    };
+    let stayed = previous.manifest.skipped.iter().filter(|one| STAYS.contains(&one.reason.as_str()));
+    Ok(stayed.filter(|one| !is_here(&one.path)).cloned().collect())
+}
+
 struct Walk<'a> {
     database: Database<'a>,
     filter: &'a Filter,
@@ -275,6 +298,9 @@ impl<'a> Walk<'a> {
             level.add(entry.name, entry.mode, oid);
         }
         self.leaving.withheld.append(&mut nested_stays);
+        if let Some(previous) = previous {
+            self.leaving.withheld.extend(still_elsewhere(repo, stored, previous)?);
+        }
         self.leaving.withheld.sort_unstable();
         self.leaving.withheld.dedup();
         let mut manifest = stored.manifest.clone();
