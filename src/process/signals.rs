@@ -192,7 +192,7 @@ impl Interrupts {
     }
 
     /// How many signals came so far, and the latest.
-    pub(super) fn received(&self) -> (u64, Option<Signal>) {
+    pub fn received(&self) -> (u64, Option<Signal>) {
         let state = self.state();
         (state.count, state.latest)
     }

@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use crate::env::{Ran, TestEnv};
 
+mod foreign;
+mod holding;
+
 /// A server with one commit, and a machine that has cloned it.
 fn server() -> (PathBuf, TestEnv) {
     let mut one = TestEnv::repo();
@@ -354,16 +357,30 @@ fn a_run_from_elsewhere_does_nothing_to_the_others() {
     assert!(theirs != own && theirs.starts_with(own), "{theirs}");
 }
 
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port()
+}
+
 /// A server of git's own protocol, ended when dropped.
 struct Daemon(Child);
 
 impl Daemon {
-    fn start(env: &TestEnv, port: u16) -> Self {
+    fn start(env: &TestEnv, port_number: u16) -> Self {
         let mut daemon = env.command("git");
         daemon.args(["daemon", "--reuseaddr", "--listen=127.0.0.1", "--export-all", "--enable=receive-pack"]);
-        let (port, base) = (format!("--port={port}"), format!("--base-path={}", env.root().display()));
+        let (port, base) = (format!("--port={port_number}"), format!("--base-path={}", env.root().display()));
         daemon.args([port, base]).stderr(Stdio::null()).process_group(0);
-        Self(daemon.spawn().expect("a process of the test"))
+        let daemon = Self(daemon.spawn().expect("a process of the test"));
+        until("the server listens", || TcpStream::connect(("127.0.0.1", port_number)).is_ok());
+        daemon
+    }
+}
+
+impl Daemon {
+    /// From now on it takes connections, and says nothing.
+    fn freeze(&self) {
+        let group = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process_group(group, rustix::process::Signal::STOP).expect("a process of the test");
     }
 }
 
@@ -379,12 +396,11 @@ impl Drop for Daemon {
 #[test]
 fn a_server_that_is_away_is_waited_for_and_costs_no_attempt() {
     let (_, one) = server();
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
+    let port = free_port();
     let url = format!("git://127.0.0.1:{port}/server.git");
     one.git(&["remote", "set-url", "origin", &url]);
     configure(&one, Path::new(&url), "");
     let daemon = Daemon::start(&one, port);
-    until("the server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     one.script("agent.sh", "echo x >> tries.txt\ntouch begun\nwhile ! [ -e gone ]; do sleep 0.1; done\nexit 1");
     let run = AtWork::start(&one, &with(&["run"], &["--attempts", "2", "--", "./agent.sh"]));
     until("the agent begins", || one.exists("begun"));
@@ -406,12 +422,11 @@ fn a_server_that_is_away_is_waited_for_and_costs_no_attempt() {
 #[test]
 fn an_agent_is_stopped_in_time_where_no_sign_of_life_arrives_and_nothing_is_charged() {
     let (_, one) = server();
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
+    let port = free_port();
     let url = format!("git://127.0.0.1:{port}/server.git");
     one.git(&["remote", "set-url", "origin", &url]);
     configure(&one, Path::new(&url), "");
     let daemon = Daemon::start(&one, port);
-    until("the server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     one.script("agent.sh", "echo $$ > agent.pid\ntouch begun\n[ -e again ] && sleep 1 && exit 0\nsleep 100");
     let run = AtWork::start(&one, &with(&["run"], &["--attempts", "1", "--", "./agent.sh"]));
     until("the agent begins", || one.exists("begun"));
@@ -448,11 +463,13 @@ fn a_server_that_was_set_back_is_healed_by_the_holder_and_damage_for_others() {
         one.git(&["-C", &server.to_string_lossy(), "merge-base", "--is-ancestor", &tip, "refs/recover-runs/night"]);
     assert_eq!(now, "");
     one.git(&["-C", &server.to_string_lossy(), "update-ref", "refs/recover-runs/night", old.trim()]);
-    // Who only saw it cannot say what happened.
-    two.json(0, &with(&["remote", "release"], &[]));
-    one.git(&["-C", &server.to_string_lossy(), "update-ref", "refs/recover-runs/night", old.trim()]);
-    let damaged = two.error(12, &with(&["remote", "claim"], &[]));
-    assert!(damaged["message"].as_str().expect("a text").contains("set back"), "{damaged:#}");
+    two.json(0, &with(&["remote", "push"], &[]));
+    // A server that lost all of it, for whoever saw that somebody else had it: nobody knows what happened since.
+    one.json(0, &with(&["remote", "status"], &[]));
+    one.error(11, &with(&["remote", "claim"], &[]));
+    one.git(&["-C", &server.to_string_lossy(), "update-ref", "-d", "refs/recover-runs/night"]);
+    two.json(0, &with(&["remote", "push"], &[]));
+    assert_eq!(of_run(&one.json(0, &with(&["remote", "status"], &[])), "night")["host"], "beta");
 }
 
 #[test]

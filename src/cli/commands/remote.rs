@@ -27,7 +27,7 @@ pub fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Repl
             if args.steal {
                 confirm_steal(context, ui)?;
             }
-            remote::claim_run(context, how(args.steal, args.wait))?.0
+            remote::claim_run(context, how(args.steal, args.wait))?
         }
         RemoteCommand::Release(args) => {
             if args.force {

@@ -52,7 +52,7 @@ pub fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
 pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
     let closed = close_runs(context, chosen)?;
     if !context.dry_run() {
-        closed.runs.iter().for_each(|run| remote::release(context, &run.key));
+        closed.runs.iter().for_each(|run| remote::release(context, &run.key, false));
     }
     let verb = if context.dry_run() { "Would close" } else { "Closed" };
     let mut text = String::new();

@@ -12,6 +12,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare;
 use crate::engine::record::nested::NestedCapture;
 use crate::git::remote::{Captured, Filter, Leaving, Limits, Remote, leaving_of};
+use crate::model::hint::Hint;
 use crate::model::path::PathReason;
 use crate::policy::amounts::{count, size};
 use crate::policy::foreign_pull_request::{event_file, foreign_pull_request};
@@ -88,8 +89,7 @@ pub fn refuse_fork(context: &Context) -> Result<()> {
 /// Consent is remembered for this repository and this URL until `recover trust --revoke`.
 pub fn require_consent(context: &Context, remote: &Remote) -> Result<()> {
     refuse_fork(context)?;
-    let consented = context.settings().remote.consent.as_ref();
-    if consented.is_some_and(|url| remote.is_at(url)) || context.trust_record().consents_to(&remote.url) {
+    if is_given(context, remote) {
         return Ok(());
     }
     let stopped = || context.interrupts.pending().is_some();
@@ -115,6 +115,25 @@ pub fn require_consent(context: &Context, remote: &Remote) -> Result<()> {
     *context.consent_url.borrow_mut() = Some(remote.url.clone());
     let named = found.untracked.iter().take(NAMED).chain(&found.withheld).cloned().collect();
     Err(Error::new(ErrorKind::ConsentNeeded, message).paths(named).hint(context.rerun(&["--yes"])))
+}
+
+/// Whether the user has consented to sending to a remote.
+fn is_given(context: &Context, remote: &Remote) -> bool {
+    let consented = context.settings().remote.consent.as_ref();
+    consented.is_some_and(|url| remote.is_at(url)) || context.trust_record().consents_to(&remote.url)
+}
+
+/// Refuses (13) to send anything now to a remote that the user has not consented to. Here `--yes` was said to something else.
+pub fn require_given(context: &Context, remote: &Remote) -> Result<()> {
+    if context.dry_run() {
+        return Err(Error::new(ErrorKind::RemoteRefused, "nothing is sent in a dry run"));
+    }
+    if is_given(context, remote) {
+        return Ok(());
+    }
+    let message = format!("nothing was sent to {} (remote '{}'): nobody consented to it", remote.url, remote.name);
+    let hint = Hint::recover(["remote", "push", "--remote", &remote.name]);
+    Err(Error::new(ErrorKind::ConsentNeeded, message).hint(hint))
 }
 
 /// Remembers that the user consents. In a dry run nothing is remembered.

@@ -88,8 +88,7 @@ pub fn identity(context: &Context, run: &Run, iteration: u32, attempt: Option<u3
         ("RECOVER_SESSION".into(), run.session.clone().into()),
     ];
     // For systems that can refuse whoever had the run before.
-    let fencing = context.holding.borrow().as_ref().map(|holding| holding.fencing);
-    variables.extend(fencing.map(|fencing| ("RECOVER_FENCING".into(), fencing.to_string().into())));
+    variables.extend(context.fencing.get().map(|fencing| ("RECOVER_FENCING".into(), fencing.to_string().into())));
     variables.extend(attempt.map(|number| ("RECOVER_ATTEMPT".into(), number.to_string().into())));
     variables
 }

@@ -116,17 +116,12 @@ pub struct Context {
     /// Failures that this process saw and charged since the subtask's last success: whatever becomes of the ledger
     /// meanwhile, they count for what this process does.
     pub(in crate::engine) witnessed: RefCell<Vec<(String, Cause)>>,
-    /// Who holds a run that lies on a remote, while this process does.
-    pub(in crate::engine) holding: RefCell<Option<Holding>>,
-}
-
-/// What the children of a run that is held on a remote get to know, and who ends them.
-#[derive(Clone, Debug)]
-pub(in crate::engine) struct Holding {
-    /// Rises with each claim of the run.
-    pub fencing: u64,
-    /// Ends the agent when the claim is too old, or when this process is gone.
-    pub watchdog: Arc<Watchdog>,
+    /// Of a run that this process drives and that lies on a remote: ends the agent when the claim is too old, or when this
+    /// process is gone.
+    pub(in crate::engine) watchdog: RefCell<Option<Arc<Watchdog>>>,
+    /// The number of the claim under which processes are started, for systems that can compare it; it rises with each claim of
+    /// a run.
+    pub(in crate::engine) fencing: Cell<Option<u64>>,
 }
 
 impl Context {
@@ -230,7 +225,8 @@ impl Context {
             skipped,
             warnings: Arc::default(),
             witnessed: RefCell::default(),
-            holding: RefCell::default(),
+            watchdog: RefCell::default(),
+            fencing: Cell::default(),
         })
     }
 

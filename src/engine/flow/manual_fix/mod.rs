@@ -21,6 +21,7 @@ use crate::store::NewEvent;
 
 use super::fix_session::{Fix, active, changes_since, new_session, open, prepare};
 use super::project_trust;
+use super::remote::require_consent_to_drive;
 use super::run::{DriveOptions, Driven, drive};
 use super::whole;
 
@@ -62,6 +63,9 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     let fix = active(&state, &key)?;
+    if !fix.run.spec.command.is_empty() && !prepare_only && !context.dry_run() {
+        require_consent_to_drive(context, &key)?;
+    }
     let prepared = prepare(context)?;
     let same = fix.session.verified_tree.as_ref() == Some(&prepared.capture.tree);
     if !fix.session.verified || !same {

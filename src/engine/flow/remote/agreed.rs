@@ -1,27 +1,73 @@
 //! What came from another machine starts nothing before the user agreed to it.
+//!
+//! That it came from there is noted in a file of its own: what is known of a remote goes when the run leaves that, this stays.
 
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::durable::Sync;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::hint::join;
 use crate::model::run::{Run, RunKey, RunSpec};
 use crate::policy::redact::redact;
-use crate::policy::remote::sha256;
+use crate::policy::remote::{is_elsewhere, sha256};
 
-use super::record::{self, lock, remotes_of};
+/// Where what a run starts came from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct TakenIn {
+    /// The remote.
+    remote: String,
+    /// What of it was agreed to.
+    #[serde(default)]
+    trusted: Option<String>,
+}
 
-/// Names what a run starts, so that it is agreed to once.
+impl TakenIn {
+    fn place(context: &Context, key: &RunKey) -> PathBuf {
+        context.store().run_dir(key).join("taken-in.json")
+    }
+
+    /// `None` where everything that the run starts was typed here.
+    fn load(context: &Context, key: &RunKey) -> Result<Option<Self>> {
+        let path = Self::place(context, key);
+        let bytes = context.store().root().read_present(&path);
+        let Some(bytes) = bytes.with_context(|| format!("cannot read {}", path.display()))? else { return Ok(None) };
+        // One that cannot be read vouches for nothing.
+        Ok(Some(serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+            tracing::warn!(%error, "{} cannot be read: nothing of the run is agreed to", path.display());
+            Self { remote: "another machine".to_owned(), trusted: None }
+        })))
+    }
+
+    fn save(&self, context: &Context, key: &RunKey) -> Result<()> {
+        let path = Self::place(context, key);
+        let text = serde_json::to_vec(self).with_context(|| format!("cannot encode {}", path.display()))?;
+        let written = context.store().root().replace(&path, &text, Sync::All);
+        Ok(written.with_context(|| format!("cannot write {}", path.display()))?)
+    }
+}
+
+/// Names what a run starts, where, and how often, so that it is agreed to once.
 pub(super) fn print(spec: &RunSpec) -> String {
-    let said = (
-        &spec.command,
-        &spec.feedback,
-        &spec.configured,
-        &spec.until,
-        &spec.fallback,
-        &spec.prompt,
-        &spec.launch,
-        &spec.notify,
-    );
-    sha256(serde_json::to_string(&said).unwrap_or_default().as_bytes())
+    sha256(serde_json::to_string(spec).unwrap_or_default().as_bytes())
+}
+
+/// What of a run from elsewhere was agreed to.
+pub(super) fn trusted(context: &Context, key: &RunKey) -> Result<Option<String>> {
+    Ok(TakenIn::load(context, key)?.and_then(|taken_in| taken_in.trusted))
+}
+
+/// Notes that what a run starts comes from a remote; `own` is the run as it was here before, if it was.
+pub(super) fn note_taken_in(context: &Context, key: &RunKey, remote: &str, own: Option<&Run>) -> Result<()> {
+    if TakenIn::load(context, key)?.is_some() {
+        return Ok(());
+    }
+    // What was typed here needs nobody's word, should it come back.
+    let trusted = own.map(|own| print(&own.spec));
+    TakenIn { remote: remote.to_owned(), trusted }.save(context, key)
 }
 
 /// Refuses (13) to start what a run has from another machine and nobody here agreed to.
@@ -32,11 +78,9 @@ pub fn require_agreed(context: &Context, run: &Run) -> Result<()> {
     }
 }
 
-/// The same of what a recorded step starts: it was never shown.
+/// The same of what a recorded step starts, by the boot that it was recorded in: it was never shown.
 pub fn require_agreed_step(context: &Context, key: &RunKey, boot_id: Option<&str>) -> Result<()> {
-    let is_from_elsewhere =
-        boot_id.is_none_or(crate::policy::remote::is_elsewhere) && !foreign_on(context, key)?.is_empty();
-    if !is_from_elsewhere || context.trusts_call() {
+    if !boot_id.is_some_and(is_elsewhere) || context.trusts_call() {
         return Ok(());
     }
     let message =
@@ -51,17 +95,20 @@ pub fn is_agreed(context: &Context, run: &Run) -> bool {
 
 /// The user typed or agreed to what the run starts from now on.
 pub fn note_agreed(context: &Context, run: &Run) -> Result<()> {
-    for remote in foreign_on(context, &run.key)? {
-        let mut locked = lock(context, &run.key, &remote)?;
-        locked.record.trusted = Some(print(&run.spec));
-        locked.save(context)?;
+    let Some(taken_in) = TakenIn::load(context, &run.key)? else { return Ok(()) };
+    let print = print(&run.spec);
+    if taken_in.trusted.as_ref() == Some(&print) {
+        return Ok(());
     }
-    Ok(())
+    TakenIn { trusted: Some(print), ..taken_in }.save(context, &run.key)
 }
 
 /// Refuses what would start what came from there.
 pub(super) fn not_agreed(context: &Context, key: &RunKey, remote: &str, spec: &RunSpec) -> Error {
     let mut shown = vec![format!("command {}", join(&spec.command))];
+    shown.extend((!spec.dir.is_empty()).then(|| format!("in {}", spec.dir)));
+    shown.extend(spec.attempts.map(|attempts| format!("attempts {attempts}")));
+    shown.extend(spec.policy.as_ref().map(|policy| format!("budgets {policy}")));
     shown.extend(spec.prompt.as_ref().map(|prompt| format!("prompt {prompt}")));
     let checks = spec.configured.iter().flat_map(|configured| &configured.feedback).chain(&spec.feedback);
     shown.extend(checks.map(|check| format!("check {} = {}", check.name, check.command)));
@@ -76,25 +123,27 @@ pub(super) fn not_agreed(context: &Context, key: &RunKey, remote: &str, spec: &R
     Error::new(ErrorKind::NotTrusted, message).hint(context.rerun(&["--trust"]))
 }
 
-/// The remote that what a run starts came from and was not agreed to.
+/// The remote that what a run starts came from, where that was not agreed to.
 fn unagreed(context: &Context, run: &Run) -> Result<Option<String>> {
-    let print = print(&run.spec);
-    for remote in foreign_on(context, &run.key)? {
-        let trusted = record::load(context, &run.key, &remote)?.and_then(|record| record.trusted);
-        if trusted.as_ref() != Some(&print) {
-            return Ok(Some(remote));
-        }
-    }
-    Ok(None)
+    let taken_in = TakenIn::load(context, &run.key)?;
+    let is_new = |taken_in: &TakenIn| taken_in.trusted.as_ref() != Some(&print(&run.spec));
+    Ok(taken_in.filter(is_new).map(|taken_in| taken_in.remote))
 }
 
-/// The remotes that a run was taken in from.
-fn foreign_on(context: &Context, key: &RunKey) -> Result<Vec<String>> {
-    let mut foreign = Vec::new();
-    for remote in remotes_of(context, key) {
-        if record::load(context, key, &remote)?.is_some_and(|record| record.is_foreign) {
-            foreign.push(remote);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_place_or_budget_is_another_thing_to_agree_to() {
+        let spec = RunSpec { command: vec!["make".to_owned()], attempts: Some(3), ..RunSpec::default() };
+        let others = [
+            RunSpec { dir: "sub".into(), ..spec.clone() },
+            RunSpec { attempts: Some(300), ..spec.clone() },
+            RunSpec { policy: Some(serde_json::json!({"max_attempts": 300})), ..spec.clone() },
+            RunSpec { until_dir: "sub".into(), ..spec.clone() },
+        ];
+        assert!(others.iter().all(|other| print(other) != print(&spec)));
+        assert_eq!(print(&spec.clone()), print(&spec));
     }
-    Ok(foreign)
 }

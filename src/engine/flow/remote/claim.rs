@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::remote_check::{Unreached, require_guarantees};
-use crate::git::remote::{is_before, run_ref};
+use crate::git::remote::{Answer, Update, is_before, run_ref, set_tracking};
 use crate::git::repo::resolve_ref;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -19,7 +19,7 @@ use super::chain::{self, Chain};
 use super::incoming::take_in;
 use super::outgoing::{What, prepare};
 use super::record::{Locked, Pending, lock};
-use super::server::{Away, Reached, Server};
+use super::server::{Away, Reached, Server, away};
 use super::sync::{Synced, confirm, push, sync};
 
 /// How a run is taken up from a remote.
@@ -36,7 +36,9 @@ pub struct TakeOver {
 pub struct Wish<'a> {
     /// How the run is taken.
     pub how: TakeOver,
-    /// Whether a run that was made elsewhere is agreed to, by what lies of it there.
+    /// Whether a wait that is asked for is one for another machine's claim too, or only for a server that is away.
+    pub waits_for_holder: bool,
+    /// Whether what lies there is agreed to, by what this clone does not know of it yet.
     pub agrees: &'a dyn Fn(&Chain) -> Result<()>,
 }
 
@@ -57,7 +59,12 @@ enum Tried {
     /// Somebody else holds it: who, and for how long it has shown no sign of life.
     Held(Box<Claim>, Duration, Duration),
     Away(Away),
+    /// Somebody else was at it, or an answer was lost: the next look shows what is there.
+    Moved,
 }
+
+/// So often somebody else may be faster in a row.
+const MOST_MOVES: u32 = 32;
 
 /// Claims a run: a new one, one that nobody holds, one whose holder has shown no sign of life for a whole lease, or on
 /// request any. What lies of it there is in the ledger then.
@@ -68,9 +75,17 @@ enum Tried {
 pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claimed> {
     let context = server.context;
     let begun = super::record::Moment::now();
-    let (mut tried, mut said) = (0, false);
+    let (mut tried, mut said, mut moves) = (0, false, 0);
     loop {
-        let found = try_claim(server, key, wish)?;
+        let found = match try_claim(server, key, wish)? {
+            Tried::Moved if moves < MOST_MOVES => {
+                moves += 1;
+                continue;
+            }
+            Tried::Moved => Tried::Away(Away { said: "it changes while it is read".to_owned(), after: None }),
+            Tried::Held(claim, ..) if !wish.waits_for_holder => return Err(held(server, key, &claim)),
+            found => found,
+        };
         let is_over = match wish.how.wait {
             None => true,
             Some(None) => false,
@@ -78,6 +93,7 @@ pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claim
         };
         let (pause, error) = match found {
             Tried::Yes(claimed) => return Ok(claimed),
+            Tried::Moved => continue,
             Tried::Held(claim, unchanged, lease) => {
                 let left = lease.saturating_sub(unchanged);
                 (left.min(Duration::from_secs(5)), held(server, key, &claim))
@@ -190,6 +206,9 @@ fn first_claim(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result
     if let Err(Unreached { said, after }) = require_guarantees(context, &server.remote)? {
         return Ok(Tried::Away(Away { said, after }));
     }
+    if locked.record.tip.is_some() {
+        server.require_same_place(key, &locked.record)?;
+    }
     keep_policy(context, key)?;
     locked.record.pending.clear();
     let before =
@@ -201,14 +220,14 @@ fn first_claim(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result
         return Err(gone(server, key));
     }
     let claim = new_claim(context, before.as_ref())?;
-    locked.record.nonce = Some(claim.nonce.clone());
+    (locked.record.nonce, locked.record.lost_to) = (Some(claim.nonce.clone()), None);
     let what = What { claim: &claim, stolen_from: None, with_events: true };
     let prepared = prepare(server, key, &locked.record, before.as_ref(), what)?;
     Ok(match push(server, key, locked, &prepared, None)? {
         Reached::Yes(true) => {
             Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent: prepared.events })
         }
-        Reached::Yes(false) => Tried::Away(Away { said: "the answer was lost".to_owned(), after: None }),
+        Reached::Yes(false) => Tried::Moved,
         Reached::Away(away) => Tried::Away(away),
     })
 }
@@ -241,16 +260,13 @@ fn take(server: &Server<'_>, key: &RunKey, locked: &mut Locked, end: &Standing, 
     // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
     let goes_on = locked.record.tip.as_ref() == Some(&end.commit) && context.load()?.state.run(key).is_some();
     let claim = new_claim(context, Some(end))?;
-    locked.record.nonce = Some(claim.nonce.clone());
+    (locked.record.nonce, locked.record.lost_to) = (Some(claim.nonce.clone()), None);
     locked.record.pending.clear();
     let what = What { claim: &claim, stolen_from: stolen, with_events: goes_on };
     let prepared = prepare(server, key, &locked.record, Some(end), what)?;
     match push(server, key, locked, &prepared, Some(&end.commit))? {
         Reached::Yes(true) => {}
-        // Somebody else was faster, or it came through: the next look shows it.
-        Reached::Yes(false) => {
-            return Ok(Tried::Away(Away { said: "somebody else was at it".to_owned(), after: Some(Duration::ZERO) }));
-        }
+        Reached::Yes(false) => return Ok(Tried::Moved),
         Reached::Away(away) => return Ok(Tried::Away(away)),
     }
     if !goes_on && let Err(error) = take_in(server, key, locked, &prepared.pending.commit) {
@@ -279,26 +295,45 @@ fn give_back_unread(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip:
     }
 }
 
-/// A server that has an older state than this clone was set back: its holder brings it up to date, everybody else finds it
-/// damaged.
+/// A server that has an older state than was verified here was set back. Who holds the run goes on with what it has; anybody
+/// else puts there again what was there, which claims nothing.
 fn set_back(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) -> Result<Option<Tried>> {
     let repo = server.repo()?;
-    let Some(known) = locked.record.tip.clone().filter(|known| known != tip) else { return Ok(None) };
-    if !is_before(repo, tip, &known)? {
-        return Ok(None);
-    }
-    if locked.record.nonce.is_none() {
-        return Err(gone(server, key));
-    }
-    // It pushes what it has, which begins with what is there.
-    Ok(Some(match sync(server, key, locked, false)? {
-        Synced::Done(sent) => {
-            let tip = locked.record.tip.clone().unwrap_or(known);
-            let claim = chain::standing(repo, key, server.name(), &tip)?.claim;
-            Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent })
+    let mut longest = None;
+    for known in
+        [locked.record.seen.as_ref().map(|seen| &seen.commit), locked.record.tip.as_ref()].into_iter().flatten()
+    {
+        if known != tip && is_before(repo, tip, known)? {
+            longest = Some(known.clone());
+            break;
         }
-        Synced::Lost(claim) => Tried::Held(claim, Duration::ZERO, Duration::ZERO),
-        Synced::Away(away) => Tried::Away(away),
+    }
+    let Some(known) = longest else { return Ok(None) };
+    server.require_same_place(key, &locked.record)?;
+    if locked.record.nonce.is_some() && locked.record.tip.as_ref() == Some(&known) {
+        // It pushes what it has, which begins with what is there.
+        return Ok(Some(match sync(server, key, locked, false)? {
+            Synced::Done(sent) => {
+                let tip = locked.record.tip.clone().unwrap_or(known);
+                let claim = chain::standing(repo, key, server.name(), &tip)?.claim;
+                Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent })
+            }
+            Synced::Lost(claim) => Tried::Held(claim, Duration::ZERO, Duration::ZERO),
+            Synced::Away(away) => Tried::Away(away),
+        }));
+    }
+    let update = Update { name: run_ref(key), old: Some(tip.clone()), new: Some(known.clone()) };
+    Ok(Some(match server.push(update)? {
+        Answer::Done(()) => {
+            set_tracking(repo, &server.tracking(key), &known)?;
+            server.context.note(format!(
+                "the remote {} had an older state of run {key}: it has again what was seen there last",
+                server.name()
+            ));
+            Tried::Moved
+        }
+        Answer::Moved | Answer::Cut(_) => Tried::Moved,
+        other => Tried::Away(away(other)),
     }))
 }
 

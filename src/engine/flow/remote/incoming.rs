@@ -1,13 +1,14 @@
 //! Takes what lies of a run on a remote into the ledger: objects are here and verified, then references, then events.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::lock;
-use crate::engine::recovery::attempts::end_lost;
+use crate::engine::recovery::attempts::{apply as apply_lost, end_lost};
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::program::kept_ref;
@@ -19,17 +20,18 @@ use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::remote::RemoteState;
-use crate::model::run::{Run, RunKey};
+use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::masked_event::note_masks;
+use crate::policy::rebuild::fold;
 use crate::policy::remote::{Names, Places};
 use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
 
-use super::agreed::print;
-use super::chain;
+use super::agreed::note_taken_in;
+use super::chain::{self, Chain};
 use super::outgoing::places;
 use super::record::Locked;
 use super::server::Server;
@@ -61,7 +63,9 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
     bring_home(context, key, &loaded, &mut chain.states)?;
     let pruned = pruned(&chain.states);
     examine(server, key, &loaded, &chain.states)?;
-    note_where_from(context, locked, loaded.run(key), &chain.states)?;
+    if brings_spec(&chain.states) {
+        note_taken_in(context, key, server.name(), loaded.run(key))?;
+    }
     let mut events: Vec<(Timestamp, NewEvent)> = Vec::new();
     if replaces {
         let payload = Payload::RunReplaced { remote: server.name().to_owned() };
@@ -130,6 +134,8 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
     }
     record.sent_seq = sent_seq;
     record.pending.clear();
+    record.away = None;
+    record.url = Some(server.remote.url.clone());
     record.is_unsettled = true;
     record.sent_checkpoint = latest_sent(&chain.states).or(record.sent_checkpoint.take());
     locked.save(context)?;
@@ -138,6 +144,24 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
         context.note(what);
     }
     Ok(())
+}
+
+/// A run as it would be recorded here; nothing is.
+pub fn planned(context: &Context, key: &RunKey, chain: &Chain) -> Result<Arc<State>> {
+    let places = places(context);
+    let mut events = Vec::new();
+    for one in chain.states.iter().flat_map(|state| &state.events) {
+        let mut event = at_home(&places, &one.event)?;
+        belongs(&State::default(), key, &event.payload).map_err(|what| refused(key, "the remote", &what))?;
+        if let Payload::RunCreated { worktree, .. } = &mut event.payload {
+            *worktree = context.worktree_id();
+        }
+        events.push(event);
+    }
+    let mut state = Arc::new(fold(&events));
+    // Whoever was at it there is at it no more.
+    apply_lost(context, &mut state);
+    Ok(state)
 }
 
 /// Nothing of a chain counts before all of it was found to be what it says.
@@ -164,21 +188,10 @@ fn examine(server: &Server<'_>, key: &RunKey, state: &State, states: &[RemoteSta
     Ok(())
 }
 
-/// Notes that what the run starts comes from there, where it does.
-fn note_where_from(context: &Context, locked: &mut Locked, own: Option<&Run>, states: &[RemoteState]) -> Result<()> {
-    let brings_spec = states
-        .iter()
-        .flat_map(|state| &state.events)
-        .any(|one| matches!(one.event.payload, Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }));
-    if brings_spec {
-        if let Some(own) = own.filter(|_| !locked.record.is_foreign) {
-            // What was typed here needs nobody's word, should it come back.
-            locked.record.trusted = Some(print(&own.spec));
-        }
-        locked.record.is_foreign = true;
-        locked.save(context)?;
-    }
-    Ok(())
+/// Whether states say what the run starts.
+fn brings_spec(states: &[RemoteState]) -> bool {
+    let mut events = states.iter().flat_map(|state| &state.events);
+    events.any(|one| matches!(one.event.payload, Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }))
 }
 
 /// Whether an event of the run speaks of that run alone: not of checkpoints that another one has here.
@@ -267,7 +280,7 @@ fn bring_home(context: &Context, key: &RunKey, state: &State, states: &mut [Remo
 }
 
 /// An event of another machine with the places of this one.
-fn at_home(places: &Places, event: &Event) -> Result<Event> {
+pub(super) fn at_home(places: &Places, event: &Event) -> Result<Event> {
     let document = serde_json::to_value(event).context("cannot read an event of the remote")?;
     let shown = serde_json::from_value(places.show(document));
     let mut shown: Event = shown.context("cannot read an event of the remote")?;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::named;
-use crate::git::remote::{run_ref, tracking_of};
+use crate::engine::record::driving::Driving;
+use crate::git::remote::{is_before, remove_tracking, run_ref, set_tracking, tracking_of};
 use crate::git::repo::resolve_ref;
 use crate::model::event::Event;
 use crate::model::hint::Hint;
@@ -15,13 +16,13 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::rebuild::fold;
 
-use super::chain;
-use super::claim::{Claimed, TakeOver, Wish, claim, held};
+use super::chain::{self, Chain};
+use super::claim::{TakeOver, Wish, claim, held};
 use super::outgoing::places;
 use super::record::{self, Record, lock, remotes_of};
 use super::server::{Reached, Server};
 use super::session;
-use super::sync::{Synced, sync};
+use super::sync::{Synced, all_there, last_seen, sync};
 use super::take_over::{keys_of, meant, steal_unconfirmed};
 
 /// A run that lies on a remote.
@@ -116,7 +117,19 @@ pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<R
         let Some(tip) = seen(&run_ref(&key)) else { continue };
         let known = before.get(&run_ref(&key)).cloned().flatten();
         if known.as_ref() != Some(&tip) {
-            chain::read(context, &key, server.name(), &tip, known.as_ref())?;
+            if let Err(error) = chain::read(context, &key, server.name(), &tip, known.as_ref()) {
+                // What is not believed was not seen: it is fetched and verified again.
+                match &known {
+                    Some(known) => set_tracking(repo, &server.tracking(&key), known)?,
+                    None => remove_tracking(repo, &server.tracking(&key))?,
+                }
+                let is_its_own = matches!(error.kind, ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::NotTrusted);
+                if naming.run_id.is_some() || !is_its_own {
+                    return Err(error);
+                }
+                context.warn(error.to_string());
+                continue;
+            }
             fetched.push(key.clone());
         }
         if context.store().exists() {
@@ -159,7 +172,7 @@ pub fn report(
             host: Some(claim.host.clone()),
             fencing: claim.fencing,
             seen_unchanged_ms: seen.map(|seen| u64::try_from(seen.as_millis()).unwrap_or(u64::MAX)),
-            ahead: ahead(context, &state, key, &record)?,
+            ahead: ahead(server, &state, key, &record, Some(tip))?,
             behind: behind(&state, key, &record, standing.meta.chain.run_seq),
             partial: standing.meta.partial,
         });
@@ -172,7 +185,7 @@ pub fn report(
                 host: None,
                 fencing: 0,
                 seen_unchanged_ms: None,
-                ahead: ahead(context, &state, &key, &record)?,
+                ahead: ahead(server, &state, &key, &record, None)?,
                 behind: 0,
                 partial: record.withheld > 0,
                 key,
@@ -183,13 +196,26 @@ pub fn report(
     Ok(RemoteReport { remote: server.name().to_owned(), runs, pushed, fetched, pruned: Vec::new() })
 }
 
-/// Events of a run that are here only.
-fn ahead(context: &Context, state: &State, key: &RunKey, record: &Record) -> Result<u64> {
+/// Events of a run that were not sent.
+fn unsent(context: &Context, run: &Run, record: &Record) -> Result<u64> {
+    let is_sent = record.tip.is_some() && run.last_seq <= record.sent_seq;
+    Ok(if is_sent { 0 } else { context.store().lines_of_run(&run.key, record.sent_seq)?.len() as u64 })
+}
+
+/// Events of a run that are here only: those that were not sent, and those that the server had and lacks now.
+fn ahead(server: &Server<'_>, state: &State, key: &RunKey, record: &Record, there: Option<&ObjectId>) -> Result<u64> {
     let Some(run) = state.run(key) else { return Ok(0) };
-    if record.tip.is_some() && run.last_seq <= record.sent_seq {
-        return Ok(0);
-    }
-    Ok(context.store().lines_of_run(key, record.sent_seq)?.len() as u64)
+    let unsent = unsent(server.context, run, record)?;
+    let repo = server.repo()?;
+    let lacking = match (&record.tip, there) {
+        (Some(tip), Some(there)) if tip != there && is_before(repo, there, tip)? => {
+            let there = chain::standing(repo, key, server.name(), there)?;
+            record.chain.run_seq.saturating_sub(there.meta.chain.run_seq)
+        }
+        (Some(_), None) => record.chain.run_seq,
+        _ => 0,
+    };
+    Ok(unsent + lacking)
 }
 
 /// Events of a run that are there only.
@@ -216,21 +242,28 @@ pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         keys.push(crate::engine::record::select::require(context, &state)?.key.clone());
     }
     let mut pushed = Vec::new();
+    let found = match refresh(&server) {
+        // It is waited for with the claim.
+        Err(error) if error.kind == ErrorKind::GaveUpWaiting && how.wait.is_some() => seen_before(&server)?,
+        found => found?.0,
+    };
     for key in &keys {
+        let before = record::load(context, key, server.name())?.unwrap_or_default();
+        let ahead = ahead(&server, &state, key, &before, found.get(key))?;
         if context.dry_run() {
-            let record = record::load(context, key, server.name())?.unwrap_or_default();
-            if record.tip.is_none() || ahead(context, &state, key, &record)? > 0 {
+            if before.tip.is_none() || ahead > 0 {
                 pushed.push(key.clone());
             }
             continue;
         }
-        let before = record::load(context, key, server.name())?.unwrap_or_default();
-        if before.tip.is_some() && before.nonce.is_none() && ahead(context, &state, key, &before)? == 0 {
+        if before.tip.is_some() && before.nonce.is_none() && ahead == 0 {
             continue;
         }
-        let sent = claim(&server, key, &Wish { how: TakeOver { steals: false, ..how }, agrees: &|_| Ok(()) })?.sent;
+        let agrees = |chain: &Chain| refuse_behind(&server, key, ahead, chain);
+        let how = TakeOver { steals: false, ..how };
+        let sent = claim(&server, key, &Wish { how, waits_for_holder: true, agrees: &agrees })?.sent;
         if before.nonce.is_none() {
-            session::release(context, key);
+            session::release(context, key, false);
         }
         if sent > 0 {
             pushed.push(key.clone());
@@ -240,17 +273,46 @@ pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     report(&server, &found, pushed, fetched)
 }
 
+/// Refuses to send what would be put aside on the way (13): there is more of the run than this clone has.
+fn refuse_behind(server: &Server<'_>, key: &RunKey, ahead: u64, chain: &Chain) -> Result<()> {
+    let behind: usize = chain.states.iter().map(|state| state.events.len()).sum();
+    if chain.states.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "run {key} went on elsewhere: {behind} events on {} are not here, and {ahead} here are not there; nothing was sent. A claim \
+         takes what is there, and keeps what only this machine has aside",
+        server.name()
+    );
+    let hint = Hint::recover(["remote", "claim", "--remote", server.name()]).run(key);
+    Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
+}
+
 /// Claims the run that is meant: what lies of it there is in the ledger here then.
-pub fn claim_run(context: &Context, how: TakeOver) -> Result<(RemoteReport, Claimed)> {
+pub fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     let name = Server::named(context)?.name().to_owned();
     let server = Server::to_send(context, &name)?;
     let key = meant(&server, how)?;
+    if context.dry_run() {
+        let holder = all_there(&server, &key)?.and_then(|chain| chain.end()).map(|end| end.claim);
+        let nonce = record::load(context, &key, &name)?.and_then(|record| record.nonce);
+        let is_held = |holder: &&Claim| !holder.released && nonce.as_ref() != Some(&holder.nonce);
+        if let Some(holder) = holder.as_ref().filter(is_held).filter(|_| !how.steals) {
+            return Err(held(&server, &key, holder));
+        }
+        return now(&server);
+    }
     if how.steals && !context.says_yes() {
         return Err(steal_unconfirmed(context, &key, &name));
     }
-    let claimed = claim(&server, &key, &Wish { how, agrees: &|_| Ok(()) })?;
-    let (found, fetched) = refresh(&server)?;
-    Ok((report(&server, &found, Vec::new(), fetched)?, claimed))
+    claim(&server, &key, &Wish { how, waits_for_holder: true, agrees: &|_| Ok(()) })?;
+    now(&server)
+}
+
+/// How it is on the remote now.
+fn now(server: &Server<'_>) -> Result<RemoteReport> {
+    let (found, fetched) = refresh(server)?;
+    report(server, &found, Vec::new(), fetched)
 }
 
 /// Gives the claim of the run that is meant back; with `force` that of another machine, which a person agreed to.
@@ -258,6 +320,9 @@ pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<Remo
     let name = Server::named(context)?.name().to_owned();
     let server = Server::to_send(context, &name)?;
     let key = meant(&server, how)?;
+    // Whoever is at work here gives the claim back at its own end.
+    let is_here = context.load()?.state.run(&key).is_some();
+    let _driving = if is_here && !context.dry_run() { Some(Driving::take(context, &key)?) } else { None };
     let is_own = record::load(context, &key, &name)?.is_some_and(|record| record.nonce.is_some());
     if !is_own {
         let found = match server.look(&key)? {
@@ -269,20 +334,23 @@ pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<Remo
             return Err(Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover(["runs", "--remote", &name])));
         }
         refresh(&server)?;
-        let last = session::last_seen(&server, &key)?.filter(|claim| !claim.released);
-        let Some(holder) = last else {
-            let (found, fetched) = refresh(&server)?;
-            return report(&server, &found, Vec::new(), fetched);
-        };
+        let last = last_seen(&server, &key)?.filter(|claim| !claim.released);
+        let Some(holder) = last else { return now(&server) };
         if !force {
             let mut error = held(&server, &key, &holder);
             error.message = format!("run {key} is held by {} on {name}: --force gives its claim back", holder.host);
             return Err(error.hint(Hint::recover(["remote", "release", "--force", "--remote", &name]).run(&key)));
         }
-        if !context.says_yes() {
+        if !context.says_yes() && !context.dry_run() {
             return Err(steal_unconfirmed(context, &key, &name));
         }
-        claim(&server, &key, &Wish { how: TakeOver { steals: true, ..how }, agrees: &|_| Ok(()) })?;
+        if !context.dry_run() {
+            let how = TakeOver { steals: true, ..how };
+            claim(&server, &key, &Wish { how, waits_for_holder: true, agrees: &|_| Ok(()) })?;
+        }
+    }
+    if context.dry_run() {
+        return now(&server);
     }
     let mut locked = lock(context, &key, &name)?;
     match sync(&server, &key, &mut locked, true)? {
@@ -291,8 +359,7 @@ pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<Remo
         Synced::Away(away) => return Err(away.error(&name)),
     }
     drop(locked);
-    let (found, fetched) = refresh(&server)?;
-    report(&server, &found, Vec::new(), fetched)
+    now(&server)
 }
 
 /// A run as its chain tells it, and who holds it; `None` where the chain says nothing of it.

@@ -27,10 +27,10 @@ mod sync;
 mod take_over;
 
 pub use agreed::{is_agreed, note_agreed, require_agreed, require_agreed_step};
-pub use claim::{Claimed, TakeOver};
-pub use guard::require_claim;
+pub use claim::TakeOver;
+pub use guard::{renew, require_claim, require_new};
 pub use list::{RemoteReport, RemoteRun, claim_run, fetch, push, release_run, runs, status};
 pub use prune::prune;
 pub use server::Server;
-pub use session::{Session, release, remote_for, renew};
-pub use take_over::take_over;
+pub use session::{Session, release, require_consent_to_drive};
+pub use take_over::{plan_take_over, take_over};

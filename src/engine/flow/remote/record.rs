@@ -10,7 +10,7 @@ use crate::durable::{FileLock, Sync};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::repo::ref_component;
-use crate::model::remote::Link;
+use crate::model::remote::{Claim, Link};
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::process::{own_id, since_boot};
@@ -40,10 +40,12 @@ pub struct Record {
     pub seen: Option<Seen>,
     /// Events of another machine were taken in, and its files are not in place yet.
     pub is_unsettled: bool,
-    /// What the run starts came from another machine.
-    pub is_foreign: bool,
-    /// What of the run's command was agreed to.
-    pub trusted: Option<String>,
+    /// Who took the run from this clone.
+    pub lost_to: Option<Claim>,
+    /// The URL that the run lies at: what the remote's name means may change.
+    pub url: Option<String>,
+    /// Why the server could not be had last, since what is there was confirmed.
+    pub away: Option<String>,
     /// The checkpoint that was sent last, as it is there.
     pub sent_checkpoint: Option<ObjectId>,
     /// Files that stayed here, of checkpoints that are there.
@@ -123,6 +125,7 @@ impl Record {
         self.sent_checkpoint.clone_from(&pushed.sent_checkpoint);
         self.withheld = pushed.withheld;
         self.pending.clear();
+        self.away = None;
     }
 }
 

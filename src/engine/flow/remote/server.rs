@@ -1,10 +1,12 @@
 //! A git server that runs lie on.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::remote_consent::{refuse_fork, require_consent};
+use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
 use crate::git::Repo;
 use crate::git::remote::{
     Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, is_of_run, is_signed, pending_ref, run_ref, tracking_of,
@@ -14,6 +16,9 @@ use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
+use crate::process::since_boot;
+
+use super::record::Record;
 
 /// How long a call may take that moves objects.
 const TRANSFER: Duration = Duration::from_secs(30 * 60);
@@ -29,8 +34,19 @@ pub struct Server<'a> {
     pub context: &'a Context,
     /// The remote, as git knows it.
     pub remote: Remote,
-    /// Whether a request to stop ends a call: not where the last word is said.
-    is_stoppable: bool,
+    stop: Stop,
+}
+
+/// What ends a call before its time.
+#[derive(Clone, Debug)]
+enum Stop {
+    /// A request to stop.
+    Request,
+    /// A request to stop, or this.
+    Also(Arc<AtomicBool>),
+    /// For a last word, which the request that it follows does not cut off: one more request, or the end of the time for it, by
+    /// the clock since the machine's start.
+    LastWord { until: Duration, requests: u64 },
 }
 
 /// What came of a call that may have to be made again.
@@ -70,7 +86,7 @@ impl<'a> Server<'a> {
             return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"]).at(context.worktree())));
         }
         let remote = Remote::named(context.repo()?, name)?;
-        Ok(Self { context, remote, is_stoppable: true })
+        Ok(Self { context, remote, stop: Stop::Request })
     }
 
     /// The same, before anything is recorded or sent: who has not agreed to that is asked.
@@ -91,10 +107,41 @@ impl<'a> Server<'a> {
         Self::of(context, &name)
     }
 
-    /// The same, for a last word that a request to stop does not cut off.
+    /// The same, for a last word: a request to stop that was made before does not cut it off, and all its calls together take
+    /// no longer than this.
     #[must_use]
-    pub fn to_the_end(self) -> Self {
-        Self { is_stoppable: false, ..self }
+    pub fn for_last_word(self, longest: Duration) -> Self {
+        let requests = self.context.interrupts.received().0;
+        Self { stop: Stop::LastWord { until: since_boot() + longest, requests }, ..self }
+    }
+
+    /// The same, whose calls also end when `flag` is set.
+    #[must_use]
+    pub fn stopped_by(self, flag: Arc<AtomicBool>) -> Self {
+        Self { stop: Stop::Also(flag), ..self }
+    }
+
+    /// Whether its calls are to end.
+    pub fn is_stopped(&self) -> bool {
+        let interrupts = &self.context.interrupts;
+        match &self.stop {
+            Stop::Request => interrupts.pending().is_some(),
+            Stop::Also(flag) => flag.load(Ordering::Relaxed) || interrupts.pending().is_some(),
+            Stop::LastWord { requests, .. } => interrupts.received().0 > *requests,
+        }
+    }
+
+    /// Refuses (13) to take what lies at another URL than the run for its place.
+    pub fn require_same_place(&self, key: &RunKey, record: &Record) -> Result<()> {
+        let Some(url) = record.url.as_ref().filter(|url| **url != self.remote.url) else { return Ok(()) };
+        let message = format!(
+            "run {key} lies at {url}, and {} is {} now, which does not have it: nothing was sent. A remote of another name keeps \
+             runs of its own",
+            self.name(),
+            self.remote.url
+        );
+        let hint = Hint::git(["remote", "set-url", self.name(), url]).at(self.context.worktree());
+        Err(Error::new(ErrorKind::RemoteRefused, message).hint(hint))
     }
 
     /// Its name.
@@ -113,6 +160,13 @@ impl<'a> Server<'a> {
         limit: Duration,
         call: impl FnOnce(&Limits<'_>) -> crate::git::Result<Answer<T>>,
     ) -> Result<Answer<T>> {
+        let limit = match self.stop {
+            Stop::LastWord { until, .. } => limit.min(until.saturating_sub(since_boot())),
+            _ => limit,
+        };
+        if limit.is_zero() {
+            return Ok(Answer::Away { said: "it took too long".to_owned(), after: None });
+        }
         match self.within(limit, call)? {
             Answer::Refused(said) => {
                 Err(Error::new(ErrorKind::Failed, format!("the remote {} refuses: {said}", self.name())))
@@ -123,14 +177,8 @@ impl<'a> Server<'a> {
 
     /// Runs git for as long as that may take.
     fn within<T>(&self, limit: Duration, call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>) -> Result<T> {
-        let stopped = || self.is_stoppable && self.context.interrupts.pending().is_some();
+        let stopped = || self.is_stopped();
         limited(self.context, &Limits::new(limit, &stopped), call)
-    }
-
-    /// Writes a state, signed where the user's commits are.
-    pub fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
-        let repo = self.repo()?;
-        self.within(SIGNATURE, |limits| write_state(repo, state, limits))
     }
 
     /// What the server has of a run.
@@ -205,8 +253,20 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// Pushes one update.
+    /// Writes a state, signed where the user signs.
+    pub fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
+        let repo = self.repo()?;
+        match self.call(SIGNATURE, |limits| write_state(repo, state, limits).map(Answer::Done))? {
+            Answer::Done(commit) => Ok(commit),
+            other => Err(away(other).error(self.name())),
+        }
+    }
+
+    /// Pushes one update. Whoever comes here, and on what way: nothing is sent without consent.
     pub fn push(&self, update: Update) -> Result<Answer<()>> {
+        if update.new.is_some() {
+            require_given(self.context, &self.remote)?;
+        }
         let repo = self.repo()?;
         self.call(TRANSFER, |limits| self.remote.push(repo, &[update], limits))
     }
@@ -228,6 +288,11 @@ impl<'a> Server<'a> {
     pub fn pause(&self, away: &Away, tried: u32) -> Result<()> {
         let grows = Duration::from_secs(1 << tried.min(6)).mul_f64(0.5 + fastrand::f64() / 2.0);
         let pause = away.after.unwrap_or(grows).clamp(Duration::from_millis(200), Duration::from_secs(15 * 60));
+        if let Stop::LastWord { until, .. } = self.stop {
+            // What was requested before does not cut it off.
+            std::thread::sleep(pause.min(until.saturating_sub(since_boot())).min(Duration::from_secs(1)));
+            return Ok(());
+        }
         self.context.interrupts.sleep(pause).map_err(|signal| {
             Error::new(
                 ErrorKind::Interrupted(signal.exit_code()),

@@ -1,11 +1,12 @@
 //! Holding a run while it is driven: signs of life, the word before and after each attempt, and what follows when the run is lost.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::engine::base::context::{Context, Holding};
+use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -15,7 +16,6 @@ use crate::policy::remote::{renewal_after, stop_after};
 use crate::policy::settings::RemoteMode;
 use crate::process::{Interrupts, Signal, Watchdog, since_boot};
 
-use super::chain::standing;
 use super::claim::{TakeOver, Wish, claim};
 use super::record::{self, lock, remotes_of};
 use super::server::Server;
@@ -23,8 +23,9 @@ use super::sync::{Synced, leave_aside, sync};
 
 /// How often it is looked at the clock.
 const TICK: Duration = Duration::from_millis(500);
-/// How long the last word waits for a server that is away.
+/// How long the last word waits for a server that is away, and where somebody waits for the end.
 const LAST_WORD: Duration = Duration::from_secs(60);
+const HURRIED_WORD: Duration = Duration::from_secs(5);
 
 /// A run that this process holds on a remote.
 #[derive(Debug)]
@@ -41,11 +42,12 @@ struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     interrupts: Interrupts,
+    /// The session is over: a call that is under way ends too.
+    is_over: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    is_over: bool,
     /// Whether an agent is at work that has to stop when the claim is too old.
     at_work: bool,
     /// Who has it now.
@@ -73,20 +75,27 @@ pub fn remote_for(context: &Context, key: &RunKey) -> Option<String> {
     remotes_of(context, key).into_iter().next().or_else(|| context.remote_name())
 }
 
+/// Refuses (13) to drive a run that is to lie on a remote without consent to that: before anything is recorded.
+pub fn require_consent_to_drive(context: &Context, key: &RunKey) -> Result<()> {
+    remote_for(context, key).map_or(Ok(()), |remote| Server::to_send(context, &remote).map(drop))
+}
+
 impl Session {
     /// Claims the run, or goes on with this clone's claim. `None`: it is to lie nowhere. `wait`: how long a server that is away is
     /// waited for.
     pub fn begin(context: &Context, key: &RunKey, wait: Option<Option<Duration>>) -> Result<Option<Self>> {
         let Some(remote) = remote_for(context, key) else { return Ok(None) };
         let settings = &context.settings().remote;
-        let server = Server::of(context, &remote)?;
+        let server = Server::to_send(context, &remote)?;
         let agrees = |_: &_| {
             let message = format!("run {key} on {remote} is another one than here");
             Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["remote", "status"]).run(key)))
         };
-        let claimed = claim(&server, key, &Wish { how: TakeOver { steals: false, wait }, agrees: &agrees })?;
+        // A run of that name that another machine holds is not waited for: it is another one.
+        let wish = Wish { how: TakeOver { steals: false, wait }, waits_for_holder: false, agrees: &agrees };
+        let claimed = claim(&server, key, &wish)?;
         if claimed.is_unsettled {
-            release(context, key);
+            release(context, key, false);
             let message =
                 format!("run {key} was taken over from another machine, and its files are not in place here yet");
             let hint = Hint::recover(["resume", "--remote", &remote]).run(key);
@@ -101,12 +110,13 @@ impl Session {
         let watchdog = Watchdog::start(context.settings().runner.grace)
             .map_err(|error| Error::io("cannot start the watchdog of the claim", error))?;
         let watchdog = Arc::new(watchdog);
-        let holding = Holding { fencing: claimed.claim.fencing, watchdog: Arc::clone(&watchdog) };
-        context.holding.replace(Some(holding));
+        context.fencing.set(Some(claimed.claim.fencing));
+        context.watchdog.replace(Some(Arc::clone(&watchdog)));
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
             interrupts: context.interrupts.clone(),
+            is_over: Arc::default(),
         });
         let mut session = Self { remote, mode: settings.mode, lease: settings.lease, shared, thread: None };
         let own = context.for_run(key)?;
@@ -114,7 +124,6 @@ impl Session {
             key: key.clone(),
             remote: session.remote.clone(),
             lease: session.lease,
-            stops: session.mode == RemoteMode::Strict,
             shared: Arc::clone(&session.shared),
             watchdog,
         };
@@ -124,27 +133,35 @@ impl Session {
     }
 
     /// Before an attempt's command is started: in strict mode its event is there when this returns, however long the server is
-    /// away.
+    /// away. In lazy mode it is only when the last sign of life is so old that the command would not be let go on for long.
     ///
     /// # Errors
     /// The run was lost (11); a request to stop came while the server was away; it may not be waited for (6).
     pub fn before_attempt(&self, context: &Context, key: &RunKey, waits: bool) -> Result<()> {
         self.check(context, key)?;
-        if self.mode == RemoteMode::Strict {
+        let is_fresh =
+            || Ok::<_, Error>(self.age(context, key)?.is_some_and(|age| age < renewal_after(self.lease, 0.0)));
+        if self.mode == RemoteMode::Strict || !is_fresh()? {
             self.reach(context, key, waits)?;
-            self.extend_watchdog(context, key)?;
         }
+        self.extend_watchdog(context, key)?;
         let mut state = self.shared.state();
         (state.overdue, state.at_work) = (false, true);
         Ok(())
+    }
+
+    /// How long ago the last confirmed sign of life was sent.
+    fn age(&self, context: &Context, key: &RunKey) -> Result<Option<Duration>> {
+        Ok(record::load(context, key, &self.remote)?.and_then(|record| record.alive?.age()))
     }
 
     /// The keeper looks at the clock only now and then: a command that starts before it does must not be ended for the sign of life
     /// that was missing before.
     fn extend_watchdog(&self, context: &Context, key: &RunKey) -> Result<()> {
         let alive = record::load(context, key, &self.remote)?.and_then(|record| record.alive);
-        match (&*context.holding.borrow(), alive) {
-            (Some(holding), Some(alive)) => allow(&holding.watchdog, &alive, self.lease)
+        match (&*context.watchdog.borrow(), alive) {
+            (Some(watchdog), Some(alive)) => allow(watchdog, &alive, self.lease)
+                .and_then(|()| watchdog.begin())
                 .map_err(|error| Error::io("the watchdog of the run's claim is gone", error)),
             _ => Ok(()),
         }
@@ -152,15 +169,15 @@ impl Session {
 
     /// The attempt's command and its checks are over; why they were stopped, where the claim was lost or too old. Then nothing is charged for it.
     pub fn ends_attempt(&self, context: &Context, key: &RunKey) -> Option<String> {
-        if let Some(holding) = &*context.holding.borrow() {
+        if let Some(watchdog) = &*context.watchdog.borrow() {
             // Without it there is nobody that could end anything.
-            let _ = holding.watchdog.release();
+            let _ = watchdog.release();
         }
-        let alive = record::load(context, key, &self.remote).ok().flatten().and_then(|record| record.alive);
-        let is_too_old = alive.and_then(|alive| alive.age()).is_some_and(|age| age >= stop_after(self.lease));
+        let age = self.age(context, key).ok().flatten();
+        let is_too_old = age.is_some_and(|age| age >= stop_after(self.lease));
         let mut state = self.shared.state();
         state.at_work = false;
-        let is_overdue = state.overdue || (is_too_old && self.mode == RemoteMode::Strict);
+        let is_overdue = state.overdue || is_too_old;
         let why = match &state.lost {
             Some(claim) => Some(format!("stopped: {} took the run over", claim.host)),
             None if is_overdue => Some(format!("stopped: no sign of life reached {} in time", self.remote)),
@@ -179,9 +196,17 @@ impl Session {
     /// The run was lost (11).
     pub fn after_attempt(&self, context: &Context, key: &RunKey) -> Result<()> {
         self.check(context, key)?;
+        if context.interrupts.pending().is_some() {
+            // It goes with the last word, for which there is not much time.
+            return Ok(());
+        }
         let server = Server::of(context, &self.remote)?;
         let mut locked = lock(context, key, &self.remote)?;
-        match sync(&server, key, &mut locked, false)? {
+        let synced = match sync(&server, key, &mut locked, false) {
+            Err(Error { kind: ErrorKind::Interrupted(_), .. }) => return Ok(()),
+            synced => synced?,
+        };
+        match synced {
             Synced::Done(_) => Ok(()),
             Synced::Lost(claim) => {
                 drop(locked);
@@ -259,8 +284,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.shared.state().is_over = true;
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let state = self.shared.state();
         self.shared.changed.notify_all();
+        drop(state);
         if let Some(thread) = self.thread.take() {
             // It ends with its next look.
             let _ = thread.join();
@@ -268,31 +295,33 @@ impl Drop for Session {
     }
 }
 
-/// Gives the claim of a run back, with all that is not there yet: the run ended here, or stopped. Where that cannot be said the
-/// claim expires by itself.
-pub fn release(context: &Context, key: &RunKey) {
-    context.holding.replace(None);
+/// Gives the claim of a run back, with all that is not there yet: the run ended here, or stopped, in a hurry on somebody's
+/// request. Where that cannot be said in time the claim expires by itself.
+pub fn release(context: &Context, key: &RunKey, is_hurried: bool) {
+    context.watchdog.replace(None);
+    context.fencing.set(None);
+    let is_hurried = is_hurried || context.interrupts.pending().is_some();
+    let longest = if is_hurried { HURRIED_WORD } else { LAST_WORD };
     for remote in remotes_of(context, key) {
-        if let Err(error) = release_on(context, key, &remote) {
+        if let Err(error) = release_on(context, key, &remote, longest) {
             context
                 .warn(format!("the claim of run {key} on {remote} was not given back: {error}; it expires by itself"));
         }
     }
 }
 
-fn release_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
+fn release_on(context: &Context, key: &RunKey, remote: &str, longest: Duration) -> Result<()> {
     if record::load(context, key, remote)?.is_none_or(|record| record.nonce.is_none()) {
         return Ok(());
     }
-    let is_stopped = context.interrupts.pending().is_some();
-    let server = Server::of(context, remote)?.to_the_end();
+    let server = Server::of(context, remote)?.for_last_word(longest);
     let (begun, mut tried) = (since_boot(), 0);
     loop {
         let mut locked = lock(context, key, remote)?;
         match sync(&server, key, &mut locked, true)? {
             // Who lost it has nothing to give back.
             Synced::Done(_) | Synced::Lost(_) => return Ok(()),
-            Synced::Away(away) if is_stopped || since_boot().saturating_sub(begun) >= LAST_WORD => {
+            Synced::Away(away) if server.is_stopped() || since_boot().saturating_sub(begun) >= longest => {
                 return Err(away.error(remote));
             }
             Synced::Away(away) => {
@@ -304,38 +333,11 @@ fn release_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
     }
 }
 
-/// A sign of life before something with an effect elsewhere begins, where this clone holds the run.
-///
-/// # Errors
-/// Somebody else holds it (11).
-pub fn renew(context: &Context, key: &RunKey) -> Result<()> {
-    for remote in remotes_of(context, key) {
-        let mut locked = lock(context, key, &remote)?;
-        if locked.record.nonce.is_none() {
-            continue;
-        }
-        let server = Server::of(context, &remote)?;
-        match sync(&server, key, &mut locked, false)? {
-            Synced::Done(_) => {}
-            Synced::Lost(claim) => return Err(super::claim::held(&server, key, &claim)),
-            Synced::Away(away) => {
-                let age = locked.record.alive.as_ref().and_then(record::Moment::age);
-                if age.is_none_or(|age| age >= stop_after(context.settings().remote.lease)) {
-                    return Err(away.error(&remote));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 /// The thread that gives signs of life.
 struct Keeper {
     key: RunKey,
     remote: String,
     lease: Duration,
-    /// Whether the agent is stopped when the claim is too old.
-    stops: bool,
     shared: Arc<Shared>,
     watchdog: Arc<Watchdog>,
 }
@@ -348,14 +350,15 @@ impl Keeper {
         loop {
             {
                 let state = self.shared.state();
-                let waited = self.shared.changed.wait_timeout_while(state, TICK, |state| !state.is_over);
+                let goes_on = |_: &mut State| !self.is_over();
+                let waited = self.shared.changed.wait_timeout_while(state, TICK, goes_on);
                 let state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                if state.is_over || state.lost.is_some() {
+                if self.is_over() || state.lost.is_some() {
                     return;
                 }
             }
             let Some(alive) = self.alive(context) else { continue };
-            if self.stops && told.as_ref() != Some(&alive) {
+            if told.as_ref() != Some(&alive) {
                 if let Err(error) = allow(&self.watchdog, &alive, self.lease) {
                     tracing::warn!(%error, "the watchdog of the claim is gone");
                 }
@@ -363,7 +366,7 @@ impl Keeper {
             }
             // After another start of the machine this process would not be there.
             let age = alive.age().unwrap_or_default();
-            if self.stops && age >= stop_after(self.lease) {
+            if age >= stop_after(self.lease) {
                 let mut state = self.shared.state();
                 // An attempt that has begun meanwhile began with a sign of life.
                 let now = self.alive(context).and_then(|alive| alive.age()).unwrap_or_default();
@@ -389,6 +392,7 @@ impl Keeper {
                     tracing::debug!(said = away.said, "no sign of life");
                     not_before = since_boot() + away.after.unwrap_or(self.lease / 30).min(self.lease / 10);
                 }
+                Err(_) if self.is_over() => return,
                 Err(error) => {
                     tracing::warn!(%error, "no sign of life could be sent to {}", self.remote);
                     not_before = since_boot() + self.lease / 10;
@@ -397,13 +401,17 @@ impl Keeper {
         }
     }
 
+    fn is_over(&self) -> bool {
+        self.shared.is_over.load(Ordering::Relaxed)
+    }
+
     /// When the last confirmed sign of life was sent.
     fn alive(&self, context: &Context) -> Option<record::Moment> {
         record::load(context, &self.key, &self.remote).ok().flatten().and_then(|record| record.alive)
     }
 
     fn renew(&self, context: &Context) -> Result<Synced> {
-        let server = Server::of(context, &self.remote)?;
+        let server = Server::of(context, &self.remote)?.stopped_by(Arc::clone(&self.shared.is_over));
         let mut locked = lock(context, &self.key, &self.remote)?;
         sync(&server, &self.key, &mut locked, false)
     }
@@ -412,11 +420,4 @@ impl Keeper {
 /// Has what works under the claim go on until the last confirmed sign of life is too old.
 fn allow(watchdog: &Watchdog, alive: &record::Moment, lease: Duration) -> io::Result<()> {
     watchdog.until(Duration::from_millis(alive.millis) + stop_after(lease))
-}
-
-/// Who holds a run by what was seen last of it.
-pub fn last_seen(server: &Server<'_>, key: &RunKey) -> Result<Option<Claim>> {
-    let repo = server.repo()?;
-    let tip = crate::git::repo::resolve_ref(repo, &server.tracking(key));
-    tip.map(|tip| standing(repo, key, server.name(), &tip).map(|standing| standing.claim)).transpose()
 }

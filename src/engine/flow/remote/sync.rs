@@ -2,13 +2,14 @@
 
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::remote::{Answer, Update, is_before, remove_tracking, run_ref, set_tracking, side_ref};
+use crate::git::repo::resolve_ref;
 use crate::model::hint::Hint;
 use crate::model::remote::Claim;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::policy::remote::Standing;
 
-use super::chain::{self, standing};
+use super::chain::{self, Chain, standing};
 use super::outgoing::{Prepared, What, prepare};
 use super::record::{Locked, Moment, Pending};
 use super::server::{Away, Reached, Server, away};
@@ -27,6 +28,16 @@ pub enum Synced {
 /// Pushes what is not there yet of a run that this clone holds, which is a sign of life also where that is nothing. With
 /// `releases` it is the last one.
 pub fn sync(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: bool) -> Result<Synced> {
+    let synced = attempt(server, key, locked, releases)?;
+    if let Synced::Away(away) = &synced {
+        // For whoever asks how the run stands.
+        locked.record.away = Some(away.said.clone());
+        locked.save(server.context)?;
+    }
+    Ok(synced)
+}
+
+fn attempt(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: bool) -> Result<Synced> {
     // After a push without an answer: what it brought is there or not.
     for _ in 0..8 {
         let Some(tip) = locked.record.tip.clone() else { return Err(not_held(server, key)) };
@@ -39,8 +50,17 @@ pub fn sync(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: bo
         }
         let tip = locked.record.tip.clone().unwrap_or(tip);
         let before = standing(server.repo()?, key, server.name(), &tip)?;
-        if locked.record.nonce.as_deref() != Some(before.claim.nonce.as_str()) || before.claim.released {
-            return Err(not_held(server, key));
+        let is_own = locked.record.nonce.as_deref() == Some(before.claim.nonce.as_str());
+        if is_own && releases && before.claim.released {
+            // Its answer was lost.
+            locked.record.nonce = None;
+            locked.save(server.context)?;
+            return Ok(Synced::Done(0));
+        }
+        if !is_own || before.claim.released {
+            // Another process of this clone may have noticed it.
+            let holder = locked.record.lost_to.clone().unwrap_or(before.claim);
+            return Ok(Synced::Lost(Box::new(holder)));
         }
         let claim = if releases { before.claim.released() } else { before.claim.clone() };
         let what = What { claim: &claim, stolen_from: None, with_events: true };
@@ -96,6 +116,7 @@ pub fn confirm(server: &Server<'_>, key: &RunKey, locked: &mut Locked, pending: 
         return locked.save(server.context);
     }
     locked.record.confirm(pending);
+    locked.record.url = Some(server.remote.url.clone());
     locked.record.see(&pending.commit);
     locked.save(server.context)
 }
@@ -134,6 +155,7 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
         return Ok(Settled::Away(Away { said: "the run is not there".to_owned(), after: None }));
     };
     if is_back {
+        server.require_same_place(key, &locked.record)?;
         // The server was set back. Who holds the run has all of it.
         let update = Update { name: run_ref(key), old: found, new: Some(tip.clone()) };
         return match server.push(update)? {
@@ -152,6 +174,7 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
             locked.record.see(&standing.commit);
             locked.record.pending.clear();
             locked.record.nonce = None;
+            locked.record.lost_to = Some(standing.claim.clone());
             locked.save(server.context)?;
             Settled::Lost(Box::new(standing.claim))
         }
@@ -168,9 +191,29 @@ pub fn whose(server: &Server<'_>, key: &RunKey, known: &ObjectId) -> Result<Reac
         Reached::Away(away) => return Ok(Reached::Away(away)),
     }
     let repo = server.repo()?;
-    let Some(tip) = crate::git::repo::resolve_ref(repo, &server.tracking(key)) else { return Ok(Reached::Yes(None)) };
+    let Some(tip) = resolve_ref(repo, &server.tracking(key)) else { return Ok(Reached::Yes(None)) };
     let chain = chain::read(server.context, key, server.name(), &tip, Some(known))?;
     Ok(Reached::Yes(chain.end()))
+}
+
+/// All that the server has of a run, fetched and verified. `None`: nothing.
+///
+/// # Errors
+/// The server is away (9).
+pub fn all_there(server: &Server<'_>, key: &RunKey) -> Result<Option<Chain>> {
+    let repo = server.repo()?;
+    let found = match server.look(key)? {
+        Reached::Yes(found) => found,
+        Reached::Away(away) => return Err(away.error(server.name())),
+    };
+    let Some(tip) = found else { return Ok(None) };
+    let seen = || resolve_ref(repo, &server.tracking(key));
+    if seen().as_ref() != Some(&tip)
+        && let Reached::Away(away) = server.fetch(&[run_ref(key)])?
+    {
+        return Err(away.error(server.name()));
+    }
+    chain::read(server.context, key, server.name(), &seen().unwrap_or(tip), None).map(Some)
 }
 
 /// Keeps what this clone did since the state that it saw last, and nobody else has, beside the run: create-only, named by the
@@ -185,10 +228,24 @@ pub fn leave_aside(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Re
     let what = What { claim: &before.claim, stolen_from: None, with_events: true };
     let prepared = prepare(server, key, record, Some(&before), what)?;
     let name = side_ref(key, before.claim.fencing);
-    match server.push(Update { name: name.clone(), old: None, new: Some(prepared.pending.commit) })? {
-        Answer::Done(()) => Ok(Some(name)),
-        other => Err(away(other).error(server.name())),
+    let commit = prepared.pending.commit;
+    // What was left there before under the same claim stays.
+    let beside = format!("{name}-{}", commit.0.get(..12).unwrap_or(&commit.0));
+    for name in [name, beside] {
+        match server.push(Update { name: name.clone(), old: None, new: Some(commit.clone()) })? {
+            Answer::Done(()) => return Ok(Some(name)),
+            Answer::Moved => {}
+            other => return Err(away(other).error(server.name())),
+        }
     }
+    Err(away(Answer::<()>::Moved).error(server.name()))
+}
+
+/// Who holds a run by what was seen last of it.
+pub fn last_seen(server: &Server<'_>, key: &RunKey) -> Result<Option<Claim>> {
+    let repo = server.repo()?;
+    let tip = resolve_ref(repo, &server.tracking(key));
+    tip.map(|tip| standing(repo, key, server.name(), &tip).map(|standing| standing.claim)).transpose()
 }
 
 fn not_held(server: &Server<'_>, key: &RunKey) -> Error {

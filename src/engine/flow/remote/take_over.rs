@@ -1,6 +1,7 @@
 //! Going on here with a run that another machine began.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 
@@ -8,6 +9,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{named, run_of};
 use crate::engine::flow::restore::restore;
+use crate::engine::record::driving::Driving;
 use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
@@ -32,20 +34,23 @@ use crate::policy::restore_plan::Edits;
 use crate::policy::settings::CommandLine;
 use crate::process::{Program, Show, Supervised};
 
-use super::agreed::{not_agreed, note_agreed, print, require_agreed};
+use super::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use super::chain::Chain;
-use super::claim::{TakeOver, Wish, claim};
+use super::claim::{TakeOver, Wish, claim, held};
+use super::incoming::{at_home, planned};
+use super::outgoing::places;
 use super::record::{self, lock};
 use super::server::{Reached, Server};
 use super::session::{release, remote_for};
+use super::sync::all_there;
 
-/// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place. `None`: none that is
-/// meant lies on a remote.
+/// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place; nobody else in this
+/// clone drives it then. `None`: none that is meant lies on a remote.
 ///
 /// # Errors
-/// Somebody else holds it (11); its command was never agreed to here, or files that were edited here stand in the way (13): then
-/// the claim is given back.
-pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<RunKey>> {
+/// Somebody else holds it, or is at work on it here (11); its command was never agreed to here, or files that were edited here
+/// stand in the way (13): then the claim is given back.
+pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Driving>> {
     let state = context.load()?.state;
     let id = id.or(context.naming().run_id.as_ref());
     let local = local(context, &state, id)?;
@@ -66,6 +71,8 @@ pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result
     if how.steals && !context.says_yes() {
         return Err(steal_unconfirmed(context, &key, &remote));
     }
+    // The claim of a run that is at work here is that process's.
+    let driving = Driving::take(context, &key)?;
     // Where its files were never in place, what is here is not its own.
     let is_unsettled = record::load(context, &key, &remote)?.is_some_and(|record| record.is_unsettled);
     let is_known = state.run(&key).is_some() && !is_unsettled;
@@ -79,21 +86,75 @@ pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result
         }
         agree(context, &key, &remote, chain)
     };
-    let claimed = claim(&server, &key, &Wish { how, agrees: &agrees })?;
+    // What was claimed by hand before stays so.
+    let was_held = record::load(context, &key, &remote)?.is_some_and(|record| record.nonce.is_some());
+    let claimed = claim(&server, &key, &Wish { how, waits_for_holder: true, agrees: &agrees })?;
+    if let Err(error) = go_on_here(&server, &key, is_known, claimed.is_unsettled) {
+        if !was_held {
+            release(context, &key, matches!(error.kind, ErrorKind::Interrupted(_)));
+        }
+        return Err(error);
+    }
+    Ok(Some(driving))
+}
+
+/// A run as it would be taken up.
+#[derive(Debug)]
+pub struct Planned {
+    /// Which.
+    pub key: RunKey,
+    /// What its chain says of it.
+    pub state: Arc<State>,
+}
+
+/// What a take-over would go on with; nothing is claimed or recorded. `None`: what is recorded here.
+///
+/// # Errors
+/// Those of [`take_over`], but for what only a claim finds out.
+pub fn plan_take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Planned>> {
+    let state = context.load()?.state;
+    let id = id.or(context.naming().run_id.as_ref());
+    let local = local(context, &state, id)?;
+    let remote = match &local {
+        Some(key) => remote_for(context, key),
+        None => context.remote_name(),
+    };
+    let Some(remote) = remote else { return Ok(None) };
+    let server = Server::of(context, &remote)?;
+    let key = match local {
+        Some(key) => key,
+        None => there(&server, id, how)?,
+    };
+    let record = record::load(context, &key, &remote)?.unwrap_or_default();
+    if record.tip.is_none() && state.run(&key).is_some() {
+        return Ok(None);
+    }
+    let Some(chain) = all_there(&server, &key)? else { return Ok(None) };
+    let Some(end) = chain.end() else { return Ok(None) };
+    let is_own = record.nonce.as_ref() == Some(&end.claim.nonce);
+    if !end.claim.released && !is_own && !how.steals {
+        return Err(held(&server, &key, &end.claim));
+    }
+    if record.tip.as_ref() == Some(&end.commit) {
+        return Ok(None);
+    }
+    Ok(Some(Planned { state: planned(context, &key, &chain)?, key }))
+}
+
+/// What was claimed is agreed to, and has its files in place.
+fn go_on_here(server: &Server<'_>, key: &RunKey, is_known: bool, is_unsettled: bool) -> Result<()> {
+    let context = server.context;
     // What was claimed before, and agreed to by nobody, is here as well.
-    let run = run_of(&context.load()?.state, &key)?;
+    let run = run_of(&context.load()?.state, key)?;
     require_agreed(context, &run)?;
     note_agreed(context, &run)?;
-    if claimed.is_unsettled {
-        if let Err(error) = settle_here(&server, &key, is_known) {
-            release(context, &key);
-            return Err(error);
-        }
-        let mut locked = lock(context, &key, &remote)?;
+    if is_unsettled {
+        settle_here(server, key, is_known)?;
+        let mut locked = lock(context, key, server.name())?;
         locked.record.is_unsettled = false;
         locked.save(context)?;
     }
-    Ok(Some(key))
+    Ok(())
 }
 
 /// What is to be confirmed before a living holder's run is taken.
@@ -183,21 +244,22 @@ pub fn keys_of(server: &Server<'_>, found: &[(String, ObjectId)]) -> Result<Vec<
     Ok(keys)
 }
 
-/// What a run executes, by the last word in its chain.
-fn spec_in(events: &[&ChainedEvent]) -> Option<RunSpec> {
-    events.iter().rev().find_map(|one| match &one.event.payload {
-        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => Some(RunSpec::clone(spec)),
+/// What a run executes, by the last word in its chain, with the places of this machine.
+fn spec_in(context: &Context, chain: &Chain) -> Result<Option<RunSpec>> {
+    let says_it =
+        |one: &&ChainedEvent| matches!(one.event.payload, Payload::RunCreated { .. } | Payload::RunSpecChanged { .. });
+    let last = chain.states.iter().flat_map(|state| &state.events).rfind(says_it);
+    let event = last.map(|one| at_home(&places(context), &one.event)).transpose()?;
+    Ok(event.and_then(|event| match event.payload {
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => Some(*spec),
         _ => None,
-    })
+    }))
 }
 
 /// Whoever may push to that repository may have written what would be run here: it is shown once.
 fn agree(context: &Context, key: &RunKey, remote: &str, chain: &Chain) -> Result<()> {
-    let events: Vec<&ChainedEvent> = chain.states.iter().flat_map(|state| &state.events).collect();
-    let Some(spec) = spec_in(&events) else { return Ok(()) };
-    let is_signed = context.settings().remote.allowed_signers.is_some();
-    let before = record::load(context, key, remote)?.and_then(|record| record.trusted);
-    if is_signed || before.as_ref() == Some(&print(&spec)) || context.trusts_call() {
+    let Some(spec) = spec_in(context, chain)? else { return Ok(()) };
+    if trusted(context, key)?.as_ref() == Some(&print(&spec)) || context.trusts_call() {
         return Ok(());
     }
     Err(not_agreed(context, key, remote, &spec))

@@ -30,7 +30,7 @@ use crate::model::run::{Run, RunKey, RunStatus, SessionMode};
 use crate::model::state::State;
 use crate::store::NewEvent;
 
-use super::remote::{TakeOver, release, take_over};
+use super::remote::{TakeOver, plan_take_over, release, take_over};
 use super::run::{self, DriveOptions, Driven, drive, prompt_of};
 use super::{fix_session, project_trust, retry, whole};
 
@@ -117,26 +117,54 @@ pub struct Resumed {
     pub has_good_checkpoint: bool,
 }
 
-/// Takes the run up; one that lies on a remote is claimed first, and its claim given back at the end.
-pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveOptions) -> Result<Resumed> {
-    if context.dry_run() {
-        return resume_here(context, request, drive_options);
-    }
-    let Some(key) = take_over(context, request.run_id.as_ref(), request.take_over)? else {
-        return resume_here(context, request, drive_options);
-    };
-    let request = ResumeRequest { run_id: Some(key.run_id.clone()), ..request.clone() };
-    let resumed = resume_here(context, &request, drive_options);
-    release(context, &key);
-    resumed
+/// How far it came without an attempt.
+enum Ready {
+    /// Nothing is to be run.
+    Done(Resumed),
+    /// The command is to be run; the rest is said.
+    ToDrive(Driving, Resumed),
 }
 
-/// Takes the run up as it is recorded here.
-fn resume_here(context: &Context, request: &ResumeRequest, drive_options: &DriveOptions) -> Result<Resumed> {
+/// Takes the run up; one that lies on a remote is claimed first, and its claim given back at the end.
+pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveOptions) -> Result<Resumed> {
+    let id = request.run_id.as_ref();
+    let (driving, planned) = if context.dry_run() {
+        (None, plan_take_over(context, id, request.take_over)?)
+    } else {
+        (take_over(context, id, request.take_over)?, None)
+    };
+    let taken = driving.as_ref().map(|driving| driving.key.clone());
+    let key = taken.clone().or_else(|| planned.as_ref().map(|planned| planned.key.clone()));
+    let run_id = key.map(|key| key.run_id).or_else(|| request.run_id.clone());
+    let request = ResumeRequest { run_id, ..request.clone() };
+    let ready = get_ready(context, &request, driving, planned.as_ref().map(|planned| &planned.state));
+    // What is driven is released with its last word.
+    if let Some(key) = taken.filter(|_| !matches!(ready, Ok(Ready::ToDrive(..)))) {
+        let is_hurried = ready.as_ref().is_err_and(|error| matches!(error.kind, ErrorKind::Interrupted(_)));
+        release(context, &key, is_hurried);
+    }
+    match ready? {
+        Ready::Done(resumed) => Ok(resumed),
+        Ready::ToDrive(driving, resumed) => {
+            let driven = drive(context, &driving, drive_options)?;
+            let (run, standing) = (driven.run.clone(), driven.standing);
+            Ok(Resumed { executed: true, driven: Some(driven), run, standing, ..resumed })
+        }
+    }
+}
+
+/// Takes the run up as it is recorded here, or for a plan in `there`, as it is on its remote.
+fn get_ready(
+    context: &Context,
+    request: &ResumeRequest,
+    driving: Option<Driving>,
+    there: Option<&Arc<State>>,
+) -> Result<Ready> {
     if !context.dry_run() {
         crash::recover(context)?;
     }
-    let mut state = crash::load_recovered(context)?;
+    let load = || there.map_or_else(|| crash::load_recovered(context), |there| Ok(Arc::clone(there)));
+    let mut state = load()?;
     let key = chosen(context, &state, request)?;
     let mut run = run_of(&state, &key)?;
     if run.status == RunStatus::Closed {
@@ -149,14 +177,17 @@ fn resume_here(context: &Context, request: &ResumeRequest, drive_options: &Drive
     let request = &with_configured_command(context, &run, request);
     if run.status.is_done() && !request.restart {
         let validation = if is_lane(&state, &key) { validated(context, &state, &run, request) } else { Vec::new() };
-        return Ok(Resumed { validation, ..untouched(context, &state, run) });
+        return Ok(Ready::Done(Resumed { validation, ..untouched(context, &state, run) }));
     }
-    let driving = if context.dry_run() { None } else { Some(Driving::take(context, &key)?) };
+    let driving = match driving {
+        None if !context.dry_run() => Some(Driving::take(context, &key)?),
+        driving => driving,
+    };
     match refuse(context, &state, &run, request) {
         // A lane's place is printed whatever its state (C4, C6).
         Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
             let validation = validated(context, &state, &run, request);
-            return Ok(Resumed { validation, ..untouched(context, &state, run) });
+            return Ok(Ready::Done(Resumed { validation, ..untouched(context, &state, run) }));
         }
         refused => refused?,
     }
@@ -168,9 +199,9 @@ fn resume_here(context: &Context, request: &ResumeRequest, drive_options: &Drive
     if !request.restart
         && let Some(stop) = stop_early(context, &key, request, &state)?
     {
-        return Ok(stop);
+        return Ok(Ready::Done(stop));
     }
-    state = crash::load_recovered(context)?;
+    state = load()?;
     let mut run = run_of(&state, &key)?;
     // What an attempt needed has changed since: that is as good as a person's word.
     let has_changed = reconsider(context, &mut run);
@@ -200,12 +231,12 @@ fn resume_here(context: &Context, request: &ResumeRequest, drive_options: &Drive
         if !context.dry_run() {
             fix_session::open(context, &key)?;
         }
-        let run = run_of(&context.load()?.state, &key)?;
-        return Ok(prepared(run, None, Standing::NeedsPerson));
+        let run = if context.dry_run() { run } else { run_of(&context.load()?.state, &key)? };
+        return Ok(Ready::Done(prepared(run, None, Standing::NeedsPerson)));
     }
     let Some(driving) = driving else {
         let prompt = prompt_of(context, &planned(&run, request, strategy), &run.next_subtask(run.current_iteration));
-        return Ok(prepared(run, prompt, standing));
+        return Ok(Ready::Done(prepared(run, prompt, standing)));
     };
     if !request.prepare_only {
         require_command(context, &run, request)?;
@@ -218,11 +249,9 @@ fn resume_here(context: &Context, request: &ResumeRequest, drive_options: &Drive
     }
     let prompt = prompt_of(context, &run, &run.next_subtask(run.current_iteration));
     if request.prepare_only || run.spec.command.is_empty() {
-        return Ok(prepared(run, prompt, Standing::Allowed));
+        return Ok(Ready::Done(prepared(run, prompt, Standing::Allowed)));
     }
-    let driven = drive(context, &driving, drive_options)?;
-    let (run, standing) = (driven.run.clone(), driven.standing);
-    Ok(Resumed { executed: true, driven: Some(driven), ..prepared(run, prompt, standing) })
+    Ok(Ready::ToDrive(driving, prepared(run, prompt, Standing::Allowed)))
 }
 
 /// What a resume depends on; what is not as it was is said, before anything is spent on it.

@@ -52,8 +52,12 @@ pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Re
     let wait = (!options.no_wait).then_some(options.longest_wait);
     let session = Session::begin(context, key, wait);
     let driven = session.and_then(|session| drive_held(context, key, session.as_ref(), options));
+    let is_hurried = match &driven {
+        Ok(driven) => driven.interrupted.is_some(),
+        Err(error) => matches!(error.kind, ErrorKind::Interrupted(_)),
+    };
     // Whatever became of it: nobody has to wait for a claim that is of no use any more.
-    release(context, key);
+    release(context, key, is_hurried);
     driven
 }
 

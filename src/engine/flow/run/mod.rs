@@ -23,7 +23,7 @@ use crate::durable::{FileLock, LockError};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
-use crate::engine::flow::remote::Server;
+use crate::engine::flow::remote::{Server, require_new};
 use crate::engine::record::driving::Driving;
 use crate::engine::record::request::Request;
 use crate::engine::record::run_settings::configured_checks;
@@ -160,7 +160,11 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
     look_at(context, &spec)?;
     if let Some(remote) = context.remote_name() {
         // Before anything is recorded that is to lie there.
-        Server::to_send(context, &remote)?;
+        let server = Server::to_send(context, &remote)?;
+        let naming = context.naming();
+        if let Some(id) = &naming.run_id {
+            require_new(&server, &RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()))?;
+        }
         let retry = serde_json::to_value(&context.settings().retry).context("cannot encode the budgets")?;
         spec.policy.get_or_insert(retry);
     }

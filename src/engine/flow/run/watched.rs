@@ -97,8 +97,8 @@ fn record_session(context: &Context, key: &RunKey, session: &str) {
 }
 
 fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
-    if let Some(holding) = &*context.holding.borrow() {
-        let guarded = holding.watchdog.guard(child);
+    if let Some(watchdog) = &*context.watchdog.borrow() {
+        let guarded = watchdog.guard(child);
         guarded.map_err(|error| Error::io("the watchdog of the run's claim is gone", error))?;
     }
     let mut ledger = context.store().lock()?;

@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::run_of;
-use crate::engine::flow::remote::require_agreed_step;
+use crate::engine::flow::remote::{renew, require_agreed_step};
 use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::model::event::Payload;
 use crate::model::id::CheckpointId;
@@ -155,6 +155,7 @@ fn run(
     interrupts: &Interrupts,
 ) -> Result<Exit> {
     require_agreed_step(context, key, step.start.supervisor.boot_id.as_deref())?;
+    renew(context, key)?;
     let name = step.start.name.clone();
     let line = step.start.compensate.clone().unwrap_or_default();
     let shell = context.settings().runner.shell.clone();
