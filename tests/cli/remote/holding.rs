@@ -282,3 +282,27 @@ fn a_server_that_stalls_delays_no_end() {
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     assert!(ran.stderr.contains("was not given back"), "{}", ran.stderr);
 }
+
+/// A loop of one's own that starts and ends its attempts by commands.
+#[test]
+fn attempts_of_a_loop_of_ones_own_need_the_claim_and_are_sent() {
+    let (server, one) = server();
+    one.json(0, &["attempt", "start", "--run", "night"]);
+    one.json(0, &with(&["remote", "push"], &[]));
+    one.json(0, &["attempt", "fail", "--run", "night", "--message", "boom"]);
+    let mut two = machine(&server, "beta");
+    two.set("RECOVER_COOLDOWN", "0s");
+    two.json(0, &with(&["remote", "claim"], &["--steal", "--yes"]));
+    for (command, more) in [("start", &[][..]), ("pass", &[]), ("fail", &["--message", "boom"])] {
+        let refused = one.error(11, &[&["attempt", command, "--run", "night"], more].concat());
+        assert_eq!(refused["code"], "claimed", "{command}");
+    }
+    // Both its beginning and its end are there when the commands return.
+    for command in ["start", "pass"] {
+        let before = tip(&one);
+        two.json(0, &["attempt", command, "--run", "night"]);
+        assert_ne!(tip(&one), before, "{command}");
+        let status = two.json(0, &with(&["remote", "status"], &[]));
+        assert_eq!(of_run(&status, "night")["ahead"], 0, "{command}: {status:#}");
+    }
+}

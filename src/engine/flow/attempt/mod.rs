@@ -3,21 +3,25 @@
 mod preview;
 
 use crate::engine::attempt::begin::{begin, beginning};
-use crate::engine::attempt::end::end_locked;
+use crate::engine::attempt::end::{end as end_attempt, end_locked};
 use crate::engine::attempt::{conditions, report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::notify::{Happened, notify_with};
+use crate::engine::flow::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 use crate::engine::flow::retry;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::trigger;
+use crate::model::event::AttemptEnd;
+use crate::model::failure::Failure;
 use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::policy::classify::known;
 use crate::store::Exclusive;
 use crate::store::views::{Extent, write_views};
 
@@ -32,6 +36,9 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     // Captured before the ledger's lock, which others wait for.
     let state = context.load()?.state;
     let known = select::find_open(context, &state).ok().flatten();
+    if let Some(run) = known {
+        before_own_attempt(context, &run.key)?;
+    }
     let begins = known.is_none_or(|run| !run.was_captured);
     let prepared = begins.then(|| checkpoint::prepare(context));
     if let Some(prepared) = &prepared {
@@ -50,6 +57,13 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     let started = begin(context, &mut ledger, &key, request)?;
     let extent = Extent::of_beginning(ledger.state());
     write_views(ledger, &[&key], extent)?;
+    if let Err(error) = send_own_beginning(context, &key) {
+        // Nobody else knows of it: it was none.
+        let failure = Failure { message: error.to_string(), ..known::cancelled() };
+        let end = AttemptEnd { failure: Some(failure), ..AttemptEnd::default() };
+        end_attempt(context, &key, &started, Ending { end, ..Ending::default() })?;
+        return Err(error);
+    }
     Ok(started)
 }
 
@@ -71,6 +85,9 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     let state = context.load()?.state;
     // Whatever is wrong with the selection is said when the attempt is recorded.
     let known = select::find_for_attempt(context, &state).ok().flatten();
+    if let Some(run) = known {
+        before_own_end(context, &run.key)?;
+    }
     // Trees are compared before the lock, which others wait for.
     let found = known.map(|run| detect(context, &state, run, &ending, prepared.as_ref().ok())).unwrap_or_default();
     checkpoint::publish_early(context, &state, known.map(|run| &run.key), &prepared);
@@ -87,10 +104,12 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
         ending.end.duration_ms = u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
     }
     let ended = end_locked(context, ledger, &key, &started, ending, found, &prepared)?;
+    drop(prepared);
     let ended = report::after(context, &key, ended);
     if let Some(happened) = Happened::at_end(&ended, &run) {
         notify_with(context, &key, happened, ended.report.as_deref());
     }
+    send_own_end(context, &ended.run)?;
     Ok(ended)
 }
 
