@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::agent;
 use crate::engine::attempt::budgets::Retry;
+use crate::engine::flow::remote::RunRemote;
 use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
@@ -20,7 +21,7 @@ use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::steps::steps_table;
 use super::tables::{moment, when};
-use crate::policy::amounts::size;
+use crate::policy::amounts::{count, size};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
 const ATTEMPTS_SHOWN: usize = 8;
@@ -63,6 +64,9 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     let _ = writeln!(text, "\nCheckpoints: {} (latest {latest}, last good {good})", status.checkpoint_count);
     if let Some(bytes) = status.size_bytes {
         let _ = writeln!(text, "Size:        {}", size(bytes));
+    }
+    for remote in &status.remotes {
+        let _ = writeln!(text, "Remote:      {}", remote_text(remote));
     }
     let budgets = status.retry.status.as_ref().map_or(&[][..], |status| &status.budgets);
     let used: Vec<String> = budgets.iter().filter(|budget| matters(run, budget, budgets)).map(used).collect();
@@ -107,6 +111,19 @@ fn usage_text(status: &Status) -> String {
 }
 
 /// What a run that is at work does now.
+/// How it stands with a remote.
+fn remote_text(remote: &RunRemote) -> String {
+    let mut text = escape(&remote.remote);
+    text.push_str(if remote.held { ", held here" } else { ", not held here" });
+    if remote.ahead > 0 {
+        text.push_str(&format!(", {} not sent", count(usize::try_from(remote.ahead).unwrap_or(usize::MAX), "event")));
+    }
+    if let Some(said) = &remote.away {
+        text.push_str(&format!("; it cannot be reached: {}", escape(said)));
+    }
+    text
+}
+
 fn activity_text(activity: &Activity, now: Timestamp) -> String {
     let what = match (activity.what, &activity.check, activity.waiting_until) {
         (_, Some(check), _) => format!("check {}", escape(check)),

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::engine::Context;
 use crate::engine::attempt::budgets::Retry;
+use crate::engine::flow::remote::RunRemote;
 use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, Decision, Standing};
 use crate::model::failure::Failure;
@@ -85,6 +86,9 @@ pub struct StatusReply<'a> {
     retry: RetryReply<'a>,
     /// What is going on; `null` while nobody is at work on it.
     activity: Option<&'a Activity>,
+    /// How it stands with the remotes that it lies on, by what is known here.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    remotes: &'a [RunRemote],
     baseline: Option<&'a FeedbackResults>,
     /// The latest 20.
     iterations: Vec<IterationLine<'a>>,
@@ -130,6 +134,7 @@ impl<'a> StatusReply<'a> {
             size_bytes: status.size_bytes,
             retry: RetryReply::new(&status.retry, now),
             activity: status.activity.as_ref(),
+            remotes: &status.remotes,
             baseline: run.baseline.as_ref(),
             iterations: run.latest_iterations(LATEST).into_iter().map(IterationLine::from).collect(),
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),

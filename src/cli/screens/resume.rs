@@ -199,6 +199,7 @@ mod tests {
             last_good: None,
             session: Usage::default(),
             activity: None,
+            remotes: Vec::new(),
             retry: Retry { run: None, status: None, standing: Standing::Allowed, max_attempts: 3 },
             run,
         }

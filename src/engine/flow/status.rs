@@ -30,6 +30,7 @@ use crate::policy::redact::redact;
 use crate::policy::report::Night;
 use crate::process::is_alive;
 
+use super::remote::{RunRemote, run_remotes};
 use super::runs::size_of;
 use super::{foreign_views, retry};
 
@@ -66,6 +67,8 @@ pub struct Status {
     pub session: Usage,
     /// What is going on, while a `recover` is at work on it.
     pub activity: Option<Activity>,
+    /// How it stands with the remotes that it lies on.
+    pub remotes: Vec<RunRemote>,
 }
 
 /// What a run that is at work does now.
@@ -186,6 +189,11 @@ pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
         last_good: good,
         retry: retry::look_at(context, &state)?,
         activity,
+        // Not worth failing for.
+        remotes: run_remotes(context, &run).unwrap_or_else(|error| {
+            tracing::warn!(%error, "what its remotes lack is not known");
+            Vec::new()
+        }),
         session: state.session_usage(&run),
         night: night(context, &state, &run),
         is_named: run_id.is_some() || context.naming().run_id.is_some(),

@@ -283,6 +283,27 @@ fn a_server_that_stalls_delays_no_end() {
     assert!(ran.stderr.contains("was not given back"), "{}", ran.stderr);
 }
 
+#[test]
+fn status_says_what_a_server_that_is_away_lacks() {
+    let (_, one) = server();
+    one.recover(&with(&["run"], &["--no-wait", "--attempts", "3", "--", "false"])).expect(6);
+    let remotes = one.json(0, &["status", "--run", "night"])["remotes"].take();
+    assert_eq!(
+        (remotes[0]["remote"].as_str(), remotes[0]["held"].as_bool(), remotes[0]["ahead"].as_u64()),
+        (Some("origin"), Some(false), Some(0)),
+        "{remotes:#}"
+    );
+    assert!(remotes[0]["away"].is_null(), "{remotes:#}");
+    one.json(0, &with(&["remote", "claim"], &[]));
+    one.json(0, &["checkpoint", "create", "--run", "night"]);
+    one.sh("mv ../server.git ../away.git").expect(0);
+    one.recover(&["step", "deploy", "--run", "night", "--", "true"]);
+    let shown = one.recover(&["status", "--run", "night"]).expect(0).stdout;
+    let remotes = one.json(0, &["status", "--run", "night"])["remotes"].take();
+    assert!(remotes[0]["held"].as_bool() == Some(true) && remotes[0]["ahead"].as_u64() > Some(0), "{remotes:#}");
+    assert!(shown.contains("origin") && shown.contains("not sent"), "{shown}");
+}
+
 /// A loop of one's own that starts and ends its attempts by commands.
 #[test]
 fn attempts_of_a_loop_of_ones_own_need_the_claim_and_are_sent() {

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::named;
@@ -44,6 +47,20 @@ pub struct RemoteRun {
     pub behind: u64,
     /// Whether files of its checkpoints stayed where they were taken.
     pub partial: bool,
+}
+
+/// How a run stands with a remote, by what is known here.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "run_remote")]
+pub struct RunRemote {
+    /// The remote.
+    pub remote: String,
+    /// Whether this clone holds the run.
+    pub held: bool,
+    /// Events that were not sent.
+    pub ahead: u64,
+    /// Why the server could not be had last, where nothing arrived since.
+    pub away: Option<String>,
 }
 
 /// What a command about a remote found and did.
@@ -194,6 +211,19 @@ pub fn report(
     }
     runs.sort_by(|one, other| one.key.cmp(&other.key));
     Ok(RemoteReport { remote: server.name().to_owned(), runs, pushed, fetched, pruned: Vec::new() })
+}
+
+/// How a run stands with the remotes that it lies on; nobody is asked.
+pub fn run_remotes(context: &Context, run: &Run) -> Result<Vec<RunRemote>> {
+    let mut all = Vec::new();
+    for remote in remotes_of(context, &run.key) {
+        let Some(record) = record::load(context, &run.key, &remote)? else { continue };
+        if record.tip.is_some() || !record.pending.is_empty() {
+            let ahead = unsent(context, run, &record)?;
+            all.push(RunRemote { remote, held: record.nonce.is_some(), ahead, away: record.away });
+        }
+    }
+    Ok(all)
 }
 
 /// Events of a run that were not sent.
