@@ -136,6 +136,82 @@ fn state_that_is_taken_over_counts() {
     env.json(0, &["checkpoint", "create"]);
 }
 
+/// A project in which nothing may be tried any more, its state where a clone, an unpacked archive and one without git bring
+/// it: at another path than the one that is recorded, which is still there.
+fn brought_elsewhere() -> Vec<TestEnv> {
+    let brought = [
+        (TestEnv::repo(), "git clone -q ../work ../there"),
+        (TestEnv::repo(), "cp -r ../work ../there && rm -rf ../there/.git && git -C ../there init -q -b main"),
+        (TestEnv::plain(), "cp -r ../work ../there && rm -r ../home/.local"),
+    ];
+    brought
+        .map(|(env, bring)| {
+            let env = failed(env);
+            env.json(8, &["resume", "--strategy", "retry_same", "--wait"]);
+            env.sh("rm -f ../ran ../checked").expect(0);
+            env.sh("test ! -d .git || (git add -f .ultraplan && git commit -q -m 'with its state')").expect(0);
+            env.json(8, &["retry-status", "--check"]);
+            env.sh(bring).expect(0);
+            env
+        })
+        .into()
+}
+
+// A clone lies at another path than the project: its state held nothing back there, and was nobody's once it was taken over.
+#[test]
+fn state_from_another_place_holds_back_and_is_taken_over_whole() {
+    for env in brought_elsewhere() {
+        let at = |code, args: &[&str]| env.json(code, &[&["-C", "../there"], args].concat());
+        let held = at(8, &["retry-status", "--check"]);
+        assert_eq!((&held["error_count"], &held["can_retry"]), (&3.into(), &false.into()), "{held}");
+        let warned = held["warnings"].to_string();
+        assert!(warned.contains("came from elsewhere") && !warned.contains("doctor --rebuild"), "{warned}");
+        assert_eq!(at(0, &["status"])["run"]["run_id"], "r");
+        let problems = at(12, &["doctor"])["problems"].to_string();
+        assert!(problems.contains("foreign_state") && !problems.contains("moved_project"), "{problems}");
+        at(13, &["checkpoint", "create"]);
+        at(0, &["trust", "--state", "--yes"]);
+        let taken = env.recover(&["-C", "../there", "--json", "retry-status", "--check"]).expect(8);
+        assert_eq!(taken.json()["error_count"], 3, "{}", taken.stdout);
+        assert!(!taken.stderr.contains("recorded at"), "{}", taken.stderr);
+        nothing_ran(&env);
+        at(8, &["resume", "--strategy", "retry_same", "--wait"]);
+        assert!(env.root().join("ran").exists(), "its run goes on here");
+        assert_eq!(at(8, &["retry-status", "--check"])["error_count"], 4);
+        // The project that it came from goes on by itself.
+        assert_eq!(env.json(8, &["retry-status", "--check"])["error_count"], 3);
+    }
+}
+
+#[test]
+fn state_that_a_cache_brings_to_another_place_counts_there() {
+    for mut env in brought_elsewhere() {
+        env.set("RECOVER_TRUST", "1");
+        let at = |code, args: &[&str]| env.json(code, &[&["-C", "../there"], args].concat());
+        assert_eq!(at(8, &["retry-status", "--check"])["error_count"], 3);
+        at(8, &["resume", "--strategy", "retry_same", "--wait"]);
+        assert_eq!(at(8, &["retry-status", "--check"])["error_count"], 4);
+        env.set("RECOVER_TRUST", "0");
+        let kept = env.recover(&["-C", "../there", "--json", "retry-status", "--check"]).expect(8);
+        assert!(!kept.stderr.contains("recorded at") && kept.json()["error_count"] == 4, "{}", kept.stderr);
+    }
+}
+
+// A state directory that projects share, and one of them does not know: the other one's runs stay its own.
+#[test]
+fn what_another_project_records_in_a_shared_place_stays_its_own() {
+    let env = TestEnv::repo();
+    env.write("a.txt", "two\n");
+    env.json(
+        6,
+        &["--state-dir", "../shared", "run", "--run", "r", "--no-wait", "--feedback", "test=false", "--", "true"],
+    );
+    env.sh("git clone -q ../work ../there").expect(0);
+    env.json(0, &["-C", "../there", "--state-dir", "../shared", "retry-status", "--check"]);
+    env.json(0, &["-C", "../there", "--state-dir", "../shared", "trust", "--state", "--yes"]);
+    env.json(6, &["--state-dir", "../shared", "retry-status", "--check"]);
+}
+
 #[test]
 fn state_that_a_cache_brings_counts_where_the_environment_says_so() {
     let mut env = cloned();

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::recovery::crash;
+use crate::engine::recovery::{crash, rebuild};
 use crate::model::hint::{Hint, join};
 use crate::model::run::{Run, RunKey};
 use crate::store::{Origin, StoreError};
@@ -99,8 +99,8 @@ fn commands_of(run: &Run) -> Vec<RecordedCommand> {
     all.into_iter().map(|(kind, text)| RecordedCommand { run: run.key.clone(), kind, text }).collect()
 }
 
-/// Takes the state over whole: it gets an id that is known here, and its ledger its second name. In a dry run only says
-/// what it holds.
+/// Takes the state over whole: it gets an id that is known here, its ledger its second name, and its runs are those of the
+/// work tree here wherever they were recorded. In a dry run only says what it holds.
 ///
 /// # Errors
 /// There is no state (10); nobody said yes (13).
@@ -127,6 +127,7 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
         );
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));
     }
+    let from = store.load().ok().and_then(|loaded| context.brought_from(&loaded.state)).unwrap_or_default();
     let ours = store.clone().of_origin(Origin::Ours);
     if let Some(kept) = ours.set_other_copy_aside()? {
         context.warn(format!("another ledger was recorded here before: it is kept in {}", kept.display()));
@@ -135,7 +136,10 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
     match ours.lock() {
         // It was said, and is ours to rebuild from now on.
         Err(StoreError::Corrupt { .. }) => {}
-        locked => drop(locked?),
+        locked => {
+            drop(locked?);
+            rebuild::take_over(&context.at(context.worktree())?, &from)?;
+        }
     }
     let id = ours.id().map_err(|error| Error::io(format!("cannot read the id of {}", ours.dir().display()), error))?;
     let state = StateReport { id, foreign: false, ..state };

@@ -63,6 +63,10 @@ pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
     refuse_lane_file(context)?;
     if context.has_git() || context.store().exists() {
         let mut state = context.store().load_for_writing()?.state;
+        if let Some(from) = context.brought_from(&state) {
+            rebuild::take_over(context, &from)?;
+            state = context.load()?.state;
+        }
         if let Some(finished) = execute::finish_cut_off(context)? {
             done.push(finished);
             state = context.load()?.state;

@@ -115,6 +115,29 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     Ok(report)
 }
 
+/// Makes state that came from elsewhere, and is ours from now on, state of the work tree here: the runs of the work trees
+/// `from` are its own. The ledger must have been read whole before.
+pub(in crate::engine) fn take_over(context: &Context, from: &BTreeSet<FolderId>) -> Result<()> {
+    let guard = context.store().lock_for_rebuilding()?;
+    let before = context.store().salvage()?.events;
+    let worktrees = from.iter().map(|old| (old.clone(), context.worktree_id())).collect();
+    let state_dirs = before.iter().filter_map(checkpoint_of).map(|(_, checkpoint)| checkpoint.state_dir);
+    let state_dirs = state_dirs.filter(|place| !context.is_state_dir(place)).map(|place| place.path()).collect();
+    let places = Places { worktrees, state_dirs };
+    let mut events = before.clone();
+    for event in &mut events {
+        adapt(context, &places, event);
+    }
+    if events == before {
+        return Ok(());
+    }
+    guard.replace(&mut events, context.clock.now())?;
+    let ledger = context.store().lock()?;
+    seed_json::refresh_active(context, ledger.state())?;
+    rewrite_views(ledger)?;
+    Ok(())
+}
+
 /// How many checkpoints of this project are under `refs/recover/` while there is no ledger.
 pub fn unrecorded(context: &Context) -> Result<usize> {
     if context.store().exists() || !context.has_git() {
@@ -166,24 +189,20 @@ fn recorded(context: &Context, known: &HashMap<CheckpointId, Checkpoint>) -> Res
 /// now.
 fn belongs(context: &Context, known: &HashMap<CheckpointId, Checkpoint>, checkpoint: &Checkpoint) -> bool {
     known.contains_key(&checkpoint.id)
-        || is_here(context, &checkpoint.state_dir)
+        || context.is_state_dir(&checkpoint.state_dir)
         || !checkpoint.state_dir.path().join("events.jsonl").exists()
 }
 
-/// Whether that is this state directory, as it is recorded.
-fn is_here(context: &Context, state_dir: &FolderId) -> bool {
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let own = context.store().dir();
-    let there = state_dir.path();
-    there == own || real(&there).is_some_and(|there| Some(there) == real(own))
-}
-
 /// Where the state directory was when some of its checkpoints were taken, if that is another place: the project was moved
-/// or copied since. Those runs are runs of a work tree elsewhere until [`rebuild`] takes them over.
+/// or copied since. Those runs are runs of a work tree elsewhere until [`rebuild`] takes them over. What came from elsewhere
+/// counts here as it is.
 pub fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
+    if context.brought_from(state).is_some() {
+        return None;
+    }
     let branch = |old: &FolderId| state.checkpoints.values().rfind(|one| one.worktree == *old)?.head_ref.as_deref();
     let was_here = |old: &&FolderId| was_this_one(context, &old.path(), || branch(old));
-    let elsewhere = state.places.iter().find(|place| !is_here(context, place));
+    let elsewhere = state.places.iter().find(|place| !context.is_state_dir(place));
     elsewhere.or_else(|| state.worktrees.keys().find(was_here)).map(FolderId::path)
 }
 
@@ -206,7 +225,7 @@ fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) 
     let recorded: BTreeSet<(&FolderId, &FolderId)> = all.iter().map(|one| (&one.worktree, &one.state_dir)).collect();
     let mut places = Places::default();
     for (worktree, state_dir) in recorded {
-        let is_here = is_here(context, state_dir);
+        let is_here = context.is_state_dir(state_dir);
         if !is_here {
             places.state_dirs.insert(state_dir.path());
         }

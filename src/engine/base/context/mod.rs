@@ -485,9 +485,11 @@ impl Context {
         }
     }
 
-    /// The state as it is, without a lock.
+    /// The state as it is, without a lock. What came from elsewhere is about the work tree here.
     pub fn load(&self) -> Result<Loaded> {
-        Ok(self.store.load()?)
+        let mut loaded = self.store.load()?;
+        self.take_home(&mut loaded.state);
+        Ok(loaded)
     }
 
     /// Refuses to write a file of the user's in `read_only` (S16): there only what is recover's own is written.

@@ -1,6 +1,8 @@
 //! Where a command works, before there is a [`Context`], and on whose behalf.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::{Config, Origin};
 use crate::durable::Root;
@@ -10,9 +12,10 @@ use crate::git::repo::{check_owner, foreign_owner, is_declared_safe, is_open_to_
 use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
 use crate::model::id::TaskId;
-use crate::store::Store;
+use crate::model::state::State;
+use crate::store::{self, Store};
 
-use super::{Context, Setup};
+use super::{Context, Setup, origin};
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
 pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktree: &Path) -> Option<TaskId> {
@@ -113,5 +116,41 @@ impl Context {
         let its = Repo::discover(&place, self.home()).ok();
         let its = its.filter(|its| its.workdir() == place);
         its.is_some_and(|its| self.repo().is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir())))
+    }
+
+    /// Whether that is this state directory, as it is recorded.
+    pub fn is_state_dir(&self, place: &FolderId) -> bool {
+        let real = |path: &Path| std::fs::canonicalize(path).ok();
+        let (own, there) = (self.store.dir(), place.path());
+        there == own || real(&there).is_some_and(|there| Some(there) == real(own))
+    }
+
+    /// The work trees that are recorded in state which came from elsewhere, or did and is taken over for this call, and are
+    /// none of this project: their runs are those of the work tree here. `None` for state that was recorded here. Projects
+    /// may share a state directory: while it lies where it was recorded, another one's work tree stays that one's.
+    pub fn brought_from(&self, state: &State) -> Option<BTreeSet<FolderId>> {
+        let is_foreign = self.store.origin() != store::Origin::Ours;
+        if !is_foreign && !origin::trusts_for_this_call(&self.setup) {
+            return None;
+        }
+        let has_moved = state.places.iter().any(|place| !self.is_state_dir(place));
+        if !is_foreign && !has_moved {
+            return None;
+        }
+        let here = self.worktree_id();
+        let recorded: BTreeSet<&FolderId> = state.runs.iter().map(|run| &run.worktree).collect();
+        let is_elsewhere = |place: &&FolderId| {
+            let is_ours = **place == here || self.has_git && self.is_worktree_of_repo(place);
+            !is_ours && (has_moved || !place.path().is_dir())
+        };
+        Some(recorded.into_iter().filter(is_elsewhere).cloned().collect())
+    }
+
+    /// Makes the runs that were [brought](Self::brought_from) those of the work tree here, so that what they hold back is
+    /// held back wherever a clone or a cache puts them.
+    pub(super) fn take_home(&self, state: &mut Arc<State>) {
+        let Some(from) = self.brought_from(state).filter(|from| !from.is_empty()) else { return };
+        let brought = Arc::make_mut(state).runs.iter_mut().filter(|run| from.contains(&run.worktree));
+        brought.for_each(|run| run.worktree = self.worktree_id());
     }
 }
