@@ -1,6 +1,7 @@
 //! Where commands start, and what becomes of those that cannot be started.
 
 use crate::env::{Ran, TestEnv};
+use crate::live::kill;
 
 fn quick() -> TestEnv {
     let mut env = TestEnv::repo();
@@ -217,6 +218,30 @@ fn what_is_not_as_it_was_is_told_before_anything_is_spent() {
     let error = env.error(2, &["resume", "--strategy", "retry_same"]);
     assert!(error["message"].as_str().unwrap().contains("./agent: not found"), "{error}");
     assert_eq!(std::fs::read_to_string(env.root().join("attempts")).unwrap(), before);
+}
+
+/// The same after a kill, whichever command finds out about it: what it finds is not what the run left.
+#[test]
+fn what_changed_after_a_kill_is_told_before_anything_is_spent() {
+    for first in [None, Some("create")] {
+        let env = crate::run::quick();
+        env.script("agent", "echo $$ > ../pid; sleep 300");
+        let mut run = env.start(&["run", "--run", "r", "--", "./agent"]);
+        env.await_line("../pid");
+        kill("-KILL", run.id());
+        run.wait().expect("it ends");
+        env.git(&["switch", "-q", "-c", "other"]);
+        env.git(&["commit", "-q", "--allow-empty", "-m", "by hand"]);
+        if let Some(command) = first {
+            env.json(0, &["checkpoint", command]);
+        }
+        let ran = env.recover(&["--json", "resume", "r", "--strategy", "retry_same", "--wait", "--", "true"]).expect(0);
+        let document = ran.json();
+        let checks = document["validation"].as_array().expect("checks").iter();
+        let failed: Vec<_> = checks.filter(|check| check["ok"] == false).map(|check| check["check"].clone()).collect();
+        assert_eq!(failed, ["branch", "head"], "{first:?}: {document}");
+        assert!(ran.stderr.contains("other is checked out, the run was on main"), "{}", ran.stderr);
+    }
 }
 
 /// A run without a check says once what "passed" means.

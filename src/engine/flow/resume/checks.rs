@@ -8,6 +8,7 @@ use crate::engine::flow::run::{Problem, missing_checks, problem_of};
 use crate::engine::record::lane::branch_commit;
 use crate::engine::record::run_settings::{configured_checks, folder_of, loops_of};
 use crate::git::checkpoint::load_checkpoint;
+use crate::model::checkpoint::trigger;
 use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
@@ -68,10 +69,11 @@ pub(super) fn validate(context: &Context, state: &State, run: &Run, request: &Re
 }
 
 /// The branch that was checked out and the commit that was HEAD when the run was last at work in this work tree, or when
-/// HEAD was last moved for it.
+/// HEAD was last moved for it. A checkpoint of what a killed attempt left shows what was there later on, when that was found.
 fn head_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
     let here = context.worktree_id();
-    let latest = state.checkpoints.of(&run.key).rfind(|checkpoint| checkpoint.worktree == here);
+    let mut taken = state.checkpoints.of(&run.key);
+    let latest = taken.rfind(|checkpoint| checkpoint.worktree == here && checkpoint.trigger != trigger::CRASH);
     // Before its work tree was made, a lane was at home elsewhere.
     let Some(latest) = latest.filter(|_| context.has_git()) else { return Vec::new() };
     let Ok(head) = context.repo().and_then(|repo| Ok(repo.head()?)) else { return Vec::new() };
