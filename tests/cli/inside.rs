@@ -199,6 +199,25 @@ fn what_only_looks_or_adds_is_allowed_inside_an_attempt() {
     }
 }
 
+// A plan is no decision: an agent may see what would be committed, closed or removed.
+#[test]
+fn what_is_only_planned_is_shown_inside_an_attempt() {
+    let env = with_cooldown();
+    let plan = |name: &str| format!("recover --json {name} r --dry-run > ../{name}; echo $? > ../{name}-code; ");
+    let real = "recover --json accept > ../real; echo $? > ../real-code; ";
+    let plans: String = ["accept", "close", "forget"].map(plan).concat();
+    let line = format!("if [ $RECOVER_ITERATION = 1 ]; then echo more >> a.txt; exit 0; fi; {plans}{real}exit 0");
+    env.recover(&["run", "--run", "r", "--iterations", "2", "--", "sh", "-c", &line]).expect(0);
+    for name in ["accept", "close", "forget"] {
+        let answer: Value = serde_json::from_str(&env.read(&format!("../{name}"))).expect("a document");
+        assert_eq!(env.read(&format!("../{name}-code")).trim(), "0", "{name}: {answer}");
+        assert_eq!((&answer["changed"], &answer["plan"]["changed"]), (&false.into(), &true.into()), "{name}: {answer}");
+    }
+    let refused: Value = serde_json::from_str(&env.read("../real")).expect("a document");
+    assert_eq!((env.read("../real-code").trim(), &refused["error"]["code"]), ("11", &"inside_attempt".into()));
+    assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
+}
+
 // What an attempt does in another project is that one's own affair.
 #[test]
 fn another_project_is_not_concerned() {

@@ -63,7 +63,7 @@ pub fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
         None => state.runs.iter().map(|run| run.key.clone()).collect(),
     };
     for key in &runs {
-        refuse_driven(&run_of(&state, key)?)?;
+        refuse_driven(context, &run_of(&state, key)?)?;
     }
     let checkpoints = runs.iter().map(|key| state.checkpoints_of(key).count()).sum();
     let removed = match chosen {
@@ -112,7 +112,7 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
     let mut ledger = context.store().lock()?;
     let mut gone: Vec<Checkpoint> = Vec::new();
     for key in &planned.runs {
-        refuse_driven(&run_of(ledger.state(), key)?)?;
+        refuse_driven(context, &run_of(ledger.state(), key)?)?;
         gone.extend(ledger.state().checkpoints_of(key).cloned());
     }
     let fixes: Vec<FixId> = planned

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::durable::Root;
 use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::base::attempt_mark::is_part_of_attempt;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
@@ -167,9 +168,12 @@ impl Chosen {
     }
 }
 
-/// Refuses what is not for a run that a `recover` is at work on.
-pub(in crate::engine) fn refuse_driven(run: &Run) -> Result<()> {
+/// Refuses what is not for a run that a `recover` is at work on. What is only planned is shown to that run's own attempt.
+pub(in crate::engine) fn refuse_driven(context: &Context, run: &Run) -> Result<()> {
     let Some(driver) = runs::driver(run).filter(|driver| driver.pid != std::process::id()) else { return Ok(()) };
+    if context.dry_run() && is_part_of_attempt(context.store().dir(), context.worktree()) {
+        return Ok(());
+    }
     let (key, pid) = (&run.key, driver.pid);
     let message = format!("run {key} is at work (pid {pid}): wait for it, or stop it first with kill -INT {pid}");
     Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
@@ -195,7 +199,7 @@ pub fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
     let state = crash::load_recovered(context)?;
     let open = |state: &State| -> Result<Vec<Run>> {
         let all: Vec<Run> = chosen.of(context, state)?.iter().map(|key| run_of(state, key)).collect::<Result<_>>()?;
-        all.iter().try_for_each(refuse_driven)?;
+        all.iter().try_for_each(|run| refuse_driven(context, run))?;
         Ok(all.into_iter().filter(|run| run.status != RunStatus::Closed).collect())
     };
     let planned = open(&state)?;

@@ -111,9 +111,9 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     let ids = Chosen::Ids(request.run_id.iter().cloned().collect()).of(context, &state)?;
     let Some(key) = ids.first() else { return Err(Error::new(ErrorKind::RunNotFound, "no run")) };
     let run = run_of(&state, key)?;
-    refuse_driven(&run)?;
+    refuse_driven(context, &run)?;
     if let Some(other) = state.runs_of(&context.worktree_id()).find(|other| runs::driver(other).is_some()) {
-        refuse_driven(other)?;
+        refuse_driven(context, other)?;
     }
     if run.status == RunStatus::Accepted {
         return unchanged(context, run, Vec::new());
