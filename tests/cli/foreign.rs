@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::env::TestEnv;
+use crate::hints::paste;
 use crate::seen::text;
 
 const LEDGER: &str = ".ultraplan/state/events.jsonl";
@@ -119,9 +120,9 @@ fn state_that_is_taken_over_counts() {
     let shown = env.json(0, &["trust", "--state", "--dry-run"]);
     assert_eq!(commands(&shown), ["command: touch ../ran", "feedback: touch ../checked; false"]);
     assert_eq!((&shown["state"]["runs"], &shown["state"]["id"]), (&1.into(), &Value::Null), "{shown}");
-    assert_eq!(env.error(13, &["trust", "--state"])["code"], "confirmation_needed");
-    assert_eq!(env.error(13, &["resume"])["code"], "foreign_state");
-    let taken = env.json(0, &["trust", "--state", "--yes"]);
+    // What the refusal says works as it is: who types it has said yes.
+    let hint = text(&env.error(13, &["resume"])["hint"]);
+    let taken = paste(&env, &format!("{hint} --json")).expect(0).json();
     assert_eq!((&taken["changed"], &taken["state"]["foreign"]), (&true.into(), &false.into()), "{taken}");
     assert_eq!(text(&taken["state"]["id"]).len(), 32, "{taken}");
     let again = env.json(0, &["trust", "--state"]);

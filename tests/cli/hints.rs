@@ -18,7 +18,8 @@ fn odd(env: &TestEnv) -> String {
     path
 }
 
-fn paste(env: &TestEnv, hint: &str) -> Ran {
+/// Runs a hint as it was printed, from another folder.
+pub fn paste(env: &TestEnv, hint: &str) -> Ran {
     let bin = Path::new(env!("CARGO_BIN_EXE_recover")).parent().expect("its folder").to_string_lossy().into_owned();
     env.sh(&format!("cd / && PATH=\"{bin}:$PATH\"; {hint}"))
 }

@@ -315,7 +315,7 @@ const ALL: &[(&str, &[Example])] = &[
             ("recover trust", "trust it"),
             ("recover trust --revoke", "trust it no longer"),
             ("recover trust --state --dry-run", "show what the state holds"),
-            ("recover trust --state --yes", "take it over without a question"),
+            ("recover trust --state", "take it over; on a terminal it asks first"),
         ],
     ),
     (

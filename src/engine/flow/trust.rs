@@ -103,7 +103,7 @@ fn commands_of(run: &Run) -> Vec<RecordedCommand> {
 /// work tree here wherever they were recorded. In a dry run only says what it holds.
 ///
 /// # Errors
-/// There is no state (10); nobody said yes (13).
+/// There is no state (10).
 pub fn take_over(context: &Context) -> Result<Trusted> {
     let store = context.store();
     if !store.has_content() {
@@ -114,18 +114,6 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
     let changed = state.foreign || state.id.is_none();
     if !changed || context.dry_run() {
         return Ok(Trusted { changed, state });
-    }
-    if state.foreign && !context.says_yes() {
-        let message = format!(
-            "the state in {} came from elsewhere: {} can be run once it is taken over; --dry-run shows what, --yes allows it",
-            state.path,
-            if state.commands.is_empty() {
-                "what is recorded in it".to_owned()
-            } else {
-                format!("{} recorded commands", state.commands.len())
-            }
-        );
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));
     }
     let from = store.load().ok().and_then(|loaded| context.brought_from(&loaded.state)).unwrap_or_default();
     let ours = store.clone().of_origin(Origin::Ours);
