@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::feedback::FeedbackLoop;
 use super::folder::FolderId;
+use super::id::RunId;
 use super::launch::Launch;
 use super::loop_kind::LoopKind;
 
@@ -72,6 +73,9 @@ pub struct RunSpec {
     /// those of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<serde_json::Value>,
+    /// The run in whose attempt this one was begun: a command that names none is not about this one while there is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<RunId>,
     /// Whether the command gets a terminal of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pty: bool,

@@ -218,6 +218,49 @@ fn what_is_only_planned_is_shown_inside_an_attempt() {
     assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
 }
 
+// The variable that every attempt has names a run that exists: that it is the attempt's own is what matters.
+#[test]
+fn a_run_of_the_name_that_is_at_work_is_refused() {
+    let env = with_cooldown();
+    let line = "recover --json run -- touch ../ran > ../answer; echo $? > ../code; touch ../asked; \
+                until [ -e ../over ]; do sleep 0.05; done";
+    let run = env.start(&["run", "--run", "r", "--", "sh", "-c", line]);
+    crate::live::until("it has asked", || env.exists("../asked"));
+    let answer: Value = serde_json::from_str(&env.read("../answer")).expect("a document");
+    assert_eq!((env.read("../code").trim(), &answer["error"]["code"]), ("11", &"inside_attempt".into()), "{answer}");
+    let refused = env.error(11, &["run", "--run", "r", "--", "touch", "../ran"]);
+    assert_eq!(refused["code"], "locked");
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("(pid ")), "{refused}");
+    env.sh("touch ../over").expect(0);
+    crate::live::ended(run).expect(0);
+    assert!(!env.exists("../ran"));
+    assert_eq!(env.error(13, &["run", "--run", "r", "--", "true"])["code"], "already_exists");
+}
+
+// The morning's status was about what an agent had tried out on the side.
+#[test]
+fn a_run_within_an_attempt_is_no_other_commands_run() {
+    let env = with_cooldown();
+    let inner = "env -u RECOVER_RUN_ID recover --json status > ../during; exit 1";
+    let line = format!(
+        "env -u RECOVER_RUN_ID recover run --run inner --attempts 1 -- sh -c '{inner}'; echo $? > ../code; exit 0"
+    );
+    env.recover(&["run", "--run", "outer", "--", "sh", "-c", &line]).expect(0);
+    assert_eq!(env.read("../code").trim(), "8", "it was run");
+    let during: Value = serde_json::from_str(&env.read("../during")).expect("a document");
+    assert_eq!(during["run"]["run_id"], "outer", "{during}");
+    for command in ["status", "report", "retry-status"] {
+        let said = env.json(0, &[command]);
+        assert_ne!(said["run"]["run_id"], "inner", "{said}");
+    }
+    assert_eq!(env.json(0, &["status"])["run"]["run_id"], "outer");
+    assert_eq!(env.json(0, &["status", "--run", "inner"])["run"]["status"], "escalated");
+    let runs = env.json(0, &["runs"]);
+    let runs = runs["runs"].as_array().expect("runs");
+    let chosen: Vec<_> = runs.iter().filter(|run| run["chosen"] == true).map(|run| run["run_id"].clone()).collect();
+    assert_eq!((runs.len(), chosen), (2, vec![Value::from("outer")]));
+}
+
 // What an attempt does in another project is that one's own affair.
 #[test]
 fn another_project_is_not_concerned() {

@@ -7,8 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use recover::git::Error;
-use recover::git::remote::{Answer, Limits, NewState, Remote, write_state};
-use recover::model::time::Timestamp;
+use recover::git::remote::{Answer, Limits, Remote};
 
 use crate::env::TestEnv;
 use crate::machines::{commit, limits, machine, machine_at, push, remote, repo, update};
@@ -161,20 +160,4 @@ fn a_call_ends_in_time_and_when_it_is_stopped() {
         proxy.set(Fault::None);
         assert_eq!(push(&here, RUN, None, Some(&new)), Answer::Done(()), "{kind:?}");
     }
-}
-
-#[test]
-fn a_program_that_signs_has_its_time_too() {
-    let env = TestEnv::repo();
-    env.script("sign", "exec sleep 1000");
-    env.git(&["config", "commit.gpgsign", "true"]);
-    env.git(&["config", "gpg.program", &env.work().join("sign").to_string_lossy()]);
-    let here = recover::git::Repo::discover(env.work(), None).unwrap();
-    let files = [("claim.json", b"{}".to_vec())];
-    let state = NewState { parents: &[], files: &files, message: "state\n", at: Timestamp::from_millis(0) };
-    let never = || false;
-    let begun = Instant::now();
-    let written = write_state(&here, &state, &Limits::new(Duration::from_secs(1), &never));
-    assert!(matches!(&written, Err(Error::Program { said, .. }) if said.contains("too long")), "{written:?}");
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }

@@ -200,6 +200,7 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         on_failure: args.on_failure.unwrap_or(settings.run.on_failure),
         approach: args.approach.clone(),
         fallback: fallback(settings, args.fallback.as_deref()),
+        within: None,
         pty: args.pty,
         notify: args.notify.clone(),
         masked: Vec::new(),

@@ -36,8 +36,8 @@ pub(in crate::engine) enum Wanted<'a> {
 
 /// The run that a command is about: the one that `naming` names; else, of those of the work tree that are not closed, the
 /// one that is at work there; else for checkpoints the one that captured something last, for everything else the one
-/// that was begun or continued last. Sessions of hooks, and runs that only hold checkpoints, come after all others, those that are
-/// over last, and imported history after them.
+/// that was begun or continued last. Sessions of hooks, runs that only hold checkpoints, and those within an attempt of
+/// another one come after all others, those that are over last, and imported history after them.
 pub(in crate::engine) fn find_as<'a>(
     naming: &Naming,
     worktree: &FolderId,
@@ -60,7 +60,7 @@ pub(in crate::engine) fn find_as<'a>(
         }
     }
     Ok(candidates(naming, worktree, state).max_by_key(|run| {
-        let is_main = run.begun_seq > 0 && !run.is_hook_session();
+        let is_main = run.begun_seq > 0 && !run.is_hook_session() && run.spec.within.is_none();
         match (run.is_history(), is_main, run.status.has_ended()) {
             (true, ..) => (0, run.last_seq),
             (false, false, true) => (1, run.last_seq),
@@ -84,10 +84,11 @@ pub(in crate::engine) fn candidates<'a>(
     state.runs_of(worktree).filter(|run| run.status != RunStatus::Closed).filter(fits)
 }
 
-/// The run of the work tree whose supervisor is alive; the one that was begun last where several are.
+/// The run of the work tree whose supervisor is alive; the one that was begun last where several are, of those that are not
+/// within an attempt of another one.
 pub(in crate::engine) fn at_work<'a>(naming: &Naming, worktree: &FolderId, state: &'a State) -> Option<&'a Run> {
     let is_at_work = |run: &&Run| !run.status.has_ended() && driver(run).is_some();
-    candidates(naming, worktree, state).filter(is_at_work).max_by_key(|run| run.begun_seq)
+    candidates(naming, worktree, state).filter(is_at_work).max_by_key(|run| (run.spec.within.is_none(), run.begun_seq))
 }
 
 /// The `recover` that is at work on a run.

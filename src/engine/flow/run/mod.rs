@@ -23,7 +23,9 @@ use crate::durable::{FileLock, LockError};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs;
+use crate::engine::flow::inside::{self, Reach};
 use crate::engine::flow::remote::{Server, require_new};
+use crate::engine::flow::runs::refuse_driven;
 use crate::engine::record::driving::Driving;
 use crate::engine::record::request::Request;
 use crate::engine::record::run_settings::configured_checks;
@@ -110,18 +112,23 @@ pub struct Driven {
     pub report: Option<std::path::PathBuf>,
 }
 
+/// The run of this work tree in whose attempt this process is.
+fn run_around<'a>(context: &Context, state: &'a State) -> Option<&'a Run> {
+    let above = process::ancestors();
+    let is_above = |id: &ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
+    state.runs_of(&context.worktree_id()).find(|run| runs::driver(run).is_some_and(is_above))
+}
+
 /// The right to begin a run in a work tree: one process has it until it ends. Lanes are there to be at work side by side,
 /// and a run within an attempt is waited for by that attempt's supervisor: they need none.
 ///
 /// # Errors
 /// Another run is at work there (11).
 fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Option<FileLock>> {
-    let above = process::ancestors();
-    let is_above = |id: &ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
-    let at_work = || state.runs_of(&context.worktree_id()).filter_map(|run| Some((run, runs::driver(run)?)));
-    if at_work().any(|(_, id)| is_above(id)) {
+    if run_around(context, state).is_some() {
         return Ok(None);
     }
+    let at_work = || state.runs_of(&context.worktree_id()).filter_map(|run| Some((run, runs::driver(run)?)));
     let is_lane = |key: &RunKey| key.lane != NONE;
     let refused = |who: &str, pid: &str, hint: Hint| {
         let message = format!("{who} is at work in this work tree: wait for it, or stop it first with kill -INT {pid}");
@@ -172,6 +179,7 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
     let prepared = checkpoint::prepare(context)?;
     checkpoint::publish_unless(true, &prepared);
     let mut ledger = context.store().lock()?;
+    spec.within = run_around(context, ledger.state()).map(|run| run.key.run_id.clone());
     let (key, events) = new_run(context, ledger.state(), spec)?;
     let now = context.clock.now();
     // Before anything is recorded of a run that is refused.
@@ -212,6 +220,9 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
             Ok((key, vec![event]))
         }
         Some(run) => {
+            // An attempt has the name of its own run from the environment.
+            inside::refuse(context, "run", Reach::Run)?;
+            refuse_driven(context, run)?;
             let status = run.status.as_str();
             let message =
                 format!("run {} already exists ({status}): resume it, or choose another name with --run", run.key);
