@@ -122,7 +122,7 @@ fn what_is_at_work_is_reset_by_nobody() {
 // A ledger that goes with its copy in the middle of a run is damage, and no attempt is given again for it.
 #[test]
 fn a_run_whose_ledger_is_removed_ends_as_damaged() {
-    let (env, code, count) = run_of("rm -rf .ultraplan .git/recover");
+    let (env, code, count) = run_of("rm -rf .git/recover .ultraplan");
     assert_eq!((code, count), (12, 1));
     let refused = env.recover(&["run", "--run", "again", "--", "true"]).expect(12);
     assert!(refused.stderr.contains("doctor --rebuild"), "{}", refused.stderr);
