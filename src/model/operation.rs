@@ -39,6 +39,14 @@ impl OperationKind {
             Self::Redo => "redo",
         }
     }
+
+    /// The command that goes back to what was there before it.
+    pub fn taken_back_by(self) -> &'static str {
+        match self {
+            Self::Undo => Self::Redo.as_str(),
+            Self::Rollback | Self::Restore | Self::Redo => Self::Undo.as_str(),
+        }
+    }
 }
 
 /// What a restore covers.
@@ -204,6 +212,9 @@ pub struct UndoEntry {
     pub run: Option<super::run::RunKey>,
     /// The checkpoint to go back to.
     pub checkpoint_id: CheckpointId,
+    /// What was restored then; `None` where the state was kept by a version that did not note it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<CheckpointId>,
     /// What it covered.
     pub scope: Scope,
     /// Only these paths; empty for all.

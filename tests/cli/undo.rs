@@ -177,3 +177,30 @@ fn undo_of_an_automatic_rollback_leaves_nobody_at_work() {
         "{status:#}"
     );
 }
+
+// face.md: undo and redo say what they took back, and name the command that goes the other way, which works.
+#[test]
+fn undo_and_redo_say_what_they_took_back() {
+    let env = TestEnv::repo();
+    checkpoint(&env);
+    env.write("a.txt", "two\n");
+    checkpoint(&env);
+    let rolled = env.json(0, &["rollback", "--to", "@1"]);
+    let target = rolled["result"]["checkpoint_id"].as_str().expect("an id");
+    assert_eq!(rolled["result"]["operation"], serde_json::Value::Null, "{rolled}");
+    let operation = serde_json::json!({"command": "rollback", "checkpoint_id": target});
+    assert_eq!(env.json(0, &["--dry-run", "undo"])["plan"]["operation"], operation);
+    for (command, other) in [("undo", " redo"), ("redo", " undo")] {
+        let done = env.json(0, &[command]);
+        assert_eq!(done["result"]["operation"], operation, "{done}");
+        assert!(done["rollback_hint"].as_str().is_some_and(|hint| hint.ends_with(other)), "{done}");
+    }
+    let undone = env.recover(&["undo"]).expect(0).stdout;
+    assert!(undone.contains(&format!("Took back the rollback to {target}")), "{undone}");
+    assert!(undone.contains(": recover redo restores it."), "{undone}");
+    let redone = env.recover(&["redo"]).expect(0).stdout;
+    assert!(redone.contains(&format!("Did the rollback to {target} again")), "{redone}");
+    assert!(redone.contains(": recover undo restores it."), "{redone}");
+    env.json(0, &["checkpoint", "restore", "@2"]);
+    assert_eq!(env.json(0, &["undo"])["result"]["operation"]["command"], "restore");
+}

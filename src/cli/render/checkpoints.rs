@@ -9,6 +9,7 @@ use crate::engine::flow::prune::Pruned;
 use crate::engine::restore::nested::NestedAction;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::operation::OperationKind;
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
@@ -119,12 +120,14 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
         let verb = if dry_run { "HEAD would move" } else { "HEAD moved" };
         let _ = writeln!(text, "{verb} from {} to {}", name(&result.head.before), name(&result.head.after));
     }
+    text += &taken_back_text(restore, dry_run);
     match &result.safety_checkpoint_id {
         Some(safety) => {
             let _ = writeln!(
                 text,
-                "Restored {} (verified). The state before is kept as {safety}: recover undo restores it.",
-                result.checkpoint_id
+                "Restored {} (verified). The state before is kept as {safety}: recover {} restores it.",
+                result.checkpoint_id,
+                restore.kind.taken_back_by()
             );
         }
         None => {
@@ -132,6 +135,19 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
         }
     }
     text
+}
+
+/// Which operation an undo takes back, or a redo does again.
+fn taken_back_text(restore: &Restore, dry_run: bool) -> String {
+    let Some(operation) = &restore.result.operation else { return String::new() };
+    let to = operation.checkpoint_id.as_ref().map(|id| format!(" to {id}")).unwrap_or_default();
+    let what = format!("the {}{to}", operation.command);
+    match (restore.kind, dry_run) {
+        (OperationKind::Redo, false) => format!("Did {what} again.\n"),
+        (OperationKind::Redo, true) => format!("Would do {what} again.\n"),
+        (_, false) => format!("Took back {what}.\n"),
+        (_, true) => format!("Would take back {what}.\n"),
+    }
 }
 
 /// What there is to say where a restore has nothing to do.

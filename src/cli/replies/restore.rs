@@ -46,7 +46,7 @@ impl<'a> AfterRestore<'a> {
         let hints = Hints {
             resume_hint: context
                 .line(Hint::recover(run.map_or_else(|| vec!["resume"], resume_command)).run(run.map(|run| &run.key))),
-            rollback_hint: context.line(Hint::recover(["undo"])),
+            rollback_hint: context.line(Hint::recover([restore.kind.taken_back_by()])),
         };
         Self {
             run: run.map(RunLine::from),

@@ -80,18 +80,20 @@ fn restore_chosen(
     let changes = !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());
-        result.tell(&crossing, crossing.planned());
-        return Ok(Restore { changed: changes, result, run: run() });
+        result.tell(&request, &crossing, crossing.planned());
+        return Ok(Restore { kind, changed: changes, result, run: run() });
     }
     let mut restore = execute::run(context, &request, planned, crossing.refs(), takes_back)?;
     let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
-    restore.result.tell(&crossing, compensated);
+    restore.result.tell(&request, &crossing, compensated);
     Ok(restore)
 }
 
 impl RestoreResult {
-    /// Tells of the steps that were gone back past; `compensated` are those whose effects were taken back, or would be.
-    fn tell(&mut self, crossing: &Crossing, compensated: Vec<Compensated>) {
+    /// Tells what was taken back, and of the steps that were gone back past; `compensated` are those whose effects were
+    /// taken back, or would be.
+    fn tell(&mut self, request: &RestoreRequest, crossing: &Crossing, compensated: Vec<Compensated>) {
+        self.operation = request.undoes.as_ref().map(|undone| undone.operation.clone());
         self.crossed = crossing.crossed();
         for failed in compensated.iter().filter(|one| one.succeeded == Some(false)) {
             let code = failed.compensate_exit_code.unwrap_or(1);

@@ -4,7 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::select;
 use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
+use crate::engine::restore::request::{Commits, Restore, RestoreRequest, ToldOperation, Undone};
 use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, Scope, UndoEntry};
 use crate::model::state::State;
@@ -46,7 +46,10 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
             reposition: None,
             nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
             unasked: false,
-            undoes: Some(entry.head.clone()),
+            undoes: Some(Undone {
+                head: entry.head.clone(),
+                operation: ToldOperation { command: entry.kind.as_str(), checkpoint_id: entry.restored.clone() },
+            }),
         })
     })
 }

@@ -125,9 +125,9 @@ pub fn run(
     result.kept.sort();
     result.kept.dedup();
     finish_journal(context, lock, &journal).map_err(|error| unrecorded(context, lock, &journal, error))?;
-    interruption.tell_finished(context, &journal.kind);
+    interruption.tell_finished(context, request.kind);
     let run = context.load()?.state.run(&key).cloned();
-    Ok(Restore { changed: true, result, run })
+    Ok(Restore { kind: request.kind, changed: true, result, run })
 }
 
 /// Writes the journal. An error may come after it has got its name: then it goes again.
@@ -264,7 +264,7 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     match apply(context, &lock, &journal, (Expect::CutOff, &interruption)) {
         Ok(_) => {
             finish_journal(context, &lock, &journal)?;
-            interruption.tell_finished(context, &journal.kind);
+            interruption.tell_finished(context, decode(&journal)?.operation.kind);
             interruption.go_on()?;
             Ok(Some(format!("{} {} had been cut off: finished", journal.kind, journal.operation_id)))
         }

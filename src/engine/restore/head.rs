@@ -176,7 +176,7 @@ pub fn plan(
         let left_there = request
             .undoes
             .as_ref()
-            .is_some_and(|undone| undone.after.as_ref() == Some(current) && undone.before == target.commit);
+            .is_some_and(|undone| undone.head.after.as_ref() == Some(current) && undone.head.before == target.commit);
         let own = |commit: &&ObjectId| left_there || whose.has(commit);
         let foreign: Vec<_> = since.iter().filter(|commit| !own(commit)).collect();
         if !foreign.is_empty() {

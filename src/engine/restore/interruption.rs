@@ -51,9 +51,10 @@ impl Interruption {
     }
 
     /// Says that it was finished although somebody asked to stop. The program ends with that signal's code.
-    pub fn tell_finished(&self, context: &Context, kind: &str) {
+    pub fn tell_finished(&self, context: &Context, kind: OperationKind) {
         if let Some(signal) = self.shield.pending() {
-            tracing::error!("{}: the {kind} was finished first; recover undo takes it back", signal.name());
+            let (name, done, back) = (signal.name(), kind.as_str(), kind.taken_back_by());
+            tracing::error!("{name}: the {done} was finished first; recover {back} takes it back");
             context.stopped_late.set(Some(signal));
         }
     }

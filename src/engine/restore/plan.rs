@@ -99,6 +99,7 @@ impl Planned {
             verified,
             crossed: Vec::new(),
             compensated: Vec::new(),
+            operation: None,
         }
     }
 }

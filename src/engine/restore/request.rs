@@ -66,8 +66,28 @@ pub struct RestoreRequest {
     pub nested: NestedRequest,
     /// Nobody asked for it: the working memory goes as it does after an error (`[rollback] on_error`, `[memory] loop_state`).
     pub unasked: bool,
-    /// Where the operation that is taken back found HEAD and left it: while it is still there, it may go back unasked.
-    pub undoes: Option<HeadMove>,
+    /// What is taken back, or done again.
+    pub undoes: Option<Undone>,
+}
+
+/// The operation that an undo takes back, or a redo does again.
+#[derive(Clone, Debug)]
+pub struct Undone {
+    /// Where it found HEAD and left it: while it is still there, it may go back unasked.
+    pub head: HeadMove,
+    /// Which one it is.
+    pub operation: ToldOperation,
+}
+
+/// A rollback or a restore, as it is told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "operation")]
+pub struct ToldOperation {
+    /// `rollback` or `restore`.
+    #[schemars(extend("enum" = ["rollback", "restore"]))]
+    pub command: &'static str,
+    /// What it had restored; `null` where that was not noted.
+    pub checkpoint_id: Option<CheckpointId>,
 }
 
 impl RestoreRequest {
@@ -150,11 +170,15 @@ pub struct RestoreResult {
     pub crossed: Vec<CrossedStep>,
     /// Steps whose effects were taken back, in that order.
     pub compensated: Vec<Compensated>,
+    /// What an undo took back, or a redo did again; `null` for a rollback or a restore itself.
+    pub operation: Option<ToldOperation>,
 }
 
 /// A restore that was planned or done.
 #[derive(Clone, Debug)]
 pub struct Restore {
+    /// Which command it was.
+    pub kind: OperationKind,
     /// Whether anything changed (or would).
     pub changed: bool,
     /// What.

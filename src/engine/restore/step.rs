@@ -44,7 +44,8 @@ fn restore_for_step(context: &Context, lock: WorktreeLock, request: &RestoreRequ
     let state = context.load()?.state;
     let planned = plan::plan(context, lock, &state, request)?;
     if planned.is_empty() {
-        return Ok(Restore { changed: false, result: planned.result(None, true), run: None });
+        let result = planned.result(None, true);
+        return Ok(Restore { kind: request.kind, changed: false, result, run: None });
     }
     execute::run(context, request, planned, Vec::new(), false)
 }

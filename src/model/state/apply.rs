@@ -224,6 +224,10 @@ impl State {
             at: event.at,
             run: event.run.clone(),
             checkpoint_id: operation.safety_checkpoint_id.clone(),
+            restored: match &taken_back {
+                Some(entry) => entry.restored.clone(),
+                None => Some(operation.checkpoint_id.clone()),
+            },
             scope: operation.scope,
             paths: operation.paths.clone(),
             position,
