@@ -287,6 +287,12 @@ impl From<&Checkpoint> for Removed {
     }
 }
 
+/// What stands between the labels of a description.
+const BETWEEN_LABELS: &str = "; ";
+
+/// So many bytes a description with several labels may have.
+const LONGEST_DESCRIPTION: usize = 400;
+
 impl Checkpoint {
     /// Whether it holds what a failed attempt left. The initial one never does: what fails there was there before.
     pub fn is_failed_attempt(&self) -> bool {
@@ -296,6 +302,24 @@ impl Checkpoint {
     /// Whether it was taken on the way, around a single operation: nobody says that anything was reached there.
     pub fn is_in_between(&self) -> bool {
         self.kind == CheckpointType::Operation
+    }
+
+    /// Whether its description names this already; nothing at all always is.
+    pub fn has_label(&self, label: &str) -> bool {
+        let ended = |text: &str| format!("{text}{BETWEEN_LABELS}");
+        label.is_empty() || ended(&self.description).contains(&ended(label))
+    }
+
+    /// Whether its description names this, or is short enough to: where too much comes before the same files, one more
+    /// checkpoint is read more easily than a longer line.
+    pub fn has_room_for(&self, label: &str) -> bool {
+        self.has_label(label) || self.description.len() + BETWEEN_LABELS.len() + label.len() <= LONGEST_DESCRIPTION
+    }
+
+    /// Names in its description what it comes before as well.
+    pub fn add_label(&mut self, label: &str) {
+        self.description.push_str(BETWEEN_LABELS);
+        self.description.push_str(label);
     }
 
     /// Whether it was taken right before a restore.

@@ -207,6 +207,13 @@ pub enum Payload {
         /// The note.
         note: Option<String>,
     },
+    /// What a checkpoint comes before as well: nothing had changed since.
+    CheckpointLabelled {
+        /// Which.
+        checkpoint_id: CheckpointId,
+        /// What it says beside the rest of its description.
+        label: String,
+    },
     /// Checkpoints were removed.
     CheckpointsPruned {
         /// Their ids.

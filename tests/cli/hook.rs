@@ -137,6 +137,36 @@ fn a_risky_checkpoint_keeps_its_label_and_stays() {
     assert_eq!(triggers(&env, "claude-t"), ["initial", "risky"]);
 }
 
+// The label never gets lost: what would be unchanged has the labels of all that it comes before.
+#[test]
+fn an_unchanged_checkpoint_gets_the_label() {
+    let env = TestEnv::repo();
+    call(&env, &edit(&env, "s", "a.txt"));
+    env.write("a.txt", "two\n");
+    call(&env, &edit(&env, "s", "a.txt"));
+    call(&env, &bash("s", "git reset --hard"));
+    for _ in 0..2 {
+        let told = told(&env, &bash("s", "rm -rf build"));
+        let label = "Before Bash git reset --hard; Before Bash rm -rf build";
+        assert_eq!((&told["changed"], &told["checkpoint"]["description"]), (&json!(false), &json!(label)), "{told}");
+    }
+    assert_eq!(env.events("checkpoint_labelled").len(), 1);
+    call(&env, &edit(&env, "s", "b.txt"));
+    assert_eq!(triggers(&env, "claude-s"), ["initial", "before_edit", "risky"]);
+    // However many there are, all of them are somewhere, and none is cut.
+    let commands: Vec<String> = (0..9).map(|number| format!("rm -rf build/{number}/{}", "x".repeat(50))).collect();
+    for command in &commands {
+        call(&env, &bash("s", command));
+    }
+    let list = env.json(0, &["checkpoint", "list", "--run", "claude-s"]);
+    let described: Vec<&str> =
+        list["checkpoints"].as_array().expect("a list").iter().filter_map(|one| one["description"].as_str()).collect();
+    for command in commands.iter().map(String::as_str).chain(["rm -rf build;", "Before Edit b.txt"]) {
+        assert!(described.iter().any(|text| text.contains(command)), "{command}: {described:?}");
+    }
+    assert!(described.len() < 8, "{described:?}");
+}
+
 // S10: with checkpoints turned off a hook captures nothing and says so; what failed is recorded all the same.
 #[test]
 fn hooks_capture_nothing_when_checkpoints_are_turned_off() {

@@ -21,7 +21,7 @@ pub fn event_line(event: &Event, line: &str) -> String {
 
 /// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.
 fn about(payload: &Value) -> String {
-    const FIELDS: [&str; 15] = [
+    const FIELDS: [&str; 16] = [
         "/name",
         "/status",
         "/outcome",
@@ -37,6 +37,7 @@ fn about(payload: &Value) -> String {
         "/failure/message",
         "/checkpoint/description",
         "/note",
+        "/label",
     ];
     let mut parts: Vec<String> = Vec::new();
     for (name, field) in [("iteration", "/iteration"), ("attempt", "/attempt")] {

@@ -50,6 +50,9 @@ impl State {
                     checkpoint.pin_note.clone_from(note);
                 });
             }
+            (Payload::CheckpointLabelled { checkpoint_id, label }, _) => {
+                self.checkpoints.change(checkpoint_id, |checkpoint| checkpoint.add_label(label));
+            }
             (Payload::BaselineVerified { checkpoint_id, verdict, results }, _) => {
                 self.checkpoints.change(checkpoint_id, |checkpoint| {
                     checkpoint.verdict = *verdict;

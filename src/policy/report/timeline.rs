@@ -156,6 +156,10 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 ..Moment::new(event.at, MomentKind::Checkpoint, title, note.as_deref().map(words::line))
             }]
         }
+        Payload::CheckpointLabelled { checkpoint_id, label } => vec![Moment {
+            checkpoint_id: Some(checkpoint_id.clone()),
+            ..Moment::new(event.at, MomentKind::Checkpoint, "Checkpoint labelled".to_owned(), Some(words::line(label)))
+        }],
         Payload::CheckpointsPruned { ids } => {
             new(MomentKind::Checkpoint, format!("{} removed", words::count(ids.len(), "checkpoint")), None)
         }

@@ -16,6 +16,7 @@ use crate::model::run::RunKey;
 use crate::model::selector::Selector;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
+use crate::policy::redact::redact;
 
 pub use due::{due, is_due_by_operations, not_due, record_operation};
 
@@ -47,15 +48,22 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
     publish_unless(true, &prepared);
     let mut ledger = context.store().lock()?;
     let (key, mut events) = select::find_or_create_for_capture(context, ledger.state())?;
+    let label = label_of(&request);
     // A stage that was reached is recorded, whatever changed.
     if options.skip_if_unchanged
         && request.lane_fields.stage.is_none()
         && let Some(same) = unchanged_since(context, ledger.state(), &key, &prepared)?
         && trigger::covers(&same.trigger, &request.trigger)
+        && same.has_room_for(&label)
     {
         prepared.capture.repair()?;
         prepared.capture.write_cache_if_unchanged();
-        return Ok((false, same));
+        if same.has_label(&label) {
+            return Ok((false, same));
+        }
+        let payload = Payload::CheckpointLabelled { checkpoint_id: same.id.clone(), label };
+        let state = context.record_in(ledger, &key, vec![payload])?;
+        return Ok((false, state.checkpoint(&same.id).cloned().unwrap_or(same)));
     }
     let now = context.clock.now();
     // The run first: the checkpoint's own events then begin with it.
@@ -66,6 +74,12 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
     let checkpoint = checkpoint::record(context, &ledger, &key, &prepared, request)?;
     events::append(ledger, &key, now, vec![event_with(&checkpoint, own_commits)])?;
     Ok((true, checkpoint))
+}
+
+/// What a checkpoint says that others of the same content do not: what it comes before. Nothing for other occasions.
+fn label_of(request: &Request) -> String {
+    let is_named = matches!(request.trigger.as_str(), trigger::RISKY | trigger::BEFORE_EDIT);
+    if is_named { redact(&request.description).into_owned() } else { String::new() }
 }
 
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.

@@ -203,7 +203,9 @@ fn belongs(state: &State, key: &RunKey, payload: &Payload) -> std::result::Resul
         Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
             vec![&checkpoint.id]
         }
-        Payload::CheckpointPinned { checkpoint_id, .. } | Payload::BaselineVerified { checkpoint_id, .. } => {
+        Payload::CheckpointPinned { checkpoint_id, .. }
+        | Payload::CheckpointLabelled { checkpoint_id, .. }
+        | Payload::BaselineVerified { checkpoint_id, .. } => {
             vec![checkpoint_id]
         }
         Payload::CheckpointsPruned { ids } => ids.iter().collect(),
