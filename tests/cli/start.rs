@@ -165,6 +165,16 @@ fn a_check_that_cannot_be_started_stops_the_run_before_the_second_attempt() {
     }
 }
 
+/// What is said to come next is what comes next: no attempt where the run stops.
+#[test]
+fn a_run_that_a_missing_check_stops_announces_no_attempt() {
+    let env = quick();
+    let ran = env.recover(&["run", "--attempts", "5", "--feedback", "test=./check.sh", "--", "true"]).expect(2);
+    let stopped = ran.stderr.find("stopped before another attempt").expect("it says why");
+    assert!(!ran.stderr[..stopped].contains("tried again"), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("tried again"), "{}", ran.stdout);
+}
+
 /// What the attempt brings, it may need; what it takes away is its failure.
 #[test]
 fn a_check_that_an_attempt_brings_or_takes_away_is_the_attempts_doing() {

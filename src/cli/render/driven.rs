@@ -30,7 +30,8 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         Outcome::Cancelled => "cancelled",
     };
     let mut text = format!("\nRun {} {outcome}.\n{}", driven.run.key, iterations_text(ui, &driven.run));
-    if let Some(decision) = &driven.decision {
+    // Where a check cannot be started, nothing comes of what was decided.
+    if let Some(decision) = driven.decision.as_ref().filter(|_| driven.unstartable.is_none()) {
         text.push_str(&format!("Decision: {}\n", decision.reason));
     }
     if let Standing::Wait(until) = driven.standing {

@@ -139,6 +139,9 @@ impl Driver<'_> {
             self.interrupted = executed.interrupted;
             self.child_exit_code = executed.child_exit_code;
             let ended = end::end(self.context, self.key, &started, executed.ending)?;
+            if self.interrupted.is_none() && !is_stopped {
+                self.unstartable = self.still_missing(&ended);
+            }
             self.tell(&ended, &started);
             if let Some(session) = self.session {
                 if is_stopped {
@@ -302,7 +305,8 @@ impl Driver<'_> {
             iteration: started.iteration,
             attempt: started.attempt,
             failure: ended.end.failure.as_ref(),
-            decision: ended.end.decision.as_ref(),
+            // Where the run stops here, nothing comes of what was decided.
+            decision: ended.end.decision.as_ref().filter(|_| self.unstartable.is_none()),
             used: ended.end.usage(),
             in_all: ended.run.usage(),
         });
@@ -337,9 +341,8 @@ impl Driver<'_> {
         if self.interrupted.is_some() {
             return Ok(Next::Stop(Outcome::Cancelled));
         }
-        if let Some(why) = self.still_missing(ended) {
+        if let Some(why) = &self.unstartable {
             self.context.warn(why.clone());
-            self.unstartable = Some(why);
             return Ok(Next::Stop(Outcome::Failed));
         }
         let Some(decision) = &ended.end.decision else { return Ok(Next::GoOn) };
