@@ -8,7 +8,7 @@ use crate::model::failure::{Cause, Failure, FailureType};
 use crate::model::run::Run;
 use crate::model::state::{Named, State};
 
-use super::recommended;
+use super::recommended::{self, Outlook};
 
 /// One way to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub struct ResumeOption {
     pub label: &'static str,
     /// What it does, for this run.
     pub description: String,
-    /// Whether the policy would take it.
+    /// Whether it is the way on that is recommended.
     pub recommended: bool,
     /// Whether it can be taken now.
     pub available: bool,
@@ -29,13 +29,13 @@ pub struct ResumeOption {
 }
 
 /// The options of a run that stands at a failure; empty when the failure is not recoverable (see [`manual_steps`]). A run
-/// without a good checkpoint may go back to where it began.
-pub fn resume_options(state: &State, run: &Run) -> Vec<ResumeOption> {
+/// without a good checkpoint may go back to where it began. Where something else is recommended, none of them is.
+pub fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeOption> {
     let Some(failure) = run.failure.as_ref().filter(|failure| failure.recoverable) else { return Vec::new() };
     let iteration = failure.iteration.unwrap_or(run.current_iteration);
     let next = Some(run.iteration_after(iteration));
     let next = next.filter(|next| run.spec.iterations_total.is_none_or(|total| *next <= total));
-    let recommended = recommended::strategy(run);
+    let recommended = Some(recommended::strategy(run)).filter(|_| outlook == Outlook::default());
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let has_checkpoint = has_good_checkpoint || state.initial(&run.key).and_then(Named::kept).is_some();
     Strategy::ALL
@@ -51,7 +51,7 @@ pub fn resume_options(state: &State, run: &Run) -> Vec<ResumeOption> {
                 strategy,
                 label: label(strategy),
                 description: description(strategy, iteration, next, has_good_checkpoint),
-                recommended: strategy == recommended && missing.is_none(),
+                recommended: Some(strategy) == recommended && missing.is_none(),
                 available: missing.is_none(),
                 reason: missing,
             }

@@ -21,22 +21,36 @@ pub fn strategy(run: &Run) -> Strategy {
     }
 }
 
+/// What the record of a run does not say of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// Whether it can be accepted: it is over, and there is something to accept.
+    pub acceptable: bool,
+    /// Whether another `recover` is at work on it, be it that it waits.
+    pub at_work: bool,
+    /// Whether other runs of its task have used up the attempts that it would need.
+    pub task_spent: bool,
+}
+
 /// The words of the command that goes on with a run, without those that name it; what can be accepted, is. `None` where
 /// there is nothing to go on with: it is done, or somebody is at work on it.
-pub fn next_command(run: &Run, acceptable: bool) -> Option<Vec<&'static str>> {
+pub fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
     if run.is_being_fixed() {
         let is_verified = run.manual_fix.as_ref().is_some_and(|session| session.verified);
         return Some(vec!["manual-fix", if is_verified { "continue" } else { "verify" }]);
     }
-    let is_at_work = run.live.as_ref().is_some_and(|live| live.supervisor.is_some());
-    if is_at_work {
+    let has_attempt = run.live.as_ref().is_some_and(|live| live.supervisor.is_some());
+    if has_attempt || outlook.at_work {
         return None;
     }
-    if acceptable {
+    if outlook.acceptable {
         return Some(vec!["accept"]);
     }
     if run.status.is_done() {
         return None;
+    }
+    if outlook.task_spent {
+        return Some(vec!["retry-status", "--reset"]);
     }
     let waits = run.status == RunStatus::Parked
         || run.decision.as_ref().is_some_and(|decision| decision.has(Action::Park) && decision.leads_to_attempt());

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::env::TestEnv;
+use crate::live::{kill, until};
 use crate::run::quick;
 
 /// Breaks what is checked, deletes a test, and does some work, in one iteration each; says what it cost.
@@ -151,4 +152,44 @@ fn a_run_without_attempts_has_no_night() {
     assert_eq!(env.json(0, &["status"])["night"], Value::Null);
     assert!(env.recover(&[]).expect(0).stdout.starts_with("Run manual"));
     assert!(TestEnv::repo().recover(&[]).expect(0).stdout.contains("recover run "));
+}
+
+// Of two ways on one would be wrong: where the work can be accepted, no strategy is recommended beside that.
+#[test]
+fn what_can_be_accepted_is_all_that_is_recommended() {
+    let env = quick();
+    let check = "test=test $RECOVER_ITERATION = 2";
+    let args =
+        ["run", "--iterations", "2", "--attempts", "1", "--feedback", check, "--", "sh", "-c", "echo x >> a.txt"];
+    env.json(8, &args);
+    let status = env.json(0, &["status"]);
+    assert!(status["night"]["next"].as_str().is_some_and(|next| next.contains(" accept ")), "{status}");
+    let options = status["options"].as_array().expect("options");
+    assert!(!options.is_empty() && options.iter().all(|option| option["recommended"] == false), "{status}");
+    let text = env.recover(&["status"]).expect(0).stdout;
+    assert!(text.contains("Next: recover accept") && !text.contains("\n * "), "{text}");
+}
+
+// runs.md: `resume` of a run at work is refused, so nothing recommends it while the supervisor waits.
+#[test]
+fn nothing_is_recommended_while_a_supervisor_waits() {
+    let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = '300s'\n");
+    let mut run = env.start(&["run", "--attempts", "2", "--", "false"]);
+    until("it waits", || {
+        !env.events("attempt_ended").is_empty() && env.json(0, &["status"])["activity"]["what"] == "waiting"
+    });
+    let status = env.json(0, &["status"]);
+    assert_eq!(status["night"]["next"], Value::Null, "{status}");
+    let text = env.recover(&["status"]).expect(0).stdout;
+    assert!(!text.contains("Next:"), "{text}");
+    let report = env.json(0, &["report"])["report"].clone();
+    let actions = report["recommended_actions"].as_array().expect("actions");
+    assert!(!actions.is_empty() && actions.iter().all(|one| one["recommended"] == false), "{actions:?}");
+    let resumes = |one: &Value| one["command"].as_str().is_some_and(|command| command.contains(" resume"));
+    assert!(!actions.iter().any(resumes), "{actions:?}");
+    kill("-KILL", run.id());
+    run.wait().expect("it ends");
+    let text = env.recover(&["status"]).expect(0).stdout;
+    assert!(text.contains("Next: recover resume"), "{text}");
 }

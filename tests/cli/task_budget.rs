@@ -57,3 +57,18 @@ fn a_reset_of_the_refused_run_lets_it_go_on() {
     env.json(0, &["resume", "refused"]);
     assert!(env.exists("../ran"));
 }
+
+// The way on that is named works: no resume helps where the task has no attempts left.
+#[test]
+fn a_refused_run_names_the_reset_of_its_task() {
+    let env = used_up();
+    let refused = env.recover(&["run", "--run", "again", "--task", "T", "--", "true"]).expect(7).stdout;
+    assert!(refused.contains(" retry-status --reset --run again\n"), "{refused}");
+    let status = env.recover(&["status", "--run", "again"]).expect(0).stdout;
+    assert!(status.contains("Next: recover retry-status --reset --run again\n"), "{status}");
+    let resumed = env.json(7, &["resume", "again"]);
+    assert!(resumed["next_actions"][0].as_str().is_some_and(|next| next.contains("retry-status --reset")), "{resumed}");
+    env.json(0, &["retry-status", "--reset", "--run", "again"]);
+    let status = env.recover(&["status", "--run", "again"]).expect(0).stdout;
+    assert!(status.contains("Next: recover resume"), "{status}");
+}

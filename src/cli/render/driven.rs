@@ -40,8 +40,7 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     text.push_str(&driven.night.as_ref().map(|night| look_at_text(&night.to_look_at)).unwrap_or_default());
     if driven.outcome != Outcome::Complete {
         let key = Some(&driven.run.key);
-        let acceptable = driven.night.as_ref().is_some_and(|night| night.acceptable);
-        let on = next_command(&driven.run, acceptable).unwrap_or_else(|| vec!["resume"]);
+        let on = next_command(&driven.run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
         text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
         text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));
         let back = Hint::recover(way_back(driven.has_good_checkpoint)).run(key);

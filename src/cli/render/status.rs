@@ -153,8 +153,7 @@ fn night_text(ui: &Ui, status: &Status) -> String {
 
 /// The command to go on with, here; it names the run where that has to be.
 fn next(status: &Status, is_named: bool) -> Option<Hint> {
-    let acceptable = status.night.as_ref().is_some_and(|night| night.acceptable);
-    let words = next_command(&status.run, acceptable)?;
+    let words = next_command(&status.run, status.outlook)?;
     let hint = Hint::recover(words).run(Some(&status.run.key).filter(|_| is_named || status.elsewhere.is_some()));
     Some(match &status.elsewhere {
         Some(place) => hint.at(place.clone()),

@@ -142,6 +142,10 @@ fn shown(status: &Status, failure: &Failure) -> String {
         };
         text += &format!("  {}. {}{mark}\n     {}\n", number + 1, option.label, option.description);
     }
+    if status.outlook.acceptable {
+        text +=
+            &format!("  Or accept what it made: {} (recommended)\n", Hint::recover(["accept"]).run(&status.run.key));
+    }
     text + "\n"
 }
 
@@ -172,6 +176,7 @@ mod tests {
     use crate::model::usage::Usage;
     use crate::policy::classify::classify;
     use crate::policy::options::resume_options;
+    use crate::policy::recommended::Outlook;
 
     fn failed() -> Status {
         let (key, at) = (RunKey::new("r", None, None), Timestamp::from_millis(0));
@@ -189,7 +194,8 @@ mod tests {
             is_named: false,
             elsewhere: None,
             night: None,
-            options: resume_options(&state, &run),
+            outlook: Outlook::default(),
+            options: resume_options(&state, &run, Outlook::default()),
             manual_steps: Vec::new(),
             manual_fix: None,
             unfinished_operation: None,

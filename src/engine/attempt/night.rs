@@ -12,14 +12,17 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{about_commit, commits_between, is_ancestor};
 use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
 use crate::model::checkpoint::{Checkpoint, Verdict};
+use crate::model::decision::BudgetScope;
 use crate::model::path::RepoPath;
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::{Named, State};
 use crate::policy::path_filter::Selection;
-use crate::policy::recommended::next_command;
+use crate::policy::recommended::{Outlook, next_command};
 use crate::policy::report::{Around, ChangedFiles, Night, Outside, ToLookAt};
 use crate::store::Origin;
+
+use super::budgets::status_of;
 
 /// Over so many files no line is counted: everyone of them would be read.
 const LINES_OF: usize = 5_000;
@@ -48,9 +51,19 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     };
     let mut night = Night::new(run, around);
     night.acceptable = is_acceptable(context, run, files);
-    let next = next_command(run, night.acceptable);
+    let next = next_command(run, outlook(context, state, run, Some(&night)));
     night.next = next.map(|words| context.line_about(run, &words));
     Some(night)
+}
+
+/// What there is to know for the way on that the record of a run does not say.
+pub(in crate::engine) fn outlook(context: &Context, state: &State, run: &Run, night: Option<&Night>) -> Outlook {
+    // At the end of its own work a supervisor says what comes after that.
+    let at_work = driver(run).is_some_and(|driver| driver.pid != std::process::id());
+    let may_lack_attempts = run.task_id.is_some() && run.decision.is_none();
+    let task_spent = may_lack_attempts
+        && status_of(context, state, run).decision.is_some_and(|stop| stop.stopped_by == Some(BudgetScope::Task));
+    Outlook { acceptable: night.is_some_and(|night| night.acceptable), at_work, task_spent }
 }
 
 /// Whether a person can take what the run made: it did all that it was to do, or all but what it gave up.

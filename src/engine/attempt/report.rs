@@ -20,7 +20,7 @@ use crate::policy::report::{AttemptChanges, Report, Source, Span, Stuck, markdow
 use crate::store::views::attempt_history_of;
 
 use super::budgets::status_of;
-use super::night::night;
+use super::night::{night, outlook};
 use super::preconditions::reconsider;
 
 /// The name of the report beside a run's logs.
@@ -38,6 +38,7 @@ pub(in crate::engine) fn make(context: &Context, state: &State, run: &Run, subta
         escalated_at: stuck.escalated_at,
         attempt_count: stuck.attempt_count,
     });
+    let night = night(context, state, run);
     Ok(report(&Source {
         state,
         run,
@@ -45,7 +46,8 @@ pub(in crate::engine) fn make(context: &Context, state: &State, run: &Run, subta
         retry: &status_of(context, state, run),
         loops: &loops_of(context, run),
         stuck: &stuck.collect::<Vec<_>>(),
-        night: night(context, state, run).as_ref(),
+        night: night.as_ref(),
+        outlook: outlook(context, state, run, night.as_ref()),
         unfinished: liveness::unfinished_operation(context)?.as_deref(),
         changes: &changed(context, state, &spans(state, &events)),
         subtask,

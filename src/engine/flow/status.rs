@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::attempt::budgets::Retry;
-use crate::engine::attempt::night::night;
+use crate::engine::attempt::night::{night, outlook};
 use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
@@ -26,6 +26,7 @@ use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
 use crate::policy::escape::escape;
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
+use crate::policy::recommended::Outlook;
 use crate::policy::redact::redact;
 use crate::policy::report::Night;
 use crate::process::is_alive;
@@ -45,6 +46,8 @@ pub struct Status {
     pub elsewhere: Option<Place>,
     /// What came of it, where it has attempts.
     pub night: Option<Night>,
+    /// What its record does not say of it.
+    pub outlook: Outlook,
     /// What a person can do next; empty where the failure is not recoverable.
     pub options: Vec<ResumeOption>,
     /// What to do by hand; empty where it is recoverable.
@@ -177,9 +180,11 @@ pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
     reconsider(context, &mut run);
     let good = state.last_good(&run.key).map(|checkpoint| checkpoint.id.clone());
     let activity = activity_of(context, &run);
+    let night = night(context, &state, &run);
+    let outlook = outlook(context, &state, &run, night.as_ref());
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
     Ok(Status {
-        options: if activity.is_some() { Vec::new() } else { resume_options(&state, &run) },
+        options: if activity.is_some() { Vec::new() } else { resume_options(&state, &run, outlook) },
         manual_steps: unrecoverable.map(manual_steps).unwrap_or_default(),
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,
@@ -195,7 +200,8 @@ pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
             Vec::new()
         }),
         session: state.session_usage(&run),
-        night: night(context, &state, &run),
+        night,
+        outlook,
         is_named: run_id.is_some() || context.naming().run_id.is_some(),
         elsewhere: context.elsewhere(&run),
         run,

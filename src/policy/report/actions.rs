@@ -23,13 +23,13 @@ pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
         steps.step(&what, &["doctor", "--repair"]);
     }
     steps.all();
-    let command = next_command(source.run, source.is_acceptable()).map(|words| (source.command)(&words));
+    let command = next_command(source.run, source.outlook).map(|words| (source.command)(&words));
     let mut steps = steps.steps;
     for step in &mut steps {
         step.recommended = command.is_some() && step.command == command;
     }
     if command.is_some() && !steps.iter().any(|step| step.recommended) {
-        let accepts = source.is_acceptable();
+        let accepts = source.outlook.acceptable;
         let what = if accepts { "Accept what it made: ordinary commits of yours" } else { "Go on with the run" };
         steps.push(Recommended { description: what.to_owned(), command, recommended: true });
     }
@@ -46,6 +46,10 @@ impl Steps<'_, '_> {
         let run = self.source.run;
         if run.manual_fix.as_ref().is_some_and(|session| session.status == ManualFixStatus::Active) {
             return self.finish_fix();
+        }
+        if self.source.outlook.at_work && run.live.is_none() {
+            self.look();
+            return self.step("Watch it: it is at work", &["status"]);
         }
         match run.status {
             RunStatus::Complete | RunStatus::Accepted => self.look_at_given_up(),
@@ -155,7 +159,7 @@ impl Steps<'_, '_> {
 
     fn ways_on(&mut self) {
         let run = self.source.run;
-        let mut options = resume_options(self.source.state, run);
+        let mut options = resume_options(self.source.state, run, self.source.outlook);
         // The very same again is worth a line only where the policy would do it.
         let told = |option: &ResumeOption| match option.strategy {
             Strategy::ManualThenContinue => false,

@@ -6,6 +6,7 @@ use crate::model::run::{Attempt, Iteration, Run};
 use crate::model::snapshot::Change;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::policy::recommended::Outlook;
 use crate::policy::retry_status::RetryStatus;
 
 use super::data::{AttemptRef, Stuck};
@@ -30,6 +31,8 @@ pub struct Source<'a> {
     pub changes: &'a [AttemptChanges],
     /// What came of it, where it has attempts.
     pub night: Option<&'a Night>,
+    /// What its record does not say of it.
+    pub outlook: Outlook,
     /// A restore that was cut off and waits to be finished.
     pub unfinished: Option<&'a str>,
     /// Only the attempts of this subtask.
@@ -41,11 +44,6 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Whether the run can be accepted.
-    pub(super) fn is_acceptable(&self) -> bool {
-        self.night.is_some_and(|night| night.acceptable)
-    }
-
     /// The attempts that the report is about.
     pub(super) fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
         self.run.attempts().filter(|(_, attempt)| self.subtask.is_none_or(|subtask| attempt.subtask == subtask))

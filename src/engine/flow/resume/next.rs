@@ -1,10 +1,10 @@
 //! What a person may do after a resume.
 
-use crate::engine::attempt::night::night;
+use crate::engine::attempt::night::{night, outlook};
 use crate::engine::base::context::Context;
 use crate::engine::flow::run::Outcome;
 use crate::model::decision::Standing;
-use crate::policy::recommended::next_command;
+use crate::policy::recommended::{Outlook, next_command};
 
 use super::Resumed;
 
@@ -14,18 +14,18 @@ pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
     if resumed.run.status.is_done() || outcome == Some(Outcome::Complete) {
         return Vec::new();
     }
-    let mut actions = ways_on(context, resumed);
+    let Ok(loaded) = context.load() else { return ways_on(context, resumed, Outlook::default()) };
+    let night = night(context, &loaded.state, &resumed.run);
+    let outlook = outlook(context, &loaded.state, &resumed.run, night.as_ref());
+    let mut actions = ways_on(context, resumed, Outlook { acceptable: false, ..outlook });
     // As at all other places, what can be accepted is.
-    if let Ok(loaded) = context.load()
-        && let Some(night) = night(context, &loaded.state, &resumed.run)
-        && night.acceptable
-    {
-        actions.splice(..0, night.next);
+    if outlook.acceptable {
+        actions.splice(..0, night.and_then(|night| night.next));
     }
     actions
 }
 
-fn ways_on(context: &Context, resumed: &Resumed) -> Vec<String> {
+fn ways_on(context: &Context, resumed: &Resumed, outlook: Outlook) -> Vec<String> {
     let line = |words: Vec<&str>| context.line_about(&resumed.run, &words);
     let is_fixed = resumed.run.manual_fix.is_some();
     match resumed.standing {
@@ -36,7 +36,7 @@ fn ways_on(context: &Context, resumed: &Resumed) -> Vec<String> {
             vec![line(vec!["manual-fix", "verify"]), line(vec!["manual-fix", "continue"])]
         }
         Standing::Exhausted | Standing::NeedsPerson => {
-            let recommended = next_command(&resumed.run, false);
+            let recommended = next_command(&resumed.run, outlook);
             let with_context = vec!["resume", "--strategy", "retry_with_context"];
             let mut ways: Vec<_> = recommended.into_iter().chain([vec!["manual-fix", "start"]]).collect();
             if !ways.contains(&with_context) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use crate::engine::attempt::night::night;
+use crate::engine::attempt::night::{night, outlook};
 use crate::engine::attempt::{begin, budgets, end, report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -448,9 +448,11 @@ impl Driver<'_> {
         let stands = self.status(&state, &run, &settings);
         let decision = stands.decision.filter(|_| outcome != Outcome::Complete);
         self.notify_of_end(outcome, &run, decision.as_ref(), report.as_deref());
+        let night = night(self.context, &state, &run);
         Ok(Driven {
             outcome,
-            night: night(self.context, &state, &run),
+            outlook: outlook(self.context, &state, &run, night.as_ref()),
+            night,
             decision,
             run,
             standing: stands.standing,

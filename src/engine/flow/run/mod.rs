@@ -36,6 +36,7 @@ use crate::model::decision::{Decision, Standing};
 use crate::model::hint::Hint;
 use crate::model::run::{NONE, ProcessId, Run, RunKey, RunSpec};
 use crate::model::state::State;
+use crate::policy::recommended::Outlook;
 use crate::policy::report::Night;
 use crate::process::{self, Show};
 use crate::store::NewEvent;
@@ -106,6 +107,8 @@ pub struct Driven {
     pub has_good_checkpoint: bool,
     /// Why it stopped where one of its commands cannot be started: nothing that another attempt would change.
     pub unstartable: Option<String>,
+    /// What the record of the run does not say of it.
+    pub outlook: Outlook,
     /// The exit code of the last child, for `--passthrough`.
     pub child_exit_code: Option<i32>,
     /// The report that was written beside the run's logs.
