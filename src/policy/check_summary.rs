@@ -55,6 +55,15 @@ const FORMATS: &[Format] = &[
     Format { pattern: r"^\s+(?P<failed>\d+) failed$", adds_up: false, words: false },
     Format { pattern: r"^\s+(?P<passed>\d+) passed \([\d.]+m?s\)$", adds_up: false, words: false },
     last(r"^FAILED \(", true),
+    // Runners of one's own: a line of nothing but counts, of what passed and of what failed, whatever it is called.
+    last(
+        r"^\s*(?:[A-Za-z][\w ]*:\s*)?(?:\d+ \w+(?:[,;]| and) )*(?P<passed>\d+) passed(?:[,;]| and) (?:\d+ \w+(?:[,;]| and) )*(?P<failed>\d+) failed(?:(?:[,;]| and) \d+ \w+)*\.?$",
+        false,
+    ),
+    last(
+        r"^\s*(?:[A-Za-z][\w ]*:\s*)?(?:\d+ \w+(?:[,;]| and) )*(?P<failed>\d+) failed(?:[,;]| and) (?:\d+ \w+(?:[,;]| and) )*(?P<passed>\d+) passed(?:(?:[,;]| and) \d+ \w+)*\.?$",
+        false,
+    ),
     last(r"\xE2\x9C\x96 \d+ problems? \((?P<failed>\d+) errors?", false),
     last(r"^Found (?P<failed>\d+) (?:errors?|diagnostics?|offenses?|issues?)\b", false),
     last(r"\d+ files? inspected, (?P<failed>\d+) offenses?", false),
@@ -239,6 +248,14 @@ mod tests {
             ("\u{2716} 3 problems (2 errors, 1 warning)", None, Some(2)),
             ("a.ts(1,2): error TS2322: x\na.ts(3,2): error TS2322: y", None, Some(2)),
             ("75% tests passed, 1 tests failed out of 4", Some(3), Some(1)),
+            ("3 passed, 0 failed", Some(3), Some(0)),
+            ("  2 passed, 1 failed, 4 skipped", Some(2), Some(1)),
+            ("Tests: 3 passed, 0 failed", Some(3), Some(0)),
+            ("unit tests: 1 failed, 3 passed", Some(3), Some(1)),
+            ("Results: 5 passed and 2 failed.", Some(5), Some(2)),
+            ("3 passed, 0 failed\n1 passed, 2 failed", Some(1), Some(2)),
+            ("the docs say that 3 passed, 1 failed of old", None, None),
+            ("3 passed", None, None),
             ("nothing", None, None),
         ] {
             let (_, seen_passed, seen_failed) = summarize(output.as_bytes(), Some(1));
