@@ -78,6 +78,11 @@ fn a_closed_run_is_out_of_the_way_until_it_is_taken_up() {
     env.json(0, &["close", "--all-ended"]);
     assert_eq!(env.error(4, &["status"])["code"], "run_not_found");
     assert_eq!(env.error(4, &["close", "bogus"])["code"], "run_not_found");
+    // That it stands again where it stood is a change, also where nothing is run.
+    assert_eq!(env.json(0, &["resume", "monday", "--dry-run"])["changed"], false);
+    let resumed = env.json(6, &["resume", "monday"]);
+    assert_eq!((&resumed["executed"], &resumed["changed"]), (&json!(false), &json!(true)), "{resumed}");
+    assert_eq!(env.json(6, &["resume", "monday"])["changed"], false);
     // It is prepared for another attempt, as an open one would be.
     let resumed = env.json(0, &["resume", "tuesday", "--prepare-only", "--strategy", "retry_same"]);
     assert_eq!((&resumed["run"]["status"], &resumed["changed"]), (&json!("in_progress"), &json!(true)));

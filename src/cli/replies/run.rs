@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::engine::Context;
 use crate::engine::flow::fix_session::Fix;
-use crate::engine::flow::resume::{Check, Resumed, next_actions};
+use crate::engine::flow::resume::{Change, Check, Resumed, next_actions};
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::engine::record::lane::LaneStanding;
 use crate::model::checkpoint::CapturedTotals;
@@ -115,7 +115,7 @@ impl<'a> ResumeReply<'a> {
     pub fn new(context: &Context, resumed: &'a Resumed, lane: Option<&'a LaneStanding>) -> Self {
         let next_actions = lane.map_or_else(|| next_actions(context, resumed), |lane| lane.next_actions.clone());
         Self {
-            changed: resumed.changed && !context.dry_run(),
+            changed: resumed.change != Change::Nothing && !context.dry_run(),
             run: (&resumed.run).into(),
             strategy: resumed.strategy,
             prompt: resumed.prompt.as_deref(),
@@ -148,7 +148,7 @@ fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
         Standing::Wait(_) if resumed.run.parked.is_some() => Some(Outcome::Parked),
         Standing::Wait(_) => Some(Outcome::Paused),
         Standing::Exhausted => Some(Outcome::Failed),
-        Standing::NeedsPerson if resumed.changed => Some(Outcome::Paused),
+        Standing::NeedsPerson if resumed.change == Change::Prepared => Some(Outcome::Paused),
         Standing::NeedsPerson => Some(Outcome::Escalated),
     }
 }

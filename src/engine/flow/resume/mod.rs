@@ -92,11 +92,22 @@ impl ResumeRequest {
     }
 }
 
+/// What a resume changed in its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    Nothing,
+    /// It was closed, and stands again where it stood.
+    Reopened,
+    /// It is prepared for another attempt.
+    Prepared,
+}
+
 /// What a resume did.
 #[derive(Clone, Debug)]
 pub struct Resumed {
-    /// Whether anything changed.
-    pub changed: bool,
+    /// What it changed in the run.
+    pub change: Change,
     /// The run afterwards.
     pub run: Run,
     /// How it was taken up.
@@ -167,10 +178,30 @@ fn get_ready(
     let mut state = load()?;
     let key = chosen(context, &state, request)?;
     let mut run = run_of(&state, &key)?;
-    if run.status == RunStatus::Closed {
+    let reopened = run.status == RunStatus::Closed;
+    if reopened {
         reopen(context, &mut state, &run)?;
         run = run_of(&state, &key)?;
     }
+    let mut ready = take_up(context, request, driving, &load, (state, run))?;
+    if let Ready::Done(resumed) = &mut ready
+        && reopened
+        && resumed.change == Change::Nothing
+    {
+        resumed.change = Change::Reopened;
+    }
+    Ok(ready)
+}
+
+/// Takes up a run that is open. `load` reads the state again, after a wait.
+fn take_up(
+    context: &Context,
+    request: &ResumeRequest,
+    driving: Option<Driving>,
+    load: &dyn Fn() -> Result<Arc<State>>,
+    (mut state, run): (Arc<State>, Run),
+) -> Result<Ready> {
+    let key = run.key.clone();
     if request.command.is_empty() && run.spec.command.is_empty() && !request.prepare_only {
         project_trust::require(context, |key| key == "runner.command")?;
     }
@@ -215,7 +246,7 @@ fn get_ready(
     let validation = validated(context, &state, &run, request);
 
     let prepared = |run, prompt, standing| Resumed {
-        changed: true,
+        change: Change::Prepared,
         run,
         strategy,
         prompt,
@@ -331,7 +362,7 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
     let standing = standing_of(context, state, &run);
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     Resumed {
-        changed: false,
+        change: Change::Nothing,
         run,
         strategy: None,
         prompt: None,
