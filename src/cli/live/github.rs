@@ -31,11 +31,22 @@ pub struct Github {
     summary: Option<PathBuf>,
     /// What paths in the output of the run's commands are relative to.
     folders: Mutex<Vec<PathBuf>>,
+    /// Whether a group is open.
+    is_grouping: Mutex<bool>,
 }
 
 impl Github {
-    /// Closes the group that may be open.
-    pub const END: &str = "::endgroup::\n";
+    /// Closes the group that is open, if one is.
+    pub fn end_group(&self) -> &'static str {
+        if std::mem::take(&mut *lock(&self.is_grouping)) { "::endgroup::\n" } else { "" }
+    }
+
+    /// Opens a group in the place of the one that is open.
+    fn group(&self, title: &str) -> String {
+        let end = self.end_group();
+        *lock(&self.is_grouping) = true;
+        format!("{end}::group::{}\n", data(title))
+    }
 
     /// The job, if this is one.
     pub fn of(context: &Context) -> Option<Self> {
@@ -48,6 +59,7 @@ impl Github {
             workspace: workspace.filter(|path| worktree.starts_with(path)).unwrap_or_else(|| worktree.clone()),
             summary: context.env("GITHUB_STEP_SUMMARY").map(PathBuf::from),
             folders: Mutex::new(folders(context)),
+            is_grouping: Mutex::new(false),
             worktree,
         })
     }
@@ -60,9 +72,8 @@ impl Github {
 
     /// What goes before the lines about it, and what after them.
     pub fn around(&self, progress: &ProgressEvent<'_>) -> (String, String) {
-        let group = |title: &str| format!("::group::{}\n", data(title));
         match progress {
-            ProgressEvent::Baseline { .. } => (group("recover: checks before the first attempt"), String::new()),
+            ProgressEvent::Baseline { .. } => (self.group("recover: checks before the first attempt"), String::new()),
             ProgressEvent::Attempt { run, iteration, attempt, .. } => {
                 let dirs = std::iter::once(&run.spec.dir).chain(run.spec.feedback.iter().map(|one| &one.dir));
                 let own = dirs.map(|dir| self.worktree.join(dir.path()));
@@ -72,16 +83,14 @@ impl Github {
                         folders.insert(0, folder);
                     }
                 }
-                // The checks before the first attempt are over.
-                let title = format!("recover: iteration {iteration}, attempt {attempt}");
-                (format!("{}{}", Self::END, group(&title)), String::new())
+                (self.group(&format!("recover: iteration {iteration}, attempt {attempt}")), String::new())
             }
             ProgressEvent::Ended { iteration, attempt, failure, decision, .. } => {
                 let again = decision.is_some_and(Decision::leads_to_attempt);
                 let level = if again { "warning" } else { "error" };
                 let title = format!("recover: iteration {iteration}, attempt {attempt} failed");
                 let said = failure.map(|failure| self.annotation(level, &title, failure)).unwrap_or_default();
-                (Self::END.to_owned(), said)
+                (self.end_group().to_owned(), said)
             }
             _ => (String::new(), String::new()),
         }

@@ -49,7 +49,7 @@ impl Story {
     /// What a job of GitHub wants of a run that is over: its report in the job's summary.
     pub fn end(&self, context: &Context, key: Option<&RunKey>) {
         let Some(github) = &self.0.github else { return };
-        write(Github::END);
+        write(github.end_group());
         match key.map(|key| of_key(context, key)).transpose() {
             Ok(Some(report)) => github.summarize(context, &markdown(&report)),
             Ok(None) => {}
