@@ -105,12 +105,13 @@ pub(in crate::git) fn set_ref_from(
     let (refs, path) = (folder_of_refs(repo), repo.common_dir().join(name));
     let draft = draft.map_or_else(|| write_draft(repo, lock, commit), Ok)?;
     let folder = path.parent().unwrap_or(&path);
-    let top = repo.common_dir().join("refs");
-    // Each folder that is made is a new name in the one above it, also one that another process has made just now.
-    let mut is_new = false;
+    // The lowest folder that is there: it gets a new name, and so does each that is made below it.
+    let (mut there, top) = (folder, repo.common_dir().join("refs"));
     let mut tries = 3;
     loop {
-        is_new |= !refs.has(folder).map_err(Error::at(folder))?;
+        while there != top && !refs.has(there).map_err(Error::at(there))? {
+            there = there.parent().unwrap_or(&top);
+        }
         let made = refs.create_dir_all(folder).map_err(|error| (error, false));
         match made.and_then(|()| repo.own().hard_link(&draft, &refs, &path).map_err(|error| (error, true))) {
             Ok(()) => break,
@@ -123,7 +124,7 @@ pub(in crate::git) fn set_ref_from(
     }
     let _ = repo.own().remove_file(&draft);
     // The draft was synced, so that only names are new.
-    let mut changed = folder.ancestors().take_while(|one| *one == folder || is_new && one.starts_with(&top));
+    let mut changed = folder.ancestors().take_while(|folder| folder.starts_with(there));
     changed.try_for_each(|folder| sync_refs_folder(repo, folder)).inspect_err(|_| {
         // A reference that may not last is no reference: the caller is notified that there is none.
         let _ = refs.remove_file(&path);
