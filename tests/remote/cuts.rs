@@ -25,6 +25,7 @@ fn places(length: u64) -> Vec<u64> {
 
 #[test]
 fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
+    let (mut lost, mut unknown) = (0, 0);
     for kind in [Kind::Daemon, Kind::Http, Kind::Ssh] {
         let Some(server) = Server::start(kind) else { continue };
         let proxy = Proxy::to(server.port);
@@ -47,7 +48,6 @@ fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
         let (sent, answered, _) = proxy.counted();
         let sent = places(sent).into_iter().map(Fault::CutSent);
         let faults: Vec<Fault> = sent.chain(places(answered).into_iter().map(Fault::CutAnswered)).collect();
-        let (mut lost, mut unknown) = (0, 0);
         for fault in faults {
             let new = next(Some(&at));
             proxy.set(fault);
@@ -71,8 +71,9 @@ fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
             assert_eq!(server.at(name), Some(new.0.clone()), "{kind:?} {fault:?}");
             at = new;
         }
-        assert!(lost > 0 && unknown > lost, "{kind:?}: {lost} answers were lost of {unknown} that were cut");
     }
+    // Which of the two a cut is depends on how the bytes came through: with sshd all may be of one kind.
+    assert!(lost > 0 && unknown > lost, "{lost} answers were lost of {unknown} that were cut");
 }
 
 #[test]
