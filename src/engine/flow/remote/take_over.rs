@@ -52,18 +52,8 @@ use super::sync::all_there;
 /// stand in the way (13): then the claim is given back.
 pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Driving>> {
     let state = context.load()?.state;
-    let id = id.or(context.naming().run_id.as_ref());
-    let local = local(context, &state, id)?;
-    let remote = match &local {
-        Some(key) => remote_for(context, key),
-        None => context.remote_name(),
-    };
-    let Some(remote) = remote else { return Ok(None) };
-    let server = Server::to_send(context, &remote)?;
-    let key = match local {
-        Some(key) => key,
-        None => there(&server, id, how)?,
-    };
+    let Some((server, key)) = meant_on(context, &state, id, how, Server::to_send)? else { return Ok(None) };
+    let remote = server.name().to_owned();
     if record::load(context, &key, &remote)?.is_none() && state.run(&key).is_some() {
         // It was never there: it is claimed when it goes on.
         return Ok(None);
@@ -98,6 +88,29 @@ pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result
     Ok(Some(driving))
 }
 
+/// The run that is meant, and the server that it lies on or may lie on. `None`: it is to lie nowhere.
+fn meant_on<'c>(
+    context: &'c Context,
+    state: &State,
+    id: Option<&RunId>,
+    how: TakeOver,
+    open: impl Fn(&'c Context, &str) -> Result<Server<'c>>,
+) -> Result<Option<(Server<'c>, RunKey)>> {
+    let id = id.or(context.naming().run_id.as_ref());
+    let local = local(context, state, id)?;
+    let remote = match &local {
+        Some(key) => remote_for(context, key),
+        None => context.remote_name(),
+    };
+    let Some(remote) = remote else { return Ok(None) };
+    let server = open(context, &remote)?;
+    let key = match local {
+        Some(key) => key,
+        None => there(&server, id, how)?,
+    };
+    Ok(Some((server, key)))
+}
+
 /// A run as it would be taken up.
 #[derive(Debug)]
 pub struct Planned {
@@ -113,18 +126,8 @@ pub struct Planned {
 /// Those of [`take_over`], but for what only a claim finds out.
 pub fn plan_take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Planned>> {
     let state = context.load()?.state;
-    let id = id.or(context.naming().run_id.as_ref());
-    let local = local(context, &state, id)?;
-    let remote = match &local {
-        Some(key) => remote_for(context, key),
-        None => context.remote_name(),
-    };
-    let Some(remote) = remote else { return Ok(None) };
-    let server = Server::of(context, &remote)?;
-    let key = match local {
-        Some(key) => key,
-        None => there(&server, id, how)?,
-    };
+    let Some((server, key)) = meant_on(context, &state, id, how, Server::of)? else { return Ok(None) };
+    let remote = server.name().to_owned();
     let record = record::load(context, &key, &remote)?.unwrap_or_default();
     if record.tip.is_none() && state.run(&key).is_some() {
         return Ok(None);
