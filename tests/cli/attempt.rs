@@ -166,6 +166,10 @@ fn evidence_comes_in_many_forms() {
     assert_eq!(failed["run"]["status"], "in_progress");
     let history = env.json(0, &["attempt", "list"]);
     assert_eq!(history["subtasks"]["d/iteration-1"]["status"], "in_progress", "{history}");
+    for (stage, cause) in [("build", "BROKEN_BUILD"), ("test", "VERIFICATION_FAILED"), ("agent", "UNKNOWN")] {
+        let failed = env.json(0, &["attempt", "fail", "--run", stage, "--loop", stage, "--exit-code", "1"]);
+        assert_eq!(failed["failure"]["cause"], cause, "which loop failed says it where nothing else does");
+    }
     env.json(2, &["attempt", "fail", "--run", "e", "--signal", "NONSENSE"]);
     env.json(2, &["attempt", "fail", "--run", "e", "--log", "missing"]);
     assert_eq!(env.error(4, &["status", "--run", "e"])["code"], "run_not_found", "nothing was recorded");
