@@ -113,6 +113,7 @@ fn a_reset_allows_again() {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_NOW", NOW);
     assert_eq!(env.json(4, &["retry-status", "--reset"])["error"]["code"], "run_not_found");
+    assert!(!env.exists(".ultraplan"), "nothing is made where nothing is recorded");
     env.json(6, &FAIL);
     let status = env.json(0, &["retry-status", "--reset", "--check"]);
     assert_eq!((&status["can_retry"], &status["error_count"]), (&true.into(), &0.into()), "{status}");

@@ -170,6 +170,10 @@ pub(super) fn refuse_at_work(context: &Context, state: &State, run: &Run, concer
 /// # Errors
 /// There is no run (4); it, its task or its work tree is at work (11).
 pub fn reset(context: &Context) -> Result<Retry> {
+    if !context.store().exists() {
+        // Nothing is made where nothing is recorded.
+        select::require(context, &context.load()?.state)?;
+    }
     crash::recover(context)?;
     let mut ledger = context.store().lock()?;
     let naming = context.naming();
