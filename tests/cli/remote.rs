@@ -467,9 +467,19 @@ fn a_server_that_was_set_back_is_healed_by_the_holder_and_damage_for_others() {
     // A server that lost all of it, for whoever saw that somebody else had it: nobody knows what happened since.
     one.json(0, &with(&["remote", "status"], &[]));
     one.error(11, &with(&["remote", "claim"], &[]));
-    one.git(&["-C", &server.to_string_lossy(), "update-ref", "-d", "refs/recover-runs/night"]);
+    let lose = || one.git(&["-C", &server.to_string_lossy(), "update-ref", "-d", "refs/recover-runs/night"]);
+    lose();
+    assert_eq!(one.error(12, &with(&["remote", "claim"], &[]))["code"], "corrupt");
     two.json(0, &with(&["remote", "push"], &[]));
     assert_eq!(of_run(&one.json(0, &with(&["remote", "status"], &[])), "night")["host"], "beta");
+    // Nobody has it: what beta did is there again before anybody goes on.
+    two.json(0, &["retry-status", "--reset", "--run", "night"]);
+    two.json(0, &with(&["remote", "release"], &[]));
+    one.json(0, &with(&["remote", "status"], &[]));
+    lose();
+    one.json(0, &with(&["remote", "claim"], &[]));
+    let events = |env: &TestEnv, kind: &str| env.events(kind).len();
+    assert_eq!(events(&one, "retry_reset"), 1, "{}", one.read_state("events.jsonl"));
 }
 
 #[test]

@@ -63,18 +63,23 @@ impl Remote {
         if !is_name {
             return Err(unknown("a URL, path or transport is not taken, only the name of a remote"));
         }
-        let asked = |words: &[&str]| -> Result<Option<String>> {
-            let ended = local(repo, words, LOCAL)?;
-            let is_said = ended.status.is_some_and(|status| status.success());
-            Ok(is_said.then(|| String::from_utf8_lossy(&ended.stdout).trim_end_matches('\n').to_owned()))
-        };
-        let pushed = asked(&["remote", "get-url", "--push", "--all", name])?.unwrap_or_default();
-        let fetched = asked(&["remote", "get-url", name])?.unwrap_or_default();
-        let (Some(push), Some(fetch)) = (pushed.lines().next(), fetched.lines().next()) else {
+        let asked =
+            |words: &[&str]| local(repo, words, LOCAL).map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned());
+        let listed = asked(&["remote", "--verbose"])?;
+        let (mut pushed, mut fetched) = (Vec::new(), None);
+        for line in listed.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('\t')) {
+            if let Some(url) = line.strip_suffix(" (push)") {
+                pushed.push(url);
+            } else {
+                // After it comes the filter of a partial clone.
+                fetched = fetched.or_else(|| line.rsplit_once(" (fetch)").map(|(url, _)| url));
+            }
+        }
+        let (Some(push), Some(fetch)) = (pushed.first().copied(), fetched) else {
             return Err(unknown("git knows none of that name here"));
         };
         let refused = |reason: String| Err(Error::RefusedRemote { name: name.to_owned(), reason });
-        if pushed.lines().count() > 1 {
+        if pushed.len() > 1 {
             return refused("it has several URLs to push to, and a run has one place".to_owned());
         }
         for url in [push, fetch] {
@@ -83,12 +88,19 @@ impl Remote {
                 return refused(format!("the protocol '{protocol}' is not spoken, only {}", PROTOCOLS.join(", ")));
             }
         }
+        let helper = format!("remote.{name}.vcs");
+        let settings = format!("^({}|core\\.sshcommand)$", helper.replace('.', "\\."));
+        let configured = asked(&["config", "--null", "--get-regexp", &settings])?;
+        let set = |setting: &str| {
+            let mut lines = configured.split('\0').map(|line| line.split_once('\n').unwrap_or((line, "")));
+            lines.rfind(|(name, _)| *name == setting).map(|(_, value)| value)
+        };
         // A helper that the configuration names takes the place of the URL's protocol.
-        if asked(&["config", "--get", &format!("remote.{name}.vcs")])?.is_some() {
+        if set(&helper).is_some() {
             return refused("it is reached by a helper program (vcs)".to_owned());
         }
         let is_http = [push, fetch].iter().any(|url| matches!(protocol_of(url), "http" | "https"));
-        let ssh = batch_ssh(asked(&["config", "--get", "core.sshCommand"])?.as_deref());
+        let ssh = batch_ssh(set("core.sshcommand"));
         Ok(Self { name: name.to_owned(), url: without_user(push), is_http, ssh })
     }
 

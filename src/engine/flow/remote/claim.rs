@@ -150,7 +150,7 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
         Reached::Yes(found) => found,
         Reached::Away(away) => return Ok(Tried::Away(away)),
     };
-    let Some(tip) = found else { return first_claim(server, key, &mut locked) };
+    let Some(tip) = found else { return claim_missing(server, key, &mut locked) };
     if resolve_ref(server.repo()?, &server.tracking(key)).as_ref() != Some(&tip) {
         match server.fetch(&[run_ref(key)])? {
             Reached::Yes(true) => {}
@@ -192,8 +192,8 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
     }
 }
 
-/// The claim of a run that is not there yet, with all that the ledger has of it.
-fn first_claim(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Tried> {
+/// The claim of a run of which nothing is there: it was never sent, or the server has lost it.
+fn claim_missing(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Tried> {
     let context = server.context;
     if context.load()?.state.run(key).is_none() {
         let message = format!("there is no run {key}, neither here nor on {}", server.name());
@@ -203,26 +203,42 @@ fn first_claim(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result
             server.name(),
         ])));
     }
+    let Some(known) = latest(server, locked)? else { return first_claim(server, key, locked, None) };
+    server.require_same_place(key, &locked.record)?;
+    let before = chain::standing(server.repo()?, key, server.name(), &known)?;
+    let is_own = locked.record.nonce.as_deref() == Some(before.claim.nonce.as_str());
+    if !is_own && !before.claim.released {
+        return Err(gone(server, key));
+    }
+    if locked.record.tip.as_ref() == Some(&known) {
+        return first_claim(server, key, locked, Some(&before));
+    }
+    put_back(server, key, None, &known)
+}
+
+/// The latest state of a run that was verified here, whoever made it.
+fn latest(server: &Server<'_>, locked: &Locked) -> Result<Option<ObjectId>> {
+    let repo = server.repo()?;
+    let seen = locked.record.seen.as_ref().map(|seen| &seen.commit).filter(|seen| repo.has_object(seen));
+    let tip = locked.record.tip.as_ref();
+    Ok(match (seen, tip) {
+        (Some(seen), Some(tip)) if seen != tip && is_before(repo, seen, tip)? => Some(tip.clone()),
+        (seen, tip) => seen.or(tip).cloned(),
+    })
+}
+
+/// The claim of a run that is not there, with all that the ledger has of it.
+fn first_claim(server: &Server<'_>, key: &RunKey, locked: &mut Locked, before: Option<&Standing>) -> Result<Tried> {
+    let context = server.context;
     if let Err(Unreached { said, after }) = require_guarantees(context, &server.remote)? {
         return Ok(Tried::Away(Away { said, after }));
     }
-    if locked.record.tip.is_some() {
-        server.require_same_place(key, &locked.record)?;
-    }
     keep_policy(context, key)?;
     locked.record.pending.clear();
-    let before =
-        locked.record.tip.clone().map(|tip| chain::standing(server.repo()?, key, server.name(), &tip)).transpose()?;
-    if let Some(before) = &before
-        && locked.record.nonce.as_deref() != Some(before.claim.nonce.as_str())
-        && !before.claim.released
-    {
-        return Err(gone(server, key));
-    }
-    let claim = new_claim(context, before.as_ref())?;
+    let claim = new_claim(context, before)?;
     (locked.record.nonce, locked.record.lost_to) = (Some(claim.nonce.clone()), None);
     let what = What { claim: &claim, stolen_from: None, with_events: true };
-    let prepared = prepare(server, key, &locked.record, before.as_ref(), what)?;
+    let prepared = prepare(server, key, &locked.record, before, what)?;
     Ok(match push(server, key, locked, &prepared, None)? {
         Reached::Yes(true) => {
             Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent: prepared.events })
@@ -299,16 +315,10 @@ fn give_back_unread(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip:
 /// else puts there again what was there, which claims nothing.
 fn set_back(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) -> Result<Option<Tried>> {
     let repo = server.repo()?;
-    let mut longest = None;
-    for known in
-        [locked.record.seen.as_ref().map(|seen| &seen.commit), locked.record.tip.as_ref()].into_iter().flatten()
-    {
-        if known != tip && is_before(repo, tip, known)? {
-            longest = Some(known.clone());
-            break;
-        }
+    let Some(known) = latest(server, locked)? else { return Ok(None) };
+    if known == *tip || !is_before(repo, tip, &known)? {
+        return Ok(None);
     }
-    let Some(known) = longest else { return Ok(None) };
     server.require_same_place(key, &locked.record)?;
     if locked.record.nonce.is_some() && locked.record.tip.as_ref() == Some(&known) {
         // It pushes what it has, which begins with what is there.
@@ -322,10 +332,15 @@ fn set_back(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Object
             Synced::Away(away) => Tried::Away(away),
         }));
     }
-    let update = Update { name: run_ref(key), old: Some(tip.clone()), new: Some(known.clone()) };
-    Ok(Some(match server.push(update)? {
+    put_back(server, key, Some(tip), &known).map(Some)
+}
+
+/// Puts there again what was seen there last, in the place of what is there.
+fn put_back(server: &Server<'_>, key: &RunKey, old: Option<&ObjectId>, known: &ObjectId) -> Result<Tried> {
+    let update = Update { name: run_ref(key), old: old.cloned(), new: Some(known.clone()) };
+    Ok(match server.push(update)? {
         Answer::Done(()) => {
-            set_tracking(repo, &server.tracking(key), &known)?;
+            set_tracking(server.repo()?, &server.tracking(key), known)?;
             server.context.note(format!(
                 "the remote {} had an older state of run {key}: it has again what was seen there last",
                 server.name()
@@ -334,7 +349,7 @@ fn set_back(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Object
         }
         Answer::Moved | Answer::Cut(_) => Tried::Moved,
         other => Tried::Away(away(other)),
-    }))
+    })
 }
 
 fn gone(server: &Server<'_>, key: &RunKey) -> Error {

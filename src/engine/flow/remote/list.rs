@@ -259,9 +259,7 @@ fn behind(state: &State, key: &RunKey, record: &Record, there: u64) -> u64 {
 /// # Errors
 /// Somebody else holds one of them (11): those before it are sent.
 pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
-    let server = Server::named(context)?;
-    let name = server.name().to_owned();
-    let server = Server::to_send(context, &name)?;
+    let server = Server::named(context)?.to_send()?;
     let state = context.load()?.state;
     let mut keys = local_runs(context, &state, server.name())?;
     if keys.is_empty() {
@@ -271,13 +269,25 @@ pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         // Nothing was ever sent: what a command here is about.
         keys.push(crate::engine::record::select::require(context, &state)?.key.clone());
     }
-    let mut pushed = Vec::new();
-    let found = match refresh(&server) {
+    let (mut pushed, mut unheld) = (Vec::new(), Vec::new());
+    for key in keys {
+        match push_held(&server, &key, how)? {
+            Some(0) => {}
+            Some(_) => pushed.push(key),
+            None => unheld.push(key),
+        }
+    }
+    if unheld.is_empty() {
+        return report(&server, &seen_before(&server)?, pushed, Vec::new());
+    }
+    let (mut found, fetched) = match refresh(&server) {
         // It is waited for with the claim.
-        Err(error) if error.kind == ErrorKind::GaveUpWaiting && how.wait.is_some() => seen_before(&server)?,
-        found => found?.0,
+        Err(error) if error.kind == ErrorKind::GaveUpWaiting && how.wait.is_some() => {
+            (seen_before(&server)?, Vec::new())
+        }
+        found => found?,
     };
-    for key in &keys {
+    for key in &unheld {
         let before = record::load(context, key, server.name())?.unwrap_or_default();
         let ahead = ahead(&server, &state, key, &before, found.get(key))?;
         if context.dry_run() {
@@ -299,8 +309,25 @@ pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
             pushed.push(key.clone());
         }
     }
-    let (found, fetched) = refresh(&server)?;
+    found.extend(seen_before(&server)?);
     report(&server, &found, pushed, fetched)
+}
+
+/// Sends what is new of a run that this clone holds, by what it knows of it, and returns how many events that were. `None`: what
+/// is there has to be seen first.
+fn push_held(server: &Server<'_>, key: &RunKey, how: TakeOver) -> Result<Option<usize>> {
+    if server.context.dry_run() {
+        return Ok(None);
+    }
+    let mut locked = lock(server.context, key, server.name())?;
+    if locked.record.nonce.is_none() {
+        return Ok(None);
+    }
+    match sync(server, key, &mut locked, false)? {
+        Synced::Done(sent) => Ok(Some(sent)),
+        Synced::Away(away) if how.wait.is_none() => Err(away.error(server.name())),
+        Synced::Lost(_) | Synced::Away(_) => Ok(None),
+    }
 }
 
 /// Refuses to send what would be put aside on the way (13): there is more of the run than this clone has.
@@ -320,8 +347,8 @@ fn refuse_behind(server: &Server<'_>, key: &RunKey, ahead: u64, chain: &Chain) -
 
 /// Claims the run that is meant: what lies of it there is in the ledger here then.
 pub fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
-    let name = Server::named(context)?.name().to_owned();
-    let server = Server::to_send(context, &name)?;
+    let server = Server::named(context)?.to_send()?;
+    let name = server.name().to_owned();
     let key = meant(&server, how)?;
     if context.dry_run() {
         let holder = all_there(&server, &key)?.and_then(|chain| chain.end()).map(|end| end.claim);
@@ -347,8 +374,8 @@ fn now(server: &Server<'_>) -> Result<RemoteReport> {
 
 /// Gives the claim of the run that is meant back; with `force` that of another machine, which a person agreed to.
 pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<RemoteReport> {
-    let name = Server::named(context)?.name().to_owned();
-    let server = Server::to_send(context, &name)?;
+    let server = Server::named(context)?.to_send()?;
+    let name = server.name().to_owned();
     let key = meant(&server, how)?;
     // Whoever is at work here gives the claim back at its own end.
     let is_here = context.load()?.state.run(&key).is_some();

@@ -27,7 +27,7 @@ pub fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> {
         if record.tip.is_none() || record.nonce.is_some() {
             continue;
         }
-        let server = Server::to_send(context, &remote)?;
+        let server = Server::of(context, &remote)?.to_send()?;
         let agrees = |chain: &Chain| {
             if chain.states.is_empty() {
                 return Ok(());

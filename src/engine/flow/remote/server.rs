@@ -90,12 +90,11 @@ impl<'a> Server<'a> {
     }
 
     /// The same, before anything is recorded or sent: who has not agreed to that is asked.
-    pub fn to_send(context: &'a Context, name: &str) -> Result<Self> {
-        let server = Self::of(context, name)?;
-        if !context.dry_run() {
-            require_consent(context, &server.remote)?;
+    pub fn to_send(self) -> Result<Self> {
+        if !self.context.dry_run() {
+            require_consent(self.context, &self.remote)?;
         }
-        Ok(server)
+        Ok(self)
     }
 
     /// The one that was named, else the one that the user's own configuration names.

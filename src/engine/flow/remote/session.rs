@@ -77,7 +77,7 @@ pub fn remote_for(context: &Context, key: &RunKey) -> Option<String> {
 
 /// Refuses (13) to drive a run that is to lie on a remote without consent to that: before anything is recorded.
 pub fn require_consent_to_drive(context: &Context, key: &RunKey) -> Result<()> {
-    remote_for(context, key).map_or(Ok(()), |remote| Server::to_send(context, &remote).map(drop))
+    remote_for(context, key).map_or(Ok(()), |remote| Server::of(context, &remote)?.to_send().map(drop))
 }
 
 impl Session {
@@ -86,7 +86,7 @@ impl Session {
     pub fn begin(context: &Context, key: &RunKey, wait: Option<Option<Duration>>) -> Result<Option<Self>> {
         let Some(remote) = remote_for(context, key) else { return Ok(None) };
         let settings = &context.settings().remote;
-        let server = Server::to_send(context, &remote)?;
+        let server = Server::of(context, &remote)?.to_send()?;
         let agrees = |_: &_| {
             let message = format!("run {key} on {remote} is another one than here");
             Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["remote", "status"]).run(key)))

@@ -52,7 +52,7 @@ use super::sync::all_there;
 /// stand in the way (13): then the claim is given back.
 pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Driving>> {
     let state = context.load()?.state;
-    let Some((server, key)) = meant_on(context, &state, id, how, Server::to_send)? else { return Ok(None) };
+    let Some((server, key)) = meant_on(context, &state, id, how)? else { return Ok(None) };
     let remote = server.name().to_owned();
     if record::load(context, &key, &remote)?.is_none() && state.run(&key).is_some() {
         // It was never there: it is claimed when it goes on.
@@ -94,7 +94,6 @@ fn meant_on<'c>(
     state: &State,
     id: Option<&RunId>,
     how: TakeOver,
-    open: impl Fn(&'c Context, &str) -> Result<Server<'c>>,
 ) -> Result<Option<(Server<'c>, RunKey)>> {
     let id = id.or(context.naming().run_id.as_ref());
     let local = local(context, state, id)?;
@@ -103,11 +102,8 @@ fn meant_on<'c>(
         None => context.remote_name(),
     };
     let Some(remote) = remote else { return Ok(None) };
-    let server = open(context, &remote)?;
-    let key = match local {
-        Some(key) => key,
-        None => there(&server, id, how)?,
-    };
+    let server = Server::of(context, &remote)?.to_send()?;
+    let key = local.map_or_else(|| there(&server, id, how), Ok)?;
     Ok(Some((server, key)))
 }
 
@@ -126,7 +122,7 @@ pub struct Planned {
 /// Those of [`take_over`], but for what only a claim finds out.
 pub fn plan_take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Planned>> {
     let state = context.load()?.state;
-    let Some((server, key)) = meant_on(context, &state, id, how, Server::of)? else { return Ok(None) };
+    let Some((server, key)) = meant_on(context, &state, id, how)? else { return Ok(None) };
     let remote = server.name().to_owned();
     let record = record::load(context, &key, &remote)?.unwrap_or_default();
     if record.tip.is_none() && state.run(&key).is_some() {

@@ -170,7 +170,7 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
     look_at(context, &spec)?;
     if let Some(remote) = context.remote_name() {
         // Before anything is recorded that is to lie there.
-        let server = Server::to_send(context, &remote)?;
+        let server = Server::of(context, &remote)?.to_send()?;
         let naming = context.naming();
         if let Some(id) = &naming.run_id {
             require_new(&server, &RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()))?;
