@@ -406,6 +406,39 @@ fn a_lane_goes_back_to_the_commit_it_began_at() {
     assert_eq!((lane.read("b.txt"), lane.read("notes.txt")), ("edited in main\n".into(), "a person's\n".into()));
 }
 
+// C5, C7: a lane without a work tree of its own makes its branch where it began. That branch goes back, and `main` stays; one
+// of somebody else's is left alone.
+#[test]
+fn a_lane_that_makes_its_branch_in_the_same_work_tree_goes_back_before_it() {
+    let env = TestEnv::repo();
+    let place = env.work().to_owned();
+    let lane = Lane { env, place };
+    lane.stage(&lane.place, "before_lane_start", "ready", &["--base-branch", "main"]);
+    let back = ["--rollback", "--to", "stage:before_lane_start", "--edits", "discard"];
+    let base = lane.git(&["rev-parse", "main"]);
+    lane.git(&["switch", "-q", "-c", "lane-1"]);
+    lane.here(0, &back);
+    lane.stage(&lane.place, "after_lane_start", "complete", &[]);
+    let work = |file: &str| {
+        lane.env.write(file, "work\n");
+        lane.git(&["add", "-A"]);
+        lane.git(&["commit", "-qm", file]);
+        lane.git(&["rev-parse", "HEAD"])
+    };
+    let done = work("w.txt");
+    lane.git(&["switch", "-q", "-c", "own"]);
+    work("own.txt");
+    let refused = lane.here(13, &back);
+    assert_eq!(refused["error"]["code"], "head_moved", "{refused}");
+    lane.git(&["switch", "-q", "lane-1"]);
+    lane.here(0, &back);
+    assert_eq!(lane.git(&["symbolic-ref", "--short", "HEAD"]).trim(), "lane-1");
+    assert_eq!((lane.git(&["rev-parse", "HEAD"]), lane.git(&["rev-parse", "main"])), (base.clone(), base));
+    assert_eq!(lane.git(&["status", "--porcelain"]), "");
+    lane.here(0, &["undo"]);
+    assert_eq!((lane.git(&["rev-parse", "HEAD"]), lane.read("w.txt")), (done, "work\n".into()));
+}
+
 // C4, C5: what a lane's steps did in the work tree is gone after a rollback, so they run again, stage or none; one in
 // another work tree, which stays, is skipped, and its stage is reached again.
 #[test]

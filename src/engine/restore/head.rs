@@ -60,9 +60,25 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
     Err(Error::new(ErrorKind::HeadMoved, message).hint(again))
 }
 
-/// Whether a checkpoint is one that the lane, whose own work tree this is, began with in the project's.
-pub fn is_before_lane(context: &Context, run: Option<&Run>, target: &Checkpoint) -> Result<bool> {
-    Ok(is_run_here(context, run) && was_in_project(context, target)?)
+/// Whether a checkpoint is one that the run's lane began with while it had neither its own work tree nor its own branch.
+pub fn is_before_lane(
+    context: &Context,
+    state: &State,
+    run: Option<&Run>,
+    target: &Checkpoint,
+    now: &Head,
+) -> Result<bool> {
+    Ok(is_run_here(context, run) && (is_before_branch(state, target, now) || was_in_project(context, target)?))
+}
+
+/// Whether the branch that is checked out is one that the lane made after the checkpoint, on the way to its next stage.
+fn is_before_branch(state: &State, target: &Checkpoint, now: &Head) -> bool {
+    let is_lanes =
+        |one: &Checkpoint| one.seq > target.seq && one.lane_fields.stage.is_some() && one.head_ref == now.branch;
+    target.lane_fields.stage.as_deref() == Some(BEFORE_START)
+        && now.branch.is_some()
+        && target.head_ref != now.branch
+        && (now.commit == target.base_commit || state.checkpoints_of(&target.run).any(is_lanes))
 }
 
 /// Whether a rollback takes the run, which works here, back to what it began with while that was captured in another work
@@ -124,7 +140,7 @@ impl<'a> OwnCommits<'a> {
 
 /// Decides what happens to HEAD.
 ///
-/// A checkpoint of before a lane had its own work tree (`before_lane`) names the branch of the project's. Where the lane's
+/// A checkpoint of before a lane had its own branch (`before_lane`) names the one that the project was on. Where the lane's
 /// branch began at its commit, it is the lane's branch that goes back to it.
 pub fn plan(
     repo: &Repo,

@@ -149,9 +149,10 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         };
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let head = if moves_head {
-        let before_lane = of_base || head::is_before_lane(context, run, &target)?;
-        let whose = OwnCommits::of(context, state, run, &prepared.capture.head)?;
-        head::plan(repo, &whose, &prepared.capture.head, &stored.manifest.head, request, before_lane)?
+        let now = &prepared.capture.head;
+        let before_lane = of_base || head::is_before_lane(context, state, run, &target, now)?;
+        let whose = OwnCommits::of(context, state, run, now)?;
+        head::plan(repo, &whose, now, &stored.manifest.head, request, before_lane)?
     } else {
         HeadPlan::Stay
     };
