@@ -1,7 +1,7 @@
 //! Lanes: the stages of the lane contract, and where a lane stands (C1–C5).
 
 pub use super::checkpoint::RETRY;
-use super::checkpoint::{Checkpoint, Verdict};
+use super::checkpoint::{Checkpoint, LaneFields, Verdict};
 use super::import::{ImportKind, ImportedDocument};
 use super::run::{NONE, Run, RunKey};
 use super::state::State;
@@ -133,13 +133,25 @@ fn records_of<'a>(checkpoint: &'a Checkpoint, run: Option<&'a Run>) -> [Option<L
     let gone = run.is_some_and(|run| run.rolled_back.contains(&checkpoint.seq));
     let told = |status| if gone { Some(ROLLED_BACK) } else { status };
     let Some(stage) = fields.stage.as_deref() else { return [None, None] };
-    let (order, status) = ((checkpoint.seq, 0), told(fields.status.as_deref()));
+    let (order, status) =
+        ((checkpoint.seq, 0), told(Some(fields.status.as_deref().unwrap_or_else(|| unsaid_status(stage, fields)))));
     let own = LaneRecord { stage, status, origin: Origin::Own(checkpoint), order };
     let retry = (stage != RETRY && fields.retry_status.is_some()).then(|| {
         let (order, status) = ((checkpoint.seq, 1), told(fields.retry_status.as_deref()));
         LaneRecord { stage: RETRY, status, origin: Origin::Retry(checkpoint), order }
     });
     [Some(own), retry]
+}
+
+/// Where a record stands that nobody gave a status: the contract knows none without (C2).
+fn unsaid_status(stage: &str, fields: &LaneFields) -> &'static str {
+    match (stage, fields.exit_code.unwrap_or(0)) {
+        (_, 1.. | ..0) => "failed",
+        (AFTER_TESTS, _) if fields.exit_code.is_some() => "complete",
+        (BEFORE_START | PRE_PR, _) => "ready",
+        (RETRY, _) => "retrying",
+        _ => "in_progress",
+    }
 }
 
 /// The records of a lane that another system wrote.

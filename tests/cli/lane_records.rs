@@ -114,6 +114,23 @@ fn a_stage_is_recorded_though_nothing_changed() {
     assert_eq!(record(&env, "after_lane_start")["status"], "ready");
 }
 
+// C2: a record has a status, also where nobody gave one.
+#[test]
+fn a_record_has_a_status() {
+    let env = TestEnv::repo();
+    for (stage, more, status) in [
+        ("before_lane_start", &[][..], "ready"),
+        ("after_lane_start", &[], "in_progress"),
+        ("after_lane_tests", &["--exit-code", "1"], "failed"),
+        ("after_lane_tests", &["--exit-code", "0"], "complete"),
+        ("pre_pr", &[], "ready"),
+        ("pre_pr", &["--status", "blocked"], "blocked"),
+    ] {
+        env.json(0, &[&["checkpoint", "create", "--stage", stage], more, &LANE].concat());
+        assert_eq!(record(&env, stage)["status"], status, "{stage} {more:?}");
+    }
+}
+
 // C4: what is left of a lane is told in the order in which it was first begun.
 #[test]
 fn next_actions_keep_their_order() {
