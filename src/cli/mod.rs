@@ -16,6 +16,7 @@ mod screens;
 mod setup;
 mod ui;
 mod usage;
+mod warned;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -128,7 +129,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         let done = allowed.and_then(|()| execute(command, &mut context, ui)).map_err(|error| context.locate(error));
         ui.learn(&context);
         context.store().leave();
-        let done = done.map(|reply| reply.warned(context.warnings()));
+        let done = done.map(|reply| reply.warned(warned::with_others(context.warnings())));
         match context.stopped_late.get() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
             None => done,
@@ -178,7 +179,7 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
         context.warn_of_others();
         let ui = &ui.clone().colored(context.settings().ui.color);
         let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
-        let looked = looked.map(|reply| reply.map(|reply| reply.warned(context.warnings())));
+        let looked = looked.map(|reply| reply.map(|reply| reply.warned(warned::with_others(context.warnings()))));
         ui.learn(&context);
         looked.map_err(|error| context.locate(error))
     });
@@ -197,7 +198,10 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
 }
 
 fn start_tracing(global: &GlobalArgs) {
-    use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::filter::LevelFilter;
+    use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+    use tracing_subscriber::util::SubscriberInitExt as _;
+    use tracing_subscriber::{EnvFilter, fmt, registry};
     let default = match (global.quiet, global.verbose) {
         (true, _) => "error",
         (false, 0) => "warn",
@@ -207,14 +211,15 @@ fn start_tracing(global: &GlobalArgs) {
     };
     let filter =
         EnvFilter::try_from_env("RECOVER_LOG").unwrap_or_else(|_| EnvFilter::new(format!("recover={default}")));
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let printed = fmt::layer()
         .with_writer(crate::process::Stderr::default)
         .with_target(false)
         .without_time()
         .with_ansi(false)
         // It would be reported on stderr, which may be what fails.
-        .log_internal_errors(false);
+        .log_internal_errors(false)
+        .with_filter(filter);
+    let subscriber = registry().with(printed).with(warned::Collector.with_filter(LevelFilter::WARN));
     // A second start in one process (tests) keeps the first subscriber.
     let _ = subscriber.try_init();
 }

@@ -145,12 +145,12 @@ fn records_of<'a>(checkpoint: &'a Checkpoint, run: Option<&'a Run>) -> [Option<L
 
 /// Where a record stands that nobody gave a status: the contract knows none without (C2).
 fn unsaid_status(stage: &str, fields: &LaneFields) -> &'static str {
-    match (stage, fields.exit_code.unwrap_or(0)) {
-        (_, 1.. | ..0) => "failed",
-        (AFTER_TESTS, _) if fields.exit_code.is_some() => "complete",
-        (BEFORE_START | PRE_PR, _) => "ready",
-        (RETRY, _) => "retrying",
-        _ => "in_progress",
+    match (stage, fields.exit_code) {
+        (AFTER_TESTS, Some(0)) => "complete",
+        (BEFORE_START | PRE_PR, None | Some(0)) => "ready",
+        (RETRY, None | Some(0)) => "retrying",
+        (_, None | Some(0)) => "in_progress",
+        _ => "failed",
     }
 }
 

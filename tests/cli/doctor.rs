@@ -131,8 +131,10 @@ fn a_torn_last_line_is_dropped_with_a_warning() {
     let good = env.read(LEDGER);
     env.write(LEDGER, good.clone() + "{\"seq\":99,\"a");
     env.json(0, &["status"]);
-    let made = env.recover(&["checkpoint", "create"]).expect(0);
+    let made = env.recover(&["checkpoint", "create", "--json"]).expect(0);
     assert!(made.stderr.contains("torn"), "{}", made.stderr);
+    let warnings = made.json()["warnings"].clone();
+    assert!(warnings[0].as_str().is_some_and(|text| text.starts_with("a torn last line is dropped")), "{warnings}");
     assert!(env.read(LEDGER).starts_with(&good));
     env.json(0, &["doctor"]);
 }
