@@ -71,14 +71,15 @@ pub fn is_before_lane(
     Ok(is_run_here(context, run) && (is_before_branch(state, target, now) || was_in_project(context, target)?))
 }
 
-/// Whether the branch that is checked out is one that the lane made after the checkpoint, on the way to its next stage.
+/// Whether the branch that is checked out is one that the lane made at the checkpoint's commit, on the way to its next stage: one
+/// that had commits of its own then is somebody else's.
 fn is_before_branch(state: &State, target: &Checkpoint, now: &Head) -> bool {
-    let is_lanes =
-        |one: &Checkpoint| one.seq > target.seq && one.lane_fields.stage.is_some() && one.head_ref == now.branch;
+    let mut later = state.checkpoints_of(&target.run).filter(|one| one.seq > target.seq && one.head_ref == now.branch);
+    let first_stage = later.find(|one| one.lane_fields.stage.is_some());
     target.lane_fields.stage.as_deref() == Some(BEFORE_START)
         && now.branch.is_some()
         && target.head_ref != now.branch
-        && (now.commit == target.base_commit || state.checkpoints_of(&target.run).any(is_lanes))
+        && first_stage.map_or(&now.commit, |stage| &stage.base_commit) == &target.base_commit
 }
 
 /// Whether a rollback takes the run, which works here, back to what it began with while that was captured in another work
