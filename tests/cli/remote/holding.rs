@@ -327,3 +327,46 @@ fn attempts_of_a_loop_of_ones_own_need_the_claim_and_are_sent() {
         assert_eq!(of_run(&status, "night")["ahead"], 0, "{command}: {status:#}");
     }
 }
+
+#[test]
+fn a_first_push_that_the_server_refused_is_made_again() {
+    let (server, one) = server();
+    one.json(0, &["checkpoint", "create", "--run", "night"]);
+    let hook = server.join("hooks/update");
+    let refuses = "#!/bin/sh\ncase $1 in *check*) ;; *) echo 'not now' >&2; exit 1;; esac\n";
+    fs::create_dir_all(server.join("hooks")).expect("a place in the test's own folder");
+    fs::write(&hook, refuses).expect("a place in the test's own folder");
+    one.sh(&format!("chmod +x '{}'", hook.display())).expect(0);
+    one.error(1, &with(&["remote", "push"], &[]));
+    fs::remove_file(&hook).expect("it is there");
+    let pushed = one.json(0, &with(&["remote", "push"], &[]));
+    assert_eq!(pushed["pushed"], serde_json::json!(["night"]), "{pushed}");
+}
+
+#[test]
+fn a_push_of_a_run_that_was_taken_says_so_though_all_is_sent() {
+    let (server, one) = server();
+    one.json(0, &["checkpoint", "create", "--run", "night"]);
+    one.json(0, &with(&["remote", "claim"], &[]));
+    let two = machine(&server, "beta");
+    two.json(0, &with(&["remote", "claim"], &["--steal", "--yes"]));
+    one.error(11, &with(&["remote", "push"], &[]));
+    assert_eq!(host_of(&one).as_deref(), Some("beta"));
+}
+
+#[test]
+fn what_was_only_seen_of_a_run_that_is_gone_is_not_put_there_again() {
+    let (server, one) = server();
+    one.recover(&with(&["run"], &["--", "true"])).expect(0);
+    let two = machine(&server, "beta");
+    two.json(0, &["checkpoint", "create", "--run", "other"]);
+    two.json(0, &with(&["remote", "status"], &[]));
+    let gone = tip(&one);
+    one.git(&["-C", &server.to_string_lossy(), "update-ref", "-d", "refs/recover-runs/night"]);
+    two.recover(&["run", "--run", "night", "--", "true"]).expect(0);
+    two.json(0, &with(&["remote", "push"], &[]));
+    let now = tip(&two);
+    let before = format!("{now}^@");
+    let history = two.git(&["rev-list", &now, &before]);
+    assert!(!now.is_empty() && !history.contains(&gone), "another run of that name: {history}");
+}

@@ -203,6 +203,11 @@ fn claim_missing(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Resu
             server.name(),
         ])));
     }
+    if locked.record.tip.is_none() {
+        // What was seen there was another run of that name.
+        locked.record.seen = None;
+        return first_claim(server, key, locked, None);
+    }
     let Some(known) = latest(server, locked)? else { return first_claim(server, key, locked, None) };
     server.require_same_place(key, &locked.record)?;
     let before = chain::standing(server.repo()?, key, server.name(), &known)?;
@@ -222,7 +227,7 @@ fn latest(server: &Server<'_>, locked: &Locked) -> Result<Option<ObjectId>> {
     let seen = locked.record.seen.as_ref().map(|seen| &seen.commit).filter(|seen| repo.has_object(seen));
     let tip = locked.record.tip.as_ref();
     Ok(match (seen, tip) {
-        (Some(seen), Some(tip)) if seen != tip && is_before(repo, seen, tip)? => Some(tip.clone()),
+        (Some(seen), Some(tip)) if seen != tip && !is_before(repo, tip, seen)? => Some(tip.clone()),
         (seen, tip) => seen.or(tip).cloned(),
     })
 }

@@ -271,10 +271,11 @@ pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     }
     let (mut pushed, mut unheld) = (Vec::new(), Vec::new());
     for key in keys {
+        let before = record::load(context, &key, server.name())?.unwrap_or_default();
         match push_held(&server, &key, how)? {
             Some(0) => {}
             Some(_) => pushed.push(key),
-            None => unheld.push(key),
+            None => unheld.push((key, before)),
         }
     }
     if unheld.is_empty() {
@@ -287,9 +288,8 @@ pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
         }
         found => found?,
     };
-    for key in &unheld {
-        let before = record::load(context, key, server.name())?.unwrap_or_default();
-        let ahead = ahead(&server, &state, key, &before, found.get(key))?;
+    for (key, before) in &unheld {
+        let ahead = ahead(&server, &state, key, before, found.get(key))?;
         if context.dry_run() {
             if before.tip.is_none() || ahead > 0 {
                 pushed.push(key.clone());
@@ -320,7 +320,8 @@ fn push_held(server: &Server<'_>, key: &RunKey, how: TakeOver) -> Result<Option<
         return Ok(None);
     }
     let mut locked = lock(server.context, key, server.name())?;
-    if locked.record.nonce.is_none() {
+    // Where nothing is known to have arrived, the first claim may have.
+    if locked.record.nonce.is_none() || locked.record.tip.is_none() {
         return Ok(None);
     }
     match sync(server, key, &mut locked, false)? {
@@ -380,7 +381,8 @@ pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<Remo
     // Whoever is at work here gives the claim back at its own end.
     let is_here = context.load()?.state.run(&key).is_some();
     let _driving = if is_here && !context.dry_run() { Some(Driving::take(context, &key)?) } else { None };
-    let is_own = record::load(context, &key, &name)?.is_some_and(|record| record.nonce.is_some());
+    let is_own =
+        record::load(context, &key, &name)?.is_some_and(|record| record.nonce.is_some() && record.tip.is_some());
     if !is_own {
         let found = match server.look(&key)? {
             Reached::Yes(found) => found,
