@@ -1,7 +1,7 @@
 //! Lanes: the stages of the lane contract, and where a lane stands (C1–C5).
 
 pub use super::checkpoint::RETRY;
-use super::checkpoint::{Checkpoint, LaneFields, Verdict};
+use super::checkpoint::{Checkpoint, Verdict};
 use super::import::{ImportKind, ImportedDocument};
 use super::run::{NONE, Run, RunKey};
 use super::state::State;
@@ -134,7 +134,7 @@ fn records_of<'a>(checkpoint: &'a Checkpoint, run: Option<&'a Run>) -> [Option<L
     let told = |status| if gone { Some(ROLLED_BACK) } else { status };
     let Some(stage) = fields.stage.as_deref() else { return [None, None] };
     let (order, status) =
-        ((checkpoint.seq, 0), told(Some(fields.status.as_deref().unwrap_or_else(|| unsaid_status(stage, fields)))));
+        ((checkpoint.seq, 0), told(Some(fields.status.as_deref().unwrap_or_else(|| unsaid_status(stage, checkpoint)))));
     let own = LaneRecord { stage, status, origin: Origin::Own(checkpoint), order };
     let retry = (stage != RETRY && fields.retry_status.is_some()).then(|| {
         let (order, status) = ((checkpoint.seq, 1), told(fields.retry_status.as_deref()));
@@ -144,8 +144,9 @@ fn records_of<'a>(checkpoint: &'a Checkpoint, run: Option<&'a Run>) -> [Option<L
 }
 
 /// Where a record stands that nobody gave a status: the contract knows none without (C2).
-fn unsaid_status(stage: &str, fields: &LaneFields) -> &'static str {
-    match (stage, fields.exit_code) {
+fn unsaid_status(stage: &str, checkpoint: &Checkpoint) -> &'static str {
+    match (stage, checkpoint.lane_fields.exit_code) {
+        _ if checkpoint.verdict == Verdict::Failed => "failed",
         (AFTER_TESTS, Some(0)) => "complete",
         (BEFORE_START | PRE_PR, None | Some(0)) => "ready",
         (RETRY, None | Some(0)) => "retrying",

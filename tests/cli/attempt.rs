@@ -169,6 +169,8 @@ fn evidence_comes_in_many_forms() {
     for (stage, cause) in [("build", "BROKEN_BUILD"), ("test", "VERIFICATION_FAILED"), ("agent", "UNKNOWN")] {
         let failed = env.json(0, &["attempt", "fail", "--run", stage, "--loop", stage, "--exit-code", "1"]);
         assert_eq!(failed["failure"]["cause"], cause, "which loop failed says it where nothing else does");
+        let args = ["--json", "attempt", "fail", "--run", "x", "--loop", stage, "--exit-code", "1", "--log", "-"];
+        assert_eq!(env.recover_fed("\n", &args).expect(0).json()["failure"]["cause"], cause, "nor does an empty log");
     }
     env.json(2, &["attempt", "fail", "--run", "e", "--signal", "NONSENSE"]);
     env.json(2, &["attempt", "fail", "--run", "e", "--log", "missing"]);

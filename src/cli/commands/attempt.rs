@@ -80,8 +80,9 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
 fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     let mut evidence = evidence(&args.evidence)?;
     // Nothing but which loop failed, as of a check that prints nothing.
-    let is_told = args.evidence.log.is_some() || args.evidence.stderr.is_some() || evidence.message.is_some();
-    evidence.is_check = !is_told && evidence.stage.is_some_and(|stage| stage != LoopKind::Agent);
+    let is_told = [&evidence.stdout, &evidence.stderr].into_iter().any(|said| !said.trim_ascii().is_empty());
+    evidence.is_check =
+        !is_told && evidence.message.is_none() && evidence.stage.is_some_and(|stage| stage != LoopKind::Agent);
     let record = record(&args.evidence, &evidence);
     let failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
     let used = record.as_ref().map(AgentRecord::usage).unwrap_or_default();
