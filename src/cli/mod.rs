@@ -126,7 +126,10 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         }
         let ui = &ui.clone().colored(context.settings().ui.color);
         let allowed = inside::refuse(&context, name, commands::reach(command));
-        let done = allowed.and_then(|()| execute(command, &mut context, ui)).map_err(|error| context.locate(error));
+        let done = allowed.and_then(|()| execute(command, &mut context, ui)).map_err(|error| {
+            context.warnings().into_iter().for_each(warned::note);
+            context.locate(error)
+        });
         ui.learn(&context);
         context.store().leave();
         let done = done.map(|reply| reply.warned(warned::with_others(context.warnings())));

@@ -20,6 +20,7 @@ use super::exit::{ExitCode, code};
 use super::people::{People, wrapped};
 use super::replies::Document;
 use super::replies::error::{ErrorBody, ErrorDocument};
+use super::warned;
 
 pub use crate::policy::escape::{escape, escape_lines};
 
@@ -309,6 +310,7 @@ impl Ui {
     pub fn warn(text: &str) {
         // With stderr closed there is nobody left to report to.
         let _ = writeln!(io::stderr(), "warning: {}", escape_lines(&redact(text)));
+        warned::note(text.to_owned());
     }
 
     /// Prints an error: on stderr for people, as a document with `--json`.
@@ -323,7 +325,8 @@ impl Ui {
                 hint: hint.as_deref(),
                 paths: &error.paths,
             };
-            let document = Document::new(command, ErrorDocument { error: body }, &[]);
+            let warnings = warned::with_others(Vec::new());
+            let document = Document::new(command, ErrorDocument { error: body }, &warnings);
             let document = serde_json::to_value(document).map(redact_json).map_err(io::Error::from);
             if let Err(problem) = document.and_then(|document| write_json(&document))
                 && problem.kind() != io::ErrorKind::BrokenPipe

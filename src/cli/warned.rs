@@ -21,8 +21,13 @@ impl<S: Subscriber> Layer<S> for Collector {
         }
         let mut line = Line::default();
         event.record(&mut line);
-        add(&mut WARNED.lock().unwrap_or_else(PoisonError::into_inner), line.text);
+        note(line.text);
     }
+}
+
+/// Notes what is said on stderr in another way.
+pub fn note(text: String) {
+    add(&mut WARNED.lock().unwrap_or_else(PoisonError::into_inner), text);
 }
 
 /// What a command noted, and then what was warned of beside it.

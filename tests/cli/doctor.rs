@@ -137,6 +137,10 @@ fn a_torn_last_line_is_dropped_with_a_warning() {
     assert!(warnings[0].as_str().is_some_and(|text| text.starts_with("a torn last line is dropped")), "{warnings}");
     assert!(env.read(LEDGER).starts_with(&good));
     env.json(0, &["doctor"]);
+    // A refusal's document has it too.
+    env.write(LEDGER, env.read(LEDGER) + "{\"seq\":99,\"a");
+    let refused = env.json(4, &["retry-status", "--reset", "--run", "none"]);
+    assert!(refused["warnings"][0].as_str().is_some_and(|text| text.starts_with("a torn")), "{refused}");
 }
 
 // L1, A3: views are derived; --repair writes them again.
