@@ -80,6 +80,13 @@ pub fn kill(signal: &str, pid: u32) {
     assert!(sent.success(), "kill {signal} {pid}");
 }
 
+/// Whether a hang-up is ignored here, and so by whatever is started: the tests were started with `nohup`.
+pub fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 == 1))
+}
+
 /// Whether a process lives (a zombie does not).
 pub fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
