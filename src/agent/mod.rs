@@ -17,7 +17,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::model::agent_record::{AgentKind, AgentRecord, is_session_id};
 use crate::policy::program::of_line;
 
 pub use stream::Stream;
@@ -33,7 +33,7 @@ pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Optio
 
 /// Reads the records of `kind` from what a run printed.
 pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
-    match kind {
+    let mut record = match kind {
         AgentKind::Claude => claude::read(stdout),
         AgentKind::Qwen => qwen::read(stdout, stderr),
         AgentKind::Copilot => copilot::read(stdout),
@@ -41,7 +41,10 @@ pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
         AgentKind::Gemini => gemini::read(stdout, stderr),
         AgentKind::Opencode => opencode::read(stdout),
         AgentKind::Aider => aider::read(stdout),
-    }
+    };
+    // It becomes a word of a command line.
+    record.session_id = record.session_id.filter(|id| is_session_id(id));
+    record
 }
 
 /// The agent among the programs that a command line starts.

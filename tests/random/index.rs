@@ -71,10 +71,10 @@ impl Index {
         fs::canonicalize(self.folder.path()).unwrap()
     }
 
-    /// What git reads in the index; `None` where it cannot.
+    /// What git reads in the index; `None` where it cannot, or does not come to an end.
     fn by_git(&self) -> Option<BTreeMap<(Vec<u8>, u8), Entry>> {
-        let mut command = command(&self.root());
-        let output = command.args(["ls-files", "--stage", "--debug", "-z"]).output().unwrap();
+        let mut command = command("timeout", &self.root());
+        let output = command.args(["5", "git", "ls-files", "--stage", "--debug", "-z"]).output().unwrap();
         output.status.success().then(|| entries(&output.stdout))
     }
 
@@ -126,8 +126,8 @@ fn trees(taken: &Capture) -> (String, Option<String>) {
     (taken.tree.0.clone(), taken.index_tree.as_ref().map(|tree| tree.0.clone()))
 }
 
-fn command(root: &Path) -> Command {
-    let mut command = Command::new("git");
+fn command(program: &str, root: &Path) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
         command.env_remove(name);
     }
@@ -139,7 +139,7 @@ fn command(root: &Path) -> Command {
 }
 
 fn git(root: &Path, args: &[&str]) -> String {
-    let output = command(root).args(args).output().unwrap();
+    let output = command("git", root).args(args).output().unwrap();
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

@@ -16,7 +16,7 @@ use crate::engine::record::attempt_record::{Begin, Ending, Started};
 use crate::engine::record::lane;
 use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, shell_of, start_folder};
 use crate::engine::recovery::steps;
-use crate::model::agent_record::{AgentKind, AgentRecord, is_session_id};
+use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::folder::FolderId;
 use crate::model::launch::{Launch, PromptMode};
 use crate::model::loop_kind::LoopKind;
@@ -193,7 +193,7 @@ fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
 
 /// Takes over what an agent's records say beside its errors.
 fn take_record(ending: &mut Ending, record: &AgentRecord, before: &Run) {
-    ending.end.agent_session = record.session_id.clone().filter(|session| is_session_id(session));
+    ending.end.agent_session.clone_from(&record.session_id);
     let used = usage_of(record, before);
     ending.end.cost_micros = used.cost_micros;
     ending.end.tokens = used.tokens;
