@@ -281,7 +281,11 @@ impl Ledger {
             Err(StoreError::Corrupt { reason, .. }) => return seen(&("corrupt", kind_of(&reason))),
             Err(error) => return seen(&kind_of(&error.to_string())),
         };
-        let read = alone.read_lines(0).unwrap();
+        let read = match alone.read_lines(0) {
+            // What follows a line of a newer version is for that to judge.
+            Err(StoreError::Corrupt { .. }) if loaded.newer.is_some() => return seen(&"newer, and then corrupt"),
+            read => read.unwrap(),
+        };
         let all = events(&read);
         if loaded.newer.is_none() {
             assert_eq!(folded(&all), *loaded.state, "read at once and line by line");
