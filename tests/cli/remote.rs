@@ -376,6 +376,17 @@ impl Daemon {
     }
 }
 
+/// A machine that reaches its server through a daemon, which may go away and come back at that port.
+fn behind_daemon(more: &str) -> (TestEnv, u16, Daemon) {
+    let (_, one) = server();
+    let port = free_port();
+    let url = format!("git://127.0.0.1:{port}/server.git");
+    one.git(&["remote", "set-url", "origin", &url]);
+    configure(&one, Path::new(&url), more);
+    let daemon = Daemon::start(&one, port);
+    (one, port, daemon)
+}
+
 impl Daemon {
     /// From now on it takes connections, and says nothing.
     fn freeze(&self) {
@@ -395,12 +406,7 @@ impl Drop for Daemon {
 
 #[test]
 fn a_server_that_is_away_is_waited_for_and_costs_no_attempt() {
-    let (_, one) = server();
-    let port = free_port();
-    let url = format!("git://127.0.0.1:{port}/server.git");
-    one.git(&["remote", "set-url", "origin", &url]);
-    configure(&one, Path::new(&url), "");
-    let daemon = Daemon::start(&one, port);
+    let (one, port, daemon) = behind_daemon("");
     one.script("agent.sh", "echo x >> tries.txt\ntouch begun\nwhile ! [ -e gone ]; do sleep 0.1; done\nexit 1");
     let run = AtWork::start(&one, &with(&["run"], &["--attempts", "2", "--", "./agent.sh"]));
     until("the agent begins", || one.exists("begun"));
@@ -421,12 +427,7 @@ fn a_server_that_is_away_is_waited_for_and_costs_no_attempt() {
 
 #[test]
 fn an_agent_is_stopped_in_time_where_no_sign_of_life_arrives_and_nothing_is_charged() {
-    let (_, one) = server();
-    let port = free_port();
-    let url = format!("git://127.0.0.1:{port}/server.git");
-    one.git(&["remote", "set-url", "origin", &url]);
-    configure(&one, Path::new(&url), "");
-    let daemon = Daemon::start(&one, port);
+    let (one, port, daemon) = behind_daemon("");
     one.script("agent.sh", "echo $$ > agent.pid\ntouch begun\n[ -e again ] && sleep 1 && exit 0\nsleep 100");
     let run = AtWork::start(&one, &with(&["run"], &["--attempts", "1", "--", "./agent.sh"]));
     until("the agent begins", || one.exists("begun"));

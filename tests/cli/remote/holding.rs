@@ -141,12 +141,7 @@ fn the_agent_of_a_frozen_supervisor_is_ended_in_time() {
 
 #[test]
 fn a_lazy_run_is_stopped_in_time_too() {
-    let (_, one) = server();
-    let port = free_port();
-    let url = format!("git://127.0.0.1:{port}/server.git");
-    one.git(&["remote", "set-url", "origin", &url]);
-    configure(&one, Path::new(&url), "mode = \"lazy\"\n");
-    let daemon = Daemon::start(&one, port);
+    let (one, port, daemon) = behind_daemon("mode = \"lazy\"\n");
     one.script("agent.sh", "[ -e again ] && exit 0\necho $$ > agent.pid\ntouch begun\nexec sleep 100");
     let run = AtWork::start(&one, &with(&["run"], &["--attempts", "1", "--", "./agent.sh"]));
     until("the agent begins", || one.exists("begun"));
@@ -266,12 +261,7 @@ fn one_run_that_is_newer_or_damaged_keeps_nobody_from_the_others() {
 /// An end in time, whatever the server does.
 #[test]
 fn a_server_that_stalls_delays_no_end() {
-    let (_, one) = server();
-    let port = free_port();
-    let url = format!("git://127.0.0.1:{port}/server.git");
-    one.git(&["remote", "set-url", "origin", &url]);
-    configure(&one, Path::new(&url), "");
-    let daemon = Daemon::start(&one, port);
+    let (one, _, daemon) = behind_daemon("");
     one.script("agent.sh", "touch begun\nexec sleep 100");
     let run = AtWork::start(&one, &with(&["run"], &["--", "./agent.sh"]));
     until("the agent begins", || one.exists("begun"));
