@@ -7,7 +7,7 @@ use std::io::Write as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::policy::redact::{redact, redact_json};
-use crate::process::Stderr;
+use crate::process::{Stderr, find_program};
 
 use super::args::VALUE_FLAGS;
 use super::exit::ExitCode;
@@ -42,6 +42,9 @@ pub fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
             error.remove(kind);
         }
+    } else if let Some(line) = line_of_program(args, error) {
+        // Beside a command that resembles it.
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![line.into()]));
     }
     if args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json") {
         let command = command_of(args);
@@ -83,6 +86,17 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     let own = args[1..at].iter().map(OsString::as_os_str);
     let line = own.chain([OsStr::new("--")]).chain(args[at..].iter().map(OsString::as_os_str));
     Some(format!("put the command after --: recover {}", join(line)))
+}
+
+/// The line that runs what stands in a command's place, where that is a program.
+fn line_of_program(args: &[OsString], error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let dir = std::env::current_dir().ok()?;
+    find_program(word, &dir, std::env::var_os("PATH").as_deref()).ok()?;
+    let at = args.iter().position(|arg| arg == word.as_str())?;
+    let before = args[1..at].iter().map(OsString::as_os_str);
+    let line = before.chain(["run", "--"].map(OsStr::new)).chain(args[at..].iter().map(OsString::as_os_str));
+    Some(format!("to run '{word}' under supervision: recover {}", join(line)))
 }
 
 /// The subcommands that the arguments name.

@@ -38,6 +38,10 @@ fn words_of_other_tools_lead_to_the_command() {
         let message = env.json(2, &[typed])["error"]["message"].to_string();
         assert!(message.contains(&format!("'{meant}'")), "{typed}: {message}");
     }
+    // A program that is none of ours is one to be run.
+    let ran = env.recover(&["-q", "sh", "-c", "exit 1"]).expect(2);
+    assert!(ran.stderr.contains("to run 'sh' under supervision: recover -q run -- sh -c 'exit 1'\n"), "{}", ran.stderr);
+    assert!(!env.recover(&["no-such-program"]).expect(2).stderr.contains("run --"));
     // Near one of ours: what was mistyped.
     assert!(env.recover(&["stauts"]).expect(2).stderr.contains("'status'"));
 }
