@@ -1,6 +1,5 @@
 //! Classifies by what the agent's program or API reported.
 
-use super::reset_time::reset_time;
 use super::rules::{ANY, COMPARED, FAMILIES, Family, Rule};
 use super::verdict::{
     AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CANCELLED, CONTEXT, DENIED, MAX_TURNS, NO_MODEL, OVERLOADED,
@@ -8,7 +7,6 @@ use super::verdict::{
 };
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Cause, CauseDetail, EvidenceSource};
-use crate::model::time::Timestamp;
 use crate::policy::patterns::Single;
 use crate::policy::text::{Line, Text};
 
@@ -144,19 +142,6 @@ fn is_bare_status(line: Line<'_>) -> bool {
     let letters: Vec<u8> = text.iter().copied().filter(u8::is_ascii_alphabetic).collect();
     let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
     digits == 3 && [&b"status"[..], b"code", b"statusCode", b"httpStatus"].contains(&letters.as_slice())
-}
-
-/// When to come back: what the record says, else what the text says.
-pub(super) fn retry_after(record: Option<&AgentRecord>, reported: &Reported, now: Timestamp) -> Option<Timestamp> {
-    if reported.verdict.cause != Cause::RateLimited {
-        return None;
-    }
-    let by_record = record.and_then(|record| {
-        let epoch = record.resets_at.map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)));
-        let wait = record.retry_after_seconds.map(|seconds| now.plus(std::time::Duration::from_secs(seconds)));
-        epoch.or(wait)
-    });
-    by_record.or_else(|| reset_time(&reported.text, now))
 }
 
 /// Whether the line is a JSON record, which the readers have read.

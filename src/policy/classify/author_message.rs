@@ -87,7 +87,7 @@ fn by_api(inputs: &Inputs<'_>, line: Line<'_>) -> Option<Conclusion> {
         STATUS.first_in(line.bytes)?;
         api::from_text(inputs.stderr, inputs.stdout)
     })?;
-    Some(Conclusion::of_report(reported, inputs.record, inputs.now))
+    Some(Conclusion::of_report(reported))
 }
 
 /// The rules about longer outputs that the line resembles.

@@ -1,12 +1,15 @@
 //! The result of the steps: a verdict with its evidence and the one line for people, and the failure that is recorded of it.
 
-use super::api::{self, Reported};
+use std::time::Duration;
+
+use super::api::Reported;
 use super::inputs::Inputs;
 use super::process::Fact;
+use super::reset_time::reset_time;
 use super::scan::Hit;
 use super::verdict::Verdict;
 use crate::model::agent_record::AgentRecord;
-use crate::model::failure::{Evidence, EvidenceSource, Failure, FailureEvidence};
+use crate::model::failure::{Cause, Evidence, EvidenceSource, Failure, FailureEvidence};
 use crate::model::time::Timestamp;
 use crate::policy::excerpt;
 use crate::policy::patterns::Single;
@@ -36,13 +39,12 @@ pub(super) struct Conclusion {
     pub message: String,
     /// What the failure is recognised by, where that is not the message.
     pub signature_text: Option<String>,
-    pub retry_after: Option<Timestamp>,
 }
 
 impl Conclusion {
     /// A verdict from one piece of evidence.
     pub(super) fn new(verdict: Verdict, evidence: Evidence, message: String) -> Self {
-        Self { verdict, evidence, rejected: Vec::new(), message, signature_text: None, retry_after: None }
+        Self { verdict, evidence, rejected: Vec::new(), message, signature_text: None }
     }
 
     /// What the process shows.
@@ -60,12 +62,11 @@ impl Conclusion {
     }
 
     /// What the agent reported.
-    pub(super) fn of_report(reported: Reported, record: Option<&AgentRecord>, now: Timestamp) -> Self {
-        let retry_after = api::retry_after(record, &reported, now);
+    pub(super) fn of_report(reported: Reported) -> Self {
         let Reported { rule, verdict, source, line, text, lost } = reported;
         let named = |rule: &str| Evidence { rule: rule.to_owned(), source, line, text: text.clone() };
         let rejected = lost.iter().map(|rule| named(rule.id)).collect();
-        Self { rejected, retry_after, ..Self::new(verdict, named(rule), text.clone()) }
+        Self { rejected, ..Self::new(verdict, named(rule), text.clone()) }
     }
 
     /// What a line shows by its shape.
@@ -93,7 +94,7 @@ impl Conclusion {
         let message = shorten(&self.message, MAX_MESSAGE_BYTES);
         Failure {
             details: details(inputs, &self.evidence),
-            retry_after: self.retry_after,
+            retry_after: retry_after(inputs, &self),
             rejected: self.rejected.into_iter().take(MAX_REJECTED).map(shown).collect(),
             signature: signature(self.verdict.cause, self.signature_text.as_ref().unwrap_or(&message)),
             ..of_verdict(self.verdict, message, self.evidence)
@@ -104,6 +105,19 @@ impl Conclusion {
     pub(super) fn into_failure_without_output(self) -> Failure {
         of_verdict(self.verdict, self.message, self.evidence)
     }
+}
+
+/// When a limit resets: what the record says, else what the text says.
+fn retry_after(inputs: &Inputs<'_>, conclusion: &Conclusion) -> Option<Timestamp> {
+    if conclusion.verdict.cause != Cause::RateLimited {
+        return None;
+    }
+    let by_record = inputs.record.and_then(|record| {
+        let epoch = record.resets_at.map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)));
+        let wait = record.retry_after_seconds.map(|seconds| inputs.now.plus(Duration::from_secs(seconds)));
+        epoch.or(wait)
+    });
+    by_record.or_else(|| reset_time(&conclusion.evidence.text, inputs.now))
 }
 
 /// What follows from a verdict.

@@ -48,7 +48,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         return memory.unwrap_or_else(|| Conclusion::of_fact(fact));
     }
     if let Some(reported) = record.and_then(api::from_record) {
-        return Conclusion::of_report(reported, record, inputs.now);
+        return Conclusion::of_report(reported);
     }
     if let Some(fact) = process::not_started(evidence).or_else(|| process::shell_status(evidence, None)) {
         let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
@@ -60,7 +60,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     if let Some(record) = unknown_agent::last_error(inputs.stdout).filter(|_| !structured)
         && let Some(reported) = api::from_record(&record)
     {
-        return Conclusion::of_report(reported, Some(&record), inputs.now);
+        return Conclusion::of_report(reported);
     }
     let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
     let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);
@@ -88,7 +88,7 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         if let Some(machine) = memory_or_machine().filter(|_| errno || vague) {
             return machine;
         }
-        return Conclusion::of_report(reported, record, inputs.now);
+        return Conclusion::of_report(reported);
     }
     if let Some(conclusion) = said.or_else(memory_or_machine) {
         return conclusion;

@@ -140,7 +140,7 @@ impl<'a> Feedback<'a> {
             }
             // A bare message may well be an agent's.
             if let Some(reported) = api::from_text(self.inputs.stderr, self.inputs.stdout) {
-                return Conclusion::of_report(reported, self.inputs.record, self.inputs.now);
+                return Conclusion::of_report(reported);
             }
         }
         if let Some(conclusion) = self.not_there() {

@@ -90,6 +90,23 @@ fn user_rules_come_first() {
 }
 
 #[test]
+fn a_limit_that_a_user_rule_names_resets_when_its_line_says() {
+    let rule = UserRule {
+        id: "licences".to_owned(),
+        pattern: "all licences are in use".to_owned(),
+        source: None,
+        stage: None,
+        kind: None,
+        cause: Cause::RateLimited,
+        retryable: None,
+    };
+    let said = |line: &str| classify(&evidence('b', 1, line, true), None, std::slice::from_ref(&rule), now());
+    let waits = said("all licences are in use, try again in 90 seconds").retry_after;
+    assert_eq!(waits, Some(now().plus(std::time::Duration::from_secs(90))));
+    assert_eq!(said("all licences are in use").retry_after, None);
+}
+
+#[test]
 fn megabytes_of_noise_hide_nothing() {
     let mut output = "2026 GET /a/b?c=1 200 connection pool 17 of 20, 3 retries, error rate 0.1 %\n".repeat(40_000);
     output.push_str("--- FAIL: TestX (0.00s)\nFAIL\tx\t0.1s\n");
