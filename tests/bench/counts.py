@@ -36,7 +36,8 @@ def traced(command, folder, env):
         calls = ",".join((*SYNCS, "open", "openat"))
         subprocess.run(["strace", "-f", "-qq", "-o", log.name, "-e", f"trace={calls}", *command], cwd=folder, env=env,
                        stdout=subprocess.DEVNULL, check=True)
-        lines = log.read().splitlines()
+        # How many of its own ancestors a command looks at is up to who calls it.
+        lines = [line for line in log.read().splitlines() if '"/proc/' not in line]
     names = [match and match[1] for match in (re.match(r"\d+ +(\w+)\(", line) for line in lines)]
     failed = sum(" = -1 " in line for line, name in zip(lines, names) if name in ("open", "openat"))
     return sum(name in SYNCS for name in names), sum(name in ("open", "openat") for name in names) - failed
