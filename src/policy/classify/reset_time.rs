@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use chrono::{DateTime, Datelike, Days, FixedOffset, Months, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc, Weekday};
-use chrono_tz::Tz;
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveTime, TimeDelta, Timelike, Utc, Weekday};
+use jiff::tz::TimeZone;
 use regex::{Captures, Regex};
 
 use crate::model::time::Timestamp;
@@ -71,40 +71,27 @@ fn span_of(captures: &Captures<'_>) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.ceil()).ok()
 }
 
-/// A zone by its name, or UTC.
-enum Zone {
-    Named(Tz),
-    Fixed(FixedOffset),
-}
+struct Zone(TimeZone);
 
 impl Zone {
+    /// A zone by its IANA name, or UTC.
     fn parse(name: Option<&str>) -> Option<Self> {
-        let utc = || FixedOffset::east_opt(0).map(Self::Fixed);
-        match name {
-            None => utc(),
-            Some(name) if ["utc", "gmt", "z"].contains(&name.to_ascii_lowercase().as_str()) => utc(),
-            Some(name) => name.parse().ok().map(Self::Named),
-        }
+        let Some(name) = name else { return Some(Self(TimeZone::UTC)) };
+        let utc = ["utc", "gmt", "z"].iter().any(|utc| name.eq_ignore_ascii_case(utc));
+        if utc { Some(Self(TimeZone::UTC)) } else { TimeZone::get(name).ok().map(Self) }
     }
 
-    fn today(&self, now: DateTime<Utc>) -> NaiveDate {
-        match self {
-            Self::Named(zone) => now.with_timezone(zone).date_naive(),
-            Self::Fixed(zone) => now.with_timezone(zone).date_naive(),
-        }
+    fn today(&self, now: DateTime<Utc>) -> Option<NaiveDate> {
+        let offset = self.0.to_offset(jiff::Timestamp::from_second(now.timestamp()).ok()?);
+        Some(now.checked_add_signed(TimeDelta::seconds(offset.seconds().into()))?.date_naive())
     }
 
     /// The instant of a local time: the earlier of two, and after the gap where the clock was put forward.
     fn instant(&self, date: NaiveDate, time: NaiveTime) -> Option<DateTime<Utc>> {
-        let local = date.and_time(time);
-        let later = local.checked_add_signed(TimeDelta::hours(1))?;
-        match self {
-            Self::Named(zone) => {
-                let found = zone.from_local_datetime(&local).earliest();
-                found.or_else(|| zone.from_local_datetime(&later).earliest()).map(|at| at.to_utc())
-            }
-            Self::Fixed(zone) => zone.from_local_datetime(&local).earliest().map(|at| at.to_utc()),
-        }
+        let [month, day, hour, minute] = [date.month(), date.day(), time.hour(), time.minute()].map(i8::try_from);
+        let year = i16::try_from(date.year()).ok()?;
+        let local = jiff::civil::DateTime::new(year, month.ok()?, day.ok()?, hour.ok()?, minute.ok()?, 0, 0).ok()?;
+        DateTime::from_timestamp(self.0.to_timestamp(local).ok()?.as_second(), 0)
     }
 }
 
@@ -121,7 +108,7 @@ fn clock(captures: &Captures<'_>, now: Timestamp) -> Option<Timestamp> {
         _ => return None,
     };
     let zone = Zone::parse(captures.name("zone").map(|zone| zone.as_str()))?;
-    let today = zone.today(now.datetime());
+    let today = zone.today(now.datetime())?;
     let not_before = now.datetime() - TimeDelta::hours(1);
     let next = |dates: &mut dyn Iterator<Item = Option<NaiveDate>>| {
         dates.flatten().filter_map(|date| zone.instant(date, time)).find(|at| *at > not_before)
