@@ -24,21 +24,24 @@ const PATTERNS: &[&str] = &[
     r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
     // One whose beginning is cut off.
     r"(?:[A-Za-z0-9+/]{40,}={0,2}\s+)*[A-Za-z0-9+/]+={0,2}\s+-----END [A-Z ]*PRIVATE KEY-----",
-    // Passwords in URLs; a user name alone stays.
+    // Passwords in URLs; a user name alone stays, but where it is long and holds a digit, as a token does.
     r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?P<after>@)",
-    r"(?i)(?P<keep>\b(?:proxy-)?authorization\b\W{1,4}(?:(?:bearer|basic|token|digest)\s+)?)[^\s'\x22,;]+",
+    r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]*://)[A-Za-z_-]*[0-9][A-Za-z0-9_-]{12,}(?P<after>@)",
+    r"(?P<keep>\bcurl\b[^\r\n|;&]*?\s(?:-[a-zA-Z]*[uU]|--user|--proxy-user)[\s=]?[\x22']?[^\s:'\x22]+:)[^\s'\x22]+",
+    r"(?i)(?P<keep>\b(?:proxy-)?authorization\b[\x22'\\]*\s*[:=][\s\x22'\\]*(?:(?:bearer|basic|token|digest)\s+)?)[^\s'\x22,;]+",
     r"(?i)(?P<keep>\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}",
     r"(?i)(?P<keep>\b(?:set-)?cookie:\s*)[^\r\n]+",
     r"\b(?:sk-|pk-|rk-)(?:ant-|proj-|or-|svcacct-|live-|test-)?[A-Za-z0-9_*-]{8,}",
     r"\b(?:sk_|pk_|rk_|whsec_)(?:live_|test_)?[A-Za-z0-9]{10,}",
-    r"\b(?:(?:ghp_|gho_|ghu_|ghs_|ghr_)[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|xox[abeprs]-[A-Za-z0-9-]{8,}|dop_v1_[a-f0-9]{16,}|crates-io_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{10,}|AIza[A-Za-z0-9_-]{30,})",
+    r"\b(?:(?:ghp_|gho_|ghu_|ghs_|ghr_)[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|xox[abeprs]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{8,}|dop_v1_[a-f0-9]{16,}|crates-io_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{10,}|AIza[A-Za-z0-9_-]{30,})",
     r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     r"(?P<keep>\bhttps://hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]{8,}",
+    r"\b(?:SK0|SK1|SK2|SK3|SK4|SK5|SK6|SK7|SK8|SK9|SKa|SKb|SKc|SKd|SKe|SKf)[0-9a-f]{31}\b",
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{12,20}\b",
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
-    r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|access_token|access-token|accesstoken|auth_token|auth-token|authtoken|refresh_token|refresh-token|refreshtoken|client_token|client-token|clienttoken|session_token|session-token|sessiontoken|id_token|id-token|idtoken|api_token|api-token|apitoken|bot_token|bot-token|bottoken|npm_token|npm-token|npmtoken|github_token|github-token|githubtoken|gitlab_token|gitlab-token|gitlabtoken|private[_-]?key|credential|client[_-]?secret)[\x22']?\s*(?:=>|:=|[=:])\s*[\x22']?)[^\s\x22',;&)}\]]{4,}",
+    r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|account[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|access_token|access-token|accesstoken|auth_token|auth-token|authtoken|refresh_token|refresh-token|refreshtoken|client_token|client-token|clienttoken|session_token|session-token|sessiontoken|id_token|id-token|idtoken|api_token|api-token|apitoken|bot_token|bot-token|bottoken|npm_token|npm-token|npmtoken|github_token|github-token|githubtoken|gitlab_token|gitlab-token|gitlabtoken|private[_-]?key|credential|client[_-]?secret)[\x22']?\s*(?:=>|:=|[=:])\s*[\x22']?)[^\s\x22',;&)}\]]{4,}",
     // One of a name that code has too holds a digit.
-    r"(?P<keep>\b[Tt]oken=[\x22']?)[A-Za-z._~+/-]*[0-9][A-Za-z0-9._~+/=-]{5,}",
+    r"(?P<keep>\b[Tt]oken(?:=[\x22']?|\\?[\x22']\s*:\s*\\?[\x22']))[A-Za-z._~+/-]*[0-9][A-Za-z0-9._~+/=-]{5,}",
     r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN=|SECRET=|PASSWORD=|PASSWD=|APIKEY=|API_KEY=|PRIVATE_KEY=)\s*[\x22']?)[^\s\x22',;&]{4,}",
     r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN |TOKEN\t|SECRET |SECRET\t|PASSWORD |PASSWORD\t|PASSWD |PASSWD\t|APIKEY |APIKEY\t|API_KEY |API_KEY\t|PRIVATE_KEY |PRIVATE_KEY\t)\s*=\s*[\x22']?)[^\s\x22',;&]{4,}",
     r"(?P<keep>(?:-password|-token|-api-key|-secret)[= ])[^\s]+",
@@ -96,6 +99,8 @@ static SECRETS: LazyLock<(Patterns, Vec<Single>)> =
 
 /// A value that is shorter would mask words that are no secret.
 const SHORTEST_VALUE: usize = 8;
+/// The same of a variable that the user names as a secret.
+const SHORTEST_NAMED: usize = 4;
 
 /// What is masked beside the usual patterns.
 #[derive(Clone, Debug, Default)]
@@ -118,12 +123,17 @@ impl Redactor {
         is_path: impl Fn(&str) -> bool,
     ) -> Self {
         let is_named = |name: &str| settings.variables.iter().any(|variable| variable == name);
-        let held = env.into_iter().filter(|(name, _)| is_named(name) || is_secret_name(name));
+        // A guess by the name is held against the value; what the user names is a secret, whatever it looks like.
+        let is_secret = |name: &str, value: &str| {
+            let named = is_named(name) && value.chars().count() >= SHORTEST_NAMED;
+            named || is_secret_name(name) && may_be_secret(value) && !is_path(value)
+        };
         // Of a key of several lines each may be shown alone.
-        let mut values: Vec<String> = held
-            .flat_map(|(_, value)| value.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>())
-            .filter(|value| may_be_secret(value) && !is_path(value))
-            .collect();
+        let lines = |(name, value): (String, String)| {
+            let lines = value.lines().map(|line| line.trim().to_owned());
+            lines.filter(|line| is_secret(&name, line)).collect::<Vec<_>>()
+        };
+        let mut values: Vec<String> = env.into_iter().flat_map(lines).collect();
         values.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         values.dedup();
         let in_json = values.iter().filter_map(|value| {
@@ -153,7 +163,7 @@ impl Redactor {
 
     fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut redacted = Cow::Borrowed(text);
-        for value in self.values.iter().filter(|value| value.len() <= text.len()) {
+        for value in self.values.iter().chain(&self.in_json).filter(|value| value.len() <= text.len()) {
             if memchr::memmem::find(redacted.as_bytes(), value.as_bytes()).is_some() {
                 redacted = Cow::Owned(redacted.replace(value.as_str(), REDACTED));
             }
@@ -260,7 +270,17 @@ fn hide(text: &str, found: &Found) -> String {
     if keep.ends_with(char::is_whitespace) && is_system_error(&text[found.whole.start + keep.len()..]) {
         return whole.to_owned();
     }
+    if is_code(keep, value) {
+        return whole.to_owned();
+    }
     format!("{keep}{REDACTED}{after}")
+}
+
+/// Whether what stands after a name is no value: nothing, a type, or the name again, as in source code.
+fn is_code(keep: &str, value: &str) -> bool {
+    const WORDS: [&str; 9] = ["null", "none", "undefined", "true", "false", "string", "&str", "bytes", "optional"];
+    let name = keep.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_');
+    WORDS.iter().any(|word| word.eq_ignore_ascii_case(value)) || value.len() > 4 && name.ends_with(value)
 }
 
 /// Whether a text begins with what the system says of a path, and nothing else is in that word.
@@ -305,16 +325,22 @@ mod tests {
             ("F_TOKEN", "tok-12345678-longer"),
             ("PLAIN", "plain-12345678"),
             ("NAMED", "named \"12345678\""),
+            ("PIN", "4711"),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let settings = RedactSettings { patterns: vec!["ACME-[0-9]+".to_owned()], variables: vec!["NAMED".to_owned()] };
+        let settings = RedactSettings {
+            patterns: vec!["ACME-[0-9]+".to_owned()],
+            variables: ["NAMED", "PIN"].map(str::to_owned).to_vec(),
+        };
         let redactor = Redactor::new(env, &settings, |value| value == "/usr/bin");
         assert_eq!(
             redactor.values(),
-            ["tok-12345678-longer", "named \"12345678\"", "tok-12345678", "two-line-22", "one-line-1"]
+            ["tok-12345678-longer", "named \"12345678\"", "tok-12345678", "two-line-22", "one-line-1", "4711"]
         );
         let text = "x tok-12345678-longer tok-12345678, ACME-77 plain-12345678 short-1 /usr/bin";
         assert_eq!(redactor.redact(text), "x [redacted] [redacted], [redacted] plain-12345678 short-1 /usr/bin");
+        let text = r#"pin 4711, {"a": "named \"12345678\""}"#;
+        assert_eq!(redactor.redact(text), r#"pin [redacted], {"a": "[redacted]"}"#);
         assert!(Redactor { patterns: Vec::new(), ..redactor }.may_be_in_json(r#"{"a": "named \"12345678\""}"#));
     }
 
@@ -355,6 +381,23 @@ mod tests {
                 "POST https://hooks.slack.com/services/T000000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX 200",
                 "POST https://hooks.slack.com/services/[redacted] 200",
             ),
+            (
+                "git clone https://q7Wx3ZrT9vLmK2pYb8Nc@git.example.com/x",
+                "git clone https://[redacted]@git.example.com/x",
+            ),
+            ("ssh://deploy-2026@git.example.com/x", "ssh://deploy-2026@git.example.com/x"),
+            ("curl -sSu bob:hunter22 https://x.example", "curl -sSu bob:[redacted] https://x.example"),
+            ("curl --user 'bob:hunter22' -o a:b https://x", "curl --user 'bob:[redacted]' -o a:b https://x"),
+            ("curl -o u:v https://x.example", "curl -o u:v https://x.example"),
+            ("xapp-1-A7391846205-8264913750-kLmP3r", "[redacted]"),
+            ("SK7f3a9c1e5b8d2046f7a9c3e1b5d80246 is it", "[redacted] is it"),
+            (
+                "AccountName=acme;AccountKey=q7Wx3ZrT9vLmK2==;EndpointSuffix=x",
+                "AccountName=acme;AccountKey=[redacted];EndpointSuffix=x",
+            ),
+            (r#"{"token": "kq83zz71plain9"}"#, r#"{"token": "[redacted]"}"#),
+            (r#""{\"token\":\"kq83zz71plain9\"}""#, r#""{\"token\":\"[redacted]\"}""#),
+            (r#"{"token": "Identifier", "tokens": "12345678"}"#, r#"{"token": "Identifier", "tokens": "12345678"}"#),
             ("AWS AKIAIOSFODNN7EXAMPLE used", "AWS [redacted] used"),
             ("password = \"pa55word\" ok", "password = \"[redacted]\" ok"),
             ("OPENAI_API_KEY=abcd1234 cargo test", "OPENAI_API_KEY=[redacted] cargo test"),
@@ -374,6 +417,12 @@ mod tests {
             ("secret: No such file or directory (os error 2)", "secret: No such file or directory (os error 2)"),
             ("api_key: permission denied-x", "api_key: [redacted] denied-x"),
             ("secret: Permission", "secret: [redacted]"),
+            ("authorization failed for user bob", "authorization failed for user bob"),
+            (r#"{"authorization": "Bearer abcdefgh12"}"#, r#"{"authorization": "[redacted]"}"#),
+            (
+                "self.api_key = api_key; password: String, password: null",
+                "self.api_key = api_key; password: String, password: null",
+            ),
             ("secret=Permission denied", "secret=[redacted] denied"),
         ] {
             let redacted = redact(text);

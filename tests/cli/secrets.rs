@@ -34,6 +34,12 @@ fn secrets() -> Vec<(String, String)> {
         bare("eyJ", &format!("hbGciOiJIUzI1NiJ9.{long}.{}", &long[..20])),
         around("https://hooks.slack.com/services/", &format!("T00000000/B00000000/{}", &long[..24]), ""),
         around("https://me:", "hunter2-in-a-url", "@git.example.com/x.git"),
+        around("https://", "q7Wx3ZrT9vLmK2pYb8Nc", "@git.example.com/x.git"),
+        around("curl -u bob:", "hunter2-of-curl", " https://example.com"),
+        bare("xapp-", "1-A7391846205-kLmP3rT9vYb2"),
+        bare("SK", "7f3a9c1e5b8d2046f7a9c3e1b5d80246"),
+        around("AccountKey=", "q7Wx3ZrT9vLmK2pYb8Nc==", ";EndpointSuffix=x"),
+        around("{'token': '", "kq83zz71plain9", "'}"),
         around("Authorization: Bearer ", "bearer-0123456789", ""),
         around("password=", "hunter2-in-a-pair", ""),
         around("by value ", "corr3ct h0rse battery", ""),
@@ -245,6 +251,12 @@ fn a_patch_is_content() {
     env.recover(&["-q", "checkpoint", "create"]).expect(0);
     let patch = env.recover(&["checkpoint", "diff", "@1", "@2", "--patch"]).expect(0).stdout;
     assert!(patch.contains("+password=hunter2-in-a-pair"), "{patch}");
+    // What is said about it is not.
+    env.recover(&["-q", "checkpoint", "pin", "@2", "--note", "by ACME-778899"]).expect(0);
+    for json in [&[][..], &["--json"]] {
+        let shown = env.recover(&[json, &["checkpoint", "show", "@2", "--patch"]].concat()).expect(0).stdout;
+        assert!(!shown.contains("ACME") && shown.contains("+password=hunter2-in-a-pair"), "{shown}");
+    }
 }
 
 /// A run that failed, with secrets in its command, its prompt, what it tried and what is said of its checkpoints.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::Context as _;
+
 use crate::engine::flow::archive::age;
 use crate::engine::flow::checkpoint::{Options, create as take, not_due, pin as set_pin, preview};
 use crate::engine::flow::export::{Format, session_file, to_file, to_stream};
@@ -21,6 +23,7 @@ use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::selector::Selector;
 use crate::model::state::State;
+use crate::policy::redact::{redact, redact_json};
 use crate::policy::retention::Limits;
 
 use super::super::args::{
@@ -159,16 +162,14 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     }
     let patch = args.patch.then(|| patch_since_previous(context, &state, checkpoint)).transpose()?;
     let patch = patch.as_deref().map(String::from_utf8_lossy);
-    if let Some(patch) = &patch {
-        text = format!("{text}\n{patch}");
-    }
     let files = look(context, checkpoint)?;
-    let reply = Reply::new(ShowReply { checkpoint, files, nested: &nested, patch: patch.as_deref() }, text);
-    Ok(if patch.is_some() {
-        reply.content().paged(Paged::Patch("show"))
-    } else {
-        reply.form(Form::Alone).paged(Paged::Text("show"))
-    })
+    let document = ShowReply { checkpoint, files, nested: &nested, patch: None };
+    let Some(patch) = patch else { return Ok(Reply::new(document, text).form(Form::Alone).paged(Paged::Text("show"))) };
+    // The patch is content; what is said about it is not.
+    let mut document = redact_json(serde_json::to_value(document).context("cannot write the answer")?);
+    document["patch"] = patch.as_ref().into();
+    let text = format!("{}\n{patch}", redact(&text));
+    Ok(Reply::new(document, text).content().paged(Paged::Patch("show")))
 }
 
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {

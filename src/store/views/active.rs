@@ -3,6 +3,8 @@
 //! The view is written with every event and must not grow with the work tree: what it holds of working memory and files
 //! is kept beside it when the checkpoint is taken ([`ActiveState`]), up to a limit.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +14,7 @@ use crate::model::id::CheckpointId;
 use crate::model::import::ImportKind;
 use crate::model::run::Run;
 use crate::model::state::State;
+use crate::policy::redact::redact;
 
 use super::super::error::StoreError;
 use super::super::ledger::Store;
@@ -91,7 +94,7 @@ pub fn session_checkpoint(
     // What the loop itself keeps of these counts, in whichever of its files it does.
     let own = |name: &str| memory.values().find_map(|document| document.get(name)).cloned();
     let told = [
-        ("current_task", json!(checkpoint.description)),
+        ("current_task", json!(redact(&checkpoint.description))),
         ("files_modified", checkpoint.changed_paths.iter().map(|path| json!(path.to_lossy())).collect()),
         ("decisions_made", json!(run.map(|run| decisions(run, checkpoint)).unwrap_or_default())),
     ];
@@ -110,15 +113,15 @@ pub fn session_checkpoint(
 }
 
 /// What was tried and decided in the checkpoint's iteration by then, as far as that was said, oldest first.
-fn decisions<'a>(run: &'a Run, checkpoint: &Checkpoint) -> Vec<&'a str> {
+fn decisions<'a>(run: &'a Run, checkpoint: &Checkpoint) -> Vec<Cow<'a, str>> {
     let iteration = run.iterations.get(checkpoint.after_iteration);
     let attempts = iteration.into_iter().flat_map(|iteration| &iteration.attempts);
     let said = attempts.filter(|attempt| attempt.started_at <= checkpoint.created_at).flat_map(|attempt| {
         let decided = attempt.decision.as_ref().map(|decision| decision.reason.as_str());
         [attempt.approach.as_deref(), decided]
     });
-    let mut all: Vec<&str> = Vec::new();
-    for one in said.flatten() {
+    let mut all: Vec<Cow<'a, str>> = Vec::new();
+    for one in said.flatten().map(redact) {
         if !all.contains(&one) {
             all.push(one);
         }
