@@ -503,3 +503,17 @@ fn a_loops_own_cooldown_holds_back_until_something_is_recorded() {
         env.json(0, &["status", "--run", "imported-loop"]);
     }
 }
+
+/// A tracked folder can be laid out as git's own, with a state that was "made here".
+#[test]
+fn a_folder_that_only_looks_like_gits_is_no_repository() {
+    let env = failed(TestEnv::repo());
+    env.sh("mkdir sub && cp -r .git/. sub/ && cp -r .ultraplan sub/ && git -C sub config core.bare false").expect(0);
+    env.sh("git config -f sub/config core.worktree .").expect(0);
+    for at in [&["-C", "sub", "status"][..], &["-C", "sub", "resume", "--run", "r"], &["-C", "sub/hooks", "status"]] {
+        assert_eq!(env.error(13, at)["code"], "unsafe_path", "{at:?}");
+    }
+    nothing_ran(&env);
+    // In git's own folder it is the repository as ever.
+    env.recover(&["-C", ".git", "status"]).expect(0);
+}

@@ -101,6 +101,7 @@ impl Repo {
         let Some(workdir) = inner.workdir() else {
             return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
         };
+        refuse_posing(start, inner.path())?;
         if let Some(place) = inner.is_worktree().then(|| place_of_link(start)).flatten()
             && !is_same_folder(workdir, &place)
         {
@@ -366,6 +367,18 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
     }
     Error::Git { action: format!("open the repository of {}", start.display()), source }
 }
+
+/// Refuses a folder that is found by its looks: what a clone brings can be laid out as git's own folder, with a state that
+/// would be taken for ours. One that is named `.git`, or that a `.git` leads to, no clone brings.
+fn refuse_posing(start: &Path, git_folder: &Path) -> Result<()> {
+    let (Ok(start), Ok(folder)) = (fs::canonicalize(start), fs::canonicalize(git_folder)) else { return Ok(()) };
+    if start.starts_with(&folder) && !folder.iter().any(|name| name == ".git") {
+        let reason = "it is laid out as a git folder, which is believed only where it is named .git".to_owned();
+        return Err(Error::UnsafePath { path: folder, reason });
+    }
+    Ok(())
+}
+
 /// Whether both are the same folder, also where it is mounted twice.
 pub fn is_same_folder(one: &Path, other: &Path) -> bool {
     let number = |path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
