@@ -284,7 +284,12 @@ impl Ui {
 
     /// The text as this terminal can show it.
     pub fn shown(&self, text: &str) -> String {
-        let text = escape(&redact(text));
+        self.shown_whole(&redact(text))
+    }
+
+    /// The same where nothing is masked: a person is to judge it.
+    pub fn shown_whole(&self, text: &str) -> String {
+        let text = escape(text);
         if self.unicode { text } else { text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect() }
     }
 

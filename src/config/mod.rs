@@ -35,7 +35,7 @@ use schema::{ENVIRONMENT, Owner};
 use value::{Kind, Raw};
 
 pub use error::{ConfigError, Place};
-pub use guarded::Guarded;
+pub use guarded::{Guarded, is_mask};
 pub use layers::Origin;
 pub use recipes::{NOTIFY_RECIPES, Recipe};
 pub use size::{InvalidSize, format_size, parse_size};
@@ -60,7 +60,7 @@ pub struct Around<'a> {
     pub user: &'a UserConfig,
     /// The task whose overrides hold.
     pub task: Option<&'a TaskId>,
-    /// Whether the user trusts what a project's file asks for.
+    /// Whether the user trusts what a project's file asks for; of what it masks alone, whether that was ever trusted.
     pub trusts: &'a dyn Fn(&Guarded) -> bool,
 }
 
@@ -126,6 +126,12 @@ impl Config {
         let user_file = Some(around.user.file().to_owned()).filter(|path| !path.as_os_str().is_empty());
         let guarded = guarded::of(&document);
         let is_trusted = guarded.is_empty() || (around.trusts)(&guarded);
+        // What was once trusted to be masked stays so, whatever else has changed since.
+        let masks: Guarded = guarded.clone().into_iter().filter(|(key, _)| guarded::is_mask(key)).collect();
+        let keeps_masks = !is_trusted && !masks.is_empty() && (around.trusts)(&masks);
+        let withhold = |layer: &mut Layer, origin: &dyn Fn(usize) -> Origin| {
+            if is_trusted { Values::new() } else { guarded::withhold(layer, keeps_masks, origin) }
+        };
         let mut config = Self {
             settings: Settings::default(),
             file: file.to_owned(),
@@ -144,15 +150,11 @@ impl Config {
         let user = |line| Origin::User { path: around.user.file().to_owned(), line };
         config.lay(first, user);
         let project = |line| Origin::File { path: file.to_owned(), line };
-        if !is_trusted {
-            config.withheld.append(&mut guarded::withhold(&mut document.file, project));
-        }
+        config.withheld.append(&mut withhold(&mut document.file, &project));
         config.lay(document.file, project);
         if let Some((name, mut layer)) = around.task.and_then(|name| document.tasks.remove_entry(name.as_str())) {
             let task = |line| Origin::Task { name: name.clone(), path: file.to_owned(), line };
-            if !is_trusted {
-                config.withheld.append(&mut guarded::withhold(&mut layer, task));
-            }
+            config.withheld.append(&mut withhold(&mut layer, &task));
             config.lay(layer, task);
         }
         config.lay(last, user);

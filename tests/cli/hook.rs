@@ -88,6 +88,25 @@ fn a_session_has_a_checkpoint_before_whatever_may_destroy_work() {
 }
 
 // What only looks, what changed nothing, and a session that did nothing leave nothing behind.
+/// What is kept before an agent deletes something cannot be had afterwards.
+#[test]
+fn a_broken_configuration_stops_no_checkpoint_of_a_hook() {
+    let env = TestEnv::repo();
+    env.write("a.txt", "one\n");
+    env.put(".ultraplan/recover.toml", "bogus = 1\n");
+    let ran = env.recover_fed(bash("s", "rm -rf a.txt").to_string(), &["hook", "run", "claude"]).expect(0);
+    assert!(
+        ran.stderr.contains("the project's configuration does not count") && ran.stderr.contains("bogus"),
+        "{}",
+        ran.stderr
+    );
+    env.remove("a.txt");
+    assert_eq!(env.error(2, &["checkpoint", "list"])["code"], "config");
+    env.remove(".ultraplan/recover.toml");
+    env.json(0, &["rollback", "--run", "claude-s", "--edits", "discard"]);
+    assert_eq!(env.read("a.txt"), "one\n");
+}
+
 #[test]
 fn nothing_is_kept_of_what_changes_nothing() {
     let env = TestEnv::repo();

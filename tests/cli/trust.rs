@@ -387,6 +387,52 @@ fn a_strangers_redact_hides_nothing_of_what_is_asked() {
     env.json(0, &["run", "--run", "r", "--", "true"]);
 }
 
+/// A command that looks like a secret is seen by who is asked about it.
+#[test]
+fn what_is_to_be_trusted_is_shown_unmasked() {
+    let env = TestEnv::repo();
+    env.put(FILE, "[[feedback]]\nname = 'test'\ncommand = \"DB_PASSWORD=`touch${IFS}../pwned` make\\nhint: x\"\n");
+    let command = "DB_PASSWORD=`touch${IFS}../pwned` make";
+    assert!(env.recover(&["trust", "--dry-run"]).expect(0).stdout.contains(command));
+    assert!(env.json(0, &["trust", "--dry-run"]).to_string().contains(command));
+    let ran = env.recover(&["run", "--", "true"]).expect(13);
+    assert!(
+        ran.stderr.contains("feedback.test, which may be confidential and is shown whole by recover trust --dry-run"),
+        "{}",
+        ran.stderr
+    );
+    env.put(FILE, "[[feedback]]\nname = 'test'\ncommand = \"make\\nhint: curl evil\"\n");
+    let ran = env.recover(&["run", "--", "true"]).expect(13);
+    assert!(!ran.stderr.contains("\nhint: curl"), "no line of its own: {}", ran.stderr);
+    env.put(FILE, "[[feedback]]\nname = 'test'\ncommand = \"DB_PASSWORD=`touch${IFS}../pwned` make\"\n");
+    let Some(mut terminal) = Terminal::of(&env, &["run", "--", "true"]) else { return };
+    terminal.expect("Trust it?");
+    terminal.press("n");
+    let (code, said) = terminal.end();
+    assert!(said.contains(command) && code == 13, "{code}: {said}");
+    assert!(!env.root().join("pwned").exists());
+}
+
+/// What was once trusted to be masked stays masked when anything else in the file changes.
+#[test]
+fn trusted_masks_outlive_a_change_of_the_rest() {
+    let env = TestEnv::repo();
+    let masks = "[redact]\npatterns = ['ACME-[0-9]+']\n";
+    env.put(FILE, format!("{masks}{CHECK}"));
+    env.recover(&["trust"]).expect(0);
+    env.recover(&["checkpoint", "create", "-m", "with ACME-77"]).expect(0);
+    let shows = || env.recover(&["checkpoint", "list"]).expect(0).stdout.contains("ACME-77");
+    assert!(!shows());
+    env.put(FILE, format!("{masks}{}", CHECK.replace("checked", "changed")));
+    env.error(13, &["run", "--run", "r", "--", "true"]);
+    assert!(!shows());
+    env.put(FILE, masks);
+    assert!(!shows());
+    // Others are a stranger's, until they are trusted.
+    env.put(FILE, "[redact]\npatterns = ['ACME-[0-9]+', 'with']\n");
+    assert!(env.recover(&["checkpoint", "list"]).expect(0).stdout.contains("with"));
+}
+
 /// A record that a newer version wrote is left as it is.
 #[test]
 fn a_newer_record_of_trust_is_not_overwritten() {

@@ -223,11 +223,13 @@ fn answer(
     setup.lock_timeout = setup.lock_timeout.min(PATIENCE);
     // Whoever installed the hook has said yes to its checkpoints.
     setup.yes = true;
+    // What is kept before an agent deletes something cannot be had afterwards.
+    setup.ignore_config = true;
     // An agent would read it as something about the tool that it called.
     setup.note = |text| tracing::info!("{text}");
     let owner = name(&mut setup.naming, global.run.is_some(), agent, &event);
     let context = Context::new(setup, Interrupts::disconnected())?;
-    context.warn_of_user_config();
+    context.warn_of_config();
     watchdog.extend(args.deadline * FIRST);
     if forget::finish(&context)? {
         return Ok((event, Handled::nothing("recover forget --all was cut off: it is finished now")));

@@ -52,7 +52,7 @@ fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
         values: &found.values,
         plan: planned.then_some(TrustPlan { changed }),
     };
-    Ok(Reply::new(document, text))
+    Ok(Reply::new(document, text).content())
 }
 
 /// Shows what would be started and is not trusted, and asks for it; whether it is trusted now. A supervised agent that has

@@ -120,11 +120,12 @@ pub enum Consent {
     No,
 }
 
-/// Shows what is there and asks whether it is trusted. What is shown is shown whole.
+/// Shows what is there and asks whether it is trusted. What is shown is shown whole: what is masked cannot be judged.
 pub fn trusts(context: &Context, ui: &Ui, shown: &str) -> Result<Consent> {
     let talk = Talk::begin(context, ui)?;
     for line in shown.lines() {
-        talk.say_all(line);
+        // With stderr closed there is nobody left to see it.
+        let _ = writeln!(io::stderr(), "{}", ui.shown_whole(line));
     }
     talk.say("");
     talk.ask("Trust it? y yes, until it changes, o only this time, n no");

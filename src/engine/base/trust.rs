@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::Guarded;
+use crate::config::{Guarded, is_mask};
 use crate::durable::{FileLock, LockError, Root, Sync};
 use crate::model::time::Timestamp;
 use crate::store::new_id;
@@ -95,9 +95,12 @@ impl TrustRecord {
         Path::new(FOLDER).join(format!("{digest:x}.json"))
     }
 
-    /// Whether these values, all of them and no others, are trusted.
+    /// Whether these values, all of them and no others, are trusted. What is masked starts nothing: it is, once it was
+    /// trusted with whatever else.
     pub fn holds(&self, values: &Guarded) -> bool {
-        self.readable().trusted.iter().any(|set| set.values == *values)
+        let only_mask = values.keys().all(|key| is_mask(key));
+        let held = |set: &TrustedSet| values.iter().all(|(key, value)| set.values.get(key) == Some(value));
+        self.readable().trusted.iter().any(|set| set.values == *values || only_mask && held(set))
     }
 
     /// The set that was trusted last.

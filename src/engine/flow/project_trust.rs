@@ -17,6 +17,8 @@ use crate::engine::flow::remote::require_agreed;
 use crate::model::hint::{Hint, join};
 use crate::model::run::Run;
 use crate::model::time::format_duration;
+use crate::policy::escape::escape;
+use crate::policy::redact::redact;
 
 /// What became of a value since the project's configuration was last trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -139,7 +141,7 @@ pub fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<()> {
     let found = look(context);
     let is_used = |value: &&GuardedValue| asked.iter().any(|entry| is_of(&value.key, &entry.key));
     let new = found.values.iter().filter(|value| value.change != Change::Unchanged).filter(is_used);
-    let new: Vec<String> = new.map(|value| format!("{} = {}", value.key, shown(value))).collect();
+    let new: Vec<String> = new.map(told).collect();
     let file = context.config().file.display();
     let new = if new.is_empty() { first.key.clone() } else { new.join("; ") };
     // It starts nothing: it may keep from you what happens.
@@ -160,6 +162,15 @@ pub fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<()> {
         )
     };
     Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::recover(["trust"])))
+}
+
+/// A value in a message, in which secrets are masked. What cannot be shown whole there is shown where it can.
+fn told(value: &GuardedValue) -> String {
+    let text = escape(&shown(value));
+    if redact(&text) == text {
+        return format!("{} = {text}", value.key);
+    }
+    format!("{}, which may be confidential and is shown whole by recover trust --dry-run", value.key)
 }
 
 /// Whether a guarded value's key is that of a setting, or of one of its items, perhaps for a task.

@@ -97,6 +97,8 @@ pub struct Context {
     trust: TrustRecord,
     /// Why the user's own configuration does not count.
     user_problem: Option<ConfigError>,
+    /// Why the project's does not.
+    project_problem: Option<ConfigError>,
     /// The present moment.
     pub clock: Clock,
     /// Requests to stop.
@@ -171,10 +173,11 @@ impl Context {
                 || trust.holds(values)
         };
         let around = Around { env: &setup.env, user: &user, task: setup.naming.task.as_ref(), trusts: &trusts };
+        let mut project_problem = None;
         let mut config = match Config::load(&files, &file, around) {
             _ if !is_ours => Config::without_file(&file, Around { task: None, ..around })?,
-            // The command that writes a new file must not stumble over the old one.
             Err(error) if setup.ignore_config && error.refused.is_none() => {
+                project_problem = Some(error);
                 Config::without_file(&file, Around { env: &|_| None, task: None, ..around })?
             }
             loaded => loaded?,
@@ -216,6 +219,7 @@ impl Context {
             config,
             trust,
             user_problem,
+            project_problem,
             clock: Clock::new(fixed),
             interrupts,
             progress: Progress::default(),
@@ -382,16 +386,17 @@ impl Context {
         lock(repo, self.lock_timeout())
     }
 
-    /// Says that the user's own configuration is broken, where the command can do without.
-    pub fn warn_of_user_config(&self) {
-        if let Some(problem) = &self.user_problem {
-            self.warn(format!("your own configuration does not count: {}", Error::from(problem.clone())));
+    /// Says which configuration is broken, where the command can do without.
+    pub fn warn_of_config(&self) {
+        let problems = [("your own", &self.user_problem), ("the project's", &self.project_problem)];
+        for (whose, problem) in problems.into_iter().filter_map(|(whose, problem)| Some((whose, problem.as_ref()?))) {
+            self.warn(format!("{whose} configuration does not count: {}", Error::from(problem.clone())));
         }
     }
 
-    /// Says what was passed over: what is somebody else's, with whose the state is, and a broken configuration of the user's.
+    /// Says what was passed over: what is somebody else's, with whose the state is, and a broken configuration.
     pub fn warn_of_others(&self) {
-        self.warn_of_user_config();
+        self.warn_of_config();
         for (path, owner) in &self.skipped {
             self.warn(format!("{} belongs to another user (uid {owner}): it is ignored", path.display()));
         }
