@@ -517,3 +517,33 @@ fn a_folder_that_only_looks_like_gits_is_no_repository() {
     // In git's own folder it is the repository as ever.
     env.recover(&["-C", ".git", "status"]).expect(0);
 }
+
+/// What root left is made the user's again by the command that the error gives.
+#[test]
+fn what_sudo_left_is_named_with_the_way_out() {
+    if !is_root("what_sudo_left_is_named_with_the_way_out") {
+        return;
+    }
+    let mut env = TestEnv::repo();
+    let recover = env!("CARGO_BIN_EXE_recover");
+    env.sh(&format!("cp {recover} ../recover; chmod 755 .. ../recover; chown -R 65534:65534 . ../home")).expect(0);
+    env.set("SUDO_UID", "65534");
+    env.recover(&["checkpoint", "create"]).expect(0);
+    let by = |args: &str| env.sh(&format!("setpriv --reuid=65534 --regid=65534 --clear-groups ../recover {args}"));
+    if by("--version").code != 0 {
+        println!(
+            "what_sudo_left_is_named_with_the_way_out: skipped, another user cannot look into the temporary folder"
+        );
+        return;
+    }
+    let refused = by("checkpoint create").expect(1).stderr;
+    let hint = refused.lines().find_map(|line| line.strip_prefix("hint: sudo ")).expect("a hint").to_owned();
+    assert!(hint.starts_with("chown -R 65534 ") && hint.contains("/.git/recover"), "{refused}");
+    env.sh(&hint).expect(0);
+    by("checkpoint create").expect(0);
+    by("doctor").expect(0);
+    // What can be looked at is told before something fails.
+    env.sh("chown -R 0 .git/refs/recover").expect(0);
+    let problems = by("--json doctor").json()["problems"].to_string();
+    assert!(problems.contains("foreign_owner") && problems.contains("sudo chown -R 65534"), "{problems}");
+}

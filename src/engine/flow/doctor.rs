@@ -81,6 +81,15 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     }
     locks(context, repair, &mut report)?;
     look_for_room(context, &mut report)?;
+    if let Some(left) = context.left_by_another() {
+        let message = format!(
+            "{} belongs to another user (uid {}), as what sudo leaves does: {}",
+            left.path.display(),
+            left.owner,
+            left.hint()
+        );
+        report.error("foreign_owner", left.path.display().to_string(), message, false);
+    }
     let ledger = context.store().ledger_path().to_string_lossy().into_owned();
     let store = context.store();
     if let Err(error) = look_at_copies(context, repair, &mut report) {

@@ -32,6 +32,18 @@ pub fn foreign_owner(path: &Path) -> Option<u32> {
     fs::symlink_metadata(path).ok().map(|found| found.uid()).filter(|owner| !is_ours(*owner))
 }
 
+/// What another user left in a folder that we write to, as `sudo` does; folders are looked into `depth` levels deep. To root
+/// it makes no difference.
+pub fn left_by_another(folder: &Path, depth: usize) -> Option<(PathBuf, u32)> {
+    let ours = rustix::process::geteuid().as_raw();
+    let found = fs::symlink_metadata(folder).ok().filter(|_| ours != 0)?;
+    if found.uid() != ours {
+        return Some((folder.to_owned(), found.uid()));
+    }
+    let deeper = depth.checked_sub(1).filter(|_| found.is_dir())?;
+    fs::read_dir(folder).ok()?.flatten().find_map(|entry| left_by_another(&entry.path(), deeper))
+}
+
 /// Whether everybody may put something into a folder.
 pub fn is_open_to_all(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|found| found.mode() & 0o002 != 0)

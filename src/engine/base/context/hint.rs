@@ -8,6 +8,7 @@ use crate::model::run::Run;
 use crate::policy::redact::redact;
 
 use super::Context;
+use super::left::is_denied;
 
 impl Context {
     /// This work tree, with the state directory where that was named.
@@ -43,6 +44,9 @@ impl Context {
         if error.hint.is_none() && error.kind == ErrorKind::Locked {
             // Another process holds the lock: the same once more, with more patience.
             error.hint = Some(self.rerun(&["--lock-timeout", "60s"]));
+        }
+        if error.hint.is_none() && is_denied(&error) {
+            error.hint = self.left_by_another().map(|left| left.hint());
         }
         // One that cannot be shown whole is no command to copy.
         error.hint = error.hint.map(|hint| hint.at(self.place())).filter(|hint| {

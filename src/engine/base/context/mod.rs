@@ -1,6 +1,7 @@
 //! Where a command works and with what.
 
 mod hint;
+mod left;
 mod origin;
 mod place;
 mod secrets;
@@ -129,6 +130,11 @@ pub struct Context {
 impl Context {
     /// Finds work tree, state directory and settings.
     pub fn new(setup: Setup, interrupts: Interrupts) -> Result<Self> {
+        let start = setup.cwd.clone();
+        Self::find(setup, interrupts).map_err(|error| left::explained(error, &start))
+    }
+
+    fn find(setup: Setup, interrupts: Interrupts) -> Result<Self> {
         let mut skipped = Vec::new();
         let found = discover(&setup, &mut skipped)?;
         let has_git = found.is_some();
