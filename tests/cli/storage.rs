@@ -290,3 +290,27 @@ fn the_same_index_is_the_same_commit() {
     assert_ne!(index("three\n"), second);
     assert_clean(&env);
 }
+
+/// A folder that becomes a git repository has its checkpoints in that from then on.
+#[test]
+fn checkpoints_from_before_git_init_are_taken_over() {
+    let env = TestEnv::plain();
+    env.write("a.txt", "one\n");
+    env.json(0, &["run", "--run", "r", "--iterations", "2", "--", "sh", "-c", "echo $RECOVER_ITERATION >> a.txt"]);
+    let before = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
+    env.git(&["init", "-q", "-b", "main"]);
+    let problems = env.json(12, &["doctor"])["problems"].clone();
+    assert_eq!(problems[0]["code"], "private_checkpoints", "{problems}");
+    assert_eq!(env.error(13, &["--dry-run", "rollback", "--to", "initial"])["code"], "safe_mode");
+    assert_eq!(env.recover(&["diff", "initial", "latest", "--patch"]).expect(0).stdout.matches("\n+").count(), 3);
+    assert!(!env.exists(".ultraplan/state/recover/shadow.git"));
+    assert_eq!(env.json(0, &["checkpoint", "list"])["checkpoints"], before);
+    assert_eq!(env.json(0, &["checkpoint", "verify"])["problems"].as_array().map(Vec::len), Some(0));
+    env.json(0, &["doctor"]);
+    env.git(&["fsck", "--strict"]);
+    env.git(&["gc", "-q", "--prune=now"]);
+    env.json(0, &["rollback", "--to", "initial"]);
+    assert_eq!(env.read("a.txt"), "one\n");
+    env.json(0, &["undo"]);
+    assert_eq!(env.read("a.txt"), "one\n1\n2\n");
+}

@@ -140,7 +140,13 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     if let Some(unfinished) = liveness::unfinished_operation(context)? {
         report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);
     }
-    checkpoints(context, repair, &mut report)?;
+    if context.has_private() && !repair {
+        let message =
+            "checkpoints were taken before this folder was a git repository: any other command takes them over";
+        report.error("private_checkpoints", context.worktree().display().to_string(), message.to_owned(), true);
+    } else {
+        checkpoints(context, repair, &mut report)?;
+    }
     report.hooks = hook::status::installed(context)?;
     Ok(report)
 }

@@ -27,6 +27,9 @@ use super::{attempts, commits, rebuild, session, silent};
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
 pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
     let mut state = context.load()?.state;
+    if let Some(said) = take_over_private(context)? {
+        context.note(said);
+    }
     refuse_lost_ledger(context, &state)?;
     tell_if_moved(context, &state);
     attempts::apply(context, &mut state);
@@ -34,6 +37,12 @@ pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
     session::apply(context, &mut state);
     silent::apply(context, &mut state);
     Ok(state)
+}
+
+/// Checkpoints from before the project was a git repository.
+fn take_over_private(context: &Context) -> Result<Option<String>> {
+    let taken = context.take_over_private()?;
+    Ok(taken.map(|count| format!("this folder is a git repository now: the {count} checkpoints from before are in it")))
 }
 
 /// Says once why nothing that was recorded is found here, where the project has another place now.
@@ -63,6 +72,7 @@ pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
     refuse_lane_file(context)?;
     if context.has_git() || context.store().exists() {
         let mut state = context.store().load_for_writing()?.state;
+        done.extend(take_over_private(context)?);
         if let Some(from) = context.brought_from(&state) {
             rebuild::take_over(context, &from)?;
             state = context.load()?.state;

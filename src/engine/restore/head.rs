@@ -166,7 +166,8 @@ pub fn plan(
     if commits == Commits::Revert {
         return Ok(HeadPlan::Revert);
     }
-    if commits == Commits::Keep || now == target {
+    // One from before there was a git repository has no HEAD.
+    if commits == Commits::Keep || now == target || *target == Head::default() {
         return Ok(HeadPlan::Stay);
     }
     if now.branch != target.branch {

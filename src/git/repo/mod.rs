@@ -8,6 +8,7 @@ mod linked;
 pub(super) mod lock;
 pub(super) mod nested;
 mod owner;
+mod private;
 pub(super) mod refs;
 pub(super) mod repository;
 

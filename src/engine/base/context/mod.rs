@@ -90,6 +90,8 @@ pub struct Context {
     /// Whether the work tree belongs to a git repository of the user's.
     has_git: bool,
     repo: OnceCell<Repo>,
+    /// The project became a git repository after its checkpoints were taken: they are still in the private one.
+    has_private: bool,
     /// Where the private repository is of a dry run, or where the state is only read; removed at the end.
     scratch: OnceCell<TemporaryFolder>,
     store: Store,
@@ -219,6 +221,8 @@ impl Context {
             setup,
             worktree,
             has_git,
+            // Of what a clone brought nothing is taken over.
+            has_private: has_git && store.origin() == Origin::Ours && Repo::has_private(store.root(), store.dir())?,
             repo,
             scratch: OnceCell::new(),
             store,
@@ -364,6 +368,30 @@ impl Context {
             private
         };
         Ok(self.repo.get_or_init(|| private))
+    }
+
+    /// Whether the project became a git repository after its checkpoints were taken, and they are not in it yet.
+    pub fn has_private(&self) -> bool {
+        self.has_private
+    }
+
+    /// Takes over what the private repository holds from before the project was a git repository, whatever the command: without
+    /// it no checkpoint of then can be read. How many that were.
+    pub fn take_over_private(&self) -> Result<Option<usize>> {
+        if !self.has_private {
+            return Ok(None);
+        }
+        if self.dry_run() {
+            let message = "this folder became a git repository after its checkpoints were taken: any command takes them over first";
+            return Err(Error::new(ErrorKind::SafeMode, message).hint(Hint::recover(["status"])));
+        }
+        let repo = self.repo()?;
+        let lock = WorktreeLock::acquire(repo, self.lock_timeout())?;
+        // Another process may have done it meanwhile.
+        if !Repo::has_private(self.store.root(), self.store.dir())? {
+            return Ok(None);
+        }
+        Ok(Some(repo.take_over_private(&lock, self.store.root(), self.store.dir())?))
     }
 
     /// Whether the work tree belongs to a git repository of the user's.
