@@ -18,7 +18,7 @@ const FIRST_LINE: u64 = 256;
 /// Looks for `program` as [`Supervised::run`](super::Supervised::run) does that starts in `dir`, with `path` for `PATH`.
 ///
 /// # Errors
-/// It is not there, it may not be executed, or what its first line names is not there.
+/// It is not there, it may not be executed, what its first line names is not there, or it is text without such a line.
 pub fn find(program: &str, dir: &Path, path: Option<&OsStr>) -> Result<PathBuf, SpawnError> {
     let candidates = if program.contains('/') {
         vec![dir.join(program)]
@@ -65,22 +65,41 @@ fn look(file: &Path, program: &str) -> Result<(), SpawnError> {
         let message = format!("{program}: not executable (chmod +x {})", crate::model::hint::quote(file));
         return Err(SpawnError { kind: SpawnErrorKind::PermissionDenied, message });
     }
-    match interpreter(file) {
-        Some(interpreter) if !interpreter.exists() => {
-            Err(not_found(format!("{program}: its first line names {}, which is not there", interpreter.display())))
+    let Some(head) = head(file) else { return Ok(()) };
+    match head.strip_prefix(b"#!") {
+        Some(line) => match interpreter(line).filter(|path| !path.exists()) {
+            Some(path) => {
+                Err(not_found(format!("{program}: its first line names {}, which is not there", path.display())))
+            }
+            None => Ok(()),
+        },
+        None if is_text(&head) => {
+            let message = format!("{program}: a script without a first line that says what runs it, such as #!/bin/sh");
+            Err(SpawnError { kind: SpawnErrorKind::Other, message })
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
-/// What runs a script, by its first line. A file that cannot be read is started all the same.
-fn interpreter(file: &Path) -> Option<PathBuf> {
+/// The beginning of a file. One that cannot be read is started all the same.
+fn head(file: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     File::open(file).ok()?.take(FIRST_LINE).read_to_end(&mut head).ok()?;
-    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    Some(head)
+}
+
+/// What runs a script, by what follows `#!`.
+fn interpreter(line: &[u8]) -> Option<PathBuf> {
+    let line = line.split(|byte| *byte == b'\n').next()?;
     let word = line.trim_ascii().split(u8::is_ascii_whitespace).next()?;
     let path = Path::new(OsStr::from_bytes(word));
     path.is_absolute().then(|| path.to_owned())
+}
+
+/// Whether it is text, which only a shell would run: the system starts no such file.
+fn is_text(head: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    !head.is_empty() && !head.iter().any(is_control)
 }
 
 fn not_found(message: String) -> SpawnError {

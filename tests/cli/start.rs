@@ -189,6 +189,18 @@ fn a_check_that_an_attempt_brings_or_takes_away_is_the_attempts_doing() {
     assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 2, "{document}");
 }
 
+/// A shell runs a script that names no interpreter; the system does not.
+#[test]
+fn a_script_without_a_first_line_is_told_before_anything_is_spent() {
+    let env = quick();
+    env.put("agent", "echo hello\n");
+    env.sh("chmod +x agent").expect(0);
+    let error = env.error(2, &["run", "--", "./agent"]);
+    assert!(error["message"].as_str().unwrap().contains("such as #!/bin/sh"), "{error}");
+    assert!(!env.exists(".ultraplan/state"), "nothing was begun");
+    env.recover(&["run", "--", "sh", "./agent"]).expect(0);
+}
+
 /// A command that goes while the run is under way stops it, and its attempt is not charged.
 #[test]
 fn a_command_that_goes_away_is_not_tried_twice() {
