@@ -39,22 +39,19 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     let failure = parts.run.failure.as_ref().filter(|_| parts.error_context).filter(own);
     let failure = failure.map(|failure| (failure, parts.run.was_interrupted()));
     let failure = failure.and_then(|about| if is_session_lost(about.0) { before_the_loss(parts) } else { Some(about) });
-    if let Some((failure, true)) = failure {
-        let text =
-            format!("You were interrupted; go on.\n\nWhat interrupted you was not your doing: {}", failure.message);
-        sections.push(format!("## Interrupted\n\n{}", redact(&text)));
-    } else if let Some((failure, false)) = failure {
-        let mut context = error_context(failure, parts.strategy);
-        let hints = hints::hints(parts.run, parts.subtask).map(|hints| format!("\n\n{hints}")).unwrap_or_default();
-        // The end of the error says more than that of the hints, which may take half of the room.
-        let room = parts.limit.saturating_sub(hints.len()).max(parts.limit / 2);
-        if context.len() > room {
-            context = of_text(&Text::new(context.as_bytes()), Some(1), room);
+    let failed = match failure {
+        Some((failure, true)) => {
+            let text =
+                format!("You were interrupted; go on.\n\nWhat interrupted you was not your doing: {}", failure.message);
+            sections.push(format!("## Interrupted\n\n{}", redact(&text)));
+            // A conversation that goes on knows what it was about.
+            parts.run.agent_session.is_none().then(|| before_the_interruption(parts)).flatten()
         }
-        context.push_str(&hints);
-        context = redact(&context).into_owned();
-        cut(&mut context, parts.limit);
-        sections.push(format!("## Previous Attempt Failed\n\n{context}"));
+        Some((failure, false)) => Some(failure),
+        None => None,
+    };
+    if let Some(failure) = failed {
+        sections.push(format!("## Previous Attempt Failed\n\n{}", failed_context(parts, failure)));
     }
     if let Some(text) = hints::weakened(parts.run).filter(|_| parts.error_context) {
         sections.push(format!("## Checks Were Weakened\n\n{}", redact(&text)));
@@ -82,6 +79,28 @@ fn before_the_loss<'a>(parts: &PromptParts<'a>) -> Option<(&'a Failure, bool)> {
     let ended = parts.run.iterations.attempts_on(parts.subtask).map(|(_, attempt)| attempt).rev();
     let failed = ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
     failed.into_iter().find(|(failure, _)| !is_session_lost(failure))
+}
+
+/// What the attempt that was interrupted was to mend.
+fn before_the_interruption<'a>(parts: &PromptParts<'a>) -> Option<&'a Failure> {
+    let ended = parts.run.iterations.attempts_on(parts.subtask).map(|(_, attempt)| attempt).rev();
+    let failed = ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
+    failed.into_iter().find(|(_, interrupted)| !interrupted).map(|(failure, _)| failure)
+}
+
+/// The error of an attempt with the hints about it, within the prompt's limit.
+fn failed_context(parts: &PromptParts<'_>, failure: &Failure) -> String {
+    let mut context = error_context(failure, parts.strategy);
+    let hints = hints::hints(parts.run, parts.subtask).map(|hints| format!("\n\n{hints}")).unwrap_or_default();
+    // The end of the error says more than that of the hints, which may take half of the room.
+    let room = parts.limit.saturating_sub(hints.len()).max(parts.limit / 2);
+    if context.len() > room {
+        context = of_text(&Text::new(context.as_bytes()), Some(1), room);
+    }
+    context.push_str(&hints);
+    context = redact(&context).into_owned();
+    cut(&mut context, parts.limit);
+    context
 }
 
 /// What the agent knows of its files is true no more.

@@ -44,6 +44,24 @@ fn an_interrupted_run_can_be_taken_up() {
     }
 }
 
+/// Who begins a new conversation after an interruption is told what it was about: here, and on another machine.
+#[test]
+fn what_an_interrupted_attempt_was_to_mend_is_said_again() {
+    let env = quick();
+    let agent = "test -e ../second && { echo $$ > ../pid; touch ../third; exec sleep 300; }; test -e ../third || touch ../second";
+    let agent = format!("test -e ../third && exit 0; {agent}");
+    let check = "test=test -e ../third || { echo 'a.c:3:1: error: boom'; exit 1; }";
+    let words =
+        ["--json", "run", "--attempts", "4", "--prompt", "Do it.", "--feedback", check, "--", "sh", "-c", &agent];
+    let run = env.start(&words);
+    env.await_line("../pid");
+    kill("-INT", run.id());
+    ended(run).expect(130);
+    let prompt = env.json(0, &["resume"])["prompt"].as_str().expect("a prompt").to_owned();
+    let (interrupted, failed) = (prompt.find("## Interrupted"), prompt.find("## Previous Attempt Failed"));
+    assert!(interrupted.is_some() && interrupted < failed && prompt.contains("boom"), "{prompt}");
+}
+
 /// A signal in a feedback loop is an interruption, not a failed check.
 #[test]
 fn a_signal_in_a_feedback_loop() {
