@@ -189,6 +189,21 @@ fn a_check_that_an_attempt_brings_or_takes_away_is_the_attempts_doing() {
     assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 2, "{document}");
 }
 
+/// What stopped the run is mended before it is taken up, not after another attempt.
+#[test]
+fn a_check_that_still_cannot_start_costs_no_attempt() {
+    let env = quick();
+    let run = ["run", "--run", "r", "--attempts", "3", "--feedback", "test=./nocheck.sh", "--", "true"];
+    env.json(2, &run);
+    let error = env.error(2, &["resume", "r"]);
+    assert!(error["message"].as_str().unwrap().contains("still cannot: ./nocheck.sh: not found"), "{error}");
+    let attempts = || env.json(0, &["status", "--run", "r"])["iterations"][0]["attempts"].as_array().map(Vec::len);
+    assert_eq!(attempts(), Some(1));
+    env.script("nocheck.sh", "exit 0");
+    env.json(0, &["resume", "r"]);
+    assert_eq!(attempts(), Some(2));
+}
+
 /// A shell runs a script that names no interpreter; the system does not.
 #[test]
 fn a_script_without_a_first_line_is_told_before_anything_is_spent() {

@@ -294,7 +294,7 @@ fn validated(context: &Context, state: &State, run: &Run, request: &ResumeReques
     checks
 }
 
-/// Refuses (2) to take up a run whose command cannot be started.
+/// Refuses (2) to take up a run whose command cannot be started, or a check of which stopped it by that and still would.
 fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Result<()> {
     let (argv, dir) = request.command_of(run);
     if argv.is_empty() {
@@ -302,8 +302,10 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
     }
     let other = || Hint::recover(["resume", "--prepare-only"]).run(&run.key);
     whole::require(context, &run.key, &spec_of(run, request, run.current_iteration))?;
-    run::require_command(context, argv, dir)
-        .map_err(|error| if error.hint.is_some() && !request.command.is_empty() { error } else { error.hint(other()) })
+    run::require_command(context, argv, dir).map_err(|error| {
+        if error.hint.is_some() && !request.command.is_empty() { error } else { error.hint(other()) }
+    })?;
+    if request.feedback.is_empty() { run::require_checks(context, run) } else { Ok(()) }
 }
 
 /// The work tree that a lane is at home in which is named from another one of the repository (C4).

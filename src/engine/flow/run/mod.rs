@@ -44,7 +44,7 @@ use crate::store::NewEvent;
 pub use drive::drive;
 pub use execute::prompt_of;
 pub use feedback::{LoopReport, LoopSetting, no_loops, run_loops};
-pub use startable::{Problem, missing_checks, problem_of, require_command};
+pub use startable::{Problem, missing_checks, problem_of, require_checks, require_command};
 
 /// How a supervised run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -68,6 +68,18 @@ pub fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
     missing.collect()
 }
 
+/// Refuses (2) another attempt where a check could not be started after the last one, and still cannot.
+pub fn require_checks(context: &Context, run: &Run) -> Result<()> {
+    let before: Vec<&String> = last_missing(run).filter(|_| run.attempts().next().is_some()).collect();
+    let still = missing_checks(context, run).into_iter().find(|(name, _)| before.contains(&name));
+    let Some((name, why)) = still else { return Ok(()) };
+    let message = format!(
+        "the check '{name}' could not be started after the last attempt and still cannot: {why}; another attempt would be \
+         spent for nothing: mend it, or give another with --feedback {name}=CMD"
+    );
+    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"]).run(&run.key)))
+}
+
 /// What a person reads of a check that cannot be started.
 pub fn told(name: &str, why: &str) -> String {
     format!("the check '{name}' cannot be started: {why}; where that is still so after an attempt, the run stops")
