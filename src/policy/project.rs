@@ -61,7 +61,7 @@ pub fn recognise(found: &[Found]) -> Project {
     let top = Top(found);
     let mut checks = targets(&top);
     let own: BTreeSet<&str> = checks.iter().map(|check| check.kind.as_str()).collect();
-    let known = [rust(&top), node(&top), python(&top), go(&top)].concat();
+    let known = [rust(&top), node(&top), python(&top), go(&top), java(&top)].concat();
     checks.extend(known.into_iter().filter(|check| !own.contains(check.kind.as_str())));
     // What is tested is built; a build alone says what nothing else does.
     if checks.iter().any(|check| check.kind == LoopKind::Test) {
@@ -188,6 +188,18 @@ fn node(top: &Top<'_>) -> Vec<Suggested> {
     checks
 }
 
+/// Maven's or Gradle's own test goal, by the wrapper that the project brings where it does.
+fn java(top: &Top<'_>) -> Vec<Suggested> {
+    let known =
+        [("pom.xml", "mvnw", "mvn"), ("build.gradle", "gradlew", "gradle"), ("build.gradle.kts", "gradlew", "gradle")];
+    let found = known.into_iter().find(|(file, ..)| top.has(file));
+    let told = found.map(|(file, wrapper, program)| {
+        let program = if top.has(wrapper) { format!("./{wrapper}") } else { program.to_owned() };
+        check(LoopKind::Test, format!("{program} test"), file)
+    });
+    told.into_iter().collect()
+}
+
 fn python(top: &Top<'_>) -> Vec<Suggested> {
     let Some((file, text)) = top.first(&["pyproject.toml", "setup.cfg"]) else { return Vec::new() };
     let prefix = match (top.has("uv.lock"), top.has("poetry.lock")) {
@@ -235,6 +247,8 @@ mod tests {
             commands(&[("pyproject.toml", "[tool.ruff]\n[tool.mypy]\n"), ("uv.lock", ""), ("tests", "")]),
             ["uv run mypy .", "uv run pytest", "uv run ruff check ."]
         );
+        assert_eq!(commands(&[("pom.xml", "")]), ["mvn test"]);
+        assert_eq!(commands(&[("build.gradle.kts", ""), ("gradlew", "")]), ["./gradlew test"]);
         assert!(commands(&[("README.md", "")]).is_empty());
     }
 

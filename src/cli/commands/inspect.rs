@@ -47,6 +47,9 @@ pub fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
     for agent in &project.agents {
         text.push_str(&format!("Found settings of {agent}\n"));
     }
+    if project.checks.is_empty() {
+        text.push_str("Found nothing here that says how the project is checked: name a check in the file\n");
+    }
     if context.dry_run() {
         text.push_str(&format!("Would write {}:\n\n{}", path.display(), written.text));
     } else {
