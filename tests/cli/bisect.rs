@@ -142,6 +142,22 @@ fn what_cannot_be_tested_is_skipped() {
     let found = bisect(&env, 0, &[], "test \"$(cat n)\" != 2 || exit 125; test ! -e f5");
     assert_eq!(found["first_bad"], after(&env, 5));
     let found = bisect(&env, 3, &[], "case \"$(cat n)\" in 3|4) exit 125;; esac; test ! -e f4");
+// What is looked through is the night, as for `accept`; a checkpoint that was taken by hand since is not another course. One
+// end that is named by itself says which run the other one is of.
+#[test]
+fn a_checkpoint_by_hand_is_no_course() {
+    let env = with_temporary();
+    run(&env, 3);
+    let night = after(&env, 2);
+    let by_hand = env.json(0, &["checkpoint", "create", "-m", "hand"])["checkpoint"]["id"].take();
+    let found = bisect(&env, 0, &[], "test ! -e f2");
+    assert_eq!((&found["first_bad"], &found["checkpoints"]), (&night, &json!(4)));
+    let night = night.as_str().expect("an id");
+    assert_eq!(bisect(&env, 0, &["--good", night], "test ! -e f3")["checkpoints"], 2);
+    let error = bisect(&env, 4, &["--bad", by_hand.as_str().expect("an id")], "true")["error"].take();
+    assert_eq!(error["code"], "no_checkpoint", "{error}");
+}
+
     assert_eq!((&found["first_bad"], &found["attempt"]), (&Value::Null, &Value::Null));
     assert_eq!(found["candidates"], json!([after(&env, 3), after(&env, 4), after(&env, 5)]));
     assert_eq!(found["last_good"], after(&env, 2));

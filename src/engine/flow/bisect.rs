@@ -72,8 +72,7 @@ pub type Say<'s> = &'s dyn Fn(usize, &Checkpoint, Judged);
 /// by a signal or cannot be started.
 pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Found> {
     let state = crash::load_recovered(context)?;
-    let good = select::checkpoint_beside(context, &state, &request.good, &[&request.bad])?;
-    let bad = select::checkpoint_beside(context, &state, &request.bad, &[&request.good])?;
+    let (good, bad) = select::ends(context, &state, (&request.good, &request.bad))?;
     let run = run_of(&state, &good.run)?;
     let between = |one: &&Checkpoint| good.seq <= one.seq && one.seq <= bad.seq;
     let line: Vec<&Checkpoint> = state.standing(&run.key).filter(between).collect();

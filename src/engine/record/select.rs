@@ -132,6 +132,25 @@ pub fn checkpoint_beside<'a>(
     Ok(found?)
 }
 
+/// Two checkpoints of one run, from which and to which its course is looked through: the run that one of them belongs to which
+/// is named by itself, by an id or a number, else the run whose course a command is about.
+pub fn ends<'a>(
+    context: &Context,
+    state: &'a State,
+    (from, to): (&Selector, &Selector),
+) -> Result<(&'a Checkpoint, &'a Checkpoint)> {
+    let by_itself = |selector: &&Selector| matches!(selector, Selector::Id(_) | Selector::Seq(_));
+    let run = match [from, to].into_iter().find(by_itself) {
+        Some(selector) => &checkpoint(context, state, selector)?.run,
+        None => &find(context, state)?.ok_or_else(nothing_captured)?.key,
+    };
+    let end = |selector: &Selector| match selector {
+        Selector::Id(_) | Selector::Seq(_) => checkpoint(context, state, selector),
+        _ => Ok(state.select(selector, Some(run))?),
+    };
+    Ok((end(from)?, end(to)?))
+}
+
 /// A checkpoint of another system is a record: what it holds, if anything, is git's to bring back.
 fn is_foreign(known: &KnownCheckpoint) -> Error {
     let id = &known.checkpoint.id;
@@ -151,9 +170,11 @@ fn is_foreign(known: &KnownCheckpoint) -> Error {
 }
 
 fn require_for_checkpoint<'a>(context: &Context, state: &'a State, named: &[&Selector]) -> Result<&'a Run> {
-    find_captured(context, state, named)?.ok_or_else(|| {
-        Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint(Hint::recover(["checkpoint", "create"]))
-    })
+    find_captured(context, state, named)?.ok_or_else(nothing_captured)
+}
+
+fn nothing_captured() -> Error {
+    Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint(Hint::recover(["checkpoint", "create"]))
 }
 
 /// The run for a command that records something, with the events that make it where there is none yet.
