@@ -333,6 +333,34 @@ fn what_needs_a_look_needs_a_yes() {
     assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), by_hand);
 }
 
+// What a run that was stopped has not done is said before it is accepted, and afterwards that nothing of it goes on.
+#[test]
+fn a_run_that_was_stopped_is_not_accepted_unseen() {
+    let env = TestEnv::repo();
+    let agent = "echo $RECOVER_ITERATION >> a.txt; if [ $RECOVER_ITERATION = 3 ]; then touch ../began; sleep 20; fi";
+    let mut child = env
+        .recover_command(&["run", "--run", "night", "--iterations", "6", "--", "sh", "-c", agent])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("recover starts");
+    until("it is at work", || env.root().join("began").exists());
+    env.sh(&format!("kill -INT {}", child.id())).expect(0);
+    assert_eq!(child.wait().expect("an end").code(), Some(130));
+    env.json(0, &["rollback", "--to", "good"]);
+    let before = state(&env);
+    let plan = env.json(0, &["accept", "--dry-run"]);
+    let note = plan["plan"]["look_at"][0].as_str().unwrap_or_default();
+    assert!(note.contains("to 6 did not run"), "{plan}");
+    let error = env.error(13, &["accept"]);
+    assert_eq!(error["code"], "confirmation_needed");
+    assert_eq!(state(&env), before);
+    env.json(0, &["accept", "--yes"]);
+    assert_eq!(env.read("a.txt"), "one\n1\n2\n");
+    let resumed = env.recover(&["resume"]).expect(0);
+    assert!(resumed.stdout.contains("was accepted: nothing to do"), "{}", resumed.stdout);
+}
+
 fn hook(env: &TestEnv, name: &str, body: &str) {
     let path = env.work().join(".git/hooks").join(name);
     fs::create_dir_all(path.parent().expect("a folder")).expect("hooks");

@@ -21,7 +21,7 @@ use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::launch::PromptMode;
-use crate::model::run::{RunKey, RunSpec};
+use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
 use crate::policy::nearest::nearest;
 use crate::policy::options::manual_steps;
@@ -371,6 +371,9 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
     let key = Some(&resumed.run.key);
     if let Some(driven) = &resumed.driven {
         return render::driven_text(context, driven, ui);
+    }
+    if resumed.run.status == RunStatus::Accepted {
+        return format!("Run {} was accepted: nothing to do.\n", resumed.run.key);
     }
     if resumed.run.status.is_done() {
         return format!("Run {} is complete: nothing to do.\n", resumed.run.key);

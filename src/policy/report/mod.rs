@@ -27,7 +27,7 @@ pub use files::{Span, spans};
 pub use html::html;
 pub use markdown::markdown;
 pub use moment::{Moment, MomentKind};
-pub use night::{Around, ChangedFiles, LookAtKind, Night, NightIterations, Outside, ToLookAt, to_look_at};
+pub use night::{Around, ChangedFiles, LookAtKind, Night, NightIterations, Outside, ToLookAt, to_look_at, unfinished};
 pub use pull_request::pull_request;
 pub use source::{AttemptChanges, Source};
 pub use summary::run_line;

@@ -120,6 +120,34 @@ pub fn to_look_at(run: &Run) -> Vec<ToLookAt> {
     weakened.chain(skipped.map(given_up)).collect()
 }
 
+/// The iterations that a run was to do and has not done, where it did not come to its end: neither passed, nor given up, nor
+/// gone back over.
+pub fn unfinished(run: &Run) -> Option<String> {
+    if run.status.is_done() {
+        return None;
+    }
+    let stands =
+        |status| !matches!(status, IterationStatus::Completed | IterationStatus::Skipped | IterationStatus::Superseded);
+    let begun = run.iterations.statuses().filter(|(_, status)| stands(*status)).map(|(number, _)| (number, number));
+    let last = run.iterations.last_number().unwrap_or(0);
+    let never = run.spec.iterations_total.filter(|total| *total > last).map(|total| (last + 1, total));
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for (from, to) in begun.chain(never) {
+        match ranges.last_mut() {
+            Some((_, end)) if *end + 1 == from => *end = to,
+            _ => ranges.push((from, to)),
+        }
+    }
+    let is_one = matches!(ranges.as_slice(), [(from, to)] if from == to);
+    let named = |(from, to): &(u32, u32)| if from == to { from.to_string() } else { format!("{from} to {to}") };
+    let which = ranges.iter().map(named).collect::<Vec<_>>().join(", ");
+    match ranges.is_empty() {
+        true => None,
+        false if is_one => Some(format!("iteration {which} did not run to its end")),
+        false => Some(format!("iterations {which} did not run to their end")),
+    }
+}
+
 /// Commits that are none of a run's own.
 #[derive(Clone, Debug, Default)]
 pub struct Outside {

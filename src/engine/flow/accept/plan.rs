@@ -21,7 +21,7 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
-use crate::policy::report::to_look_at as to_look_at_in;
+use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
 use crate::policy::secret_file::{has_secret, is_secret_name};
 
 use super::Request;
@@ -229,7 +229,7 @@ fn commits_since(context: &Context, begun: Option<&ObjectId>, head: &Head, run: 
 /// What a person must look at before the run is accepted.
 fn to_look_at(context: &Context, run: &Run, since: &[ObjectId]) -> Result<Vec<String>> {
     let all = to_look_at_in(run).into_iter().chain(outside_of(context, run, since)?.to_look_at);
-    Ok(all.map(|one| one.text).collect())
+    Ok(unfinished(run).into_iter().chain(all.map(|one| one.text)).collect())
 }
 
 /// The run's own commits on top of the branch, newest first, and what is below them. Somebody else's commit and a merge end
