@@ -49,9 +49,29 @@ impl Selection {
     }
 }
 
+/// A glob that selects a path: what would mean something in it stands for any one byte.
+pub fn glob_of(path: &RepoPath) -> String {
+    let mut glob = String::new();
+    for chunk in path.as_bytes().utf8_chunks() {
+        glob.extend(chunk.valid().chars().map(|one| if "*?[]{}\\!".contains(one) { '?' } else { one }));
+        glob.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    glob
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_glob_of_a_path_selects_it() {
+        for name in
+            [&b"src/a.rs"[..], b"a[1]*.txt", b"{x,y}", b"back\\slash", "\u{e9}?".as_bytes(), b"\xff\xfe.bin", b"!a"]
+        {
+            let path = RepoPath::new(name);
+            assert!(Selection::globs(&[glob_of(&path)]).unwrap().matches(&path), "{path:?}");
+        }
+    }
 
     #[test]
     fn a_glob_selects_what_lies_below() {

@@ -251,6 +251,84 @@ fn uncommitted_work_that_the_run_touched_is_in_the_way() {
     assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
 }
 
+/// Types the hint of an error, as it is.
+fn type_hint(env: &TestEnv, error: &Value) {
+    let hint = error["hint"].as_str().expect("a hint").replacen("recover", env!("CARGO_BIN_EXE_recover"), 1);
+    env.sh(&hint).expect(0);
+}
+
+// What a person wrote since the run ended can be put aside for as long as it takes to accept it, whatever it is called and
+// whether the run wrote the same file.
+#[test]
+fn what_was_written_since_comes_back_afterwards() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo agent >> a.txt");
+    env.write("a.txt", "one\nagent\nmine\n");
+    env.write("no[t]e*.txt", "mine\n");
+    let before = state(&env);
+    let error = env.error(13, &["accept"]);
+    assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("hand_edits"), vec!["a.txt", "no[t]e*.txt"]));
+    assert_eq!(state(&env), before);
+    type_hint(&env, &error);
+    env.json(0, &["accept"]);
+    env.json(0, &["undo"]);
+    assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\nagent\n");
+    assert_eq!((env.read("a.txt").as_str(), env.read("no[t]e*.txt").as_str()), ("one\nagent\nmine\n", "mine\n"));
+}
+
+// What a person committed since is in nobody's way; what the run changed and is as HEAD has it is to be looked at.
+#[test]
+fn what_is_as_head_has_it_is_not_in_the_way() {
+    let env = TestEnv::repo();
+    env.write("b.txt", "b\n");
+    env.git(&["add", "b.txt"]);
+    env.git(&["commit", "-qm", "b"]);
+    run(&env, 1, "echo agent >> a.txt; echo agent >> b.txt");
+    env.write("notes.txt", "mine\n");
+    env.git(&["add", "notes.txt"]);
+    env.git(&["commit", "-qm", "by hand", "notes.txt"]);
+    let error = env.error(13, &["accept"]);
+    assert_eq!(error["code"], "confirmation_needed", "{error}");
+    env.git(&["checkout", "b.txt"]);
+    let error = env.error(13, &["accept"]);
+    assert!(error["message"].as_str().unwrap().contains("b.txt is as HEAD has it"), "{error}");
+    env.json(0, &["accept", "--yes"]);
+    assert_eq!(env.git(&["show", "--format=%s", "--name-only"]), "Add the parser\n\na.txt\n");
+}
+
+// What the run itself committed after its last good checkpoint was not judged good: HEAD does not vouch for it.
+#[test]
+fn own_commits_after_the_last_good_checkpoint_are_in_the_way() {
+    let env = quick();
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "settings"]);
+    let agent =
+        "echo $RECOVER_ITERATION >> a.txt; git commit -qam \"agent $RECOVER_ITERATION\"; test $RECOVER_ITERATION != 2";
+    env.recover(&["run", "--run", "night", "--iterations", "2", "--on-failure", "stop", "--", "sh", "-c", agent]);
+    let error = env.error(13, &["accept", "--yes"]);
+    assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("hand_edits"), vec!["a.txt"]));
+}
+
+// Two nights on one file are accepted one after the other, by what is advised.
+#[test]
+fn two_nights_on_one_file_are_accepted_in_turn() {
+    let env = TestEnv::repo();
+    for (night, line) in [("mon", "echo 1 >> a.txt"), ("tue", "echo 2 >> a.txt")] {
+        env.json(0, &["run", "--run", night, "--", "sh", "-c", line]);
+    }
+    let error = env.error(13, &["accept", "tue"]);
+    assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("conflicts"), vec!["a.txt"]));
+    type_hint(&env, &error);
+    env.json(0, &["accept", "mon"]);
+    env.json(0, &["undo"]);
+    let error = env.error(13, &["accept", "tue"]);
+    assert_eq!(error["code"], "confirmation_needed", "{error}");
+    type_hint(&env, &error);
+    assert_eq!(env.git(&["log", "-p", "--format=%s", "-1", "-U0"]).lines().next_back(), Some("+2"));
+    assert_eq!(env.git(&["show", "HEAD^:a.txt"]), "one\n1\n");
+    assert_eq!(env.git(&["status", "--porcelain", "-uno"]), "");
+}
+
 #[test]
 fn what_is_unsafe_is_refused_and_changes_nothing() {
     let env = TestEnv::repo();
@@ -266,7 +344,7 @@ fn what_is_unsafe_is_refused_and_changes_nothing() {
     env.write("b.txt", "later\n");
     let error = refused(13, "hand_edits", &["accept"]);
     assert_eq!(paths(&error["paths"]), ["b.txt"]);
-    assert!(error["hint"].as_str().unwrap().contains("rollback --to good"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("--path b.txt"), "{error}");
     env.remove("b.txt");
     // A check fails.
     fs::write(env.root().join("broken"), "").unwrap();

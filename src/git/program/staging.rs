@@ -278,30 +278,54 @@ pub fn uncommitted_at(
     let database = Database::open(repo)?;
     let staged = stored.index_tree.as_ref().map(|tree| trees::read(&database, parse_oid(tree)?)).transpose()?;
     let staged = staged.unwrap_or_default();
+    let (mut uncommitted, as_committed): (BTreeSet<_>, BTreeSet<_>) =
+        paths.iter().cloned().partition(|path| staged.get(path) != committed.get(path));
+    uncommitted.extend(unlike_stored(repo, stored, head, &as_committed, is_rehearsal)?);
+    Ok(uncommitted)
+}
+
+/// Those of `paths` that a commit has otherwise than a checkpoint.
+pub fn unlike_stored(
+    repo: &Repo,
+    stored: &StoredCheckpoint,
+    commit: Option<&ObjectId>,
+    paths: &BTreeSet<RepoPath>,
+    is_rehearsal: bool,
+) -> Result<BTreeSet<RepoPath>> {
+    let committed = flat_of(repo, commit)?;
     let lookup = TreeLookup::stored(repo)?;
-    let (mut uncommitted, mut unlike) = (BTreeSet::new(), BTreeSet::new());
+    let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
     for path in paths {
-        if staged.get(path) != committed.get(path) {
-            uncommitted.insert(path.clone());
-            continue;
-        }
         let entry = stored.view().entry(&lookup, path)?.filter(|entry| entry.kind != EntryKind::EmptyDir);
         match (entry, committed.get(path)) {
             (None, None) => {}
             (Some(entry), Some((_, oid))) if entry.oid.0 == oid.to_string() && entry.kind != EntryKind::File => {}
             // Filters, or a mode that git is told not to trust, may make the same of it.
-            (Some(_), Some(_)) => drop(unlike.insert(path.clone())),
-            _ => drop(uncommitted.insert(path.clone())),
+            (Some(_), Some(_)) => drop(perhaps.insert(path.clone())),
+            _ => drop(unlike.insert(path.clone())),
         }
     }
-    if !unlike.is_empty() {
+    if !perhaps.is_empty() {
         let staging = Staging::new(repo, is_rehearsal)?;
-        staging.read(head)?;
-        staging.add_stored(stored, &unlike)?;
+        staging.read(commit)?;
+        staging.add_stored(stored, &perhaps)?;
         let entries = staging.entries()?;
-        uncommitted.extend(unlike.into_iter().filter(|path| entries.get(path) != committed.get(path)));
+        unlike.extend(perhaps.into_iter().filter(|path| entries.get(path) != committed.get(path)));
     }
-    Ok(uncommitted)
+    Ok(unlike)
+}
+
+/// Those of `paths` that a commit has otherwise than the work tree.
+pub fn unlike_work_tree(
+    repo: &Repo,
+    commit: Option<&ObjectId>,
+    paths: &BTreeSet<RepoPath>,
+    is_rehearsal: bool,
+) -> Result<BTreeSet<RepoPath>> {
+    let staging = Staging::new(repo, is_rehearsal)?;
+    staging.read(commit)?;
+    staging.add(paths)?;
+    Ok(differing(&staging.entries()?, &flat_of(repo, commit)?).intersection(paths).cloned().collect())
 }
 
 /// Those of `paths` that git knows: a commit or the user's index has them.

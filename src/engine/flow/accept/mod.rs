@@ -139,7 +139,7 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     if request.checks {
         check(context, &run, request.show)?;
-        plan::refuse_unlike(context, &planned.good, key)?;
+        plan::refuse_unlike(context, &planned.good, &run)?;
     }
     if !has_new {
         let (left_out, notes) = (planned.left_out, planned.notes);

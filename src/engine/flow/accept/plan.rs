@@ -10,7 +10,10 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{about_commit, commits_between, is_ancestor, on_remote_tracking};
-use crate::git::program::{CommitJournal, Kept, branch_ref, differs_between, kept_ref, known_to_git, uncommitted_at};
+use crate::git::program::{
+    CommitJournal, Kept, branch_ref, differs_between, kept_ref, known_to_git, uncommitted_at, unlike_stored,
+    unlike_work_tree,
+};
 use crate::git::repo::ref_exists;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::attempt::IterationStatus;
@@ -21,6 +24,8 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
+use crate::policy::amounts::count;
+use crate::policy::path_filter::glob_of;
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
 use crate::policy::secret_file::{has_secret, is_secret_name};
 
@@ -83,13 +88,14 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     }
     let (first, last) = ends(state, run)?;
     let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &last.commit)?);
-    refuse_unlike(context, &good, &run.key)?;
+    let as_committed = refuse_unlike(context, &good, run)?;
     let head = repo.head()?;
     let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
 
     let begun = initial.manifest.head.commit.clone();
     let since = commits_since(context, begun.as_ref(), &head, run)?;
     let mut notes = to_look_at(context, run, &since)?;
+    notes.extend(left_by_run(context, (&initial, &good), &as_committed)?);
     let (base, folded) = if request.per_iteration {
         (head.commit.clone(), Vec::new())
     } else {
@@ -132,11 +138,15 @@ impl Plan<'_> {
         let repo = context.repo()?;
         let begun = self.initial.manifest.head.commit.as_ref();
         let both = uncommitted_at(repo, &self.initial, new, context.dry_run())?;
+        // What was committed since is as the run found it.
+        let both = unlike_stored(repo, &self.initial, self.base.as_ref(), &both, context.dry_run())?;
         if !both.is_empty() {
-            let message = "the run changed files that had uncommitted changes before it: commit or undo those by hand";
+            let message = "the run changed files that had uncommitted changes before it: take them back to those, commit \
+                           those (or accept the run that made them), get the run's work back with recover undo, and \
+                           accept it then";
+            let back = take_back("initial", &self.run.key, &both);
             let reason = "uncommitted before the run, and changed by it";
-            let list = Hint::recover(["checkpoint", "diff", "initial"]).run(&self.run.key);
-            return Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(both, reason)).hint(list));
+            return Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(both, reason)).hint(back));
         }
         if request.per_iteration {
             let committed = differs_between(repo, begun, self.head.commit.as_ref())?;
@@ -181,24 +191,68 @@ fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &'s Checkpoi
     Ok((initial, good))
 }
 
-/// Refuses where the work tree is not as the last good checkpoint has it, the output of recover itself aside.
-pub(super) fn refuse_unlike(context: &Context, good: &StoredCheckpoint, key: &RunKey) -> Result<()> {
+/// Refuses where the work tree is not as the last good checkpoint has it, the output of recover itself aside, and what a
+/// person has as HEAD has it: that is returned.
+pub(super) fn refuse_unlike(context: &Context, good: &StoredCheckpoint, run: &Run) -> Result<BTreeSet<RepoPath>> {
     let capture = checkpoint::prepare(context)?.capture;
     if capture.is_same_tree(good) {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
     let opened = capture.objects().open()?;
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
     let unlike = then.unlike(&now).map(|(path, ..)| path).filter(|path| !outputs.iter().any(|all| all.contains(path)));
-    let unlike: BTreeSet<RepoPath> = unlike.cloned().collect();
-    if unlike.is_empty() {
-        return Ok(());
+    let all: BTreeSet<RepoPath> = unlike.cloned().collect();
+    if all.is_empty() {
+        return Ok(all);
     }
-    let message = "the work tree is not as the last good checkpoint has it: go back to that, or commit by hand";
-    let back = Hint::recover(["rollback", "--to", "good"]).run(key);
-    let paths = reasons(unlike, "not as in the last good checkpoint");
-    Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(back))
+    let repo = context.repo()?;
+    let head = repo.head()?.commit;
+    // What the run itself committed after its last good checkpoint was not judged good.
+    let since = match &head {
+        Some(head) => commits_between(repo, good.manifest.head.commit.as_ref(), head)?,
+        None => Vec::new(),
+    };
+    let is_run_s = since.iter().any(|commit| run.own_commits.contains(commit));
+    let unlike = if is_run_s { all.clone() } else { unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())? };
+    if unlike.is_empty() {
+        return Ok(all);
+    }
+    let message = "the work tree is not as the last good checkpoint has it: take these files back to that, accept, and \
+                   recover undo brings back what they are now";
+    let back = take_back("good", &run.key, &unlike);
+    Err(Error::new(ErrorKind::HandEdits, message)
+        .paths(reasons(unlike, "not as in the last good checkpoint"))
+        .hint(back))
+}
+
+/// The command that brings files, and nothing else, back to a checkpoint of a run.
+fn take_back(selector: &str, key: &RunKey, paths: &BTreeSet<RepoPath>) -> Hint {
+    let words = ["checkpoint", "restore", selector, "--edits", "discard"].map(str::to_owned).into_iter();
+    let paths = paths.iter().flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+    Hint::recover(words.chain(paths)).run(key)
+}
+
+/// What the run changed and a person has as HEAD has it.
+fn left_by_run(
+    context: &Context,
+    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
+    as_committed: &BTreeSet<RepoPath>,
+) -> Result<Vec<String>> {
+    if as_committed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (before, after) = diff_trees(&TreeLookup::stored(context.repo()?)?, initial.view(), good.view())?;
+    let changed = before.unlike(&after).map(|(path, ..)| path).filter(|path| as_committed.contains(path));
+    let names: Vec<String> = changed.map(RepoPath::to_string).collect();
+    Ok(match names.as_slice() {
+        [] => Vec::new(),
+        [one] => vec![format!("{one} is as HEAD has it, not as the run left it")],
+        [first, others @ ..] => {
+            let others = count(others.len(), "other file");
+            vec![format!("{first} and {others} are as HEAD has them, not as the run left them")]
+        }
+    })
 }
 
 fn new_branch(context: &Context, name: &str) -> Result<String> {
