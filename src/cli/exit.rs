@@ -208,6 +208,7 @@ pub fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::NotFailed => "not_failed",
         ErrorKind::NotVerified => "not_verified",
         ErrorKind::AlreadyExists => "already_exists",
+        ErrorKind::NoIdentity => "no_identity",
         ErrorKind::ForeignOwner => "foreign_owner",
         ErrorKind::ForeignState => "foreign_state",
         ErrorKind::NotTrusted => "not_trusted",

@@ -439,6 +439,39 @@ fn a_run_that_was_stopped_is_not_accepted_unseen() {
     assert!(resumed.stdout.contains("was accepted: nothing to do"), "{}", resumed.stdout);
 }
 
+// Where git is not told who commits, nothing is begun, not even a check.
+#[test]
+fn who_commits_has_to_be_known() {
+    let env = TestEnv::repo();
+    let check = "test=echo x >> ../checked";
+    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", "echo x >> a.txt"]);
+    fs::remove_file(env.root().join("checked")).expect("a check ran");
+    let nobody = env.root().join("nobody");
+    fs::write(&nobody, "[user]\nuseConfigOnly = true\n").expect("a configuration");
+    let accept = || {
+        let mut command = env.recover_command(&["--json", "accept"]);
+        for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+            command.env_remove(name);
+        }
+        let output = command.env("GIT_CONFIG_GLOBAL", &nobody).output().expect("recover starts");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+        (output.status.code(), document)
+    };
+    let before = state(&env);
+    for key in ["user.email", "user.name"] {
+        let (code, document) = accept();
+        let error = &document["error"];
+        assert_eq!((code, error["code"].as_str()), (Some(13), Some("no_identity")), "{error}");
+        // What is advised helps when it is typed.
+        let hint = error["hint"].as_str().expect("a hint").to_owned();
+        assert!(hint.contains(key), "{error}");
+        env.sh(&hint).expect(0);
+    }
+    assert_eq!(state(&env), before);
+    assert!(!env.root().join("checked").exists());
+    assert_eq!(accept().0, Some(0));
+}
+
 fn hook(env: &TestEnv, name: &str, body: &str) {
     let path = env.work().join(".git/hooks").join(name);
     fs::create_dir_all(path.parent().expect("a folder")).expect("hooks");

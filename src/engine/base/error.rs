@@ -78,6 +78,8 @@ pub enum ErrorKind {
     NotVerified,
     /// Something of that name is there already (13).
     AlreadyExists,
+    /// Git is not told who commits (13).
+    NoIdentity,
     /// The project or its state belongs to somebody else (13).
     ForeignOwner,
     /// The state came from elsewhere, and is only read (13).
@@ -111,6 +113,7 @@ impl ErrorKind {
                 | Self::NotFailed
                 | Self::NotVerified
                 | Self::AlreadyExists
+                | Self::NoIdentity
                 | Self::ForeignOwner
                 | Self::ForeignState
                 | Self::NotTrusted

@@ -137,6 +137,9 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         let words: &[&str] = if has_new || planned.left_out.is_empty() { &["--yes"] } else { &["--yes", "--all"] };
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(words)));
     }
+    if has_new {
+        require_identity(context)?;
+    }
     if request.checks {
         check(context, &run, request.show)?;
         plan::refuse_unlike(context, &planned.good, &run)?;
@@ -307,7 +310,6 @@ fn make(
 ) -> Result<(Vec<Made>, Option<ObjectId>)> {
     let repo = context.repo()?;
     let staging = Staging::new(repo, false)?;
-    staging.require_identity()?;
     staging.read(planned.base.as_ref())?;
     let (mut made, mut parent, mut without_hooks) = (Vec::new(), planned.base.clone(), None);
     let mut last = tree_before(context, planned)?;
@@ -346,6 +348,19 @@ fn make(
         (parent, last) = (Some(commit), tree);
     }
     Ok((made, without_hooks))
+}
+
+/// Refuses where git does not know who commits, before checks are run for it.
+fn require_identity(context: &Context) -> Result<()> {
+    let staging = Staging::new(context.repo()?, true)?;
+    staging.require_identity().map_err(|error| {
+        let said = error.to_string();
+        let reason = said.lines().last().unwrap_or_default();
+        let message = format!("git does not know who commits: set user.name and user.email ({reason})");
+        let needs_name = ["ident name", "no name"].iter().any(|words| reason.contains(words));
+        let (key, value) = if needs_name { ("user.name", "Your Name") } else { ("user.email", "you@example.com") };
+        Error::new(ErrorKind::NoIdentity, message).hint(Hint::git(["config", key, value]))
+    })
 }
 
 fn publish(context: &Context, staging: &Staging<'_>) -> Result<()> {
