@@ -472,6 +472,17 @@ fn who_commits_has_to_be_known() {
     assert_eq!(accept().0, Some(0));
 }
 
+#[test]
+fn an_empty_message_is_refused() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo x >> a.txt");
+    let before = state(&env);
+    for message in ["", " \n"] {
+        assert_eq!(env.error(2, &["accept", "-m", message])["code"], "usage");
+    }
+    assert_eq!(state(&env), before);
+}
+
 fn hook(env: &TestEnv, name: &str, body: &str) {
     let path = env.work().join(".git/hooks").join(name);
     fs::create_dir_all(path.parent().expect("a folder")).expect("hooks");

@@ -18,6 +18,12 @@ use super::manual_fix::show;
 /// `recover accept`.
 pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
+    if args.message.as_ref().is_some_and(|message| message.trim().is_empty()) {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "-m: a commit needs a message; without -m it is written from the record",
+        ));
+    }
     let request = Request {
         run_id: args.run_id.clone().map(RunId::from),
         per_iteration: args.per_iteration,
