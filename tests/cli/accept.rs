@@ -361,7 +361,9 @@ fn what_is_unsafe_is_refused_and_changes_nothing() {
     let env = TestEnv::repo();
     env.json(6, &["run", "--on-failure", "stop", "--", "sh", "-c", "echo x >> a.txt; exit 3"]);
     assert_eq!(env.error(4, &["accept"])["code"], "no_checkpoint");
-    assert_eq!(env.error(4, &["accept", "bogus"])["code"], "run_not_found");
+    let error = env.error(4, &["accept", "bogus"]);
+    assert_eq!(error["code"], "run_not_found");
+    assert!(error["hint"].as_str().unwrap().contains(" runs"), "{error}");
     assert_eq!(TestEnv::plain().error(10, &["accept"])["code"], "no_repository");
 }
 

@@ -113,7 +113,7 @@ pub fn named<'a>(state: &'a State, id: &RunId, phase: Option<&str>, lane: Option
         .collect();
     match fitting.as_slice() {
         [run] => Ok(run),
-        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint(Hint::recover(["log"]))),
+        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint(Hint::recover(["runs", "--all"]))),
         several => {
             let plain = RunKey::new(id.clone(), phase, lane);
             several.iter().find(|run| run.key == plain).copied().ok_or_else(|| ambiguous(several))
