@@ -77,12 +77,13 @@ fn asked() -> Option<Vec<String>> {
 /// What the flags and the environment say.
 pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let run = command.and_then(commands::named_run).map(str::to_owned).or_else(|| global.run.clone());
     Setup {
         cwd,
         home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
         state_dir: global.state_dir.clone(),
         naming: Naming {
-            run_id: global.run.clone().or_else(|| env("RECOVER_RUN_ID")).map(RunId::from),
+            run_id: run.or_else(|| env("RECOVER_RUN_ID")).map(RunId::from),
             phase: global.phase.clone(),
             lane: global.lane.clone(),
             task: global.task.clone().map(TaskId::from),

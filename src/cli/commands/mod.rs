@@ -177,6 +177,14 @@ pub fn supervises(command: &Command) -> bool {
     }
 }
 
+/// The run that a command names without a flag, where it works on that one alone.
+pub fn named_run(command: &Command) -> Option<&str> {
+    match command {
+        Command::Accept(args) => args.run_id.as_deref(),
+        _ => None,
+    }
+}
+
 /// The git remote that a command names.
 pub fn remote(command: &Command) -> Option<&str> {
     let named = match command {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::engine::base::error::{Error, ErrorKind};
 use crate::model::hint::{Hint, Place};
+use crate::model::id::RunId;
 use crate::model::run::Run;
 use crate::policy::redact::redact;
 
@@ -94,8 +95,11 @@ impl Context {
             }
         }
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        let names_run = own.iter().any(|word| word == "--run" || word.starts_with("--run="));
-        if let Some(run) = self.setup.naming.run_id.as_ref().filter(|_| !names_run) {
+        let names = |run: &RunId| {
+            let is_name = |word: &String| word == "--run" || word.starts_with("--run=") || word == run.as_str();
+            own.iter().any(is_name)
+        };
+        if let Some(run) = self.setup.naming.run_id.as_ref().filter(|run| !names(run)) {
             all.push(format!("--run={run}"));
         }
         all.extend(command.iter().cloned());
