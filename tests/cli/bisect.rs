@@ -130,18 +130,18 @@ fn the_good_end_has_to_pass() {
     assert_eq!(error["code"], "no_checkpoint");
     bisect(&env, 4, &["--good", "iteration:3", "--bad", "iteration:1"], "true");
     assert_eq!(env.error(2, &["bisect", "--", "no-such-program"])["code"], "usage");
-    assert_eq!(bisect(&env, 1, &[], "exit 130")["error"]["code"], "failed");
+    for line in ["exit 130", "kill -9 $$", "kill -TERM $$"] {
+        assert_eq!(bisect(&env, 1, &[], line)["error"]["code"], "failed", "{line}");
+    }
+    let said = |args: &[&str], line: &str| {
+        let error = bisect(&env, 13, args, line)["error"].take();
+        error["message"].as_str().expect("a message").to_owned()
+    };
+    assert!(said(&[], "exit 125").contains("cannot judge"));
+    assert!(said(&["--prepare", "exit 7"], "true").contains("--prepare fails (exit 7)"));
     assert_eq!(temporary(&env), [""; 0]);
 }
 
-// 125 says nothing; where that leaves several, they are listed.
-#[test]
-fn what_cannot_be_tested_is_skipped() {
-    let env = with_temporary();
-    run(&env, 6);
-    let found = bisect(&env, 0, &[], "test \"$(cat n)\" != 2 || exit 125; test ! -e f5");
-    assert_eq!(found["first_bad"], after(&env, 5));
-    let found = bisect(&env, 3, &[], "case \"$(cat n)\" in 3|4) exit 125;; esac; test ! -e f4");
 // What is looked through is the night, as for `accept`; a checkpoint that was taken by hand since is not another course. One
 // end that is named by itself says which run the other one is of.
 #[test]
@@ -158,6 +158,14 @@ fn a_checkpoint_by_hand_is_no_course() {
     assert_eq!(error["code"], "no_checkpoint", "{error}");
 }
 
+// 125 says nothing; where that leaves several, they are listed.
+#[test]
+fn what_cannot_be_tested_is_skipped() {
+    let env = with_temporary();
+    run(&env, 6);
+    let found = bisect(&env, 0, &[], "test \"$(cat n)\" != 2 || exit 125; test ! -e f5");
+    assert_eq!(found["first_bad"], after(&env, 5));
+    let found = bisect(&env, 3, &[], "case \"$(cat n)\" in 3|4) exit 125;; esac; test ! -e f4");
     assert_eq!((&found["first_bad"], &found["attempt"]), (&Value::Null, &Value::Null));
     assert_eq!(found["candidates"], json!([after(&env, 3), after(&env, 4), after(&env, 5)]));
     assert_eq!(found["last_good"], after(&env, 2));

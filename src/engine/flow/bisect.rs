@@ -69,7 +69,7 @@ pub type Say<'s> = &'s dyn Fn(usize, &Checkpoint, Judged);
 ///
 /// # Errors
 /// There are fewer than two checkpoints (4); the command fails at the good one, or passes at the bad one (13); it was ended
-/// by a signal or cannot be started.
+/// by a signal of its own (1) or cannot be started (2).
 pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Found> {
     let state = crash::load_recovered(context)?;
     let (good, bad) = select::ends(context, &state, (&request.good, &request.bad))?;
@@ -98,7 +98,7 @@ pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Foun
     let mut scratch = Scratch::new(repo)?;
     let mut search = Bisection::new(line.len());
     // What is the same is not tested twice.
-    let mut known: BTreeMap<ObjectId, i32> = BTreeMap::new();
+    let mut known: BTreeMap<ObjectId, Ended> = BTreeMap::new();
     loop {
         let at = match search.next_step() {
             Next::Test(at) => at,
@@ -114,20 +114,39 @@ pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Foun
             }
         };
         let checkpoint = line[at];
-        let code = if let Some(code) = known.get(&checkpoint.tree) {
-            *code
+        let ended = if let Some(ended) = known.get(&checkpoint.tree) {
+            *ended
         } else {
             let stored = load_checkpoint(repo, &checkpoint.commit)?;
             scratch.show(&stored)?;
-            let code = test(context, request, &scratch, checkpoint)?;
-            found.tested.push(Tested { checkpoint_id: checkpoint.id.clone(), exit_code: code });
-            known.insert(checkpoint.tree.clone(), code);
-            code
+            let ended = test(context, request, &scratch, checkpoint)?;
+            found.tested.push(Tested { checkpoint_id: checkpoint.id.clone(), exit_code: ended.code() });
+            known.insert(checkpoint.tree.clone(), ended);
+            ended
         };
-        let judged = Judged::of(code);
-        refuse_unexpected(context, request, (at, line.len()), checkpoint, (judged, code))?;
+        let judged = Judged::of(ended.code());
+        refuse_unexpected(context, request, (at, line.len()), checkpoint, ended)?;
         search.judge(at, judged);
         say(search.left(), checkpoint, judged);
+    }
+}
+
+/// What came of a test.
+#[derive(Clone, Copy, Debug)]
+enum Ended {
+    /// The command ended with this.
+    Command(i32),
+    /// `--prepare` ended with this, so that the command was not run.
+    Prepare(i32),
+}
+
+impl Ended {
+    /// What it counts as: where the command was not run, as if that had said that it cannot tell.
+    fn code(self) -> i32 {
+        match self {
+            Self::Command(code) => code,
+            Self::Prepare(_) => Judged::SKIP,
+        }
     }
 }
 
@@ -137,15 +156,21 @@ fn refuse_unexpected(
     request: &Request,
     (at, count): (usize, usize),
     checkpoint: &Checkpoint,
-    (judged, code): (Judged, i32),
+    ended: Ended,
 ) -> Result<()> {
     let id = &checkpoint.id;
+    let judged = Judged::of(ended.code());
     if at == 0 && judged != Judged::Good {
+        let what = match ended {
+            Ended::Prepare(code) => format!("--prepare fails (exit {code}) at {id}, where the command should pass"),
+            Ended::Command(Judged::SKIP) => format!("the command cannot judge {id} (exit 125), where it should pass"),
+            Ended::Command(code) => format!("the command fails (exit {code}) at {id} already, where it should pass"),
+        };
         let advice = match request.prepare {
             None => "what it needs and no checkpoint holds, dependencies for one, --prepare CMD can make",
             Some(_) => "another one is named with --good",
         };
-        let message = format!("the command fails (exit {code}) at {id} already, where it should pass: {advice}");
+        let message = format!("{what}: {advice}");
         let again = match request.prepare {
             None => context.rerun(&["--prepare", "make deps"]),
             Some(_) => Hint::recover(["checkpoint", "list"]).run(&checkpoint.run),
@@ -160,17 +185,17 @@ fn refuse_unexpected(
     Ok(())
 }
 
-/// Runs the command in the work tree; its exit code.
-fn test(context: &Context, request: &Request, scratch: &Scratch<'_>, checkpoint: &Checkpoint) -> Result<i32> {
+/// Runs the command in the work tree.
+fn test(context: &Context, request: &Request, scratch: &Scratch<'_>, checkpoint: &Checkpoint) -> Result<Ended> {
     if let Some(line) = &request.prepare {
         let code = run(context, Program::Shell(line.into()), scratch, checkpoint)?;
         if code != 0 {
             context.warn(format!("--prepare ended with {code} at {}", checkpoint.id));
-            return Ok(Judged::SKIP);
+            return Ok(Ended::Prepare(code));
         }
     }
     let argv = request.command.iter().map(OsString::from).collect();
-    run(context, Program::Argv(argv), scratch, checkpoint)
+    run(context, Program::Argv(argv), scratch, checkpoint).map(Ended::Command)
 }
 
 fn run(context: &Context, program: Program, scratch: &Scratch<'_>, checkpoint: &Checkpoint) -> Result<i32> {
@@ -197,7 +222,6 @@ fn run(context: &Context, program: Program, scratch: &Scratch<'_>, checkpoint: &
     if code < 128 {
         return Ok(code);
     }
-    let kind = if exit.signal.is_some() { ErrorKind::Interrupted(code) } else { ErrorKind::Failed };
     let message = format!("the command ended with {code} at {}: that says neither good nor bad", checkpoint.id);
-    Err(Error::new(kind, message))
+    Err(Error::new(ErrorKind::Failed, message))
 }
