@@ -615,6 +615,8 @@ fn a_detached_head_moves() {
     let env = TestEnv::repo();
     env.git(&["checkout", "-q", "--detach"]);
     run(&env, 3, AGENT);
+    let plan = env.recover(&["accept", "--dry-run"]).expect(0);
+    assert!(plan.stdout.contains("--branch NAME"), "{}", plan.stdout);
     let done = env.json(0, &["accept"]);
     assert_eq!((&done["branch"], &done["head"]["after"]), (&Value::Null, &json!(head(&env))));
     assert_eq!(env.git(&["rev-parse", "HEAD^", "main"]).lines().collect::<std::collections::BTreeSet<_>>().len(), 1);

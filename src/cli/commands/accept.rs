@@ -80,7 +80,12 @@ fn text_of(accepted: &Accepted, is_plan: bool) -> String {
     }
     let verb = if is_plan { "Would commit" } else { "Committed" };
     let place = short_branch(accepted).map_or("a detached HEAD".to_owned(), escape);
-    format!("{verb} run {run} on {place}:\n{}", told(accepted, true))
+    let advice = match (&accepted.branch, is_plan) {
+        (Some(_), _) => "",
+        (None, true) => "HEAD is on no branch: --branch NAME begins one for it.\n",
+        (None, false) => "HEAD is on no branch: git switch -c NAME begins one for it.\n",
+    };
+    format!("{verb} run {run} on {place}:\n{}{advice}", told(accepted, true))
 }
 
 /// The commits, what is left out, and with `all` nothing of what is to look at, which stands in front otherwise.
