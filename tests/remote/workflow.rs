@@ -30,7 +30,7 @@ fn steps() -> Vec<String> {
         }
     }
     steps.retain(|step| !step.starts_with("cargo install "));
-    assert_eq!(steps.len(), 3, "{steps:?}");
+    assert_eq!(steps.len(), 5, "{steps:?}");
     steps
 }
 
@@ -70,7 +70,7 @@ fn the_next_job_goes_on_where_one_was_thrown_away() {
          if [ $RECOVER_TEST_HOST = runner-1 ]; then echo $$ > $NOTES/pid.new; mv $NOTES/pid.new $NOTES/pid; exec sleep 600; fi\n\
          echo works > app.txt; echo new > found.txt";
     push_agent(&server, agent, "grep -qx works app.txt");
-    let [prepare, work, accept] = <[String; 3]>::try_from(steps()).unwrap();
+    let [prepare, work, identity, accept, push] = <[String; 5]>::try_from(steps()).unwrap();
 
     let first = runner(&server, &state, "runner-1", &notes);
     Ran::of(&step(&first, &prepare).output().unwrap()).expect(0);
@@ -91,7 +91,7 @@ fn the_next_job_goes_on_where_one_was_thrown_away() {
     job.wait().unwrap();
 
     let second = runner(&server, &state, "runner-2", &notes);
-    for text in [&prepare, &work, &accept] {
+    for text in [&prepare, &work, &identity, &accept, &push] {
         let ran = Ran::of(&step(&second, text).output().unwrap());
         assert_eq!(ran.code, 0, "{text}\n{}\n{}", ran.stdout, ran.stderr);
     }
@@ -99,8 +99,10 @@ fn the_next_job_goes_on_where_one_was_thrown_away() {
     let attempts: Vec<&str> = attempts.lines().collect();
     assert_eq!(attempts.len(), 2, "{attempts:?}");
     assert!(attempts[0].starts_with("runner-1 1.") && attempts[1].starts_with("runner-2 1."), "{attempts:?}");
-    assert_eq!(second.git(&["show", "agent-work:app.txt"]), "works\n");
-    assert_eq!(second.git(&["show", "agent-work:found.txt"]), "new\n");
+    // What it came to outlives this machine too.
+    second.git(&["fetch", "-q", "origin"]);
+    assert_eq!(second.git(&["show", "origin/agent-work:app.txt"]), "works\n");
+    assert_eq!(second.git(&["show", "origin/agent-work:found.txt"]), "new\n");
     let run = second.json(0, &["status", "--run", "ci"]);
     assert_eq!(run["run"]["status"], "accepted", "{run:#}");
 }
