@@ -43,7 +43,7 @@ pub enum ExitCode {
     CutOff,
     /// A bug in `recover`.
     Bug,
-    /// Feedback loops failed.
+    /// Checks failed.
     VerificationFailed,
     /// Interrupted by a signal (128 + its number), or a child's own code.
     Other(u8),
@@ -70,7 +70,7 @@ impl ExitCode {
         (Self::Newer, "State was written by a newer version; nothing was changed."),
         (Self::CutOff, "An earlier operation was cut off; recover doctor --repair or recover undo finishes it."),
         (Self::Bug, "A bug in recover."),
-        (Self::VerificationFailed, "Feedback loops failed."),
+        (Self::VerificationFailed, "Checks failed."),
         (Self::Other(129), "Interrupted by SIGHUP: its terminal was closed."),
         (Self::Other(130), "Interrupted by SIGINT."),
         (Self::Other(143), "Interrupted by SIGTERM."),

@@ -1,5 +1,7 @@
 //! Amounts as people read them.
 
+use std::fmt::Display;
+
 /// `12.3 MiB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -16,8 +18,9 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// `1 file`, `2 files`.
-pub fn count(number: usize, word: &str) -> String {
-    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+pub fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, word: &str) -> String {
+    let plural = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {word}{plural}")
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::selector::Selector;
 use crate::model::state::State;
+use crate::policy::amounts::count;
 use crate::policy::redact::{redact, redact_json};
 use crate::policy::retention::Limits;
 
@@ -64,7 +65,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             return Ok(Reply::new(CreatePlanReply { checkpoint: Some(&latest), ..CreatePlanReply::default() }, text));
         }
         let totals = preview(context)?;
-        let text = format!("Would capture {} files ({} bytes).\n", totals.files, totals.bytes);
+        let text = format!("Would capture {} ({} bytes).\n", count(totals.files, "file"), totals.bytes);
         let plan = Some(CreatePlan { captured: totals });
         return Ok(Reply::new(CreatePlanReply { plan, ..CreatePlanReply::default() }, text));
     }
@@ -94,7 +95,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
     let text = if changed {
         let skipped = match checkpoint.skipped.len() {
             0 => String::new(),
-            count => format!(", {count} paths left out: recover checkpoint show {}", checkpoint.id),
+            left => format!(", {} left out: recover checkpoint show {}", count(left, "path"), checkpoint.id),
         };
         let totals = checkpoint.captured;
         let also = match (&checkpoint.branch_commit, &checkpoint.patch_path) {
@@ -102,7 +103,7 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             (None, Some(path)) => format!("Patch: {}\n", escape(path)),
             (None, None) => String::new(),
         };
-        format!("{} ({} files, {} bytes{skipped})\n{also}", checkpoint.id, totals.files, totals.bytes)
+        format!("{} ({}, {} bytes{skipped})\n{also}", checkpoint.id, count(totals.files, "file"), totals.bytes)
     } else if args.if_due && !args.if_changed {
         format!("None is due: {} is young enough.\n", checkpoint.id)
     } else {
@@ -295,7 +296,8 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
 fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
     context.require_something()?;
     let report = check(context, selectors)?;
-    let mut text = format!("{} checkpoints checked, {} problems.\n", report.checked, report.problems.len());
+    let mut text =
+        format!("{} checked, {}.\n", count(report.checked, "checkpoint"), count(report.problems.len(), "problem"));
     for problem in &report.problems {
         text.push_str(&format!("{}: {}\n", problem.checkpoint_id, problem.message));
     }

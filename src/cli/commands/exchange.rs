@@ -8,6 +8,7 @@ use crate::engine::{Context, Result};
 use super::super::args::{ImportArgs, SyncArgs};
 use super::super::replies::upkeep::{ImportPlan, ImportPlanReply, ImportReply};
 use super::super::ui::{Reply, escape};
+use crate::policy::amounts::count;
 
 /// `recover import`.
 pub fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
@@ -38,7 +39,7 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
             }
         }
         if !file.checkpoints.is_empty() {
-            parts.push(format!("{} checkpoint records", file.checkpoints.len()));
+            parts.push(count(file.checkpoints.len(), "checkpoint record"));
         }
         if !file.returned.is_empty() {
             let all: Vec<String> = file.returned.iter().map(|id| escape(id.as_str())).collect();

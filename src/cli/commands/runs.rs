@@ -11,6 +11,7 @@ use super::super::render;
 use super::super::replies::runs::{CloseReply, ForgetReply, RunsReply};
 use super::super::screens::{self, agrees};
 use super::super::ui::{Paged, Reply, Ui};
+use crate::policy::amounts::count;
 use crate::policy::escape::escape;
 
 /// `recover runs`.
@@ -93,7 +94,7 @@ fn told(forgotten: &Forgotten) -> String {
     for key in &forgotten.runs {
         text.push_str(&format!("  run {}\n", escape(&key.to_string())));
     }
-    text.push_str(&format!("  {} checkpoints\n", forgotten.checkpoints));
+    text.push_str(&format!("  {}\n", count(forgotten.checkpoints, "checkpoint")));
     for path in &forgotten.removed {
         text.push_str(&format!("  {}\n", escape(&path.to_string_lossy())));
     }

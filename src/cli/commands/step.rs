@@ -94,7 +94,11 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
     match report.rolled_back {
         Some(0) => ui.note(&format!("step '{name}' failed: the files it covers are as they were")),
         Some(paths) => ui.note(&format!(
-            "step '{name}' failed: {paths} path(s) were restored (recover undo brings its changes back)"
+            "step '{name}' failed: {} restored (recover undo brings its changes back)",
+            match paths {
+                1 => "1 path was".to_owned(),
+                paths => format!("{paths} paths were"),
+            }
         )),
         None => {}
     }

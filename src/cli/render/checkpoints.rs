@@ -12,6 +12,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::OperationKind;
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
+use crate::policy::amounts::count;
 
 use super::super::ui::{Ui, escape};
 use super::tables::{Column, Table, column, date_time, toned, when, words};
@@ -77,7 +78,7 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
     if let Some(path) = &checkpoint.patch_path {
         line("patch", escape(path));
     }
-    line("captured", format!("{} files, {} bytes", checkpoint.captured.files, checkpoint.captured.bytes));
+    line("captured", format!("{}, {} bytes", count(checkpoint.captured.files, "file"), checkpoint.captured.bytes));
     let changes = checkpoint.changes;
     line("changes", format!("{} modified, {} created, {} deleted", changes.modified, changes.created, changes.deleted));
     if checkpoint.pinned {

@@ -79,7 +79,9 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         Some(activity) => activity_text(activity, now),
         None if run.status.is_done() => {
             let done = run.iterations.statuses().filter(|(_, stands)| *stands == IterationStatus::Completed).count();
-            format!("Done: {done}{total} iterations in {attempts} attempts.")
+            let iterations = count(run.spec.iterations_total.map_or(done, |total| total as usize), "iteration");
+            let of = if total.is_empty() { String::new() } else { format!("{done} of ") };
+            format!("Done: {of}{iterations} in {}.", count(attempts, "attempt"))
         }
         None if run.status == RunStatus::Closed => "It is closed; recover resume opens it again.".to_owned(),
         None => {

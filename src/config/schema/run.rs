@@ -12,7 +12,7 @@ pub(super) const MANUAL_FIX: Section = Section {
     shape: Shape::Table,
     doc: "Watching a person's fix.",
     keys: &[
-        Key::new("quiet_period", Duration, "How long no file may change before the feedback loops run."),
+        Key::new("quiet_period", Duration, "How long no file may change before the checks run."),
         Key::new("verify_on_change", Bool, "Run them after each change."),
         Key::new(
             "poll_interval",
@@ -96,7 +96,7 @@ pub(super) const RUN: Section = Section {
 pub(super) const CHECKS: Section = Section {
     path: "checks",
     shape: Shape::Table,
-    doc: "What is checked besides the exit codes of the feedback loops.",
+    doc: "What is checked besides the exit codes of the feedback commands.",
     keys: &[
         Key::new("flaky", Bool, "Run a failing loop again unchanged; if it passes, it is flaky."),
         Key::new(
@@ -111,7 +111,7 @@ pub(super) const CHECKS: Section = Section {
 pub(super) const FEEDBACK: Section = Section {
     path: "feedback",
     shape: Shape::List,
-    doc: "Feedback loops: commands that must pass, in this order.",
+    doc: "Checks: commands that must pass, in this order.",
     keys: &[
         Key::new("name", Text, "Its name; unique.").example("\"test\"").required(),
         Key::new("command", Text, "The shell command; it passes with exit code 0.")

@@ -26,6 +26,7 @@ use crate::model::id::{FixId, RunId};
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
+use crate::policy::amounts::count;
 use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
 
@@ -92,7 +93,7 @@ pub fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
             Some(_) => {
                 let runs =
                     if planned.runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", planned.runs.len()) };
-                format!("{runs} with {} checkpoints", planned.checkpoints)
+                format!("{runs} with {}", count(planned.checkpoints, "checkpoint"))
             }
             None => "every trace of recover in this repository".to_owned(),
         };

@@ -19,6 +19,7 @@ use crate::model::event::{EventSource, Payload};
 use crate::model::id::CheckpointId;
 use crate::model::run::RunKey;
 use crate::model::state::State;
+use crate::policy::amounts::count;
 use crate::policy::retention::{Limits, Reasoned, RetentionPlan, Which, retain};
 use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
@@ -63,9 +64,9 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
     let allowed = context.dry_run() || (named && context.says_yes());
     if empties && !allowed {
         let message = if plan.kept.is_empty() {
-            format!("this would remove all {} checkpoints", plan.removed.len())
+            format!("this would leave none: {} would be removed", count(plan.removed.len(), "checkpoint"))
         } else {
-            format!("these limits keep nothing: {} checkpoints would be removed", plan.removed.len())
+            format!("these limits keep nothing: {} would be removed", count(plan.removed.len(), "checkpoint"))
         };
         let message = format!("{message}; --run ID --yes does it for one run");
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));

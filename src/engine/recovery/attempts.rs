@@ -120,7 +120,7 @@ pub fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
     let mut done = Vec::new();
     for run in state.runs_of(&context.worktree_id()) {
         let Some(supervisor) = orphaned_baseline(run) else { continue };
-        let ended = end_children_of(supervisor, GRACE).context("cannot look for the run's feedback loops")?;
+        let ended = end_children_of(supervisor, GRACE).context("cannot look for the run's checks")?;
         tracing::debug!(?ended, "feedback loops of a lost run");
         let reason = "recover was killed before the first attempt".to_owned();
         let payload = Payload::RunStatusChanged { status: RunStatus::Paused, reason };

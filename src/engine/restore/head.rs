@@ -16,6 +16,7 @@ use crate::model::operation::OperationKind;
 use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
+use crate::policy::amounts::count;
 
 use super::request::{Commits, RestoreRequest};
 
@@ -199,9 +200,10 @@ pub fn plan(
         let foreign: Vec<_> = since.iter().filter(|commit| !own(commit)).collect();
         if !foreign.is_empty() {
             let message = format!(
-                "{} commit(s) since the checkpoint were not made by the run ({}…); --commits keep leaves them and restores \
+                "{} since the checkpoint {} not made by the run ({}…); --commits keep leaves them and restores \
                  only the files, revert adds one commit on top, drop takes them off the branch",
-                foreign.len(),
+                count(foreign.len(), "commit"),
+                if foreign.len() == 1 { "was" } else { "were" },
                 foreign[0].short()
             );
             let again = request.command(&["--commits", "keep"]);

@@ -82,7 +82,7 @@ pub(super) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec
             Some((one.name, what_it_runs(file, files, one.command)?))
         });
         if let Some((name, what)) = by_loop {
-            notes.push(format!("{}: {what} of the feedback loop '{name}' {fate}", file.path));
+            notes.push(format!("{}: {what} of the check '{name}' {fate}", file.path));
         } else if is_ci(&file.path) {
             notes.push(format!("{}: the CI configuration {fate}", file.path));
         } else if file.path.ends_with(".ultraplan/recover.toml") || file.path == ".ultraplan/recover.toml" {
@@ -90,7 +90,7 @@ pub(super) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec
                 .iter()
                 .any(|name| section(file.old_text(), name) != section(file.new_text(), name));
             if differs {
-                notes.push(format!("{}: the feedback loops or the checks are set differently", file.path));
+                notes.push(format!("{}: the checks are set differently", file.path));
             }
         }
     }

@@ -74,9 +74,7 @@ fn text(step: &Step) -> String {
         Step::Reverted(change) => format!("reverted {}\n", escape(&change.path.to_lossy())),
         Step::Verifying(names) => format!("verifying {}\n", escape(&names.join(", "))),
         Step::Judged(judged) => judged_text(judged),
-        Step::Restless => {
-            "files change whenever the feedback loops run: if the loops write them, let git ignore them\n".to_owned()
-        }
+        Step::Restless => "files change whenever the checks run: if they write them, let git ignore them\n".to_owned(),
         Step::Ended => "the session has ended\n".to_owned(),
         Step::Asked(_) | Step::GaveUp | Step::Stopped(_) => String::new(),
     }
@@ -94,7 +92,7 @@ fn changed(change: &Change) -> String {
 fn judged_text(judged: &Judged) -> String {
     let session = &judged.fix.session;
     match (judged.outdated, session.verified) {
-        (true, _) => "outdated: files changed while the feedback loops ran; they run again\n",
+        (true, _) => "outdated: files changed while the checks ran; they run again\n",
         (false, true) => "verified\n",
         (false, false) => "not verified\n",
     }

@@ -41,7 +41,7 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
     introduce(&fix, ui);
     let mut watch = Watch::new(context, Show::Nothing)?;
     if watch.loops().is_empty() {
-        ui.note("No feedback loops are configured: nothing can be verified.");
+        ui.note("No checks are configured: nothing can be verified.");
     }
     context.progress.observe(Arc::new(Lines::Stderr));
     let keys = listen(watch.asker()).context("cannot talk to the terminal")?;
@@ -81,10 +81,10 @@ fn attend(watch: &mut Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
         let _ = Lines::Stderr.tell(&step);
         match step {
             Step::Judged(judged) => ask(&judged, context, ui),
-            Step::Asked('v') if watch.loops().is_empty() => ui.note("There are no feedback loops to run."),
+            Step::Asked('v') if watch.loops().is_empty() => ui.note("There are no checks to run."),
             Step::Asked('v') => watch.verify(),
             Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
-            Step::Asked('c') => ui.note("Not verified as it is: v runs the feedback loops."),
+            Step::Asked('c') => ui.note("Not verified as it is: v runs the checks."),
             Step::Asked('a') => return Ok(End::Abort),
             Step::Asked('q' | END_OF_INPUT) | Step::Ended | Step::GaveUp => return Ok(End::Leave(ExitCode::Done)),
             Step::Asked(_) => ui.note(KEYS),

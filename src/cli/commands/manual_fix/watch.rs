@@ -36,7 +36,7 @@ pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
     } else {
         ui.note(&format!("Watching {}; Ctrl-C ends it, and the session stays open.", context.worktree().display()));
         if watch.loops().is_empty() {
-            ui.note("No feedback loops are configured: nothing is verified.");
+            ui.note("No checks are configured: nothing is verified.");
         }
         let lines = Lines::of(ui);
         context.progress.observe(Arc::new(lines));
@@ -80,7 +80,7 @@ fn planned(context: &Context) -> Result<Reply> {
     let names: Vec<String> = loops_of_fix(context, &fix.run).into_iter().map(|feedback| feedback.name).collect();
     let then = match (settings.verify_on_change, names.is_empty()) {
         (false, _) => "run nothing (verify_on_change = false)".to_owned(),
-        (true, true) => "run nothing: no feedback loops are configured".to_owned(),
+        (true, true) => "run nothing: no checks are configured".to_owned(),
         (true, false) => format!("run {} after each change", names.join(", ")),
     };
     let text = format!("Would watch {} and {then}.\n", context.worktree().display());

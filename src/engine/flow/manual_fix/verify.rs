@@ -46,7 +46,7 @@ pub fn verify(context: &Context, show: Show) -> Result<Fix> {
     }
     let judged = judge(context, &key, show)?;
     if judged.outdated {
-        tracing::warn!("files changed while the feedback loops ran: verify again");
+        tracing::warn!("files changed while the checks ran: verify again");
     }
     Ok(judged.fix)
 }
@@ -69,7 +69,7 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     let shell = &shell_of(context, &fix.run.spec);
     let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder, shell })?;
     if let Some(code) = report.interrupted {
-        return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the feedback loops ran"));
+        return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the checks ran"));
     }
     let prepared = prepare(context)?;
     let tree = prepared.capture.tree.clone();

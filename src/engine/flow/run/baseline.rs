@@ -25,7 +25,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     // Our stdout is for the attempts.
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };
     context.record(key, vec![Payload::BaselineStarted { supervisor: own_id() }])?;
-    tracing::info!("running the feedback loops before the first attempt");
+    tracing::info!("running the checks before the first attempt");
     context.emit(ProgressEvent::Baseline { run: &run });
     let shell = &shell_of(context, &run.spec);
     let setting = LoopSetting { env: &env, show, log_dir: &folder, shell };
@@ -46,7 +46,7 @@ fn tell(context: &Context, report: &LoopReport) {
         if result.missing {
             context.warn(startable::told(name, result.summary.trim_start_matches(CANNOT_START)));
         } else {
-            tracing::warn!("before the first attempt the feedback loop '{name}' fails already: {}", result.summary);
+            tracing::warn!("before the first attempt the check '{name}' fails already: {}", result.summary);
         }
     }
 }

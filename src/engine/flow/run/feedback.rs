@@ -69,7 +69,7 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
         let mut exit = run_one(context, feedback, setting, "")?;
         let mut flaky = false;
         if may_be_flaky(context, &exit) {
-            tracing::info!("the feedback loop '{}' failed: it is run again, unchanged", feedback.name);
+            tracing::info!("the check '{}' failed: it is run again, unchanged", feedback.name);
             context.emit(begun(true));
             let again = run_one(context, feedback, setting, ".again")?;
             flaky = has_passed(&again);
@@ -165,7 +165,7 @@ fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>
         ..Supervised::new(program, start_folder(context, &feedback.dir)?)
     };
     let ended = supervised.run(&context.interrupts, |_| Ok(()));
-    Ok(ended.with_context(|| format!("cannot run the feedback loop '{}'", feedback.name))?)
+    Ok(ended.with_context(|| format!("cannot run the check '{}'", feedback.name))?)
 }
 
 /// What a classification is made from, of a command that ended.
@@ -201,7 +201,7 @@ pub fn evidence_of(
 
 /// For errors about a loop that nobody configured.
 pub fn no_loops() -> Error {
-    let message = "no feedback loops are configured: add [[feedback]] to .ultraplan/recover.toml, or go on unchecked with \
+    let message = "no checks are configured: add [[feedback]] to .ultraplan/recover.toml, or go on unchecked with \
                    manual-fix abort and resume --strategy continue_next";
     Error::new(ErrorKind::Usage, message).hint(Hint::recover(["config"]))
 }
