@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is missing")]
 
 mod away;
+mod believed;
 mod check;
 mod clones;
 mod collision;

@@ -11,6 +11,8 @@ pub const RUNS: &str = "refs/recover-runs/";
 pub const SIDE: &str = "refs/recover-runs-side/";
 /// Where a clone keeps what it saw last of a server's runs.
 const TRACKING: &str = "refs/recover-tracking/";
+/// Where what was fetched is named until it is verified.
+const INCOMING: &str = "refs/recover-incoming/";
 /// Where what is pushed is named until it is there.
 const PENDING: &str = "refs/recover-pending/";
 
@@ -44,10 +46,19 @@ pub fn pending_ref(remote: &str, key: &RunKey) -> String {
     format!("{PENDING}{}/{}", ref_component(remote), run_component(key))
 }
 
-/// The same, of the reference of a run there.
+/// The reference here of what was seen last of the reference of a run there.
 pub fn tracking_of(remote: &str, there: &str) -> Option<String> {
+    below(TRACKING, remote, there)
+}
+
+/// Where that is fetched to.
+pub fn incoming_of(remote: &str, there: &str) -> Option<String> {
+    below(INCOMING, remote, there)
+}
+
+fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
     let component = there.strip_prefix(RUNS).filter(|component| !component.contains('/'))?;
-    Some(format!("{TRACKING}{}/{component}", ref_component(remote)))
+    Some(format!("{folder}{}/{component}", ref_component(remote)))
 }
 
 /// Whether a reference on a server is that of a run with this id, whatever its phase and lane.

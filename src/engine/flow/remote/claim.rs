@@ -6,7 +6,6 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::remote_check::{Unreached, require_guarantees};
 use crate::git::remote::{Answer, Update, is_before, run_ref, set_tracking};
-use crate::git::repo::resolve_ref;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::remote::Claim;
@@ -20,7 +19,7 @@ use super::incoming::take_in;
 use super::outgoing::{What, prepare};
 use super::record::{Locked, Pending, lock};
 use super::server::{Away, Reached, Server, away};
-use super::sync::{Synced, confirm, push, sync};
+use super::sync::{Synced, confirm, obtain, push, sync, verified};
 
 /// How a run is taken up from a remote.
 #[derive(Clone, Copy, Debug, Default)]
@@ -151,21 +150,18 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
         Reached::Away(away) => return Ok(Tried::Away(away)),
     };
     let Some(tip) = found else { return claim_missing(server, key, &mut locked) };
-    if resolve_ref(server.repo()?, &server.tracking(key)).as_ref() != Some(&tip) {
-        match server.fetch(&[run_ref(key)])? {
-            Reached::Yes(true) => {}
-            Reached::Yes(false) => {
-                return Ok(Tried::Away(Away { said: "the run has just gone".to_owned(), after: None }));
-            }
-            Reached::Away(away) => return Ok(Tried::Away(away)),
+    let tip = match obtain(server, key, &tip)? {
+        Reached::Yes(Some(tip)) => tip,
+        Reached::Yes(None) => {
+            return Ok(Tried::Away(Away { said: "the run has just gone".to_owned(), after: None }));
         }
-    }
-    let tip = resolve_ref(server.repo()?, &server.tracking(key)).unwrap_or(tip);
+        Reached::Away(away) => return Ok(Tried::Away(away)),
+    };
     if let Some(back) = set_back(server, key, &mut locked, &tip)? {
         return Ok(back);
     }
     let known = locked.record.tip.clone();
-    let chain = chain::read(context, key, server.name(), &tip, known.as_ref())?;
+    let chain = verified(server, key, &tip, known.as_ref())?;
     let Some(end) = chain.end() else {
         return Ok(Tried::Away(Away { said: "nothing lies there".to_owned(), after: None }));
     };

@@ -98,7 +98,7 @@ fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
         }
     };
     let seen = match server.look(key) {
-        Ok(Reached::Yes(Some(found))) if found != tip => match whose(&server, key, &tip)? {
+        Ok(Reached::Yes(Some(found))) if found != tip => match whose(&server, key, &found, &tip)? {
             Reached::Yes(Some(standing)) => Some(standing.claim),
             Reached::Yes(None) | Reached::Away(_) => last_seen(&server, key)?,
         },

@@ -9,7 +9,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::named;
 use crate::engine::record::driving::Driving;
-use crate::git::remote::{is_before, remove_tracking, run_ref, set_tracking, tracking_of};
+use crate::git::remote::is_before;
 use crate::git::repo::resolve_ref;
 use crate::model::event::Event;
 use crate::model::hint::Hint;
@@ -25,7 +25,7 @@ use super::outgoing::places;
 use super::record::{self, Record, lock, remotes_of};
 use super::server::{Reached, Server};
 use super::session;
-use super::sync::{Synced, all_there, last_seen, sync};
+use super::sync::{Synced, all_there, last_seen, sync, verified};
 use super::take_over::{keys_of, meant, steal_unconfirmed};
 
 /// A run that lies on a remote.
@@ -122,24 +122,16 @@ pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<R
         Reached::Yes(found) => found,
         Reached::Away(away) => return Err(away.error(server.name())),
     };
-    let seen = |name: &str| tracking_of(server.name(), name).and_then(|name| resolve_ref(repo, &name));
-    let before: BTreeMap<String, Option<ObjectId>> = found.iter().map(|(name, _)| (name.clone(), seen(name))).collect();
     let mut keys = keys_of(server, &found)?;
-    keys.retain(|key| {
+    keys.retain(|(key, _)| {
         naming.phase.as_ref().is_none_or(|phase| key.phase == *phase)
             && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
     });
     let (mut all, mut fetched) = (BTreeMap::new(), Vec::new());
-    for key in keys {
-        let Some(tip) = seen(&run_ref(&key)) else { continue };
-        let known = before.get(&run_ref(&key)).cloned().flatten();
+    for (key, tip) in keys {
+        let known = resolve_ref(repo, &server.tracking(&key));
         if known.as_ref() != Some(&tip) {
-            if let Err(error) = chain::read(context, &key, server.name(), &tip, known.as_ref()) {
-                // What is not believed was not seen: it is fetched and verified again.
-                match &known {
-                    Some(known) => set_tracking(repo, &server.tracking(&key), known)?,
-                    None => remove_tracking(repo, &server.tracking(&key))?,
-                }
+            if let Err(error) = verified(server, &key, &tip, known.as_ref()) {
                 let is_its_own = matches!(error.kind, ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::NotTrusted);
                 if naming.run_id.is_some() || !is_its_own {
                     return Err(error);

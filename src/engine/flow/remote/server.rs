@@ -9,9 +9,10 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
 use crate::git::Repo;
 use crate::git::remote::{
-    Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, is_of_run, is_signed, pending_ref, run_ref, tracking_of,
-    tracking_ref, write_state,
+    Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, incoming_of, is_of_run, is_signed, pending_ref,
+    remove_tracking, run_ref, set_tracking, tracking_of, tracking_ref, write_state,
 };
+use crate::git::repo::resolve_ref;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::run::RunKey;
@@ -212,10 +213,11 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Fetches references of runs, each to its own here. `false`: one of them went away meanwhile.
-    pub fn fetch(&self, names: &[String]) -> Result<Reached<bool>> {
+    /// Fetches references of runs, each to one of its own here that nothing is believed of before it is verified. `false`: one of
+    /// them went away meanwhile.
+    fn fetch(&self, names: &[String]) -> Result<Reached<bool>> {
         let repo = self.repo()?;
-        let pair = |name: &String| Some((name.clone(), tracking_of(self.name(), name)?));
+        let pair = |name: &String| Some((name.clone(), incoming_of(self.name(), name)?));
         let refs: Vec<(String, String)> = names.iter().filter_map(pair).collect();
         if refs.is_empty() {
             return Ok(Reached::Yes(true));
@@ -225,6 +227,31 @@ impl<'a> Server<'a> {
             Answer::Moved => Reached::Yes(false),
             other => Reached::Away(away(other)),
         })
+    }
+
+    /// Has what references of runs name there here, to be verified; what is here already is not fetched again.
+    pub fn obtain(&self, found: &[(String, ObjectId)]) -> Result<Reached<bool>> {
+        let is_new = |(name, commit): &&(String, ObjectId)| self.obtained(name, commit).as_ref() != Some(commit);
+        let new: Vec<String> = found.iter().filter(is_new).map(|(name, _)| name.clone()).collect();
+        self.fetch(&new)
+    }
+
+    /// What is here of a run's reference that named `commit` there: that, or what it had become when it was fetched.
+    pub fn obtained(&self, name: &str, commit: &ObjectId) -> Option<ObjectId> {
+        let repo = self.context.repo().ok()?;
+        let at = |place: Option<String>| place.and_then(|place| resolve_ref(repo, &place));
+        let seen = at(tracking_of(self.name(), name)).filter(|seen| seen == commit);
+        seen.or_else(|| at(incoming_of(self.name(), name)))
+    }
+
+    /// A state of a run was verified: it is what was seen last.
+    pub fn believe(&self, key: &RunKey, tip: &ObjectId) -> Result<()> {
+        let repo = self.repo()?;
+        set_tracking(repo, &self.tracking(key), tip)?;
+        match incoming_of(self.name(), &run_ref(key)) {
+            Some(incoming) => Ok(remove_tracking(repo, &incoming)?),
+            None => Ok(()),
+        }
     }
 
     /// Fetches a commit by its id. `false`: the server does not have it, or does not give it.
@@ -270,7 +297,7 @@ impl<'a> Server<'a> {
         self.call(TRANSFER, |limits| self.remote.push(repo, &[update], limits))
     }
 
-    /// The reference here of what was seen last of a run there.
+    /// The reference here of what was seen last of a run there; all of it was verified.
     pub fn tracking(&self, key: &RunKey) -> String {
         tracking_ref(self.name(), key)
     }

@@ -157,7 +157,7 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
     if is_back {
         server.require_same_place(key, &locked.record)?;
         // The server was set back. Who holds the run has all of it.
-        let update = Update { name: run_ref(key), old: found, new: Some(tip.clone()) };
+        let update = Update { name: run_ref(key), old: found, new: Some(tip) };
         return match server.push(update)? {
             Answer::Done(()) => {
                 server.context.note(format!(
@@ -169,7 +169,10 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
             other => Ok(Settled::Away(away(other))),
         };
     }
-    Ok(match whose(server, key, &tip)? {
+    let Some(found) = found else {
+        return Ok(Settled::Away(Away { said: "the run is not there".to_owned(), after: None }));
+    };
+    Ok(match whose(server, key, &found, &tip)? {
         Reached::Yes(Some(standing)) => {
             locked.record.see(&standing.commit);
             locked.record.pending.clear();
@@ -183,17 +186,39 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
     })
 }
 
-/// Fetches what the server has of a run and verifies it; `known` was verified before. `None`: it is gone or moved meanwhile.
-pub fn whose(server: &Server<'_>, key: &RunKey, known: &ObjectId) -> Result<Reached<Option<Standing>>> {
-    match server.fetch(&[run_ref(key)])? {
-        Reached::Yes(true) => {}
-        Reached::Yes(false) => return Ok(Reached::Yes(None)),
-        Reached::Away(away) => return Ok(Reached::Away(away)),
-    }
-    let repo = server.repo()?;
-    let Some(tip) = resolve_ref(repo, &server.tracking(key)) else { return Ok(Reached::Yes(None)) };
-    let chain = chain::read(server.context, key, server.name(), &tip, Some(known))?;
-    Ok(Reached::Yes(chain.end()))
+/// Who holds a run by what the server has of it, which is fetched and verified; `known` was verified before. `None`: it is gone or
+/// moved meanwhile.
+pub fn whose(
+    server: &Server<'_>,
+    key: &RunKey,
+    found: &ObjectId,
+    known: &ObjectId,
+) -> Result<Reached<Option<Standing>>> {
+    Ok(match obtain(server, key, found)? {
+        Reached::Yes(Some(tip)) => Reached::Yes(verified(server, key, &tip, Some(known))?.end()),
+        Reached::Yes(None) => Reached::Yes(None),
+        Reached::Away(away) => Reached::Away(away),
+    })
+}
+
+/// Has here what the server has of a run, where that was `found`; nothing of it is verified yet. `None`: it is gone meanwhile.
+pub fn obtain(server: &Server<'_>, key: &RunKey, found: &ObjectId) -> Result<Reached<Option<ObjectId>>> {
+    let name = run_ref(key);
+    Ok(match server.obtain(&[(name.clone(), found.clone())])? {
+        Reached::Yes(true) => Reached::Yes(server.obtained(&name, found)),
+        Reached::Yes(false) => Reached::Yes(None),
+        Reached::Away(away) => Reached::Away(away),
+    })
+}
+
+/// The states of a run up to `tip` that come after `known`; from then on it counts as what was seen last there.
+///
+/// # Errors
+/// Those of [`chain::read`]: then what was seen last stays what it was.
+pub fn verified(server: &Server<'_>, key: &RunKey, tip: &ObjectId, known: Option<&ObjectId>) -> Result<Chain> {
+    let chain = chain::read(server.context, key, server.name(), tip, known)?;
+    server.believe(key, tip)?;
+    Ok(chain)
 }
 
 /// All that the server has of a run, fetched and verified. `None`: nothing.
@@ -201,19 +226,16 @@ pub fn whose(server: &Server<'_>, key: &RunKey, known: &ObjectId) -> Result<Reac
 /// # Errors
 /// The server is away (9).
 pub fn all_there(server: &Server<'_>, key: &RunKey) -> Result<Option<Chain>> {
-    let repo = server.repo()?;
     let found = match server.look(key)? {
         Reached::Yes(found) => found,
         Reached::Away(away) => return Err(away.error(server.name())),
     };
-    let Some(tip) = found else { return Ok(None) };
-    let seen = || resolve_ref(repo, &server.tracking(key));
-    if seen().as_ref() != Some(&tip)
-        && let Reached::Away(away) = server.fetch(&[run_ref(key)])?
-    {
-        return Err(away.error(server.name()));
+    let Some(found) = found else { return Ok(None) };
+    match obtain(server, key, &found)? {
+        Reached::Yes(Some(tip)) => chain::read(server.context, key, server.name(), &tip, None).map(Some),
+        Reached::Yes(None) => Ok(None),
+        Reached::Away(away) => Err(away.error(server.name())),
     }
-    chain::read(server.context, key, server.name(), &seen().unwrap_or(tip), None).map(Some)
 }
 
 /// Keeps what this clone did since the state that it saw last, and nobody else has, beside the run: create-only, named by the

@@ -16,8 +16,7 @@ use crate::engine::recovery::crash;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, RestoreRequest};
 use crate::git::history::commit_exists;
-use crate::git::remote::{RUNS, read_state, run_ref, tracking_of};
-use crate::git::repo::resolve_ref;
+use crate::git::remote::{RUNS, read_state, run_ref};
 use crate::git::worktree::uncommitted;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
@@ -199,7 +198,7 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
         }
         tried += 1;
     };
-    let mut keys = keys_of(server, &found)?;
+    let mut keys: Vec<RunKey> = keys_of(server, &found)?.into_iter().map(|(key, _)| key).collect();
     keys.retain(|key| {
         naming.phase.as_ref().is_none_or(|phase| key.phase == *phase)
             && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
@@ -220,23 +219,18 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
     }
 }
 
-/// The keys of runs that a server has, by what they say of themselves: fetched, where they are not here yet.
-pub fn keys_of(server: &Server<'_>, found: &[(String, ObjectId)]) -> Result<Vec<RunKey>> {
+/// The keys of runs that a server has, by what they say of themselves, each with what it has of the run: fetched, where that is
+/// not here yet, and not verified.
+pub fn keys_of(server: &Server<'_>, found: &[(String, ObjectId)]) -> Result<Vec<(RunKey, ObjectId)>> {
     let repo = server.repo()?;
-    let is_known = |name: &str, commit: &ObjectId| {
-        tracking_of(server.name(), name).and_then(|name| resolve_ref(repo, &name)).as_ref() == Some(commit)
-    };
-    let new: Vec<String> =
-        found.iter().filter(|(name, commit)| !is_known(name, commit)).map(|(name, _)| name.clone()).collect();
-    if let Reached::Away(away) = server.fetch(&new)? {
+    if let Reached::Away(away) = server.obtain(found)? {
         return Err(away.error(server.name()));
     }
     let mut keys = Vec::new();
-    for (name, _) in found.iter().filter(|(name, _)| name.starts_with(RUNS)) {
-        let commit = tracking_of(server.name(), name).and_then(|name| resolve_ref(repo, &name));
-        let key = commit.and_then(|commit| read_state(repo, &commit).ok()).and_then(|raw| key_of(&raw));
-        match key.filter(|key| run_ref(key) == *name) {
-            Some(key) => keys.push(key),
+    for (name, commit) in found.iter().filter(|(name, _)| name.starts_with(RUNS)) {
+        let read = |tip: ObjectId| Some((key_of(&read_state(repo, &tip).ok()?)?, tip));
+        match server.obtained(name, commit).and_then(read).filter(|(key, _)| run_ref(key) == *name) {
+            Some(found) => keys.push(found),
             None => server.context.warn(format!("{name} on {} is no run of recover's", server.name())),
         }
     }
