@@ -1,7 +1,7 @@
 //! What a machine believes of a run on a server, and what it makes of a server that is not as it was.
 
 use crate::env::TestEnv;
-use crate::machines::{REMOTE, machine};
+use crate::machines::{REMOTE, machine, push_agent};
 use crate::servers::{Kind, Server};
 
 const RUN: &str = "refs/recover-runs/night";
@@ -58,4 +58,72 @@ fn a_damaged_chain_that_was_refused_counts_as_seen_by_nobody() {
         assert!(is_there(&server, &good) && !is_there(&server, &bad), "{command:?}");
         server.git(&["update-ref", RUN, &good]);
     }
+}
+
+/// Notes its machine and attempt, and fails.
+const NOTES: &str =
+    "echo \"$RECOVER_TEST_HOST $RECOVER_ATTEMPT\" >> \"$NOTES\"; echo $RECOVER_ATTEMPT >> work.txt; exit 1";
+
+#[test]
+fn a_server_that_was_set_back_makes_nobody_forget_an_attempt() {
+    let server = Server::start(Kind::Path).unwrap();
+    push_agent(&server, NOTES, "exit 0");
+    let notes = server.root().join("notes");
+    let on = |name: &str| {
+        let mut env = machine(&server, name);
+        env.set("NOTES", &notes.display().to_string()).set("RECOVER_COOLDOWN", "0s");
+        env
+    };
+    let a = on("a");
+    a.recover(&of_night(&["run"], &["--attempts", "2", "--", "./agent.sh"])).expect(8);
+    let whole = server.at(RUN).unwrap();
+    // The second attempt has not begun.
+    let old = server.git(&["rev-parse", &format!("{RUN}~3")]);
+    let both = "a 1\na 2\n";
+    for has_ledger in [false, true] {
+        let k = on("k");
+        if has_ledger {
+            k.json(0, &["checkpoint", "create", "--run", "own"]);
+        }
+        k.json(0, &of_night(&["remote", "status"], &[]));
+        server.git(&["update-ref", RUN, old.trim()]);
+        for _ in 0..2 {
+            for command in ["status", "fetch"] {
+                let refused = k.error(12, &of_night(&["remote", command], &[]));
+                assert!(refused["message"].as_str().unwrap().contains("set back"), "{refused:#}");
+                let all = k.json(0, &["remote", command, "--remote", REMOTE]);
+                assert!(all["warnings"].to_string().contains("set back"), "{all:#}");
+            }
+            k.recover(&of_night(&["remote", "prune"], &[])).expect(12);
+        }
+        // Its last holder has all of it, and is told what is missing there.
+        let status = a.json(0, &of_night(&["remote", "status"], &[]));
+        assert!(status["warnings"].to_string().contains("set back"), "{status:#}");
+        assert!(status["runs"][0]["ahead"].as_u64() > Some(0), "{status:#}");
+        k.recover(&of_night(&["resume"], &["--steal", "--trust"])).expect(8);
+        assert_eq!(std::fs::read_to_string(&notes).unwrap(), both);
+        assert!(is_there(&server, &whole));
+        server.git(&["update-ref", RUN, &whole]);
+    }
+    // Nor does another end of the same run.
+    let k = on("k");
+    k.json(0, &of_night(&["remote", "status"], &[]));
+    server.git(&["update-ref", RUN, old.trim()]);
+    on("b").json(0, &of_night(&["remote", "claim"], &["--steal"]));
+    let refused = k.error(12, &of_night(&["remote", "status"], &[]));
+    assert!(refused["message"].as_str().unwrap().contains("changed by force"), "{refused:#}");
+}
+
+/// A run that was removed and sent again is another one of that name.
+#[test]
+fn a_run_that_was_removed_and_sent_again_is_seen() {
+    let server = Server::start(Kind::Path).unwrap();
+    let a = machine(&server, "a");
+    a.recover(&of_night(&["run"], &["--", "true"])).expect(0);
+    let k = machine(&server, "k");
+    k.json(0, &of_night(&["remote", "status"], &[]));
+    a.json(0, &of_night(&["remote", "prune"], &[]));
+    a.json(0, &of_night(&["remote", "push"], &[]));
+    assert_eq!(k.json(0, &of_night(&["remote", "status"], &[]))["fetched"][0], "night");
+    k.json(0, &of_night(&["remote", "claim"], &[]));
 }

@@ -6,6 +6,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::remote_check::{Unreached, require_guarantees};
 use crate::git::remote::{Answer, Update, is_before, run_ref, set_tracking};
+use crate::git::repo::resolve_ref;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::remote::Claim;
@@ -17,7 +18,7 @@ use crate::store::new_id;
 use super::chain::{self, Chain};
 use super::incoming::take_in;
 use super::outgoing::{What, prepare};
-use super::record::{Locked, Pending, lock};
+use super::record::{Locked, Pending, Record, lock};
 use super::server::{Away, Reached, Server, away};
 use super::sync::{Synced, confirm, obtain, push, sync, verified};
 
@@ -204,7 +205,7 @@ fn claim_missing(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Resu
         locked.record.seen = None;
         return first_claim(server, key, locked, None);
     }
-    let Some(known) = latest(server, locked)? else { return first_claim(server, key, locked, None) };
+    let Some(known) = latest(server, key, &locked.record)? else { return first_claim(server, key, locked, None) };
     server.require_same_place(key, &locked.record)?;
     let before = chain::standing(server.repo()?, key, server.name(), &known)?;
     let is_own = locked.record.nonce.as_deref() == Some(before.claim.nonce.as_str());
@@ -218,14 +219,22 @@ fn claim_missing(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Resu
 }
 
 /// The latest state of a run that was verified here, whoever made it.
-fn latest(server: &Server<'_>, locked: &Locked) -> Result<Option<ObjectId>> {
+pub fn latest(server: &Server<'_>, key: &RunKey, record: &Record) -> Result<Option<ObjectId>> {
     let repo = server.repo()?;
-    let seen = locked.record.seen.as_ref().map(|seen| &seen.commit).filter(|seen| repo.has_object(seen));
-    let tip = locked.record.tip.as_ref();
-    Ok(match (seen, tip) {
-        (Some(seen), Some(tip)) if seen != tip && !is_before(repo, tip, seen)? => Some(tip.clone()),
-        (seen, tip) => seen.or(tip).cloned(),
-    })
+    // A machine without a ledger has no record, only the reference.
+    let tracked = resolve_ref(repo, &server.tracking(key));
+    let seen = record.seen.as_ref().map(|seen| &seen.commit).filter(|seen| repo.has_object(seen));
+    let mut latest = record.tip.clone();
+    for other in seen.into_iter().chain(&tracked) {
+        let is_later = match &latest {
+            Some(latest) => latest != other && is_before(repo, latest, other)?,
+            None => true,
+        };
+        if is_later {
+            latest = Some(other.clone());
+        }
+    }
+    Ok(latest)
 }
 
 /// The claim of a run that is not there, with all that the ledger has of it.
@@ -316,7 +325,7 @@ fn give_back_unread(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip:
 /// else puts there again what was there, which claims nothing.
 fn set_back(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) -> Result<Option<Tried>> {
     let repo = server.repo()?;
-    let Some(known) = latest(server, locked)? else { return Ok(None) };
+    let Some(known) = latest(server, key, &locked.record)? else { return Ok(None) };
     if known == *tip || !is_before(repo, tip, &known)? {
         return Ok(None);
     }

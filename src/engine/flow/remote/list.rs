@@ -20,7 +20,7 @@ use crate::model::state::State;
 use crate::policy::rebuild::fold;
 
 use super::chain::{self, Chain};
-use super::claim::{TakeOver, Wish, claim, held};
+use super::claim::{TakeOver, Wish, claim, held, latest};
 use super::outgoing::places;
 use super::record::{self, Record, lock, remotes_of};
 use super::server::{Reached, Server};
@@ -116,7 +116,6 @@ pub fn fetch(context: &Context) -> Result<RemoteReport> {
 /// The runs there with what their references name, all of them here and verified; and those that are new.
 pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
     let context = server.context;
-    let repo = server.repo()?;
     let naming = context.naming();
     let found = match server.list(naming.run_id.as_ref())? {
         Reached::Yes(found) => found,
@@ -129,9 +128,11 @@ pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<R
     });
     let (mut all, mut fetched) = (BTreeMap::new(), Vec::new());
     for (key, tip) in keys {
-        let known = resolve_ref(repo, &server.tracking(&key));
-        if known.as_ref() != Some(&tip) {
-            if let Err(error) = verified(server, &key, &tip, known.as_ref()) {
+        match see(server, &key, &tip) {
+            Ok(Seen::Known) => {}
+            Ok(Seen::New) => fetched.push(key.clone()),
+            Ok(Seen::Back) => context.warn(gone_back(server, &key).to_string()),
+            Err(error) => {
                 let is_its_own = matches!(error.kind, ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::NotTrusted);
                 if naming.run_id.is_some() || !is_its_own {
                     return Err(error);
@@ -139,16 +140,74 @@ pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<R
                 context.warn(error.to_string());
                 continue;
             }
-            fetched.push(key.clone());
-        }
-        if context.store().exists() {
-            let mut locked = lock(context, &key, server.name())?;
-            locked.record.see(&tip);
-            locked.save(context)?;
         }
         all.insert(key, tip);
     }
     Ok((all, fetched))
+}
+
+/// What a look at a run on the server came to.
+enum Seen {
+    /// It was seen before.
+    Known,
+    /// It was not.
+    New,
+    /// It is less than what the ledger here has: the next push brings it up to date.
+    Back,
+}
+
+/// Notes what the server has of a run, which is verified first.
+///
+/// # Errors
+/// It is damaged (12), newer (15) or signed by nobody who may (13); or it does not go on from what was seen before (12): that
+/// is not forgotten, or attempts that were made would be made again.
+fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
+    let (context, repo) = (server.context, server.repo()?);
+    // Nobody else in this clone pushes meanwhile.
+    let mut locked = if context.store().exists() { Some(lock(context, key, server.name())?) } else { None };
+    let record = locked.as_ref().map(|locked| locked.record.clone()).unwrap_or_default();
+    let known = latest(server, key, &record)?;
+    if let Some(known) = known.as_ref().filter(|known| *known != tip)
+        && !is_before(repo, known, tip)?
+    {
+        // Another process of this clone may have pushed since the list was made.
+        if matches!(server.look(key)?, Reached::Yes(Some(now)) if now != *tip) {
+            return Ok(Seen::Known);
+        }
+        if is_before(repo, tip, known)? {
+            return if record.tip.as_ref() == Some(known) { Ok(Seen::Back) } else { Err(gone_back(server, key)) };
+        }
+        if has_common_root(server, key, known, tip)? {
+            return Err(gone_back(server, key));
+        }
+        // The run was removed there, and is another one of that name now.
+    }
+    let tracked = resolve_ref(repo, &server.tracking(key));
+    let is_new = tracked.as_ref() != Some(tip);
+    if is_new {
+        verified(server, key, tip, tracked.as_ref())?;
+    }
+    if let Some(locked) = &mut locked {
+        locked.record.see(tip);
+        locked.save(context)?;
+    }
+    Ok(if is_new { Seen::New } else { Seen::Known })
+}
+
+/// Whether two states of a run that do not follow each other go back to one.
+fn has_common_root(server: &Server<'_>, key: &RunKey, known: &ObjectId, tip: &ObjectId) -> Result<bool> {
+    let chain = chain::read(server.context, key, server.name(), tip, None)?;
+    let Some(root) = chain.states.first() else { return Ok(false) };
+    Ok(is_before(server.repo()?, &root.commit, known)?)
+}
+
+/// The server has an older state of a run than was seen there, or another one in its place.
+fn gone_back(server: &Server<'_>, key: &RunKey) -> Error {
+    let message = format!(
+        "what {} has of run {key} does not go on from what was seen there before: it was set back, or changed by force. The          machine that holds the run brings it up to date with its next push, and a claim puts there again what was taken from          the end of it",
+        server.name()
+    );
+    Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "claim", "--remote", server.name()]).run(key))
 }
 
 /// What was seen last of the runs that are known here.
