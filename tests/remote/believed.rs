@@ -1,6 +1,11 @@
 //! What a machine believes of a run on a server, and what it makes of a server that is not as it was.
 
-use crate::env::TestEnv;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::env::{Ran, TestEnv};
 use crate::machines::{REMOTE, machine, push_agent};
 use crate::servers::{Kind, Server};
 
@@ -20,6 +25,15 @@ fn damage(server: &Server, env: &TestEnv) {
         server.repository().display()
     );
     env.sh(&script).expect(0);
+}
+
+#[track_caller]
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn is_there(server: &Server, commit: &str) -> bool {
@@ -126,4 +140,51 @@ fn a_run_that_was_removed_and_sent_again_is_seen() {
     a.json(0, &of_night(&["remote", "push"], &[]));
     assert_eq!(k.json(0, &of_night(&["remote", "status"], &[]))["fetched"][0], "night");
     k.json(0, &of_night(&["remote", "claim"], &[]));
+}
+
+/// Two machines begin a run of the same name at once: the one that comes too late has nothing in the way of the other's.
+#[test]
+fn who_comes_too_late_with_a_first_run_can_go_on_with_the_other_one() {
+    for steals in [false, true] {
+        let server = Server::start(Kind::Path).unwrap();
+        let agent = "echo \"$RECOVER_TEST_HOST\" >> who.txt\n\
+             if [ \"$RECOVER_TEST_HOST\" = a ]; then touch ../begun; while ! [ -e ../end ]; do sleep 0.1; done; fi\nexit 1";
+        push_agent(&server, agent, "exit 0");
+        // The push of machine b's first claim waits until machine a has the run.
+        let place = server.root().display().to_string();
+        let hook = format!(
+            "[ \"$RECOVER_TEST_HOST\" = b ] && grep -q {RUN}$ || exit 0\n\
+             touch {place}/waits; while ! [ -e {place}/go ]; do sleep 0.1; done"
+        );
+        server.hook("pre-receive", &hook);
+        let at_once = ["--no-wait", "--attempts", "2", "--", "./agent.sh"];
+        let start = |env: &TestEnv| {
+            let mut command = env.recover_command(&of_night(&["run"], &at_once));
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let (a, mut b) = (machine(&server, "a"), machine(&server, "b"));
+        b.set("RECOVER_COOLDOWN", "0s");
+        let late = start(&b);
+        wait_for("the push of b", || server.root().join("waits").exists());
+        let first = start(&a);
+        wait_for("the agent of a", || a.root().join("begun").exists());
+        std::fs::write(server.root().join("go"), "").unwrap();
+        let late = Ran::of(&late.wait_with_output().unwrap()).expect(11);
+        assert!(late.stderr.contains("held by a") && !late.stderr.contains("given back"), "{}", late.stderr);
+        assert_eq!(b.json(0, &["status", "--run", "night"])["remotes"], Value::Null);
+        b.recover(&of_night(&["run"], &at_once)).expect(11);
+        if steals {
+            // As the error says.
+            b.json(0, &of_night(&["remote", "claim"], &["--steal"]));
+        }
+        std::fs::write(a.root().join("end"), "").unwrap();
+        Ran::of(&first.wait_with_output().unwrap()).expect(if steals { 11 } else { 6 });
+        assert_eq!(b.error(13, &of_night(&["run"], &at_once))["code"], "already_exists");
+        b.recover(&of_night(&["resume"], &["--trust", "--wait"])).expect(8);
+        // The attempt that a had begun is one of the two.
+        assert_eq!(b.read("who.txt"), if steals { "b\n" } else { "a\nb\n" });
+        // What it began with is still there.
+        let kept = b.git(&["for-each-ref", "refs/recover/+kept"]);
+        assert_eq!(kept.lines().count(), 1, "{kept}");
+    }
 }

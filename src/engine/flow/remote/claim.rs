@@ -16,7 +16,7 @@ use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
 
 use super::chain::{self, Chain};
-use super::incoming::take_in;
+use super::incoming::{gives_way, take_in};
 use super::outgoing::{What, prepare};
 use super::record::{Locked, Pending, Record, lock};
 use super::server::{Away, Reached, Server, away};
@@ -173,12 +173,19 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
     // Two copies of one clone have the same nonce: only what this one pushed is its own.
     let pushed = locked.record.pending.iter().find(|pending| pending.commit == tip).cloned();
     let is_own = known.as_ref() == Some(&tip) || pushed.is_some();
+    if known.is_none() && !is_own {
+        // Of two first claims at once the other one came through: there is nothing to be given back.
+        locked.record.nonce = None;
+        locked.record.pending.clear();
+        locked.save(context)?;
+    }
     let ours = locked.record.nonce.as_deref().filter(|_| is_own);
     match hold(Some(&end.claim), ours, unchanged, lease) {
         Hold::Ours => go_on(server, key, &mut locked, pushed, &end),
         Hold::Held if !wish.how.steals => Ok(Tried::Held(Box::new(end.claim), unchanged, lease)),
         state => {
-            if context.store().exists() && known.is_none() && context.load()?.state.run(key).is_some() {
+            let state_here = context.load()?.state;
+            if known.is_none() && state_here.run(key).is_some() && !gives_way(&state_here, key, &locked.record) {
                 let message = format!("another run {key} is recorded here, which does not lie on {}", server.name());
                 return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key)));
             }

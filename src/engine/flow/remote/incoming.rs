@@ -14,13 +14,13 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::program::kept_ref;
 use crate::git::remote::is_before;
 use crate::git::repo::{ref_name, resolve_ref, set_ref};
-use crate::model::checkpoint::Checkpoint;
+use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::remote::RemoteState;
-use crate::model::run::RunKey;
+use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -33,7 +33,7 @@ use crate::store::views::{Extent, write_views};
 use super::agreed::note_taken_in;
 use super::chain::{self, Chain};
 use super::outgoing::places;
-use super::record::Locked;
+use super::record::{Locked, Record};
 use super::server::Server;
 use super::sync::leave_aside;
 
@@ -47,7 +47,8 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
     let loaded = context.load()?.state;
     let is_here = loaded.run(key).is_some();
     let known = locked.record.tip.clone().filter(|_| is_here);
-    if is_here && known.is_none() {
+    let makes_way = gives_way(&loaded, key, &locked.record);
+    if is_here && known.is_none() && !makes_way {
         let message = format!("another run {key} is recorded here, which does not lie on {}", server.name());
         return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key)));
     }
@@ -60,7 +61,7 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
     let known = known.filter(|_| goes_on);
     let mut chain = chain::read(context, key, server.name(), tip, known.as_ref())?;
     let replaces = is_here && !goes_on;
-    bring_home(context, key, &loaded, &mut chain.states)?;
+    bring_home(context, key, &loaded, makes_way, &mut chain.states)?;
     let pruned = pruned(&chain.states);
     examine(server, key, &loaded, &chain.states)?;
     if brings_spec(&chain.states) {
@@ -144,6 +145,20 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
         context.note(what);
     }
     Ok(())
+}
+
+/// Whether the run of that name here is another one than any on the remote, and has nothing in it that anybody would miss: it was
+/// begun at the same time as that on another machine, say, and no attempt of it was made.
+pub fn gives_way(state: &State, key: &RunKey, record: &Record) -> bool {
+    let is_untouched = |run: &Run| {
+        run.attempts().next().is_none()
+            && run.live.is_none()
+            && run.manual_fix.is_none()
+            && run.steps.is_empty()
+            && run.imported.is_empty()
+    };
+    let is_first = |checkpoint: &Checkpoint| checkpoint.trigger == trigger::INITIAL;
+    record.tip.is_none() && state.run(key).is_some_and(is_untouched) && state.checkpoints_of(key).all(is_first)
 }
 
 /// A run as it would be recorded here; nothing is.
@@ -261,8 +276,15 @@ fn pruned(states: &[RemoteState]) -> HashSet<&str> {
     gone.flatten().map(CheckpointId::as_str).collect()
 }
 
-/// Gives the events of another machine the places of this one, and their checkpoints names that no other run has here.
-fn bring_home(context: &Context, key: &RunKey, state: &State, states: &mut [RemoteState]) -> Result<()> {
+/// Gives the events of another machine the places of this one, and their checkpoints names that no other run has here, nor one of
+/// the same name that makes way for it.
+fn bring_home(
+    context: &Context,
+    key: &RunKey,
+    state: &State,
+    makes_way: bool,
+    states: &mut [RemoteState],
+) -> Result<()> {
     let names = Names::of(key);
     let known: Vec<CheckpointId> =
         state.checkpoints_of(key).filter_map(|own| names.there(own.id.as_str())).map(CheckpointId::from).collect();
@@ -272,7 +294,7 @@ fn bring_home(context: &Context, key: &RunKey, state: &State, states: &mut [Remo
         }
         _ => None,
     });
-    let is_taken = |id: &&CheckpointId| state.checkpoint(id).is_some_and(|here| here.run != *key);
+    let is_taken = |id: &&CheckpointId| state.checkpoint(id).is_some_and(|here| here.run != *key || makes_way);
     let names = names.taken(created.filter(is_taken).chain(&known));
     let places = places(context).with(names);
     for one in states.iter_mut().flat_map(|part| &mut part.events) {

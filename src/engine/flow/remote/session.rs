@@ -89,7 +89,8 @@ impl Session {
         let server = Server::of(context, &remote)?.to_send()?;
         let agrees = |_: &_| {
             let message = format!("run {key} on {remote} is another one than here");
-            Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["remote", "status"]).run(key)))
+            let hint = Hint::recover(["resume", "--remote", &remote]).run(key);
+            Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint))
         };
         // A run of that name that another machine holds is not waited for: it is another one.
         let wish = Wish { how: TakeOver { steals: false, wait }, waits_for_holder: false, agrees: &agrees };

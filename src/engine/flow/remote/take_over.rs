@@ -36,7 +36,7 @@ use crate::process::{Program, Show, Supervised};
 use super::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use super::chain::Chain;
 use super::claim::{TakeOver, Wish, claim, held};
-use super::incoming::{at_home, planned};
+use super::incoming::{at_home, gives_way, planned};
 use super::outgoing::places;
 use super::record::{self, lock};
 use super::server::{Reached, Server};
@@ -63,8 +63,8 @@ pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result
     // The claim of a run that is at work here is that process's.
     let driving = Driving::take(context, &key)?;
     // Where its files were never in place, what is here is not its own.
-    let is_unsettled = record::load(context, &key, &remote)?.is_some_and(|record| record.is_unsettled);
-    let is_known = state.run(&key).is_some() && !is_unsettled;
+    let record = record::load(context, &key, &remote)?.unwrap_or_default();
+    let is_known = state.run(&key).is_some() && !record.is_unsettled && !gives_way(&state, &key, &record);
     if is_known {
         crash::recover(context)?;
     }
@@ -124,7 +124,7 @@ pub fn plan_take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> R
     let Some((server, key)) = meant_on(context, &state, id, how)? else { return Ok(None) };
     let remote = server.name().to_owned();
     let record = record::load(context, &key, &remote)?.unwrap_or_default();
-    if record.tip.is_none() && state.run(&key).is_some() {
+    if record.tip.is_none() && state.run(&key).is_some() && !gives_way(&state, &key, &record) {
         return Ok(None);
     }
     let Some(chain) = all_there(&server, &key)? else { return Ok(None) };
