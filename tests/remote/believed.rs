@@ -188,3 +188,20 @@ fn who_comes_too_late_with_a_first_run_can_go_on_with_the_other_one() {
         assert_eq!(kept.lines().count(), 1, "{kept}");
     }
 }
+
+#[test]
+fn a_run_that_was_taken_is_not_shown_as_held_here() {
+    let server = Server::start(Kind::Path).unwrap();
+    let a = machine(&server, "a");
+    a.recover(&of_night(&["run"], &["--no-wait", "--attempts", "3", "--", "false"])).expect(6);
+    a.json(0, &of_night(&["remote", "claim"], &[]));
+    let held = || a.json(0, &["status", "--run", "night"])["remotes"][0]["held"].as_bool();
+    assert_eq!(held(), Some(true));
+    let b = machine(&server, "b");
+    b.json(0, &of_night(&["remote", "claim"], &["--steal"]));
+    a.json(0, &of_night(&["remote", "status"], &[]));
+    assert_eq!(held(), Some(false));
+    b.json(0, &of_night(&["remote", "release"], &[]));
+    a.json(0, &of_night(&["remote", "claim"], &[]));
+    assert_eq!(held(), Some(true));
+}

@@ -9,7 +9,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::named;
 use crate::engine::record::driving::Driving;
-use crate::git::remote::is_before;
+use crate::git::remote::{is_before, tracking_ref};
 use crate::git::repo::resolve_ref;
 use crate::model::event::Event;
 use crate::model::hint::Hint;
@@ -271,10 +271,22 @@ pub fn run_remotes(context: &Context, run: &Run) -> Result<Vec<RunRemote>> {
         let Some(record) = record::load(context, &run.key, &remote)? else { continue };
         if record.tip.is_some() || !record.pending.is_empty() {
             let ahead = unsent(context, run, &record)?;
-            all.push(RunRemote { remote, held: record.nonce.is_some(), ahead, away: record.away });
+            let held = is_held(context, &run.key, &remote, &record)?;
+            all.push(RunRemote { remote, held, ahead, away: record.away });
         }
     }
     Ok(all)
+}
+
+/// Whether this clone holds a run, by what was seen last of it: somebody else may have taken it since it was claimed.
+fn is_held(context: &Context, key: &RunKey, remote: &str, record: &Record) -> Result<bool> {
+    if record.nonce.is_none() || !context.has_git() {
+        return Ok(false);
+    }
+    let repo = context.repo()?;
+    let Some(tip) = resolve_ref(repo, &tracking_ref(remote, key)) else { return Ok(false) };
+    let claim = chain::standing(repo, key, remote, &tip)?.claim;
+    Ok(!claim.released && record.nonce.as_ref() == Some(&claim.nonce))
 }
 
 /// Events of a run that were not sent.
