@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::env::{Ran, TestEnv};
 use crate::machines::{REMOTE, machine, push_agent};
-use crate::servers::{Kind, Server};
+use crate::servers::{Kind, Server, free_port};
 
 const RUN: &str = "refs/recover-runs/night";
 const NAMED: [&str; 5] = ["--run", "night", "--remote", REMOTE, "--yes"];
@@ -204,4 +204,19 @@ fn a_run_that_was_taken_is_not_shown_as_held_here() {
     b.json(0, &of_night(&["remote", "release"], &[]));
     a.json(0, &of_night(&["remote", "claim"], &[]));
     assert_eq!(held(), Some(true));
+}
+
+#[test]
+fn a_server_that_is_away_is_waited_for_no_longer_than_was_asked_for() {
+    let server = Server::start(Kind::Path).unwrap();
+    let b = machine(&server, "b");
+    b.git(&["remote", "set-url", REMOTE, &format!("git://127.0.0.1:{}/x.git", free_port())]);
+    for command in [&["resume", "--trust"][..], &["remote", "claim"]] {
+        let begun = Instant::now();
+        let ran = b.recover(&of_night(command, &["--wait=3s"])).expect(9);
+        let took = begun.elapsed();
+        assert!(took > Duration::from_secs(2) && took < Duration::from_secs(10), "{command:?}: {took:?}");
+        assert!(ran.stderr.contains("waiting for the remote"), "{command:?}: {}", ran.stderr);
+        b.recover(&of_night(command, &[])).expect(9);
+    }
 }

@@ -18,7 +18,7 @@ use crate::store::new_id;
 use super::chain::{self, Chain};
 use super::incoming::{gives_way, take_in};
 use super::outgoing::{What, prepare};
-use super::record::{Locked, Pending, Record, lock};
+use super::record::{Locked, Moment, Pending, Record, lock};
 use super::server::{Away, Reached, Server, away};
 use super::sync::{Synced, confirm, obtain, push, sync, verified};
 
@@ -40,6 +40,53 @@ pub struct Wish<'a> {
     pub waits_for_holder: bool,
     /// Whether what lies there is agreed to, by what this clone does not know of it yet.
     pub agrees: &'a dyn Fn(&Chain) -> Result<()>,
+}
+
+/// A wait for a server that is away or for another machine, no longer than was asked for.
+#[derive(Debug)]
+pub struct Waiting {
+    begun: Moment,
+    longest: Duration,
+    said: bool,
+    tried: u32,
+}
+
+impl Waiting {
+    /// It begins.
+    pub fn begin(how: TakeOver) -> Self {
+        let longest = how.wait.map_or(Duration::ZERO, |longest| longest.unwrap_or(Duration::MAX));
+        Self { begun: Moment::now(), longest, said: false, tried: 0 }
+    }
+
+    /// How long it may still take.
+    fn left(&self) -> Duration {
+        if self.longest == Duration::MAX {
+            return Duration::MAX;
+        }
+        self.begun.age().map_or(Duration::ZERO, |waited| self.longest.saturating_sub(waited))
+    }
+
+    /// Says once what is waited for.
+    fn say(&mut self, context: &Context, what: impl FnOnce() -> String) {
+        if !self.said {
+            context.note(what());
+            self.said = true;
+        }
+    }
+
+    /// Waits before a server that is away is asked again.
+    ///
+    /// # Errors
+    /// It took too long, or nobody is to wait (9); a request to stop came.
+    pub fn for_server(&mut self, server: &Server<'_>, away: &Away) -> Result<()> {
+        let left = self.left();
+        if left.is_zero() {
+            return Err(away.error(server.name()));
+        }
+        self.say(server.context, || format!("waiting for the remote {}: {}", server.name(), away.said));
+        self.tried += 1;
+        server.pause(away, self.tried - 1, left)
+    }
 }
 
 /// What came of it.
@@ -74,8 +121,8 @@ const MOST_MOVES: u32 = 32;
 /// is damaged (12), or newer (15: before the claim).
 pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claimed> {
     let context = server.context;
-    let begun = super::record::Moment::now();
-    let (mut tried, mut said, mut moves) = (0, false, 0);
+    let mut waiting = Waiting::begin(wish.how);
+    let mut moves = 0;
     loop {
         let found = match try_claim(server, key, wish)? {
             Tried::Moved if moves < MOST_MOVES => {
@@ -86,12 +133,7 @@ pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claim
             Tried::Held(claim, ..) if !wish.waits_for_holder => return Err(held(server, key, &claim)),
             found => found,
         };
-        let is_over = match wish.how.wait {
-            None => true,
-            Some(None) => false,
-            Some(Some(longest)) => begun.age().is_none_or(|waited| waited >= longest),
-        };
-        let (pause, error) = match found {
+        let (pause, mut error) = match found {
             Tried::Yes(claimed) => return Ok(claimed),
             Tried::Moved => continue,
             Tried::Held(claim, unchanged, lease) => {
@@ -99,30 +141,19 @@ pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claim
                 (left.min(Duration::from_secs(5)), held(server, key, &claim))
             }
             Tried::Away(away) => {
-                let error = away.error(server.name());
-                if !is_over {
-                    if !said {
-                        context.note(format!("waiting for the remote {}: {}", server.name(), away.said));
-                        said = true;
-                    }
-                    server.pause(&away, tried)?;
-                    tried += 1;
-                    continue;
-                }
-                (Duration::ZERO, error)
+                waiting.for_server(server, &away)?;
+                continue;
             }
         };
-        if is_over {
-            let mut error = error;
+        let left = waiting.left();
+        if left.is_zero() {
             if wish.how.wait.is_some() {
                 error.kind = ErrorKind::GaveUpWaiting;
             }
             return Err(error);
         }
-        if !said {
-            context.note(format!("waiting: {}", error.message));
-            said = true;
-        }
+        waiting.say(context, || format!("waiting: {}", error.message));
+        let pause = pause.min(left);
         let stopped = |signal: crate::process::Signal| {
             Error::new(ErrorKind::Interrupted(signal.exit_code()), "stopped while another machine held the run")
         };

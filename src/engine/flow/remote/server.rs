@@ -307,13 +307,14 @@ impl<'a> Server<'a> {
         pending_ref(self.name(), key)
     }
 
-    /// Waits before the server is asked again: as long as it wants, else longer each time.
+    /// Waits before the server is asked again: as long as it wants, else longer each time, and no longer than `most`.
     ///
     /// # Errors
     /// A request to stop came (130, 143).
-    pub fn pause(&self, away: &Away, tried: u32) -> Result<()> {
+    pub fn pause(&self, away: &Away, tried: u32, most: Duration) -> Result<()> {
         let grows = Duration::from_secs(1 << tried.min(6)).mul_f64(0.5 + fastrand::f64() / 2.0);
-        let pause = away.after.unwrap_or(grows).clamp(Duration::from_millis(200), Duration::from_secs(15 * 60));
+        let pause =
+            away.after.unwrap_or(grows).clamp(Duration::from_millis(200), Duration::from_secs(15 * 60)).min(most);
         if let Stop::LastWord { until, .. } = self.stop {
             // What was requested before does not cut it off.
             std::thread::sleep(pause.min(until.saturating_sub(since_boot())).min(Duration::from_secs(1)));

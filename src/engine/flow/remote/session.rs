@@ -245,7 +245,7 @@ impl Session {
                         "waiting for the remote {}: {}; no attempt is charged for it",
                         self.remote, away.said
                     ));
-                    server.pause(&away, tried)?;
+                    server.pause(&away, tried, Duration::MAX)?;
                     tried += 1;
                 }
             }
@@ -327,7 +327,7 @@ fn release_on(context: &Context, key: &RunKey, remote: &str, longest: Duration) 
             }
             Synced::Away(away) => {
                 drop(locked);
-                server.pause(&away, tried)?;
+                server.pause(&away, tried, Duration::MAX)?;
                 tried += 1;
             }
         }

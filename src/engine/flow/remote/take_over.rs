@@ -35,7 +35,7 @@ use crate::process::{Program, Show, Supervised};
 
 use super::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use super::chain::Chain;
-use super::claim::{TakeOver, Wish, claim, held};
+use super::claim::{TakeOver, Waiting, Wish, claim, held};
 use super::incoming::{at_home, gives_way, planned};
 use super::outgoing::places;
 use super::record::{self, lock};
@@ -189,14 +189,12 @@ fn local(context: &Context, state: &State, id: Option<&RunId>) -> Result<Option<
 /// The run on the server that is meant: of that id, else the only one.
 fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKey> {
     let naming = server.context.naming();
-    let mut tried = 0;
+    let mut waiting = Waiting::begin(how);
     let found = loop {
         match server.list(id)? {
             Reached::Yes(found) => break found,
-            Reached::Away(away) if how.wait.is_none() => return Err(away.error(server.name())),
-            Reached::Away(away) => server.pause(&away, tried)?,
+            Reached::Away(away) => waiting.for_server(server, &away)?,
         }
-        tried += 1;
     };
     let mut keys: Vec<RunKey> = keys_of(server, &found)?.into_iter().map(|(key, _)| key).collect();
     keys.retain(|key| {
