@@ -220,3 +220,33 @@ fn a_server_that_is_away_is_waited_for_no_longer_than_was_asked_for() {
         b.recover(&of_night(command, &[])).expect(9);
     }
 }
+
+/// One run with an object that git does not take keeps nobody from the others.
+#[test]
+fn a_run_that_git_does_not_take_is_damage_of_that_run_alone() {
+    let server = Server::start(Kind::Path).unwrap();
+    let a = machine(&server, "a");
+    let machines = ["b", "c"].map(|name| machine(&server, name));
+    a.recover(&of_night(&["run"], &["--no-wait", "--attempts", "3", "--", "false"])).expect(6);
+    a.recover(&["run", "--run", "good", "--remote", REMOTE, "--attempts", "1", "--", "false"]).expect(8);
+    let script = format!(
+        "set -e; export GIT_DIR='{}'; inner=$(git rev-parse 'main^{{tree}}'); \
+         bad=$(printf '040000 tree %s\\t.git\\n' $inner | git mktree); checkpoint=$(git commit-tree $bad -m x); \
+         git update-ref {RUN} $(git commit-tree {RUN}^{{tree}} -p {RUN} -p $checkpoint -m x)",
+        server.repository().display()
+    );
+    a.sh(&script).expect(0);
+    let [b, c] = machines;
+    for command in [&["remote", "status"][..], &["remote", "fetch"], &["remote", "prune"], &["runs"], &["runs"]] {
+        let listed = b.json(0, &[command, &["--remote", REMOTE]].concat());
+        let ids: Vec<&str> =
+            listed["runs"].as_array().unwrap().iter().filter_map(|run| run["run_id"].as_str()).collect();
+        assert_eq!(ids, ["good"], "{command:?}: {listed:#}");
+        assert!(listed["warnings"].to_string().contains("recover-runs/night"), "{command:?}: {listed:#}");
+    }
+    for command in [&["remote", "status"][..], &["remote", "fetch"], &["remote", "claim"], &["resume", "--trust"]] {
+        b.recover(&of_night(command, &[])).expect(12);
+    }
+    let resumed = c.json(8, &["resume", "--remote", REMOTE, "--yes", "--trust"]);
+    assert_eq!(resumed["run"]["run_id"], "good");
+}

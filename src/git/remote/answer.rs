@@ -199,6 +199,12 @@ pub(super) fn of_push(ended: &Ended, names: &[&str]) -> Answer<()> {
     answers.into_iter().max_by_key(worst).unwrap_or(Answer::Done(()))
 }
 
+/// What git has against the objects that came, in its words: no other try brings better ones.
+pub(super) fn not_taken(ended: &Ended) -> Option<String> {
+    let failed = !ended.status.is_some_and(|status| status.success());
+    (failed && has(&ended.said, &NOT_TAKEN)).then(|| words(ended, None))
+}
+
 /// Whether the server itself refused a reference, rather than git here.
 pub(super) fn is_refused_there(ended: &Ended) -> bool {
     String::from_utf8_lossy(&ended.stdout).contains("[remote rejected]")

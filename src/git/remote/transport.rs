@@ -193,7 +193,8 @@ impl Remote {
     }
 
     /// Fetches references of the server, or commits by their ids, each to a reference of ours, which is set to it whatever
-    /// it was. One that the server does not have is [`Answer::Moved`], and none is set then.
+    /// it was. One that the server does not have is [`Answer::Moved`], and none is set then; nor is one where git does not take
+    /// an object of any, which is [`Error::Corrupt`].
     pub fn fetch(&self, repo: &Repo, refs: &[(String, String)], limits: &Limits<'_>) -> Result<Answer<()>> {
         if let Some((_, name)) = refs.iter().find(|(_, name)| !OURS.iter().any(|ours| name.starts_with(ours))) {
             return Err(Error::UnsafePath { path: name.into(), reason: "not a reference of recover's".to_owned() });
@@ -258,6 +259,9 @@ impl Remote {
         let is_full = ended.said.lines().any(|line| !line.starts_with("remote:") && line.contains("No space left"));
         if is_full {
             return Err(Error::NoSpace { path: "the objects of the repository".into(), needed: None });
+        }
+        if let Some(what) = answer::not_taken(ended) {
+            return Err(Error::Corrupt { what });
         }
         Ok(answer::of_call(ended).of_reading())
     }

@@ -222,7 +222,14 @@ impl<'a> Server<'a> {
         if refs.is_empty() {
             return Ok(Reached::Yes(true));
         }
-        Ok(match self.call(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits))? {
+        let answer = self.call(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits)).map_err(|mut error| {
+            if error.kind == ErrorKind::Corrupt {
+                error.message = format!("{} has what git does not take in {}: {error}", self.name(), names.join(", "));
+                return error.hint(Hint::recover(["remote", "status", "--remote", self.name()]));
+            }
+            error
+        })?;
+        Ok(match answer {
             Answer::Done(()) => Reached::Yes(true),
             Answer::Moved => Reached::Yes(false),
             other => Reached::Away(away(other)),
@@ -262,7 +269,7 @@ impl<'a> Server<'a> {
             Ok(Answer::Done(())) => Reached::Yes(true),
             Ok(Answer::Moved) => Reached::Yes(false),
             Ok(other) => Reached::Away(away(other)),
-            Err(error) if error.kind == ErrorKind::Failed => {
+            Err(error) if matches!(error.kind, ErrorKind::Failed | ErrorKind::Corrupt) => {
                 tracing::debug!(%error, "the commit cannot be had");
                 Reached::Yes(false)
             }

@@ -218,14 +218,31 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
 }
 
 /// The keys of runs that a server has, by what they say of themselves, each with what it has of the run: fetched, where that is
-/// not here yet, and not verified.
+/// not here yet, and not verified. One that git does not take keeps nobody from the others.
 pub fn keys_of(server: &Server<'_>, found: &[(String, ObjectId)]) -> Result<Vec<(RunKey, ObjectId)>> {
     let repo = server.repo()?;
-    if let Reached::Away(away) = server.obtain(found)? {
-        return Err(away.error(server.name()));
+    let obtain = |found: &[(String, ObjectId)]| match server.obtain(found)? {
+        Reached::Yes(_) => Ok(()),
+        Reached::Away(away) => Err(away.error(server.name())),
+    };
+    let mut refused = BTreeSet::new();
+    match obtain(found) {
+        Err(error) if error.kind == ErrorKind::Corrupt && server.context.naming().run_id.is_none() => {
+            for one in found {
+                match obtain(std::slice::from_ref(one)) {
+                    Err(error) if error.kind == ErrorKind::Corrupt => {
+                        server.context.warn(error.to_string());
+                        refused.insert(&one.0);
+                    }
+                    obtained => obtained?,
+                }
+            }
+        }
+        obtained => obtained?,
     }
     let mut keys = Vec::new();
-    for (name, commit) in found.iter().filter(|(name, _)| name.starts_with(RUNS)) {
+    let is_meant = |(name, _): &&(String, ObjectId)| name.starts_with(RUNS) && !refused.contains(name);
+    for (name, commit) in found.iter().filter(is_meant) {
         let read = |tip: ObjectId| Some((key_of(&read_state(repo, &tip).ok()?)?, tip));
         match server.obtained(name, commit).and_then(read).filter(|(key, _)| run_ref(key) == *name) {
             Some(found) => keys.push(found),
