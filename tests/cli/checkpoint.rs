@@ -300,6 +300,27 @@ fn harm_pack(env: &TestEnv, harm: &str) {
     env.sh(&format!("{line}\n{harm}")).expect(0);
 }
 
+// A pack that was cut short is seen by its end, also where no file of the work tree is read again.
+#[test]
+fn a_pack_that_was_cut_short_is_noticed() {
+    for harm in
+        ["truncate -s $(($(stat -c %s \"$pack\") / 2)) \"$pack\"", ": > \"$pack\"", "rm -f \"$pack\"", ": > \"$index\""]
+    {
+        let env = TestEnv::repo();
+        let content: String = (0..999_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
+        env.write("only.txt", &content);
+        // Long enough ago that its time says that it is unchanged.
+        env.sh("touch -d '1 hour ago' only.txt").expect(0);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        checkpoint(&env);
+        harm_pack(&env, harm);
+        env.write("other.txt", "new\n");
+        checkpoint(&env);
+        let verified = env.recover(&["checkpoint", "verify", "latest"]);
+        assert_eq!(verified.code, 0, "{harm}: {}", verified.stderr);
+    }
+}
+
 // The same in the pack that holds the few objects of a checkpoint, whether somebody knew of the damage or not.
 #[test]
 fn a_damaged_pack_does_not_outlive_the_next_checkpoint() {
@@ -318,6 +339,8 @@ fn a_damaged_pack_does_not_outlive_the_next_checkpoint() {
         let env = TestEnv::repo();
         let content: String = (0..999_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
         env.write("only.txt", &content);
+        // It is read again: what is damaged in the middle of a pack is seen only then.
+        env.sh("touch -d '1 hour' only.txt").expect(0);
         checkpoint(&env);
         harm_pack(&env, harm);
         env.write("other.txt", "new\n");

@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -190,6 +190,40 @@ fn can_be_packed(path: &Path, oid: Oid) -> io::Result<bool> {
     }
     let head = read_head(&mut BufReader::with_capacity(1 << 12, ZlibDecoder::new(file)));
     Ok(head.is_some_and(|(_, size)| size <= IN_MEMORY as u64) && format::is_whole(path, oid)?)
+}
+
+/// Whether a pack that was made here does not end as its index says, which a few bytes of both show: it was cut short, or
+/// another one lies there. What is damaged in its middle is found by whoever reads it.
+pub(super) fn is_any_cut_short(repo: &Repo, objects: &Path) -> Result<bool> {
+    let path = path(repo);
+    let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
+    let (named, _) = std::str::from_utf8(&bytes).ok().and_then(decode).unwrap_or_default();
+    for (name, _) in named.into_iter().chain(owned_objects::small(repo)?) {
+        let file = |ending: &str| objects.join("pack").join(format!("{name}.{ending}"));
+        // Without its index it was collected, or is about to be published.
+        let Some(index) = end_of(&file("idx"), 40)? else { continue };
+        if end_of(&file("pack"), 20)?.is_none_or(|end| !index.starts_with(&end) || end.is_empty()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The last `count` bytes of a file, or what there is; `None` where it is not there.
+fn end_of(path: &Path, count: u64) -> Result<Option<Vec<u8>>> {
+    let read = || {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(count)))?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end)?;
+        Ok(end)
+    };
+    match read() {
+        Ok(end) => Ok(Some(end)),
+        Err(error) if io::Error::kind(&error) == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::io(path, source)),
+    }
 }
 
 impl Packs {
