@@ -245,7 +245,7 @@ fn a_commit_by_hand_on_the_base_branch_is_nobody_elses_to_take() {
     stage("pre_pr", &["--status", "ready"]);
     let back = ["rollback", "--run", "r", "--lane", "l", "--to", "stage:after_lane_start", "--edits", "discard"];
     let refused = env.json(13, &back);
-    assert!(text(&refused["error"]["message"]).starts_with("1 commit(s)"), "{refused}");
+    assert!(text(&refused["error"]["message"]).starts_with("1 commit "), "{refused}");
     assert_eq!((env.git(&["rev-parse", "HEAD"]), env.read("hand.txt")), (by_hand.clone(), "mine\n".into()));
     stage("pre_pr", &["--status", "complete", "--commit-sha", by_hand.trim()]);
     env.json(0, &back);

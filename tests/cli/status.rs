@@ -215,7 +215,7 @@ fn a_run_at_work_tells_what_it_does() {
     crate::live::ended(run).expect(0);
     assert_eq!(env.json(0, &["status"])["activity"], Value::Null);
     let text = env.recover(&["status"]).expect(0).stdout;
-    assert!(text.ends_with("Done: 1 of 1 iterations in 1 attempts.\n"), "{text}");
+    assert!(text.ends_with("Done: 1 of 1 iteration in 1 attempt.\n"), "{text}");
 }
 
 // The way on is the same at a run's end, in status and in the report, whether trying again helps or not.
