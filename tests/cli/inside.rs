@@ -119,10 +119,11 @@ fn what_is_at_work_is_reset_by_nobody() {
     env.recover(&["run", "--run", "fourth", "--task", "T", "--", "true"]).expect(0);
 }
 
-// A ledger that goes with its copy in the middle of a run is damage, and no attempt is given again for it.
+// A ledger that goes with its copy in the middle of a run is damage, and no attempt is given again for it. One that is
+// appended to between the two removals brings the other back, so that both are removed until the run has come to rest.
 #[test]
 fn a_run_whose_ledger_is_removed_ends_as_damaged() {
-    let (env, code, count) = run_of("rm -rf .git/recover .ultraplan");
+    let (env, code, count) = run_of("for again in 1 2 3 4 5 6; do rm -rf .git/recover .ultraplan; sleep 0.1; done");
     assert_eq!((code, count), (12, 1));
     let refused = env.recover(&["run", "--run", "again", "--", "true"]).expect(12);
     assert!(refused.stderr.contains("doctor --rebuild"), "{}", refused.stderr);

@@ -294,10 +294,18 @@ impl Driver<'_> {
         let failure = Failure { message: error.to_string(), ..known::cancelled() };
         let end = AttemptEnd { failure: Some(failure), ..AttemptEnd::default() };
         let ending = Ending { end, ..Ending::default() };
-        if let Err(second) = end::end(self.context, self.key, started, ending) {
-            tracing::error!(%second, "the attempt's end was not recorded");
+        match end::end(self.context, self.key, started, ending) {
+            Ok(_) => error,
+            // What is wrong with the run itself is why it ends.
+            Err(damage) if damage.kind == ErrorKind::Corrupt => {
+                tracing::error!(%error, "the attempt was given up");
+                damage
+            }
+            Err(second) => {
+                tracing::error!(%second, "the attempt's end was not recorded");
+                error
+            }
         }
-        error
     }
 
     fn tell(&self, ended: &Ended, started: &Started) {
