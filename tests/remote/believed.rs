@@ -123,9 +123,26 @@ fn a_server_that_was_set_back_makes_nobody_forget_an_attempt() {
     let k = on("k");
     k.json(0, &of_night(&["remote", "status"], &[]));
     server.git(&["update-ref", RUN, old.trim()]);
-    on("b").json(0, &of_night(&["remote", "claim"], &["--steal"]));
+    let b = on("b");
+    b.json(0, &of_night(&["remote", "claim"], &["--steal"]));
     let refused = k.error(12, &of_night(&["remote", "status"], &[]));
     assert!(refused["message"].as_str().unwrap().contains("changed by force"), "{refused:#}");
+    // It is not there for the taking, held or not, as what was seen is not in it.
+    k.recover(&of_night(&["remote", "claim"], &[])).expect(12);
+    b.json(0, &of_night(&["remote", "release"], &[]));
+    for dry in [&["--dry-run"][..], &[]] {
+        k.recover(&of_night(&[dry, &["resume"]].concat(), &["--trust"])).expect(12);
+        k.recover(&of_night(&[dry, &["remote", "claim"]].concat(), &[])).expect(12);
+    }
+    let refused = k.error(12, &of_night(&["remote", "claim"], &[]));
+    assert!(refused["message"].as_str().unwrap().contains("went on elsewhere"), "{refused:#}");
+    let words = refused["hint"].as_str().unwrap().split_once(" remote ").unwrap().1;
+    let words: Vec<&str> = ["remote"].into_iter().chain(words.split(' ')).chain(["--yes"]).collect();
+    assert_eq!(
+        k.json(0, &words)["runs"][0]["holder"],
+        k.json(0, &of_night(&["remote", "status"], &[]))["runs"][0]["holder"]
+    );
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), both);
 }
 
 /// A run that was removed and sent again is another one of that name.

@@ -174,6 +174,14 @@ pub fn held(server: &Server<'_>, key: &RunKey, claim: &Claim) -> Error {
     Error::new(ErrorKind::Claimed, message).hint(hint)
 }
 
+/// What a claim of a run would be refused for, as far as a look shows: somebody else holds it (11), or it does not go on from
+/// what was seen there before (12).
+pub fn require_free(server: &Server<'_>, key: &RunKey, record: &Record, end: &Standing) -> Result<()> {
+    require_unforked(server, key, record, latest(server, key, record)?.as_ref(), &end.commit)?;
+    let is_own = record.nonce.as_ref() == Some(&end.claim.nonce);
+    if end.claim.released || is_own { Ok(()) } else { Err(held(server, key, &end.claim)) }
+}
+
 fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried> {
     let context = server.context;
     let mut locked = lock(context, key, server.name())?;
@@ -189,8 +197,12 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
         }
         Reached::Away(away) => return Ok(Tried::Away(away)),
     };
-    if let Some(back) = set_back(server, key, &mut locked, &tip)? {
+    let latest = latest(server, key, &locked.record)?;
+    if let Some(back) = set_back(server, key, &mut locked, &tip, latest.as_ref())? {
         return Ok(back);
+    }
+    if !wish.how.steals {
+        require_unforked(server, key, &locked.record, latest.as_ref(), &tip)?;
     }
     let known = locked.record.tip.clone();
     let chain = verified(server, key, &tip, known.as_ref())?;
@@ -361,18 +373,24 @@ fn give_back_unread(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip:
 
 /// A server that has an older state than was verified here was set back. Who holds the run goes on with what it has; anybody
 /// else puts there again what was there, which claims nothing.
-fn set_back(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) -> Result<Option<Tried>> {
+fn set_back(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    tip: &ObjectId,
+    latest: Option<&ObjectId>,
+) -> Result<Option<Tried>> {
     let repo = server.repo()?;
-    let Some(known) = latest(server, key, &locked.record)? else { return Ok(None) };
-    if known == *tip || !is_before(repo, tip, &known)? {
+    let Some(known) = latest.filter(|known| *known != tip) else { return Ok(None) };
+    if !is_before(repo, tip, known)? {
         return Ok(None);
     }
     server.require_same_place(key, &locked.record)?;
-    if locked.record.nonce.is_some() && locked.record.tip.as_ref() == Some(&known) {
+    if locked.record.nonce.is_some() && locked.record.tip.as_ref() == Some(known) {
         // It pushes what it has, which begins with what is there.
         return Ok(Some(match sync(server, key, locked, false)? {
             Synced::Done(sent) => {
-                let tip = locked.record.tip.clone().unwrap_or(known);
+                let tip = locked.record.tip.clone().unwrap_or_else(|| known.clone());
                 let claim = chain::standing(repo, key, server.name(), &tip)?.claim;
                 Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent })
             }
@@ -380,7 +398,43 @@ fn set_back(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Object
             Synced::Away(away) => Tried::Away(away),
         }));
     }
-    put_back(server, key, Some(tip), &known).map(Some)
+    put_back(server, key, Some(tip), known).map(Some)
+}
+
+/// Whether the server has, of the run that was seen there before, something that does not go on from there. What has another
+/// beginning is another run of that name: the first was removed.
+pub fn is_forked(server: &Server<'_>, key: &RunKey, before: &ObjectId, tip: &ObjectId) -> Result<bool> {
+    let repo = server.repo()?;
+    if before == tip || is_before(repo, before, tip)? || is_before(repo, tip, before)? {
+        return Ok(false);
+    }
+    let chain = chain::read(server.context, key, server.name(), tip, None)?;
+    chain.states.first().map_or(Ok(false), |root| Ok(is_before(repo, &root.commit, before)?))
+}
+
+/// Refuses a run that was set back on the server and went on from there on another machine, unless this clone holds it: who
+/// does loses it to whoever holds it there.
+///
+/// # Errors
+/// Damage (12).
+pub fn require_unforked(
+    server: &Server<'_>,
+    key: &RunKey,
+    record: &Record,
+    latest: Option<&ObjectId>,
+    tip: &ObjectId,
+) -> Result<()> {
+    let Some(latest) = latest.filter(|_| record.nonce.is_none()) else { return Ok(()) };
+    if !is_forked(server, key, latest, tip)? {
+        return Ok(());
+    }
+    let message = format!(
+        "what {} has of run {key} does not go on from what was seen there before: it was set back, and the run went on \
+         elsewhere or was changed by force; --steal takes it as it is there, without what was done in between",
+        server.name()
+    );
+    let hint = Hint::recover(["remote", "claim", "--steal", "--remote", server.name()]).run(key);
+    Err(Error::new(ErrorKind::Corrupt, message).hint(hint))
 }
 
 /// Puts there again what was seen there last, in the place of what is there.

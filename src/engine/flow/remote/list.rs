@@ -20,7 +20,7 @@ use crate::model::state::State;
 use crate::policy::rebuild::fold;
 
 use super::chain::{self, Chain};
-use super::claim::{TakeOver, Wish, claim, held, latest};
+use super::claim::{TakeOver, Wish, claim, held, is_forked, latest, require_free};
 use super::outgoing::places;
 use super::record::{self, Record, lock, remotes_of};
 use super::server::{Reached, Server};
@@ -177,7 +177,7 @@ fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
         if is_before(repo, tip, known)? {
             return if record.tip.as_ref() == Some(known) { Ok(Seen::Back) } else { Err(gone_back(server, key)) };
         }
-        if has_common_root(server, key, known, tip)? {
+        if is_forked(server, key, known, tip)? {
             return Err(gone_back(server, key));
         }
         // The run was removed there, and is another one of that name now.
@@ -194,17 +194,12 @@ fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
     Ok(if is_new { Seen::New } else { Seen::Known })
 }
 
-/// Whether two states of a run that do not follow each other go back to one.
-fn has_common_root(server: &Server<'_>, key: &RunKey, known: &ObjectId, tip: &ObjectId) -> Result<bool> {
-    let chain = chain::read(server.context, key, server.name(), tip, None)?;
-    let Some(root) = chain.states.first() else { return Ok(false) };
-    Ok(is_before(server.repo()?, &root.commit, known)?)
-}
-
 /// The server has an older state of a run than was seen there, or another one in its place.
 fn gone_back(server: &Server<'_>, key: &RunKey) -> Error {
     let message = format!(
-        "what {} has of run {key} does not go on from what was seen there before: it was set back, or changed by force. The          machine that holds the run brings it up to date with its next push, and a claim puts there again what was taken from          the end of it",
+        "what {} has of run {key} does not go on from what was seen there before: it was set back, or changed by force. The \
+         machine that holds the run brings it up to date with its next push, and a claim puts there again what was taken \
+         from the end of it",
         server.name()
     );
     Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "claim", "--remote", server.name()]).run(key))
@@ -415,11 +410,9 @@ pub fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     let name = server.name().to_owned();
     let key = meant(&server, how)?;
     if context.dry_run() {
-        let holder = all_there(&server, &key)?.and_then(|chain| chain.end()).map(|end| end.claim);
-        let nonce = record::load(context, &key, &name)?.and_then(|record| record.nonce);
-        let is_held = |holder: &&Claim| !holder.released && nonce.as_ref() != Some(&holder.nonce);
-        if let Some(holder) = holder.as_ref().filter(is_held).filter(|_| !how.steals) {
-            return Err(held(&server, &key, holder));
+        let end = all_there(&server, &key)?.and_then(|chain| chain.end());
+        if let Some(end) = end.filter(|_| !how.steals) {
+            require_free(&server, &key, &record::load(context, &key, &name)?.unwrap_or_default(), &end)?;
         }
         return now(&server);
     }

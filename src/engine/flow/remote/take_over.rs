@@ -35,7 +35,7 @@ use crate::process::{Program, Show, Supervised};
 
 use super::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use super::chain::Chain;
-use super::claim::{TakeOver, Waiting, Wish, claim, held};
+use super::claim::{TakeOver, Waiting, Wish, claim, require_free};
 use super::incoming::{at_home, gives_way, planned};
 use super::outgoing::places;
 use super::record::{self, lock};
@@ -129,9 +129,8 @@ pub fn plan_take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> R
     }
     let Some(chain) = all_there(&server, &key)? else { return Ok(None) };
     let Some(end) = chain.end() else { return Ok(None) };
-    let is_own = record.nonce.as_ref() == Some(&end.claim.nonce);
-    if !end.claim.released && !is_own && !how.steals {
-        return Err(held(&server, &key, &end.claim));
+    if !how.steals {
+        require_free(&server, &key, &record, &end)?;
     }
     if record.tip.as_ref() == Some(&end.commit) {
         return Ok(None);
