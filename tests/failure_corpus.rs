@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
+use recover::model::check_kind::CheckKind;
 use recover::model::failure::{Failure, FailureEvidence};
-use recover::model::loop_kind::LoopKind;
 use recover::model::time::Timestamp;
 use recover::{agent, policy::classify::classify};
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn bytes(case: &Value, name: &str) -> Vec<u8> {
 
 fn classified(case: &Value) -> Failure {
     let evidence = FailureEvidence {
-        stage: Some(serde_json::from_value::<LoopKind>(case["loop"].clone()).expect("a stage")),
+        stage: Some(serde_json::from_value::<CheckKind>(case["loop"].clone()).expect("a stage")),
         command: case["command"].as_str().map(str::to_owned),
         exit_code: case["exit_code"].as_i64().map(|code| i32::try_from(code).expect("a status")),
         signal: case["signal"].as_str().map(str::to_owned),
@@ -34,7 +34,7 @@ fn classified(case: &Value) -> Failure {
         stderr: bytes(case, "stderr"),
         ..FailureEvidence::default()
     };
-    let agent = (evidence.stage == Some(LoopKind::Agent))
+    let agent = (evidence.stage == Some(CheckKind::Agent))
         .then(|| agent::detect(evidence.command.as_deref(), None, &evidence.stdout))
         .flatten();
     let record = agent.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));

@@ -618,9 +618,11 @@ fn no_two_files_know_each_other() {
 /// Whoever reads no more of a file than its first line has read a whole sentence.
 #[test]
 fn every_file_begins_with_what_it_is_for() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    sources(&root, &mut files);
+    for folder in ["src", "tests"] {
+        sources(&root.join(folder), &mut files);
+    }
     let is_whole = |line: &str| line.starts_with("//! ") && line.ends_with(['.', ':']);
     let wrong: Vec<String> = files
         .iter()

@@ -1,5 +1,6 @@
-//! A supervisor that gets signals, or whose own output is closed. It runs as a process of its own: this test binary,
-//! started again for its test `supervisor`.
+//! A supervisor that gets signals, or whose own output is closed.
+//!
+//! It runs as a process of its own: this test binary, started again for its test `supervisor`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 

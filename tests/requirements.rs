@@ -1,5 +1,7 @@
-//! `tests/REQUIREMENTS.md` says of every requirement which tests prove it. It is made of what stands above the tests: a
-//! comment that names a requirement's id (`// S10: …`, `L1–L4`), or a test whose name ends with it (`…_s8_a2`).
+//! `tests/REQUIREMENTS.md` says of every requirement which tests prove it.
+//!
+//! It is made of what stands above the tests: a comment that names a requirement's id (`// S10: …`, `L1–L4`), or a test whose
+//! name ends with it (`…_s8_a2`).
 //!
 //! `RECOVER_TEST_REFRESH=1 cargo test --test requirements` writes it.
 

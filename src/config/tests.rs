@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::StorageType;
 use crate::model::failure::{Cause, CauseDetail, EvidenceSource, FailureType};
-use crate::model::loop_kind::LoopKind;
 use crate::policy::settings::{CommandLine, DelayKind, Jitter, OnRunFailure, SafeMode};
 
 fn file() -> &'static Path {
@@ -137,13 +137,13 @@ fn every_section_is_read() {
     assert_eq!(settings.runner.argv(&fallback), ["sh", "-c", "make safe"]);
     assert_eq!((settings.runner.agent.as_str(), settings.runner.timeout), ("claude", Some(Duration::from_secs(600))));
     let loops: Vec<_> = settings.feedback.iter().map(|one| (one.name.as_str(), one.kind, one.timeout_ms)).collect();
-    assert_eq!(loops, [("unit", LoopKind::Test, Some(600_000)), ("style", LoopKind::Lint, None)]);
+    assert_eq!(loops, [("unit", CheckKind::Test, Some(600_000)), ("style", CheckKind::Lint, None)]);
     let rule = &settings.rules[0];
     assert_eq!(
         (rule.cause, rule.kind, rule.retryable),
         (Cause::NetworkError, Some(FailureType::AgentError), Some(true))
     );
-    assert_eq!((rule.source, rule.stage), (Some(EvidenceSource::Stderr), Some(LoopKind::Build)));
+    assert_eq!((rule.source, rule.stage), (Some(EvidenceSource::Stderr), Some(CheckKind::Build)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::loop_kind::LoopKind;
+use super::check_kind::CheckKind;
 use super::time::Timestamp;
 
 /// Who failed (B2).
@@ -341,7 +341,7 @@ pub enum CauseDetail {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct FailureEvidence {
     /// The stage that was running, where the caller knows.
-    pub stage: Option<LoopKind>,
+    pub stage: Option<CheckKind>,
     /// Whether it is a configured check: that it failed says what is wrong, even where it printed nothing.
     pub is_check: bool,
     /// The command line as it was run.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::check_kind::CheckKind;
 use super::folder::FolderId;
-use super::loop_kind::LoopKind;
 use super::time::millis;
 
 /// A configured command that must pass.
@@ -18,7 +18,7 @@ pub struct FeedbackLoop {
     /// The shell command.
     pub command: String,
     /// Which stage it is; guessed from the name and the command where it is not configured.
-    pub kind: LoopKind,
+    pub kind: CheckKind,
     /// Where it starts, relative to the work tree; empty for its root.
     #[serde(default, skip_serializing_if = "FolderId::is_empty")]
     pub dir: FolderId,

@@ -3,6 +3,7 @@
 
 pub mod agent_record;
 pub mod attempt;
+pub mod check_kind;
 pub mod checkpoint;
 pub mod checkpoints;
 pub mod decision;
@@ -19,7 +20,6 @@ pub mod iterations;
 pub mod lane;
 pub mod launch;
 pub mod lazy_compressed;
-pub mod loop_kind;
 pub mod manifest;
 pub mod manual_fix;
 pub mod operation;

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::check_kind::CheckKind;
 use super::feedback::FeedbackLoop;
 use super::folder::FolderId;
 use super::id::RunId;
 use super::launch::Launch;
-use super::loop_kind::LoopKind;
 
 /// What a run executes, recorded so that `resume` needs no arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub struct RunSpec {
     pub attempts: Option<u32>,
     /// `--kind`: what the command is, where its programs do not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<LoopKind>,
+    pub kind: Option<CheckKind>,
     /// `--agent`.
     #[serde(default)]
     pub agent: Option<String>,

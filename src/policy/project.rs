@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::model::loop_kind::LoopKind;
+use crate::model::check_kind::CheckKind;
 
 /// A file or folder at the top of a project, with its content where [`READ`] names it.
 #[derive(Clone, Debug)]
@@ -34,13 +34,13 @@ const AGENTS: [(&str, &[&str]); 6] = [
 ];
 
 /// The kinds in the order in which checks run: what is quick and says most first.
-const KINDS: [LoopKind; 4] = [LoopKind::Typecheck, LoopKind::Build, LoopKind::Test, LoopKind::Lint];
+const KINDS: [CheckKind; 4] = [CheckKind::Typecheck, CheckKind::Build, CheckKind::Test, CheckKind::Lint];
 
 /// A check that fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suggested {
     /// Its kind.
-    pub kind: LoopKind,
+    pub kind: CheckKind,
     /// The shell command.
     pub command: String,
     /// The file that says so.
@@ -64,8 +64,8 @@ pub fn recognise(found: &[Found]) -> Project {
     let known = [rust(&top), node(&top), python(&top), go(&top), java(&top)].concat();
     checks.extend(known.into_iter().filter(|check| !own.contains(check.kind.as_str())));
     // What is tested is built; a build alone says what nothing else does.
-    if checks.iter().any(|check| check.kind == LoopKind::Test) {
-        checks.retain(|check| check.kind != LoopKind::Build);
+    if checks.iter().any(|check| check.kind == CheckKind::Test) {
+        checks.retain(|check| check.kind != CheckKind::Build);
     }
     let place = |check: &Suggested| KINDS.iter().position(|kind| *kind == check.kind);
     checks.sort_by_key(place);
@@ -120,16 +120,16 @@ impl Top<'_> {
     }
 }
 
-fn check(kind: LoopKind, command: impl Into<String>, because: &'static str) -> Suggested {
+fn check(kind: CheckKind, command: impl Into<String>, because: &'static str) -> Suggested {
     Suggested { kind, command: command.into(), because }
 }
 
 /// Names of targets, recipes and scripts, by what they are for; the first that is there counts.
-const NAMES: [(LoopKind, &[&str]); 4] = [
-    (LoopKind::Test, &["test", "tests", "check"]),
-    (LoopKind::Lint, &["lint"]),
-    (LoopKind::Typecheck, &["typecheck", "type-check", "types"]),
-    (LoopKind::Build, &["build"]),
+const NAMES: [(CheckKind, &[&str]); 4] = [
+    (CheckKind::Test, &["test", "tests", "check"]),
+    (CheckKind::Lint, &["lint"]),
+    (CheckKind::Typecheck, &["typecheck", "type-check", "types"]),
+    (CheckKind::Build, &["build"]),
 ];
 
 /// Targets of a justfile, else of a Makefile.
@@ -144,7 +144,7 @@ fn targets(top: &Top<'_>) -> Vec<Suggested> {
     let heads = content.lines().filter(|line| !line.starts_with([' ', '\t', '#', '.', '@']) && !line.contains(":="));
     let heads = heads.filter_map(|line| line.split_once(':')).flat_map(|(head, _)| head.split_whitespace());
     let names: BTreeSet<&str> = heads.collect();
-    let chosen = |(kind, known): &(LoopKind, &'static [&'static str])| {
+    let chosen = |(kind, known): &(CheckKind, &'static [&'static str])| {
         let name = known.iter().find(|name| names.contains(**name))?;
         Some(check(*kind, format!("{program} {name}"), file))
     };
@@ -154,11 +154,11 @@ fn targets(top: &Top<'_>) -> Vec<Suggested> {
 fn rust(top: &Top<'_>) -> Vec<Suggested> {
     let Some(manifest) = top.content("Cargo.toml") else { return Vec::new() };
     let workspace = if manifest.contains("[workspace]") { " --workspace" } else { "" };
-    let mut checks = vec![check(LoopKind::Test, format!("cargo test{workspace}"), "Cargo.toml")];
+    let mut checks = vec![check(CheckKind::Test, format!("cargo test{workspace}"), "Cargo.toml")];
     let lints = manifest.contains("[lints") || manifest.contains("[workspace.lints");
     if lints || top.has("clippy.toml") || top.has(".clippy.toml") {
         let command = format!("cargo clippy{workspace} --all-targets -- -D warnings");
-        checks.push(check(LoopKind::Lint, command, "Cargo.toml"));
+        checks.push(check(CheckKind::Lint, command, "Cargo.toml"));
     }
     checks
 }
@@ -177,13 +177,13 @@ fn node(top: &Top<'_>) -> Vec<Suggested> {
         "test" if program != "bun" => format!("{program} test"),
         _ => format!("{program} run {name}"),
     };
-    let chosen = |(kind, known): &(LoopKind, &'static [&'static str])| {
+    let chosen = |(kind, known): &(CheckKind, &'static [&'static str])| {
         let name = known.iter().find(|name| is_real(name))?;
         Some(check(*kind, run(name), "package.json"))
     };
     let mut checks: Vec<Suggested> = NAMES.iter().filter_map(chosen).collect();
-    if top.has("tsconfig.json") && !checks.iter().any(|check| check.kind == LoopKind::Typecheck) {
-        checks.push(check(LoopKind::Typecheck, "npx tsc --noEmit", "tsconfig.json"));
+    if top.has("tsconfig.json") && !checks.iter().any(|check| check.kind == CheckKind::Typecheck) {
+        checks.push(check(CheckKind::Typecheck, "npx tsc --noEmit", "tsconfig.json"));
     }
     checks
 }
@@ -195,7 +195,7 @@ fn java(top: &Top<'_>) -> Vec<Suggested> {
     let found = known.into_iter().find(|(file, ..)| top.has(file));
     let told = found.map(|(file, wrapper, program)| {
         let program = if top.has(wrapper) { format!("./{wrapper}") } else { program.to_owned() };
-        check(LoopKind::Test, format!("{program} test"), file)
+        check(CheckKind::Test, format!("{program} test"), file)
     });
     told.into_iter().collect()
 }
@@ -209,10 +209,10 @@ fn python(top: &Top<'_>) -> Vec<Suggested> {
     };
     let has_tests = top.has("tests") || top.has("test") || top.has("pytest.ini") || text.contains("pytest");
     let known = [
-        (has_tests, LoopKind::Test, "pytest"),
-        (text.contains("tool.ruff") || top.has("ruff.toml"), LoopKind::Lint, "ruff check ."),
-        (text.contains("tool.mypy") || top.has("mypy.ini"), LoopKind::Typecheck, "mypy ."),
-        (text.contains("tool.pyright") || top.has("pyrightconfig.json"), LoopKind::Typecheck, "pyright"),
+        (has_tests, CheckKind::Test, "pytest"),
+        (text.contains("tool.ruff") || top.has("ruff.toml"), CheckKind::Lint, "ruff check ."),
+        (text.contains("tool.mypy") || top.has("mypy.ini"), CheckKind::Typecheck, "mypy ."),
+        (text.contains("tool.pyright") || top.has("pyrightconfig.json"), CheckKind::Typecheck, "pyright"),
     ];
     let chosen = known.into_iter().filter(|(is, ..)| *is);
     chosen.map(|(_, kind, command)| check(kind, format!("{prefix}{command}"), file)).collect()
@@ -222,7 +222,7 @@ fn go(top: &Top<'_>) -> Vec<Suggested> {
     if !top.has("go.mod") {
         return Vec::new();
     }
-    vec![check(LoopKind::Test, "go test ./...", "go.mod"), check(LoopKind::Lint, "go vet ./...", "go.mod")]
+    vec![check(CheckKind::Test, "go test ./...", "go.mod"), check(CheckKind::Lint, "go vet ./...", "go.mod")]
 }
 
 #[cfg(test)]

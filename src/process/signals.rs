@@ -1,6 +1,7 @@
-//! Requests to stop: the signals that would end this process.
-//! SIGINT, SIGTERM and SIGHUP count as themselves, every other one as SIGTERM, so that no child is left without its
-//! supervisor; only SIGKILL cannot be had.
+//! Requests to stop: every signal that would end this process.
+//!
+//! One that means something else has a file of its own, as Ctrl-Z has in `suspend`. SIGINT, SIGTERM and SIGHUP count as
+//! themselves, every other one as SIGTERM, so that no child is left without its supervisor; only SIGKILL cannot be had.
 //!
 //! A thread receives the signals and wakes everybody who waits. A request stays [pending](Interrupts::pending) until it is
 //! [taken](Interrupts::take), so that a signal that comes between two children is not lost.

@@ -1,5 +1,6 @@
-//! The agents' own hooks, installed by recover and called by the real programs: a checkpoint before each edit and each
-//! risky command, the files as they were to the byte, and the settings too.
+//! The agents' own hooks, installed by recover and called by the real programs.
+//!
+//! A checkpoint before each edit and each risky command, the files as they were to the byte, and the settings too.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! What is true of an attempt beside its outcome: circles, flaky and failing checks, weakened tests, productive timeouts;
-//! the fallback, and the budgets of time and money.
+//! What is true of an attempt beside its outcome, the fallback, and the budgets of time and money.
+//!
+//! Circles, flaky and failing checks, weakened tests, productive timeouts.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
-//! `--dry-run` (contract: "every mutating command: print the same plan, change nothing"): each byte, name and time of the
-//! work tree, the state directory and the repository stays as it was.
+//! `--dry-run` (contract: "every mutating command: print the same plan, change nothing").
+//!
+//! Each byte, name and time of the work tree, the state directory and the repository stays as it was.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;

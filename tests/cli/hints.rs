@@ -1,5 +1,6 @@
-//! Hints are commands (contract: "`hint: …` with a command to copy"; "self-contained: `-C`, ids, shell-quoted; they work from
-//! any folder"): each is pasted into a shell in `/`, does something, and loses nothing.
+//! Hints are commands: each is pasted into a shell in `/`, does something, and loses nothing.
+//!
+//! Contract: "`hint: …` with a command to copy"; "self-contained: `-C`, ids, shell-quoted; they work from any folder".
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

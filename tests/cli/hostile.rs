@@ -1,5 +1,6 @@
-//! What a clone may hold in the places of ours: links, FIFOs and sockets, against every command. Nothing outside of the
-//! project changes, nothing hangs, and the place is named.
+//! What a clone may hold in the places of ours: links, FIFOs and sockets, against every command.
+//!
+//! Nothing outside of the project changes, nothing hangs, and the place is named.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

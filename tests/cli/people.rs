@@ -1,5 +1,4 @@
-//! What people see on a terminal: no word is broken, commands are as short as they can be, numbers stand for ids, times are
-//! theirs.
+//! What people see on a terminal: whole words, short commands, numbers for ids, their own times.
 
 use crate::env::TestEnv;
 use crate::run::quick;

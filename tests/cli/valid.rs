@@ -1,5 +1,6 @@
-//! Holds documents against their schema: a validator for what `recover schema` uses, and no more. It is stricter than the
-//! schema in one way: what the schema does not know is an error, so that nothing is forgotten in it.
+//! Holds documents against their schema: a validator for what `recover schema` uses, and no more.
+//!
+//! It is stricter than the schema in one way: what the schema does not know is an error, so that nothing is forgotten in it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

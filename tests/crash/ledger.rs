@@ -1,5 +1,6 @@
-//! The ledger, where it is repaired from its second copy, compacted or rebuilt: no attempt and no checkpoint that was
-//! recorded is ever forgotten, whatever cuts it off.
+//! The ledger, where it is repaired from its second copy, compacted or rebuilt, and cut off in the middle.
+//!
+//! No attempt and no checkpoint that was recorded is ever forgotten, whatever cuts it off.
 
 use std::collections::BTreeSet;
 

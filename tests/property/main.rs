@@ -1,5 +1,7 @@
-//! Random trees and changes against a simple oracle: what a checkpoint took comes back byte for byte, what it did not
-//! take is not touched, and every restore can be taken back and done again.
+//! Random trees and changes against a simple oracle.
+//!
+//! What a checkpoint took comes back byte for byte, what it did not take is not touched, and every restore can be taken back
+//! and done again.
 //!
 //! A failure names its seed: `RECOVER_PROPERTY_SEED=… cargo test --test property` plays that case alone.
 //! `RECOVER_PROPERTY_CASES` says how many to play.

@@ -1,12 +1,13 @@
-//! Any output of any command: a verdict of the documented words, the same each time, bounded, without secrets, in a time
-//! that grows with the output.
+//! Any output of any command, to be classified.
+//!
+//! A verdict of the documented words, the same each time, bounded, without secrets, in a time that grows with the output.
 
 use std::time::Duration;
 
 use recover::agent::{Stream, detect, read};
 use recover::model::agent_record::{AgentKind, is_session_id};
+use recover::model::check_kind::CheckKind;
 use recover::model::failure::{Cause, Failure, FailureEvidence};
-use recover::model::loop_kind::LoopKind;
 use recover::model::time::Timestamp;
 use recover::policy::classify::classify;
 use recover::policy::redact::redact;
@@ -46,7 +47,7 @@ fn evidence(input: &[u8]) -> FailureEvidence {
     let text = |name: &str| case[name].as_str().map(str::to_owned);
     let bytes = |name: &str| text(name).unwrap_or_default().into_bytes();
     FailureEvidence {
-        stage: serde_json::from_value::<LoopKind>(case["loop"].clone()).ok(),
+        stage: serde_json::from_value::<CheckKind>(case["loop"].clone()).ok(),
         is_check: case["is_check"] == true,
         command: text("command"),
         agent: text("agent"),

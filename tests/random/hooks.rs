@@ -1,5 +1,7 @@
-//! Any bytes on a hook's stdin: understood alike when printed again, a risk that is not talked away, and an agent that is
-//! never held up: the program ends well, says nothing on stdout, and leaves the work tree alone.
+//! Any bytes on a hook's stdin.
+//!
+//! They are understood alike when printed again, a risk is not talked away, and an agent is never held up: the program ends
+//! well, says nothing on stdout, and leaves the work tree alone.
 
 use std::fs;
 use std::io::Write as _;

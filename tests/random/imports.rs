@@ -1,5 +1,6 @@
-//! Any JSON as a file of another system, and any bytes as a bundle: what is taken over can be read again, is taken over once,
-//! and its view can be taken over too; a complaint names its place.
+//! Any JSON as a file of another system, and any bytes as a bundle.
+//!
+//! What is taken over can be read again, is taken over once, and its view can be taken over too; a complaint names its place.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
-//! Any bytes as the ledger, alone and beside a whole second copy: what is read is all that is there, what is there is read
-//! or refused, and no damage gives attempts back.
+//! Any bytes as the ledger, alone and beside a whole second copy.
+//!
+//! What is read is all that is there, what is there is read or refused, and no damage gives attempts back.
 
 use std::collections::BTreeSet;
 use std::fs;

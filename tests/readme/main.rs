@@ -1,5 +1,6 @@
-//! Every command in the README is run, in its order, in one repository; those that cannot be, and those of the pages for
-//! contributors, are recognised by what they say and checked in another way.
+//! Every command in the README is run, in its order, in one repository.
+//!
+//! Those that cannot be, and those of the pages for contributors, are recognised by what they say and checked in another way.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! The pictures of the README: a session of the real program on a terminal, remade by the tests and compared with what is
-//! committed.
+//! The pictures of the README: a session on a terminal, remade and compared with what is committed.
 
 use std::fmt::Write as _;
 use std::fs;

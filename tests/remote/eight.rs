@@ -1,5 +1,4 @@
-//! Eight machines on one run, one after the other and while the one before is still at it: machines that are gone, connections
-//! that are cut or stalled on the way, clocks that are ten minutes apart.
+//! Eight machines on one run, with machines that are gone, cut and stalled connections, and clocks apart.
 //!
 //! The server's own record of its references is the judge: one holder at every instant, as many attempts as the budget has,
 //! and everything that any machine recorded.

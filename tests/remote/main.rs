@@ -1,5 +1,7 @@
-//! Remotes against real servers on 127.0.0.1: a bare repository by its path, `git daemon`, `git http-backend` behind
-//! lighttpd with basic authentication, and `sshd`; with connections that are cut and stalled on the way.
+//! Remotes against real servers on 127.0.0.1.
+//!
+//! A bare repository by its path, `git daemon`, `git http-backend` behind lighttpd with basic authentication, and `sshd`; with
+//! connections that are cut and stalled on the way.
 //!
 //! A server that is not installed is skipped by its name.
 

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use crate::model::agent_record::AgentKind;
-use crate::model::loop_kind::LoopKind;
+use crate::model::check_kind::CheckKind;
 
 use super::values::duration;
 
@@ -111,7 +111,7 @@ pub struct EvidenceArgs {
 
     /// Stage that failed
     #[arg(long = "loop", value_name = "STAGE", value_enum)]
-    pub stage: Option<LoopKind>,
+    pub stage: Option<CheckKind>,
 
     /// File with its output (- for stdin)
     #[arg(long, value_name = "F|-")]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::model::check_kind::CheckKind;
 use crate::model::decision::Strategy;
 use crate::model::id::RunId;
-use crate::model::loop_kind::LoopKind;
 use crate::model::run::{OnFailure, SessionMode};
 
 use super::values::{Wait, duration};
@@ -81,7 +81,7 @@ pub struct RunArgs {
     ///
     /// An agent, or a check that is judged as one.
     #[arg(long, hide_short_help = true, value_name = "KIND", value_enum)]
-    pub kind: Option<LoopKind>,
+    pub kind: Option<CheckKind>,
 
     /// What to do after a failed attempt
     #[arg(long, hide_short_help = true, value_name = "WHAT", value_enum)]

@@ -7,10 +7,10 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use crate::engine::restore::request::Commits;
+use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::hook::HookAgent;
 use crate::model::import::ImportKind;
-use crate::model::loop_kind::LoopKind;
 use crate::model::operation::Scope;
 use crate::model::run::OnFailure;
 use crate::model::time::parse_duration;
@@ -58,7 +58,7 @@ macro_rules! values {
 }
 
 values! {
-    LoopKind {
+    CheckKind {
         Agent "agent": "The agent itself",
         Build "build": "Building or preparing",
         Test "test": "Tests",

@@ -11,9 +11,9 @@ use crate::engine::record::attempt_record::{Begin, Ending};
 use crate::engine::recovery::crash;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::agent_record::AgentRecord;
+use crate::model::check_kind::CheckKind;
 use crate::model::decision::Decision;
 use crate::model::failure::{Failure, FailureEvidence};
-use crate::model::loop_kind::LoopKind;
 use crate::policy::classify::{classify as judge, guess_stage};
 use crate::policy::condense::Condensed;
 use crate::store::views::attempt_history;
@@ -82,7 +82,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     // Nothing but which loop failed, as of a check that prints nothing.
     let is_told = [&evidence.stdout, &evidence.stderr].into_iter().any(|said| !said.trim_ascii().is_empty());
     evidence.is_check =
-        !is_told && evidence.message.is_none() && evidence.stage.is_some_and(|stage| stage != LoopKind::Agent);
+        !is_told && evidence.message.is_none() && evidence.stage.is_some_and(|stage| stage != CheckKind::Agent);
     let record = record(&args.evidence, &evidence);
     let failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
     let used = record.as_ref().map(AgentRecord::usage).unwrap_or_default();
@@ -99,7 +99,7 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
             agent_session: record.and_then(|record| record.session_id),
             ..AttemptEnd::default()
         },
-        in_feedback_loop: evidence.stage.is_some_and(|stage| stage != LoopKind::Agent),
+        in_feedback_loop: evidence.stage.is_some_and(|stage| stage != CheckKind::Agent),
         log_end: log_end(&evidence),
         plan: args.plan,
         keep_state: args.no_rollback,

@@ -10,7 +10,7 @@ use crate::engine::flow::agents::Agent;
 use crate::engine::flow::import::ImportedFile;
 use crate::engine::flow::project_trust::GuardedValue;
 use crate::engine::flow::trust::StateReport;
-use crate::model::loop_kind::LoopKind;
+use crate::model::check_kind::CheckKind;
 use crate::policy::project::Suggested;
 use crate::policy::report::Report;
 
@@ -30,7 +30,7 @@ pub struct InitReply<'a> {
 /// A check that fits the project.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct InitCheck<'a> {
-    pub kind: LoopKind,
+    pub kind: CheckKind,
     pub command: &'a str,
     /// The file that says so.
     pub found: &'static str,

@@ -2,7 +2,7 @@
 
 use super::section::{Key, Section, Shape};
 use crate::config::value::Kind::{self, Bool, Choice, Command, Duration, Folder, Regex, Size, Text, Words};
-use crate::model::loop_kind::LoopKind;
+use crate::model::check_kind::CheckKind;
 
 const TYPES: &[&str] =
     &["feedback_failure", "timeout", "agent_error", "claude_error", "system_error", "cancellation", "crash"];
@@ -119,7 +119,7 @@ pub(super) const FEEDBACK: Section = Section {
             .required(),
         Key::new(
             "kind",
-            Choice(&LoopKind::NAMES),
+            Choice(&CheckKind::NAMES),
             "agent, build, test, lint or typecheck; guessed from the name and the command when absent.",
         )
         .example("\"test\""),
@@ -145,8 +145,8 @@ pub(super) const RULE: Section = Section {
             "Where to look; everywhere when absent.",
         )
         .example("\"stderr\""),
-        Key::new("stage", Choice(&LoopKind::NAMES), "Only in this stage (or loop).").example("\"build\""),
-        Key::new("loop", Choice(&LoopKind::NAMES), "stage.").alias("stage"),
+        Key::new("stage", Choice(&CheckKind::NAMES), "Only in this stage (or loop).").example("\"build\""),
+        Key::new("loop", Choice(&CheckKind::NAMES), "stage.").alias("stage"),
         Key::new("type", Choice(TYPES), "The failure's type; by the cause when absent.").example("\"system_error\""),
         Key::new("cause", Kind::Cause, "The failure's cause.").example("\"NETWORK_ERROR\"").required(),
         Key::new("retryable", Bool, "Whether the very same again plausibly succeeds; by the cause when absent.")

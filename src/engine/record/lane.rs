@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use crate::engine::base::context::Context;
 use crate::git::history::commits_between;
 use crate::git::repo::resolve_ref;
+use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackLoop;
 use crate::model::hint::{Hint, join};
 use crate::model::lane::{AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane};
-use crate::model::loop_kind::LoopKind;
 use crate::model::run::{AttemptOutcome, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
@@ -144,7 +144,7 @@ fn tests_of(context: &Context, run: &Run, ending: &Ending) -> Option<(FeedbackLo
     let loops: Vec<FeedbackLoop> =
         loops_of(context, run).into_iter().filter(|one| ending.end.feedback_results.contains_key(&one.name)).collect();
     let failed = ending.failed_loop.as_ref().and_then(|name| loops.iter().find(|one| one.name == *name));
-    let tests = failed.or_else(|| loops.iter().find(|one| one.kind == LoopKind::Test)).or(loops.first())?;
+    let tests = failed.or_else(|| loops.iter().find(|one| one.kind == CheckKind::Test)).or(loops.first())?;
     Some((tests.clone(), ending.end.feedback_results.get(&tests.name)?.exit_code))
 }
 

@@ -5,8 +5,8 @@ use super::conclusion::Conclusion;
 use super::inputs::Inputs;
 use super::process;
 use super::rules::{AGENT, ANY, BUILD, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Evidence, EvidenceSource};
-use crate::model::loop_kind::LoopKind;
 use crate::policy::patterns::Single;
 use crate::policy::text::Line;
 
@@ -54,11 +54,11 @@ fn is_plain(inputs: &Inputs<'_>) -> bool {
 fn stages(inputs: &Inputs<'_>) -> u8 {
     match inputs.stage {
         None => ANY,
-        Some(LoopKind::Agent) => AGENT,
-        Some(LoopKind::Build) => BUILD,
-        Some(LoopKind::Test) => TEST,
-        Some(LoopKind::Lint) => LINT,
-        Some(LoopKind::Typecheck) => TYPECHECK,
+        Some(CheckKind::Agent) => AGENT,
+        Some(CheckKind::Build) => BUILD,
+        Some(CheckKind::Test) => TEST,
+        Some(CheckKind::Lint) => LINT,
+        Some(CheckKind::Typecheck) => TYPECHECK,
     }
 }
 
@@ -77,7 +77,7 @@ fn by_rules(inputs: &Inputs<'_>, family: Family, source: EvidenceSource, line: L
 
 /// What an API answered, where nobody says that it was a tool's: a code or a status, and hardly a word.
 fn by_api(inputs: &Inputs<'_>, line: Line<'_>) -> Option<Conclusion> {
-    if !matches!(inputs.stage, None | Some(LoopKind::Agent)) {
+    if !matches!(inputs.stage, None | Some(CheckKind::Agent)) {
         return None;
     }
     let reported = api::from_code(inputs.stderr, inputs.stdout).or_else(|| {

@@ -10,8 +10,8 @@ use super::process;
 use super::quoted;
 use super::rules::{AGENT, ANY, BUILD, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
 use super::scan::{Hit, Scan};
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Cause, EvidenceSource};
-use crate::model::loop_kind::LoopKind;
 use crate::policy::text::{Line, Text};
 
 /// Families that compete for the verdict, for the list of those that lost.
@@ -40,11 +40,11 @@ const COMPILERS: &[&str] = &["build.rustc", "build.cc", "build.linker", "build.t
 /// Asks the questions in their order.
 pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
     let stages = match inputs.stage {
-        Some(LoopKind::Build) => BUILD,
-        Some(LoopKind::Test) => TEST,
-        Some(LoopKind::Lint) => LINT,
-        Some(LoopKind::Typecheck) => TYPECHECK,
-        Some(LoopKind::Agent) | None => ANY & !AGENT,
+        Some(CheckKind::Build) => BUILD,
+        Some(CheckKind::Test) => TEST,
+        Some(CheckKind::Lint) => LINT,
+        Some(CheckKind::Typecheck) => TYPECHECK,
+        Some(CheckKind::Agent) | None => ANY & !AGENT,
     };
     Feedback::of(inputs, stages).decide()
 }

@@ -1,8 +1,8 @@
 //! The classifier's input: output, exit status, agent record, stage.
 
 use crate::model::agent_record::AgentRecord;
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::FailureEvidence;
-use crate::model::loop_kind::LoopKind;
 use crate::model::time::Timestamp;
 use crate::policy::check_summary::Counts;
 use crate::policy::text::Text;
@@ -11,7 +11,7 @@ use crate::policy::text::Text;
 pub(super) struct Inputs<'a> {
     pub evidence: &'a FailureEvidence,
     pub record: Option<&'a AgentRecord>,
-    pub stage: Option<LoopKind>,
+    pub stage: Option<CheckKind>,
     pub stderr: &'a Text,
     pub stdout: &'a Text,
     pub counts: Counts,

@@ -38,8 +38,8 @@ use super::check_summary::count;
 use super::settings::UserRule;
 use super::text::Text;
 use crate::model::agent_record::AgentRecord;
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Failure, FailureEvidence};
-use crate::model::loop_kind::LoopKind;
 use crate::model::time::Timestamp;
 
 /// Classifies a failed attempt.
@@ -54,7 +54,7 @@ pub fn classify(
 ) -> Failure {
     let stage = evidence.stage.or_else(|| stage_of(evidence, record));
     let stdout = Text::new(&evidence.stdout);
-    let mut stderr = if evidence.is_merged && stage == Some(LoopKind::Agent) {
+    let mut stderr = if evidence.is_merged && stage == Some(CheckKind::Agent) {
         Text::new(&without_records(&evidence.stdout))
     } else {
         Text::new(&evidence.stderr)
@@ -73,11 +73,11 @@ fn without_records(output: &[u8]) -> Vec<u8> {
     lines.flat_map(|line| if line.starts_with(b"{") { b"\n" } else { line }).copied().collect()
 }
 
-fn stage_of(evidence: &FailureEvidence, record: Option<&AgentRecord>) -> Option<LoopKind> {
+fn stage_of(evidence: &FailureEvidence, record: Option<&AgentRecord>) -> Option<CheckKind> {
     let structured = record.is_some_and(|record| record.structured);
     let named = evidence.agent.as_deref().is_some_and(|name| !matches!(name, "auto" | "none"));
     if structured || named {
-        return Some(LoopKind::Agent);
+        return Some(CheckKind::Agent);
     }
     evidence.command.as_deref().and_then(guess_stage)
 }

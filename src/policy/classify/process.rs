@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::verdict::{CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict};
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::FailureEvidence;
-use crate::model::loop_kind::LoopKind;
 use crate::model::time::format_duration;
 use crate::policy::patterns::Single;
 
@@ -154,7 +154,7 @@ pub(super) fn shell_status(evidence: &FailureEvidence, failed_count: Option<u64>
 /// not there; a count of failures they may be, too.
 pub(super) fn usage_status(
     evidence: &FailureEvidence,
-    stage: Option<LoopKind>,
+    stage: Option<CheckKind>,
     failed_count: Option<u64>,
 ) -> Option<Fact> {
     let code = evidence.exit_code?;
@@ -164,7 +164,7 @@ pub(super) fn usage_status(
     match code {
         64 => Some(fact("process.status-64", INVALID, "Exit status 64: it was called wrongly")),
         // A sanitizer ends a test with it.
-        66 if stage != Some(LoopKind::Test) => {
+        66 if stage != Some(CheckKind::Test) => {
             Some(fact("process.status-66", MISSING, "Exit status 66: an input is not there"))
         }
         78 => Some(fact("process.status-78", INVALID, "Exit status 78: its configuration is wrong")),

@@ -4,31 +4,31 @@ use std::sync::LazyLock;
 
 use regex::RegexSet;
 
-use crate::model::loop_kind::LoopKind;
+use crate::model::check_kind::CheckKind;
 use crate::policy::patterns::{Matches, Patterns};
 use crate::policy::program;
 use crate::policy::shell_line::is_own;
 
 /// What a command that contains such words does. Asked in this order: `cargo test && cargo clippy` is a test.
-const WORDS: &[(LoopKind, &str)] = &[
+const WORDS: &[(CheckKind, &str)] = &[
     (
-        LoopKind::Agent,
+        CheckKind::Agent,
         r"^(?:claude|codex|gemini|opencode|aider|qwen|goose|amp|cursor-agent|crush|cline|copilot|kiro-cli|droid)(?:\s|$)",
     ),
     (
-        LoopKind::Typecheck,
+        CheckKind::Typecheck,
         r"\btsc\b.*--noEmit|\b(?:mypy|pyright|basedpyright|pytype|pyre|vue-tsc|svelte-check|flow check|sorbet|dialyzer|dialyxir|phpstan|psalm)\b|\b(?:cargo check|srb tc|deno check|ty check|gleam check)\b|\btype-?check\b|\bcheck[-:]types?\b|\btypes?:check\b",
     ),
     (
-        LoopKind::Lint,
+        CheckKind::Lint,
         r"\b(?:clippy|rustfmt|eslint|oxlint|prettier|biome|ruff|flake8|pylint|black|isort|golangci-lint|staticcheck|revive|gofmt|goimports|shellcheck|shfmt|rubocop|standardrb|stylelint|clang-format|clang-tidy|cppcheck|ktlint|detekt|hadolint|yamllint|markdownlint\S*|credo|hlint|ormolu|swiftlint|swiftformat|checkstyle\S*|spotless\S*|phpcs|php-cs-fixer|actionlint|codespell|cspell|typos|taplo|bandit|pre-commit|tflint|sqlfluff|standard|xo|ameba|luacheck|dprint|cargo-deny)\b|\bcargo (?:fmt|deny|audit)\b|\bgo vet\b|\bdeno (?:lint|fmt)\b|\bmix format\b|\bdotnet format\b|\bzig fmt\b|\bbuf lint\b|\blint\b|\bfmt\b|\bformat(?:-check|:check)?\b",
     ),
     (
-        LoopKind::Test,
+        CheckKind::Test,
         r"\b(?:pytest|py\.test|unittest|nose2?|tox|nox|jest|vitest|mocha|ava|tap|karma|jasmine|cypress|playwright|rspec|minitest|phpunit|pest|paratest|behat|behave|cucumber|ctest|bats|prove|busted|gotestsum|nextest|ginkgo|surefire|testcafe|wdio|nightwatch|molecule|robot|ert|hspec|criterion|tarpaulin|llvm-cov|c8|nyc)\b|\btests?\b|\bspecs?\b|\bverify\b|\bcheck(?:\.\w+)?\b|\be2e\b|\bcoverage\b",
     ),
     (
-        LoopKind::Build,
+        CheckKind::Build,
         r"\b(?:make|cmake|ninja|meson|gcc|g\+\+|cc|clang|rustc|javac|kotlinc|scalac|swiftc|ghc|tsc|webpack|vite|rollup|esbuild|parcel|gradlew?|mvnw?|ant|sbt|bazel|buck2?|msbuild|xcodebuild|zig|cabal|stack|docker|podman|pip3?|npm|yarn|pnpm|bun|poetry|uv|bundle|composer|gem|apt|apt-get|dnf|apk|brew|conda|go|cargo|dotnet|mix|rebar3|git|curl|wget|rsync|tar|configure|autoreconf|protoc|terraform|helm|nx|turbo|lerna|next|nuxt|ng|flutter|dart|elm|dune|opam|nix|just|task|rake)\b|\bbuild\b|\binstall\b|\bcompile\b",
     ),
 ];
@@ -68,15 +68,15 @@ const RUNNERS: [&str; 9] = ["npm", "pnpm", "yarn", "bun", "just", "task", "rake"
 
 /// The stage of a supervised command: it is the agent, unless every program that it starts, wrappers taken off, is a tool
 /// that builds or checks. Words elsewhere in the line never decide.
-pub fn stage_of_command(command: &[String]) -> LoopKind {
+pub fn stage_of_command(command: &[String]) -> CheckKind {
     let programs = program::of_command(command);
-    strongest(programs.iter().filter_map(|words| stage_of_program(words, |_| Some(LoopKind::Agent))))
-        .unwrap_or(LoopKind::Agent)
+    strongest(programs.iter().filter_map(|words| stage_of_program(words, |_| Some(CheckKind::Agent))))
+        .unwrap_or(CheckKind::Agent)
 }
 
 /// `None` for what a script does around its programs. What is known for no tool is for `unknown` to say, by the words that
 /// say what it does.
-fn stage_of_program(words: &[String], unknown: impl Fn(&str) -> Option<LoopKind>) -> Option<LoopKind> {
+fn stage_of_program(words: &[String], unknown: impl Fn(&str) -> Option<CheckKind>) -> Option<CheckKind> {
     /// Programs that only prepare something or show it.
     const AROUND: [&str; 14] =
         ["cat", "chmod", "cp", "date", "grep", "head", "ls", "mkdir", "mv", "rm", "sed", "sleep", "tail", "tee"];
@@ -95,13 +95,13 @@ fn stage_of_program(words: &[String], unknown: impl Fn(&str) -> Option<LoopKind>
     let line = format!("{program} {}", told.join(" "));
     match (program.as_str(), first) {
         _ if program == "node" && told.contains(&"--test") || program == "deno" && first == Some("test") => {
-            Some(LoopKind::Test)
+            Some(CheckKind::Test)
         }
         ("cargo" | "go" | "dotnet" | "swift" | "zig", Some("run" | "r")) => unknown(&line),
         (runner, Some(name)) if RUNNERS.contains(&runner) => {
             match if name.starts_with("run") { second } else { Some(name) } {
-                Some("ci" | "i" | "install" | "add" | "update" | "up") => Some(LoopKind::Build),
-                Some("t") => Some(LoopKind::Test),
+                Some("ci" | "i" | "install" | "add" | "update" | "up") => Some(CheckKind::Build),
+                Some("t") => Some(CheckKind::Test),
                 // By the name alone: who is asked says nothing.
                 name => name.and_then(guess_part).or_else(|| unknown(&line)),
             }
@@ -111,26 +111,26 @@ fn stage_of_program(words: &[String], unknown: impl Fn(&str) -> Option<LoopKind>
 }
 
 /// The stage that a command line is, or `None` where its words do not show it.
-pub fn guess_stage(command: &str) -> Option<LoopKind> {
+pub fn guess_stage(command: &str) -> Option<CheckKind> {
     strongest(program::of_line(command).iter().filter_map(|words| stage_of_program(words, guess_part)))
 }
 
 /// The strongest claim of any part; a build that comes before a test belongs to it.
-fn strongest(stages: impl Iterator<Item = LoopKind>) -> Option<LoopKind> {
+fn strongest(stages: impl Iterator<Item = CheckKind>) -> Option<CheckKind> {
     stages.reduce(|best, stage| match (best, stage) {
-        (LoopKind::Build, _) | (_, LoopKind::Agent) => stage,
+        (CheckKind::Build, _) | (_, CheckKind::Agent) => stage,
         _ => best,
     })
 }
 
 /// What a feedback loop does: by its name, else by its command, else a test (the usual reason to have one).
-pub fn guess_loop(name: &str, command: &str) -> LoopKind {
-    let by_name = guess_part(&name.to_ascii_lowercase().replace('_', "-")).filter(|kind| *kind != LoopKind::Agent);
-    by_name.or_else(|| guess_stage(command).filter(|kind| *kind != LoopKind::Agent)).unwrap_or(LoopKind::Test)
+pub fn guess_loop(name: &str, command: &str) -> CheckKind {
+    let by_name = guess_part(&name.to_ascii_lowercase().replace('_', "-")).filter(|kind| *kind != CheckKind::Agent);
+    by_name.or_else(|| guess_stage(command).filter(|kind| *kind != CheckKind::Agent)).unwrap_or(CheckKind::Test)
 }
 
 /// The stage that the words of one command imply.
-fn guess_part(line: &str) -> Option<LoopKind> {
+fn guess_part(line: &str) -> Option<CheckKind> {
     // `npm test`, `make lint`: what is asked for beats who is asked, which is why builds come last.
     let first = if line.is_ascii() {
         ASCII.matches(line.as_bytes(), &mut Matches::default()).first().map(|number| usize::from(*number))
@@ -154,21 +154,21 @@ mod tests {
     #[test]
     fn loops_are_told_by_their_name_then_by_their_command() {
         for (name, command, kind) in [
-            ("test", "make everything", LoopKind::Test),
-            ("unit-tests", "npm run x", LoopKind::Test),
-            ("unit_tests", "npm run x", LoopKind::Test),
-            ("typecheck", "npm run tsc", LoopKind::Typecheck),
-            ("type-check", "npm run x", LoopKind::Typecheck),
-            ("Type_Check", "npm run x", LoopKind::Typecheck),
-            ("lint", "cargo clippy", LoopKind::Lint),
-            ("a", "npx tsc --noEmit", LoopKind::Typecheck),
-            ("a", "cargo fmt --check", LoopKind::Lint),
-            ("a", "cargo check", LoopKind::Typecheck),
-            ("a", "cargo build --release", LoopKind::Build),
-            ("a", "npm run test:unit", LoopKind::Test),
-            ("a", "./verify.sh", LoopKind::Test),
-            ("a", "claude -p review", LoopKind::Test),
-            ("build", "cargo test --no-run", LoopKind::Build),
+            ("test", "make everything", CheckKind::Test),
+            ("unit-tests", "npm run x", CheckKind::Test),
+            ("unit_tests", "npm run x", CheckKind::Test),
+            ("typecheck", "npm run tsc", CheckKind::Typecheck),
+            ("type-check", "npm run x", CheckKind::Typecheck),
+            ("Type_Check", "npm run x", CheckKind::Typecheck),
+            ("lint", "cargo clippy", CheckKind::Lint),
+            ("a", "npx tsc --noEmit", CheckKind::Typecheck),
+            ("a", "cargo fmt --check", CheckKind::Lint),
+            ("a", "cargo check", CheckKind::Typecheck),
+            ("a", "cargo build --release", CheckKind::Build),
+            ("a", "npm run test:unit", CheckKind::Test),
+            ("a", "./verify.sh", CheckKind::Test),
+            ("a", "claude -p review", CheckKind::Test),
+            ("build", "cargo test --no-run", CheckKind::Build),
         ] {
             assert_eq!(guess_loop(name, command), kind, "{name}: {command}");
         }
@@ -177,39 +177,39 @@ mod tests {
     #[test]
     fn a_supervised_command_is_the_agent_unless_it_is_a_check() {
         for (command, stage) in [
-            ("claude -p 'make the tests pass'", LoopKind::Agent),
-            ("sh -c 'claude -p \"make the tests pass\" --output-format stream-json'", LoopKind::Agent),
-            ("env -u X claude -p 'fix the format'", LoopKind::Agent),
-            ("./agent --goal 'cargo test passes'", LoopKind::Agent),
-            ("./verify.sh", LoopKind::Agent),
-            ("my-test-runner", LoopKind::Agent),
-            ("python loop.py --tests", LoopKind::Agent),
-            ("sh -c 'echo build failed; exit 1'", LoopKind::Agent),
-            ("npm run agent", LoopKind::Agent),
-            ("npm start", LoopKind::Agent),
-            ("cargo run -- test", LoopKind::Agent),
-            ("docker run img claude -p test", LoopKind::Agent),
-            ("sh -c 'npm test && claude -p x'", LoopKind::Agent),
-            ("cargo test", LoopKind::Test),
-            ("cargo +nightly test", LoopKind::Test),
-            ("sh -c 'cd x && cargo build && cargo test 2>&1 | tee log'", LoopKind::Test),
-            ("python3 -m pytest -q", LoopKind::Test),
-            ("pytest", LoopKind::Test),
-            ("npm test", LoopKind::Test),
-            ("npm run test:unit", LoopKind::Test),
-            ("yarn lint", LoopKind::Lint),
-            ("node --test", LoopKind::Test),
-            ("go test ./...", LoopKind::Test),
-            ("docker run --rm -v /a:/b img cargo test", LoopKind::Test),
-            ("make", LoopKind::Build),
-            ("make -s check", LoopKind::Test),
-            ("cargo build", LoopKind::Build),
-            ("go build ./...", LoopKind::Build),
-            ("tsc", LoopKind::Build),
-            ("npx tsc --noEmit", LoopKind::Typecheck),
-            ("cargo clippy -- -D warnings", LoopKind::Lint),
-            ("npm ci", LoopKind::Build),
-            ("./gradlew build", LoopKind::Build),
+            ("claude -p 'make the tests pass'", CheckKind::Agent),
+            ("sh -c 'claude -p \"make the tests pass\" --output-format stream-json'", CheckKind::Agent),
+            ("env -u X claude -p 'fix the format'", CheckKind::Agent),
+            ("./agent --goal 'cargo test passes'", CheckKind::Agent),
+            ("./verify.sh", CheckKind::Agent),
+            ("my-test-runner", CheckKind::Agent),
+            ("python loop.py --tests", CheckKind::Agent),
+            ("sh -c 'echo build failed; exit 1'", CheckKind::Agent),
+            ("npm run agent", CheckKind::Agent),
+            ("npm start", CheckKind::Agent),
+            ("cargo run -- test", CheckKind::Agent),
+            ("docker run img claude -p test", CheckKind::Agent),
+            ("sh -c 'npm test && claude -p x'", CheckKind::Agent),
+            ("cargo test", CheckKind::Test),
+            ("cargo +nightly test", CheckKind::Test),
+            ("sh -c 'cd x && cargo build && cargo test 2>&1 | tee log'", CheckKind::Test),
+            ("python3 -m pytest -q", CheckKind::Test),
+            ("pytest", CheckKind::Test),
+            ("npm test", CheckKind::Test),
+            ("npm run test:unit", CheckKind::Test),
+            ("yarn lint", CheckKind::Lint),
+            ("node --test", CheckKind::Test),
+            ("go test ./...", CheckKind::Test),
+            ("docker run --rm -v /a:/b img cargo test", CheckKind::Test),
+            ("make", CheckKind::Build),
+            ("make -s check", CheckKind::Test),
+            ("cargo build", CheckKind::Build),
+            ("go build ./...", CheckKind::Build),
+            ("tsc", CheckKind::Build),
+            ("npx tsc --noEmit", CheckKind::Typecheck),
+            ("cargo clippy -- -D warnings", CheckKind::Lint),
+            ("npm ci", CheckKind::Build),
+            ("./gradlew build", CheckKind::Build),
         ] {
             assert_eq!(stage_of_command(&shlex::split(command).unwrap()), stage, "{command}");
         }
@@ -218,28 +218,28 @@ mod tests {
     #[test]
     fn commands_tell_their_stage() {
         for (command, stage) in [
-            ("cargo test", Some(LoopKind::Test)),
-            ("python -m pytest -q", Some(LoopKind::Test)),
-            ("npm run lint", Some(LoopKind::Lint)),
-            ("npx tsc --noEmit", Some(LoopKind::Typecheck)),
-            ("npx tsc -p .", Some(LoopKind::Build)),
-            ("claude -p \"fix the failing test\"", Some(LoopKind::Agent)),
-            ("FOO=1 timeout 30m codex exec x", Some(LoopKind::Agent)),
-            ("make", Some(LoopKind::Build)),
-            ("make -s check", Some(LoopKind::Test)),
-            ("go test ./...", Some(LoopKind::Test)),
-            ("go vet ./...", Some(LoopKind::Lint)),
-            ("cargo clippy -- -D warnings", Some(LoopKind::Lint)),
-            ("npm ci && npm test", Some(LoopKind::Test)),
-            ("./gradlew build", Some(LoopKind::Build)),
+            ("cargo test", Some(CheckKind::Test)),
+            ("python -m pytest -q", Some(CheckKind::Test)),
+            ("npm run lint", Some(CheckKind::Lint)),
+            ("npx tsc --noEmit", Some(CheckKind::Typecheck)),
+            ("npx tsc -p .", Some(CheckKind::Build)),
+            ("claude -p \"fix the failing test\"", Some(CheckKind::Agent)),
+            ("FOO=1 timeout 30m codex exec x", Some(CheckKind::Agent)),
+            ("make", Some(CheckKind::Build)),
+            ("make -s check", Some(CheckKind::Test)),
+            ("go test ./...", Some(CheckKind::Test)),
+            ("go vet ./...", Some(CheckKind::Lint)),
+            ("cargo clippy -- -D warnings", Some(CheckKind::Lint)),
+            ("npm ci && npm test", Some(CheckKind::Test)),
+            ("./gradlew build", Some(CheckKind::Build)),
             // A prompt may speak of anything.
             ("llm 'fix the failing test'", None),
-            ("./agent.sh 'make the build pass' && git push", Some(LoopKind::Build)),
+            ("./agent.sh 'make the build pass' && git push", Some(CheckKind::Build)),
             ("grep -q test notes.txt", None),
-            ("cargo publish --no-verify", Some(LoopKind::Build)),
-            ("pip install --disable-pip-version-check x", Some(LoopKind::Build)),
-            ("npm run codegen", Some(LoopKind::Build)),
-            ("./verify.sh all", Some(LoopKind::Test)),
+            ("cargo publish --no-verify", Some(CheckKind::Build)),
+            ("pip install --disable-pip-version-check x", Some(CheckKind::Build)),
+            ("npm run codegen", Some(CheckKind::Build)),
+            ("./verify.sh all", Some(CheckKind::Test)),
             ("true", None),
             ("", None),
         ] {

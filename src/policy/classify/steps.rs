@@ -13,15 +13,15 @@ use super::unknown_agent;
 use super::user_rule;
 use super::verdict::AGENT_UNKNOWN;
 use crate::model::agent_record::AgentKind;
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::Cause;
-use crate::model::loop_kind::LoopKind;
 use crate::policy::settings::UserRule;
 use crate::policy::text::Text;
 
 /// Asks the questions, the user's own rules first.
 pub(super) fn decide(user_rules: &[UserRule], inputs: &Inputs<'_>) -> Conclusion {
     let decided =
-        || if inputs.stage == Some(LoopKind::Agent) { decide_agent(inputs) } else { feedback::decide(inputs) };
+        || if inputs.stage == Some(CheckKind::Agent) { decide_agent(inputs) } else { feedback::decide(inputs) };
     let named = user_rule::apply(user_rules, inputs).or_else(|| author_message::named(inputs));
     named.unwrap_or_else(decided)
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Cause, EvidenceSource, FailureType};
-use crate::model::loop_kind::LoopKind;
 
 /// A classification rule of the project: the first match wins, before the built-in rules of the same source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct UserRule {
     pub source: Option<EvidenceSource>,
     /// Only for this stage; for every stage when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stage: Option<LoopKind>,
+    pub stage: Option<CheckKind>,
     /// The failure's type; by the cause and the stage when absent.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<FailureType>,

@@ -20,12 +20,12 @@ use crate::engine::record::request::Request;
 use crate::engine::record::select;
 use crate::engine::recovery::session;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
+use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::decision::Decision;
 use crate::model::event::Payload;
 use crate::model::failure::{EvidenceSource, Failure, FailureEvidence};
 use crate::model::hook::{HookAgent, HookEvent, Moment, ToolCall, TurnFailure};
-use crate::model::loop_kind::LoopKind;
 use crate::model::run::{AttemptOutcome, Run, RunKey, RunStatus};
 use crate::policy::classify::classify;
 use crate::policy::pre_tool::{ToolCallRisk, occasion};
@@ -275,7 +275,7 @@ fn turn_failed(
         return Ok(Handled::nothing("whoever supervises the run records its failures"));
     }
     let evidence =
-        FailureEvidence { stage: Some(LoopKind::Agent), agent: Some(agent.as_str().to_owned()), ..Default::default() };
+        FailureEvidence { stage: Some(CheckKind::Agent), agent: Some(agent.as_str().to_owned()), ..Default::default() };
     let record = record(agent, event, failure);
     let failure = classify(&evidence, Some(&record), &context.settings().rules, context.clock.now());
     let agent_session = event.session_id.clone();

@@ -6,9 +6,9 @@ use crate::engine::record::checkpoint;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::changes;
 use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Cause, Failure, FailureEvidence, FailureType};
 use crate::model::launch::Launch;
-use crate::model::loop_kind::LoopKind;
 use crate::model::run::RunKey;
 use crate::model::snapshot::Change;
 use crate::model::time::Timestamp;
@@ -35,7 +35,7 @@ impl CommandEvidence<'_> {
         let (evidence, record) = (self.evidence, self.record);
         let says_error = record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
         if evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error {
-            let is_agent = evidence.stage == Some(LoopKind::Agent);
+            let is_agent = evidence.stage == Some(CheckKind::Agent);
             return is_agent.then(|| hidden_failure(context, key, (evidence, record), self.argv)).flatten();
         }
         let now = context.clock.now();

@@ -17,9 +17,9 @@ use crate::engine::record::lane;
 use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, shell_of, start_folder};
 use crate::engine::recovery::steps;
 use crate::model::agent_record::{AgentKind, AgentRecord};
+use crate::model::check_kind::CheckKind;
 use crate::model::folder::FolderId;
 use crate::model::launch::{Launch, PromptMode};
-use crate::model::loop_kind::LoopKind;
 use crate::model::run::{Leftover, Run, RunKey};
 use crate::model::usage::Usage;
 use crate::policy::classify::{classify, known, stage_of_command};
@@ -86,7 +86,7 @@ pub fn execute(
     let marked = (MARK.into(), mark.value().into());
     supervised.env_set.push(marked.clone());
     let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
-    let is_agent = command.stage(before) == LoopKind::Agent && command.agent.as_deref() != Some("none");
+    let is_agent = command.stage(before) == CheckKind::Agent && command.agent.as_deref() != Some("none");
     let watched = is_agent.then(|| Watched {
         kind,
         is_read: command.is_read(before, options.digest),
@@ -131,7 +131,7 @@ pub fn execute(
     let mut evidence = evidence_of(exit, Some(stage), Some(command.line()), deadline);
     evidence.agent.clone_from(&command.agent);
     evidence.is_merged = before.spec.pty;
-    evidence.is_check = stage != LoopKind::Agent;
+    evidence.is_check = stage != CheckKind::Agent;
     let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), &evidence.stdout);
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     if let Some(record) = &record {
@@ -217,9 +217,9 @@ struct Command {
 
 impl Command {
     /// The agent, or a check of the kind that was given or that its programs are.
-    fn stage(&self, run: &Run) -> LoopKind {
+    fn stage(&self, run: &Run) -> CheckKind {
         let is_agent = self.launch.is_some() || self.agent.as_deref().and_then(AgentKind::from_name).is_some();
-        let known = is_agent.then_some(LoopKind::Agent);
+        let known = is_agent.then_some(CheckKind::Agent);
         let given = run.spec.kind.filter(|_| !self.is_fallback).or(known);
         given.unwrap_or_else(|| stage_of_command(&self.argv))
     }

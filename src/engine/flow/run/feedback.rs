@@ -14,10 +14,10 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::ProgressEvent;
 use crate::engine::record::run_settings::{log_name, start_folder};
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::FailureEvidence;
 use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
 use crate::model::hint::Hint;
-use crate::model::loop_kind::LoopKind;
 use crate::policy::check_summary::summarize;
 use crate::policy::plain_text;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
@@ -171,7 +171,7 @@ fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>
 /// What a classification is made from, of a command that ended.
 pub fn evidence_of(
     exit: Exit,
-    stage: Option<LoopKind>,
+    stage: Option<CheckKind>,
     command: Option<String>,
     deadline: Option<Duration>,
 ) -> FailureEvidence {

@@ -3,8 +3,8 @@
 //! the stage alone.
 
 use super::Feedback;
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::EvidenceSource;
-use crate::model::loop_kind::LoopKind;
 use crate::policy::check_summary::Counts;
 use crate::policy::classify::conclusion::{self, Conclusion, last_words};
 use crate::policy::classify::missing_resource::{self, Kind, Said};
@@ -105,10 +105,10 @@ impl<'a> Feedback<'a> {
     /// fails speaks of nothing but its findings; others complain on stderr.
     fn complaint(&self) -> Option<Conclusion> {
         let (rule, verdict, streams) = match self.inputs.stage? {
-            LoopKind::Build => ("shape.build", BROKEN, 1),
-            LoopKind::Test => ("shape.check", FAILED, 1),
-            LoopKind::Lint | LoopKind::Typecheck => ("shape.check", FAILED, 2),
-            LoopKind::Agent => return None,
+            CheckKind::Build => ("shape.build", BROKEN, 1),
+            CheckKind::Test => ("shape.check", FAILED, 1),
+            CheckKind::Lint | CheckKind::Typecheck => ("shape.check", FAILED, 2),
+            CheckKind::Agent => return None,
         };
         self.streams().into_iter().take(streams).find_map(|(source, text)| {
             let line = shape::complaint(text, self.stages & TEST != 0)?;
@@ -171,11 +171,11 @@ impl<'a> Feedback<'a> {
         }
         let message = last_words(self.inputs);
         match self.inputs.stage {
-            Some(LoopKind::Build) if told && silent => Conclusion::bare("message.build", BROKEN, message),
-            Some(LoopKind::Test | LoopKind::Lint | LoopKind::Typecheck) if told && silent => {
+            Some(CheckKind::Build) if told && silent => Conclusion::bare("message.build", BROKEN, message),
+            Some(CheckKind::Test | CheckKind::Lint | CheckKind::Typecheck) if told && silent => {
                 Conclusion::bare("message.check", FAILED, message)
             }
-            Some(LoopKind::Build) if evidence.is_check => Conclusion::unexplained("check.failed", BROKEN, self.inputs),
+            Some(CheckKind::Build) if evidence.is_check => Conclusion::unexplained("check.failed", BROKEN, self.inputs),
             Some(_) if evidence.is_check => Conclusion::unexplained("check.failed", FAILED, self.inputs),
             _ => Conclusion::unexplained("none", UNCLEAR, self.inputs),
         }

@@ -3,8 +3,8 @@
 use super::{Case, check, evidence, now, short};
 use crate::agent;
 use crate::model::agent_record::AgentKind;
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::{CauseDetail, FailureEvidence};
-use crate::model::loop_kind::LoopKind;
 use crate::policy::classify::classify;
 
 const TEXTS: &[Case] = &[
@@ -160,8 +160,8 @@ fn a_bare_message_is_evidence() {
             now(),
         ))
     };
-    assert_eq!(classified(Some(LoopKind::Test), "the totals are off"), "f VERIFICATION_FAILED");
-    assert_eq!(classified(Some(LoopKind::Build), "it stops"), "f BROKEN_BUILD");
+    assert_eq!(classified(Some(CheckKind::Test), "the totals are off"), "f VERIFICATION_FAILED");
+    assert_eq!(classified(Some(CheckKind::Build), "it stops"), "f BROKEN_BUILD");
     assert_eq!(classified(None, "it stops"), "f UNKNOWN");
     assert_eq!(classified(None, "API Error: 529 Overloaded"), "a RATE_LIMITED+");
     assert_eq!(classified(None, "cp: cannot create 'a': No space left on device"), "s DISK_FULL");

@@ -10,8 +10,8 @@ mod properties;
 mod refused;
 
 use super::classify;
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Failure, FailureEvidence};
-use crate::model::loop_kind::LoopKind;
 use crate::model::time::Timestamp;
 
 /// Stage, exit status, output (stdout and stderr alike), `cause` or `cause+` where the same again may succeed.
@@ -21,13 +21,13 @@ fn now() -> Timestamp {
     "2026-11-22T14:30:00Z".parse().unwrap()
 }
 
-fn stage(letter: char) -> Option<LoopKind> {
+fn stage(letter: char) -> Option<CheckKind> {
     match letter {
-        'a' => Some(LoopKind::Agent),
-        'b' => Some(LoopKind::Build),
-        't' => Some(LoopKind::Test),
-        'l' => Some(LoopKind::Lint),
-        'c' => Some(LoopKind::Typecheck),
+        'a' => Some(CheckKind::Agent),
+        'b' => Some(CheckKind::Build),
+        't' => Some(CheckKind::Test),
+        'l' => Some(CheckKind::Lint),
+        'c' => Some(CheckKind::Typecheck),
         _ => None,
     }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::{evidence, now, short, stage};
 use crate::agent;
 use crate::model::agent_record::AgentKind;
+use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Cause, EvidenceSource, FailureEvidence};
-use crate::model::loop_kind::LoopKind;
 use crate::policy::classify::classify;
 use crate::policy::settings::UserRule;
 
@@ -79,7 +79,7 @@ fn user_rules_come_first() {
         id: "mine".to_owned(),
         pattern: "license server".to_owned(),
         source: Some(EvidenceSource::Stderr),
-        stage: Some(LoopKind::Build),
+        stage: Some(CheckKind::Build),
         kind: None,
         cause: Cause::NetworkError,
         retryable: None,

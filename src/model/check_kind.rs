@@ -1,15 +1,15 @@
-//! What was running when something failed: the agent, or a kind of check (test, lint, typecheck, build).
+//! The kinds of checks (test, lint, typecheck, build), and the agent: what was running when something failed.
 //!
 //! It is guessed in `policy::classify::stage`, and weighed in `policy::classify::feedback`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The stage that was running when something failed.
+/// What was running when something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum LoopKind {
+pub enum CheckKind {
     /// The agent itself.
     Agent,
     /// Building, or preparing the work tree.
@@ -22,7 +22,7 @@ pub enum LoopKind {
     Typecheck,
 }
 
-impl LoopKind {
+impl CheckKind {
     /// The contract's names.
     pub const NAMES: [&str; 5] = [
         Self::Agent.as_str(),
