@@ -4,6 +4,8 @@
 //! the ledger knows as the supervisor of an attempt; a variable that it unsets changes neither. An attempt in another
 //! project is not concerned.
 
+use std::cell::LazyCell;
+
 use crate::engine::base::attempt_mark::numbers;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -74,7 +76,7 @@ fn attempts(context: &Context, command: &str) -> Vec<Attempt> {
             Attempt { run_id: marked.run_id, supervisor: marked.mark.supervisor, is_here }
         })
         .collect();
-    let above = process::ancestors();
+    let above = LazyCell::new(process::ancestors);
     // A ledger that cannot be read names nobody; what a command does with it is its own to say.
     for run in context.load().iter().flat_map(|loaded| loaded.state.runs.iter()) {
         let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());

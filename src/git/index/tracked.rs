@@ -13,16 +13,11 @@ pub fn tracks_any(repo: &Repo, dir: &Path, names: &[&str]) -> bool {
     if repo.is_private() {
         return false;
     }
-    let main;
-    let (inner, below) = if let Ok(below) = dir.strip_prefix(repo.workdir()) {
-        (&repo.inner, below)
-    } else {
-        let root = repo.main_worktree();
-        let (Ok(opened), Ok(below)) = (git2::Repository::open(repo.common_dir()), dir.strip_prefix(&root)) else {
-            return false;
-        };
-        main = opened;
-        (&main, below)
+    let root = repo.main_worktree();
+    let (inner, below) = match (dir.strip_prefix(repo.workdir()), repo.main_repository(), dir.strip_prefix(&root)) {
+        (Ok(below), ..) => (&repo.inner, below),
+        (_, Some(main), Ok(below)) => (main, below),
+        _ => return false,
     };
     let tree = inner.head().and_then(|head| head.peel_to_tree()).ok();
     let in_head = |name: &&str| tree.as_ref().is_some_and(|tree| tree.get_path(&below.join(name)).is_ok());

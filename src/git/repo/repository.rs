@@ -1,5 +1,6 @@
 //! A work tree and the object database behind it: the user's repository, or a private one.
 
+use std::cell::OnceCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,8 @@ pub struct Repo {
     /// The git folder of this worktree, with our own part of it, and the one that linked worktrees share.
     own: Root,
     common: Root,
+    /// The main worktree's repository, where this is another one, once it was asked for.
+    main: OnceCell<Option<git2::Repository>>,
 }
 
 impl std::fmt::Debug for Repo {
@@ -122,7 +125,7 @@ impl Repo {
         }
         refuse_root(&workdir, home)?;
         let [own, common] = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
-        Self { inner, workdir, private: false, own, common }.checked()
+        Self { inner, workdir, private: false, own, common, main: OnceCell::new() }.checked()
     }
 
     /// Refuses what is neither file nor folder in the folders for what is ours.
@@ -150,13 +153,16 @@ impl Repo {
             init_bare(&path)?
         };
         let [own, common] = [(); 2].map(|()| Root::own(path.clone()));
-        Self { inner, workdir, private: true, own, common }.checked()
+        Self { inner, workdir, private: true, own, common, main: OnceCell::new() }.checked()
     }
 
     /// Whether the state directory has a private repository already. One with anything else in it than files and folders,
     /// which git's library would follow, is refused.
     pub fn has_private(root: &Root, state_dir: &Path) -> Result<bool> {
         let path = private_path(state_dir);
+        if root.kind(&path).map_err(Error::at(&path))?.is_none() {
+            return Ok(false);
+        }
         let parts = [("", false), ("objects", false), ("objects/info", false), ("objects/pack", false), ("refs", true)];
         for (part, deep) in parts {
             root.check(&path.join(part), deep).map_err(Error::at(&path))?;
@@ -194,9 +200,16 @@ impl Repo {
         if !self.is_linked() {
             return self.workdir.clone();
         }
-        let main = git2::Repository::open(self.common_dir()).ok();
-        let root = main.and_then(|main| fs::canonicalize(main.workdir()?).ok());
+        let root = self.main_repository().and_then(|main| fs::canonicalize(main.workdir()?).ok());
         root.unwrap_or_else(|| self.workdir.clone())
+    }
+
+    /// The repository as it is in the main worktree; `None` where that cannot be opened.
+    pub(in crate::git) fn main_repository(&self) -> Option<&git2::Repository> {
+        if !self.is_linked() {
+            return Some(&self.inner);
+        }
+        self.main.get_or_init(|| git2::Repository::open(self.common_dir()).ok()).as_ref()
     }
 
     /// Where this worktree's own folder for cache, journal and lock is, or would be.
