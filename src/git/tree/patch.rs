@@ -86,7 +86,7 @@ fn one(path: &RepoPath, old: Option<&Side>, new: Option<&Side>, out: &mut dyn Wr
         }
         (Some(_), Some(_)) => {}
     }
-    let id = |side: Option<&Side>| side.map_or(Oid::zero(), |side| side.oid);
+    let id = |side: Option<&Side>| side.map_or(Oid::ZERO_SHA1, |side| side.oid);
     if id(old) != id(new) {
         let mode = match (old, new) {
             (Some(old), Some(new)) if old.mode == new.mode => format!(" {:o}", new.mode),

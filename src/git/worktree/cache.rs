@@ -192,15 +192,15 @@ mod tests {
     fn a_cache_is_read_back_and_damage_is_noticed() {
         let stat = FileStat { size: 3, mtime: -5, ctime: 7, ino: 8, dev: 9, mode: 0o100_644 };
         let items = [
-            CachedEntry { name: b"a\xff\n", stat, oid: Oid::zero(), flags: flag::TRACKED },
-            CachedEntry { name: b"b", stat, oid: Oid::zero(), flags: flag::SETTLED },
+            CachedEntry { name: b"a\xff\n", stat, oid: Oid::ZERO_SHA1, flags: flag::TRACKED },
+            CachedEntry { name: b"b", stat, oid: Oid::ZERO_SHA1, flags: flag::SETTLED },
         ];
         let header = Header { reference: "refs/x".to_owned(), ..Header::default() };
         let mut builder = Builder::new(&header).unwrap();
         for path in [b"".as_slice(), b"sub"] {
             let others: &[(&[u8], Other)] = &[(b"target", Other::IgnoredFolder), (b"x.o", Other::IgnoredFile)];
             let folder =
-                NewFolder { path, rules: Oid::zero(), tree: None, flags: flag::WANTED, subtrees: 1, stat, others };
+                NewFolder { path, rules: Oid::ZERO_SHA1, tree: None, flags: flag::WANTED, subtrees: 1, stat, others };
             builder.folder(&folder, items.iter().copied());
         }
         let folder = tempfile::tempdir().unwrap();

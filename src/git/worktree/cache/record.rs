@@ -167,7 +167,7 @@ impl Builder {
         put_length(bytes, folder.path.len());
         bytes.extend_from_slice(folder.path);
         bytes.extend_from_slice(folder.rules.as_bytes());
-        bytes.extend_from_slice(folder.tree.unwrap_or_else(Oid::zero).as_bytes());
+        bytes.extend_from_slice(folder.tree.unwrap_or(Oid::ZERO_SHA1).as_bytes());
         bytes.push(folder.flags);
         bytes.extend_from_slice(&folder.subtrees.to_le_bytes());
         for number in [folder.stat.dev, folder.stat.ino] {
