@@ -19,11 +19,12 @@ mod usage;
 mod warned;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
 use clap::error::ErrorKind;
-use clap::{FromArgMatches, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::engine::base::context::mask_secrets;
 use crate::engine::flow::{forget, inside};
@@ -62,7 +63,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     mask_secrets(&RedactSettings::default());
     let args = expand_aliases(args);
     // Only the command that is called is built; help, and errors with what may have been meant, come from the whole tree.
-    let parsed = Cli::try_parse_from(&args).or_else(|error| match error.kind() {
+    let parsed = parse(&args).or_else(|error| match error.kind() {
         ErrorKind::DisplayVersion => Err(error),
         _ => parse_with_all(&args),
     });
@@ -100,10 +101,16 @@ fn mask_configured(args: &[OsString]) {
     };
     let places = [("-C", "-C"), ("--state-dir", "--state-dir=")].into_iter().filter_map(named).flatten();
     let words = ["recover", "config"].map(OsString::from).into_iter().chain(places);
-    if let Ok(cli) = Cli::try_parse_from(words) {
+    if let Ok(cli) = parse(&words.collect::<Vec<_>>()) {
         // Whatever is wrong with it, the arguments are wrong as well, and that is said.
         let _ = context(&cli.global, cli.command.as_ref());
     }
+}
+
+fn parse(args: &[OsString]) -> clap::error::Result<Cli> {
+    // To take its tree of arguments apart at the end costs a sixth of what it takes to make it.
+    let mut command = ManuallyDrop::new(Cli::command());
+    Cli::from_arg_matches_mut(&mut command.try_get_matches_from_mut(args)?)
 }
 
 fn parse_with_all(args: &[OsString]) -> clap::error::Result<Cli> {
