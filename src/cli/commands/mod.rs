@@ -152,7 +152,6 @@ pub fn supervises(command: &Command) -> bool {
         // The last one asks on a screen, on which Ctrl-C leaves everything as it was, the terminal included.
         Command::Run(_)
         | Command::Resume(_)
-        | Command::RetryStatus(_)
         | Command::Step(_)
         | Command::Accept(_)
         | Command::Bisect(_)
@@ -168,6 +167,7 @@ pub fn supervises(command: &Command) -> bool {
             _ => false,
         },
         Command::Status(args) => args.watch,
+        Command::RetryStatus(args) => args.wait.is_some(),
         Command::Log(args) => args.follow,
         Command::ManualFix(args) => !matches!(
             args.command,
