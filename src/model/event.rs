@@ -90,6 +90,9 @@ pub enum Payload {
         /// The reference that keeps the run's own commits that were folded into them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<String>,
+        /// Whether new files of it were left out, which can be asked for still.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        left_out: bool,
     },
     /// Runs were removed with all that was theirs, to the last trace but the lines of the ledger.
     RunsForgotten {

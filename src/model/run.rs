@@ -250,6 +250,12 @@ pub struct RunDetails {
     pub operations: u32,
     /// Checkpoints of a lane's stages that a rollback went back past, by sequence (C5).
     pub rolled_back: BTreeSet<u64>,
+    /// The last commit that it was accepted with.
+    #[serde(default)]
+    pub accepted_as: Option<ObjectId>,
+    /// Whether new files of it were left out of those commits.
+    #[serde(default)]
+    pub left_out: bool,
     /// Iterations that were given up with a person's consent.
     pub accepted: BTreeSet<u32>,
     /// The iteration that was given up last, until its files went back or the next attempt began.

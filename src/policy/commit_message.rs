@@ -40,6 +40,8 @@ pub struct Subject<'a> {
     pub run: &'a Run,
     /// The iteration, where a commit is of one.
     pub iteration: Option<u32>,
+    /// Whether it is of files that its other commits left out.
+    pub is_rest: bool,
     /// The text that was given.
     pub given: Option<&'a str>,
     /// Subjects of the commits that were folded into it, oldest first.
@@ -48,8 +50,12 @@ pub struct Subject<'a> {
 
 /// The whole message; what was given stands as it is, but for the number of the iteration.
 pub fn message(about: &Subject<'_>) -> String {
-    let Subject { run, iteration, given, folded } = *about;
-    let after = iteration.map(|number| format!(" (iteration {number})")).unwrap_or_default();
+    let Subject { run, iteration, is_rest, given, folded } = *about;
+    let after = match iteration {
+        Some(number) => format!(" (iteration {number})"),
+        None if is_rest && given.is_none() => " (new files)".to_owned(),
+        None => String::new(),
+    };
     if let Some(given) = given {
         let (first, rest) = given.split_once('\n').map_or((given, ""), |(first, rest)| (first, rest));
         return format!("{first}{after}\n{rest}");

@@ -21,11 +21,34 @@ pub fn strategy(run: &Run) -> Strategy {
     }
 }
 
+/// What there is to accept of a run that is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToAccept {
+    /// Nothing, or nothing that is committed without its name: it looks like secrets.
+    #[default]
+    Nothing,
+    /// New files, which are committed only where somebody asks for them.
+    NewFiles,
+    /// Files that git knows are changed, or the run made commits itself.
+    Changes,
+}
+
+impl ToAccept {
+    /// The words of the command that commits it.
+    pub fn command(self) -> Option<Vec<&'static str>> {
+        match self {
+            Self::Nothing => None,
+            Self::NewFiles => Some(vec!["accept", "--all"]),
+            Self::Changes => Some(vec!["accept"]),
+        }
+    }
+}
+
 /// What the record of a run does not say of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outlook {
-    /// Whether it can be accepted: it is over, and there is something to accept.
-    pub acceptable: bool,
+    /// What there is to accept; nothing while it is not over.
+    pub to_accept: ToAccept,
     /// Whether another `recover` is at work on it, be it that it waits.
     pub at_work: bool,
     /// Whether other runs of its task have used up the attempts that it would need.
@@ -43,8 +66,8 @@ pub fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
     if has_attempt || outlook.at_work {
         return None;
     }
-    if outlook.acceptable {
-        return Some(vec!["accept"]);
+    if let Some(accept) = outlook.to_accept.command() {
+        return Some(accept);
     }
     if run.status.is_done() {
         return None;

@@ -131,7 +131,7 @@ pub fn retain(
     let mut archived = BTreeMap::new();
     for (key, checkpoints) in by_run {
         let end = End::of(state.run(key), settings, now);
-        let protections = Protections::of(state, key, &shared, end, now);
+        let protections = Protections::of(state, key, &shared, end, (settings, now));
         let complete = state.run(key).filter(|_| end == End::Tidied);
         let due = !matches!(which, Which::Due) || matches!(end, End::Tidied | End::Limited);
         let mut results = 0;
@@ -264,6 +264,8 @@ struct Protections<'a> {
     shared: &'a Shared<'a>,
     initial: Option<&'a CheckpointId>,
     good: Option<&'a str>,
+    /// The first and the last good checkpoint of an accepted run whose new files can be asked for still.
+    left_out: [Option<&'a str>; 2],
     /// What the iteration under way began with, and the one that is still to be rolled back.
     began: Vec<&'a CheckpointId>,
     run_failed: bool,
@@ -273,14 +275,29 @@ struct Protections<'a> {
 }
 
 impl<'a> Protections<'a> {
-    fn of(state: &'a State, key: &RunKey, shared: &'a Shared<'a>, end: End, now: Timestamp) -> Self {
+    fn of(
+        state: &'a State,
+        key: &RunKey,
+        shared: &'a Shared<'a>,
+        end: End,
+        (settings, now): (&RetentionSettings, Timestamp),
+    ) -> Self {
         let open = state.run(key).filter(|run| !run.status.has_ended());
         let began = |run: &'a Run| {
             let numbers = [Some(run.current_iteration), run.to_roll_back].into_iter().flatten();
             numbers.filter_map(|number| run.iterations.get(number)?.began.as_ref()).collect()
         };
+        let longest = settings.after_end.max(LEAST);
+        let asked_for = state.run(key).filter(|run| {
+            run.status == RunStatus::Accepted && run.left_out && run.ended_at.is_some_and(|at| now.since(at) <= longest)
+        });
+        let left_out = asked_for.map_or([None, None], |run| {
+            let good = state.last_good(key).map(|checkpoint| checkpoint.id.as_str());
+            [run.initial_checkpoint.as_ref().map(CheckpointId::as_str), good]
+        });
         Self {
             shared,
+            left_out,
             initial: open.and_then(|run| run.initial_checkpoint.as_ref()),
             good: open.and_then(|_| state.last_good(key)).map(|checkpoint| checkpoint.id.as_str()),
             began: open.map(began).unwrap_or_default(),
@@ -301,6 +318,8 @@ impl<'a> Protections<'a> {
         protect(checkpoint.kind == CheckpointType::Phase, MILESTONE[1]);
         protect(self.initial == Some(&checkpoint.id), "initial checkpoint of an open run");
         protect(self.good == Some(checkpoint.id.as_str()), "last good checkpoint of an open run");
+        let asked_for = self.left_out.contains(&Some(checkpoint.id.as_str()));
+        protect(asked_for, "new files were left out of the commits of an accepted run");
         protect(self.began.contains(&&checkpoint.id), "an iteration of an open run began with it");
         protect(self.shared.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");
         protect(self.shared.steps.contains(checkpoint.id.as_str()), "needed by a step under way");

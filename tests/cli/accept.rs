@@ -80,7 +80,9 @@ fn nine_iterations_become_one_commit() {
     assert_eq!((&done["changed"], &done["branch"], &done["left_out"]), (&json!(true), &json!("main"), &json!([])));
     assert_eq!(done["run"]["status"], "accepted");
     assert_eq!(done["head"], json!({"before": own, "after": head(&env)}));
-    assert_eq!(done["commits"], json!([{"commit": head(&env), "subject": "Add the parser", "iteration": null}]));
+    let commit = &done["commits"][0];
+    assert_eq!((&commit["commit"], &commit["subject"]), (&json!(head(&env)), &json!("Add the parser")));
+    assert_eq!((&commit["iteration"], paths(&commit["files"]).len()), (&Value::Null, 10));
     assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), before);
     let files = env.git(&["show", "--format=", "--name-only", "HEAD"]);
     let expected: Vec<String> = ["a.txt".to_owned()].into_iter().chain((1..=9).map(|n| format!("f{n}.txt"))).collect();
@@ -221,6 +223,90 @@ fn new_files_alone_can_be_asked_for_later() {
     assert_eq!((&done["changed"], paths(&done["left_out"])), (&json!(false), vec!["new.txt"]));
     assert_eq!(env.json(0, &["accept", "--all"])["changed"], true);
     assert_eq!(env.git(&["show", "HEAD:new.txt"]), "new\n");
+}
+
+// The command that is recommended is one that commits something: new files are taken with --all, all but what may be secret.
+#[test]
+fn what_is_recommended_commits_something() {
+    for (agent, next) in [
+        ("echo new > new.txt", Some("accept --all")),
+        ("echo new > new.txt; echo K=v > .env", Some("accept --all")),
+        ("echo x >> a.txt; echo new > new.txt", Some("accept")),
+        ("echo new > new.txt; git add new.txt; git commit -qm own", Some("accept")),
+        ("rm a.txt", Some("accept")),
+        ("echo K=v > .env", None),
+        ("true", None),
+    ] {
+        let env = TestEnv::repo();
+        run(&env, 1, agent);
+        let status = env.json(0, &["status"]);
+        let recommended = status["night"]["next"].as_str();
+        assert_eq!(recommended.is_some(), next.is_some(), "{agent}: {recommended:?}");
+        let (Some(next), Some(recommended)) = (next, recommended) else { continue };
+        let text = env.recover(&["status"]).expect(0).stdout;
+        assert!(text.contains(&format!("Next: recover {next}\n")), "{agent}: {text}");
+        let report = env.recover(&["report"]).expect(0).stdout;
+        assert!(report.contains(recommended), "{agent}: {report}");
+        env.sh(&recommended.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)).expect(0);
+        assert_eq!(env.git(&["log", "-1", "--format=%s"]), "Add the parser\n", "{agent}");
+        assert!(env.git(&["ls-files", ".env"]).is_empty());
+    }
+}
+
+// Without --all it says what is so, and what commits it; a plan lists the files.
+#[test]
+fn new_files_alone_are_told() {
+    let env = TestEnv::repo();
+    run(&env, 1, "mkdir -p src; echo new > src/new.rs; echo K=v > .env");
+    let said = env.recover(&["accept"]).expect(0).stdout;
+    assert!(said.starts_with("Run night only made new files: recover "), "{said}");
+    assert!(said.contains("accept --all") && said.contains(" commits them.\n"), "{said}");
+    let plan = env.recover(&["accept", "--all", "--dry-run"]).expect(0).stdout;
+    assert!(plan.contains("  Add the parser\n    src/new.rs\n") && !plan.contains("    .env\n"), "{plan}");
+    let plan = env.json(0, &["accept", "--all", "--dry-run"]);
+    assert_eq!(paths(&plan["plan"]["commits"][0]["files"]), ["src/new.rs"]);
+    let done = env.json(0, &["accept", "--all"]);
+    assert_eq!(paths(&done["commits"][0]["files"]), ["src/new.rs"]);
+    let env = TestEnv::repo();
+    run(&env, 1, "echo K=v > .env");
+    let said = env.recover(&["accept"]).expect(0).stdout;
+    assert!(said.contains("--include PATH"), "{said}");
+}
+
+// What accepting a run left out is taken by another commit, with what a person goes on with in nobody's way, and after many
+// iterations.
+#[test]
+fn what_was_left_out_is_taken_later() {
+    let env = TestEnv::repo();
+    env.write("mine.txt", "mine\n");
+    run(&env, 9, "echo $RECOVER_ITERATION >> a.txt; for n in 1 2 3 4; do echo $n > n$n; done; echo K=v > .env");
+    let done = env.json(0, &["accept"]);
+    assert_eq!(paths(&done["left_out"]), [".env", "n1", "n2", "n3", "n4"]);
+    let first = head(&env);
+    env.write("a.txt", "going on\n");
+    env.write("n3", "going on\n");
+    fs::remove_file(env.work().join("n4")).unwrap();
+    let again = env.json(0, &["accept"]);
+    assert_eq!((&again["changed"], paths(&again["left_out"])), (&json!(false), vec![".env", "n1", "n2", "n3"]));
+    let said = env.recover(&["accept"]).expect(0).stdout;
+    assert!(said.contains("is accepted but for new files: recover ") && said.contains(" commits them."), "{said}");
+    assert_eq!(env.error(2, &["accept", "--include", "mine.txt"])["code"], "usage");
+
+    let taken = env.json(0, &["accept", "--include", "n1"]);
+    assert_eq!((&taken["changed"], paths(&taken["commits"][0]["files"])), (&json!(true), vec!["n1"]));
+    assert_eq!(taken["run"]["status"], "accepted");
+    let plan = env.json(0, &["accept", "--all", "--dry-run"]);
+    assert_eq!(paths(&plan["plan"]["commits"][0]["files"]), ["n2"]);
+    let taken = env.json(0, &["accept", "--all"]);
+    assert_eq!(paths(&taken["left_out"]), [".env", "n3"]);
+    assert_eq!(env.json(0, &["accept", "--all"])["changed"], false);
+    assert_eq!(subjects(&env, &format!("{first}..HEAD")), ["Add the parser (new files)", "Add the parser (new files)"]);
+    assert_eq!(env.git(&["log", "--format=", "--name-only", &format!("{first}..HEAD")]), "n2\nn1\n");
+    let status = env.git(&["status", "--porcelain", "-uall", "--", ":!.ultraplan"]);
+    assert_eq!(status, " M a.txt\n?? .env\n?? mine.txt\n?? n3\n");
+    let taken = env.json(0, &["accept", "--include", ".env"]);
+    assert_eq!(paths(&taken["commits"][0]["files"]), [".env"]);
+    assert_eq!(env.json(0, &["doctor"])["problems"], json!([]));
 }
 
 // A run that changed nothing is accepted all the same.

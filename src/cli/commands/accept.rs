@@ -5,8 +5,10 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::engine::flow::accept::{Accepted, Request, accept as accept_run};
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::path::RepoPath;
+use crate::model::run::RunStatus;
 use crate::policy::escape::escape;
 
 use super::super::args::AcceptArgs;
@@ -24,7 +26,7 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
             "-m: a commit needs a message; without -m it is written from the record",
         ));
     }
-    let request = Request {
+    let mut request = Request {
         run_id: args.run_id.clone().map(RunId::from),
         per_iteration: args.per_iteration,
         branch: args.branch.clone(),
@@ -42,10 +44,14 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
             }
             context.confirm();
         }
+        if !planned.changed && planned.leaves_new_files() {
+            request.all = agrees(context, ui, &told(&planned, true), "Commit these new files (as --all does)?")?;
+        }
     }
     let accepted = accept_run(context, &request)?;
     let is_plan = context.dry_run();
-    let text = ui.text(|| text_of(&accepted, is_plan));
+    ui.learn(context);
+    let text = ui.text(|| text_of(context, &accepted, is_plan));
     Ok(Reply::new(AcceptReply::new(&accepted, is_plan), text))
 }
 
@@ -66,17 +72,23 @@ fn below(context: &Context, path: &Path) -> Result<RepoPath> {
     Ok(RepoPath::new(whole.strip_prefix(context.worktree()).map_err(outside)?.as_os_str().as_bytes()))
 }
 
-fn text_of(accepted: &Accepted, is_plan: bool) -> String {
+fn text_of(context: &Context, accepted: &Accepted, is_plan: bool) -> String {
     let run = escape(&accepted.run.key.to_string());
     if !accepted.changed {
-        let left = told(accepted, true);
-        return if accepted.left_out.is_empty() {
-            format!("Nothing to commit of run {run}.\n")
+        if accepted.left_out.is_empty() {
+            return format!("Nothing to commit of run {run}.\n");
+        }
+        let is_accepted = accepted.run.status == RunStatus::Accepted;
+        let what = if is_accepted { "is accepted but for" } else { "only made" };
+        let said = if accepted.leaves_new_files() {
+            let all = Hint::recover(["accept", "--all"]).run(&accepted.run.key);
+            format!("Run {run} {what} new files: {} commits them.", context.line(all))
+        } else if is_accepted {
+            format!("Run {run} {what} these files:")
         } else {
-            format!(
-                "Nothing of run {run} is in a commit or changes a file of one: new files are taken with --all.\n{left}"
-            )
+            format!("Run {run} only made new files that are not committed unless they are named: --include PATH.")
         };
+        return format!("{said}\n{}", told(accepted, true));
     }
     let verb = if is_plan { "Would commit" } else { "Committed" };
     let place = short_branch(accepted).map_or("a detached HEAD".to_owned(), escape);
@@ -103,6 +115,10 @@ fn told(accepted: &Accepted, all: bool) -> String {
     for made in &accepted.commits {
         let id = made.commit.as_ref().map_or(String::new(), |commit| format!("{} ", commit.short()));
         text.push_str(&format!("  {id}{}\n", escape(&made.subject)));
+        // Of one that was made, git shows them.
+        for path in made.files.iter().filter(|_| made.commit.is_none()) {
+            text.push_str(&format!("    {}\n", escape(&path.to_lossy())));
+        }
     }
     if let Some(kept) = &accepted.kept_ref {
         text.push_str(&format!("  the run's own commits are kept: {}\n", escape(kept)));

@@ -1,10 +1,12 @@
 //! The document of `accept`.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::flow::accept::Accepted;
-use crate::model::path::PathReason;
+use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
 
 use super::parts::RunLine;
@@ -51,6 +53,8 @@ struct AcceptedCommit<'a> {
     subject: &'a str,
     /// `null` for a commit of everything.
     iteration: Option<u32>,
+    /// The files that it changes.
+    files: &'a BTreeSet<RepoPath>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -74,6 +78,7 @@ impl<'a> AcceptedFields<'a> {
             commit: made.commit.as_ref(),
             subject: &made.subject,
             iteration: made.iteration,
+            files: &made.files,
         };
         Self {
             branch: short_branch(accepted),

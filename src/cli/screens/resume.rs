@@ -142,9 +142,8 @@ fn shown(status: &Status, failure: &Failure) -> String {
         };
         text += &format!("  {}. {}{mark}\n     {}\n", number + 1, option.label, option.description);
     }
-    if status.outlook.acceptable {
-        text +=
-            &format!("  Or accept what it made: {} (recommended)\n", Hint::recover(["accept"]).run(&status.run.key));
+    if let Some(accept) = status.outlook.to_accept.command() {
+        text += &format!("  Or accept what it made: {} (recommended)\n", Hint::recover(accept).run(&status.run.key));
     }
     text + "\n"
 }

@@ -15,11 +15,12 @@ use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::BudgetScope;
 use crate::model::path::RepoPath;
 use crate::model::run::{IterationStatus, Run, RunStatus};
-use crate::model::snapshot::ObjectId;
+use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
 use crate::policy::path_filter::Selection;
-use crate::policy::recommended::{Outlook, next_command};
+use crate::policy::recommended::{Outlook, ToAccept, next_command};
 use crate::policy::report::{Around, ChangedFiles, Night, Outside, ToLookAt};
+use crate::policy::secret_file::is_secret_name;
 use crate::store::Origin;
 
 use super::budgets::status_of;
@@ -41,16 +42,16 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         return None;
     }
     let unknown = |error: &_| tracing::debug!(%error, run = %run.key, "a part of the night is not known");
-    let files = changed_files(context, state, run).inspect_err(unknown).ok().flatten();
+    let changed = changed(context, state, run).inspect_err(unknown).ok().flatten();
     let goes_on = run.live.is_some() || driver(run).is_some();
     let ended = run.ended_at.unwrap_or_else(|| if goes_on { context.clock.now() } else { run.last_at });
     let around = Around {
         outside: outside(context, state, run).inspect_err(unknown).unwrap_or_default(),
-        files,
+        files: changed.map(|changed| changed.files),
         duration_ms: millis(ended.since(run.created_at)),
     };
     let mut night = Night::new(run, around);
-    night.acceptable = is_acceptable(context, run, files);
+    night.to_accept = to_accept(context, run, changed);
     let next = next_command(run, outlook(context, state, run, Some(&night)));
     night.next = next.map(|words| context.line_about(run, &words));
     Some(night)
@@ -63,11 +64,11 @@ pub(in crate::engine) fn outlook(context: &Context, state: &State, run: &Run, ni
     let may_lack_attempts = run.task_id.is_some() && run.decision.is_none();
     let task_spent = may_lack_attempts
         && status_of(context, state, run).decision.is_some_and(|stop| stop.stopped_by == Some(BudgetScope::Task));
-    Outlook { acceptable: night.is_some_and(|night| night.acceptable), at_work, task_spent }
+    Outlook { to_accept: night.map(|night| night.to_accept).unwrap_or_default(), at_work, task_spent }
 }
 
-/// Whether a person can take what the run made: it did all that it was to do, or all but what it gave up.
-fn is_acceptable(context: &Context, run: &Run, files: Option<ChangedFiles>) -> bool {
+/// What a person can take of what the run made, where it did all that it was to do, or all but what it gave up.
+fn to_accept(context: &Context, run: &Run, changed: Option<Changed>) -> ToAccept {
     let is_over = match run.status {
         RunStatus::Complete => true,
         RunStatus::Escalated => {
@@ -82,7 +83,12 @@ fn is_acceptable(context: &Context, run: &Run, files: Option<ChangedFiles>) -> b
         }
         _ => false,
     };
-    is_over && context.has_git() && files.is_some_and(|files| files.changed > 0)
+    match changed.filter(|changed| is_over && context.has_git() && changed.files.changed > 0) {
+        // What it committed itself is known to git.
+        Some(_) if !run.own_commits.is_empty() => ToAccept::Changes,
+        Some(changed) => changed.uncommitted,
+        None => ToAccept::Nothing,
+    }
 }
 
 /// Commits since the run began that are none of its own, newest first; none where its work tree is another one, or HEAD left its
@@ -115,12 +121,21 @@ pub(in crate::engine) fn outside_of(context: &Context, run: &Run, commits: &[Obj
     Ok(Outside { commits: others.len(), to_look_at })
 }
 
+/// What a run changed.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    files: ChangedFiles,
+    /// What there is to accept, where the run committed nothing itself.
+    uncommitted: ToAccept,
+}
+
 /// What differs between the run's first and its last good checkpoint, without what recover itself printed.
-fn changed_files(context: &Context, state: &State, run: &Run) -> Result<Option<ChangedFiles>> {
+fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed>> {
     let Some(first) = state.initial(&run.key).and_then(Named::kept) else { return Ok(None) };
     let Some(good) = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed) else { return Ok(None) };
     if first.id == good.id || first.tree == good.tree {
-        return Ok(Some(ChangedFiles { changed: 0, added: Some(0), deleted: Some(0) }));
+        let files = ChangedFiles { changed: 0, added: Some(0), deleted: Some(0) };
+        return Ok(Some(Changed { files, uncommitted: ToAccept::Nothing }));
     }
     if let Some(noted) = noted(context, run, (first, good)) {
         return Ok(Some(noted));
@@ -130,8 +145,20 @@ fn changed_files(context: &Context, state: &State, run: &Run) -> Result<Option<C
     let outputs = [&before.manifest.outputs, &after.manifest.outputs];
     let is_output = |path: &RepoPath| outputs.iter().any(|all| all.contains(path));
     let (one, other) = diff_trees(&TreeLookup::stored(repo)?, before.view(), after.view())?;
-    let unlike = one.unlike(&other).filter(|(path, ..)| !is_output(path)).count();
-    let found = if unlike > LINES_OF {
+    let mut unlike = 0;
+    let mut uncommitted = ToAccept::Nothing;
+    for (path, was, is) in one.unlike(&other).filter(|(path, ..)| !is_output(path)) {
+        unlike += 1;
+        let is_file = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
+        match (is_file(was), is_file(is)) {
+            (true, _) => uncommitted = ToAccept::Changes,
+            (false, true) if uncommitted == ToAccept::Nothing && !has_secret_name(path) => {
+                uncommitted = ToAccept::NewFiles;
+            }
+            _ => {}
+        }
+    }
+    let files = if unlike > LINES_OF {
         ChangedFiles { changed: unlike, added: None, deleted: None }
     } else {
         let mut changes = changes(Objects::stored(repo), before.view(), after.view(), &Selection::all())?;
@@ -142,34 +169,48 @@ fn changed_files(context: &Context, state: &State, run: &Run) -> Result<Option<C
             deleted: Some(changes.iter().filter_map(|change| change.deleted).sum()),
         }
     };
+    let found = Changed { files, uncommitted };
     if unlike >= NOTED_FROM || good.captured.files >= LARGE_FROM {
         note(context, run, (first, good), found);
     }
     Ok(Some(found))
 }
 
-/// Where it is noted: a line with both checkpoints' trees, and the numbers.
+/// Where it is noted: a line with both checkpoints' trees, the numbers, and what there is to accept.
 fn path(context: &Context, run: &Run) -> PathBuf {
     context.store().run_dir(&run.key).join("changed")
 }
 
-fn noted(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint)) -> Option<ChangedFiles> {
+/// How what there is to accept is noted.
+const WORDS: [(ToAccept, &str); 3] =
+    [(ToAccept::Nothing, "nothing"), (ToAccept::NewFiles, "new"), (ToAccept::Changes, "changes")];
+
+/// Whether the name of a file is one of a secret.
+fn has_secret_name(path: &RepoPath) -> bool {
+    let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    is_secret_name(&String::from_utf8_lossy(name))
+}
+
+fn noted(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint)) -> Option<Changed> {
     let bytes = context.store().root().read(&path(context, run)).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let numbers = text.trim().strip_prefix(&format!("{} {} ", first.commit, good.commit))?;
     let mut numbers = numbers.split(' ');
     let changed = numbers.next()?.parse().ok()?;
     let (added, deleted) = (numbers.next()?.parse().ok(), numbers.next()?.parse().ok());
-    Some(ChangedFiles { changed, added, deleted })
+    let uncommitted = *WORDS.iter().find(|(_, word)| numbers.clone().next() == Some(word)).map(|(what, _)| what)?;
+    Some(Changed { files: ChangedFiles { changed, added, deleted }, uncommitted })
 }
 
-fn note(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint), files: ChangedFiles) {
+fn note(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint), found: Changed) {
     if context.dry_run() || context.store().origin() != Origin::Ours {
         return;
     }
     let lines = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let files = found.files;
     let (added, deleted) = (lines(files.added), lines(files.deleted));
-    let text = format!("{} {} {} {added} {deleted}\n", first.commit, good.commit, files.changed);
+    let uncommitted = WORDS.iter().find(|(what, _)| *what == found.uncommitted).map_or("", |(_, word)| word);
+    let text = format!("{} {} {} {added} {deleted} {uncommitted}\n", first.commit, good.commit, files.changed);
     if let Err(error) = context.store().root().write(&path(context, run), text.as_bytes(), Sync::Nothing) {
         tracing::debug!(%error, "what the run changed was not noted");
     }

@@ -34,7 +34,7 @@ fn give_up(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<
 }
 
 fn finish(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Result<Run> {
-    let run = record(context, &journal.run, journal.commits.clone(), journal.kept.clone())?;
+    let run = record(context, &journal.run, journal.commits.clone(), journal.kept.clone(), journal.left_out)?;
     remove_commit_journal(context.repo()?, lock)?;
     Ok(run)
 }
@@ -45,13 +45,15 @@ pub(in crate::engine) fn record(
     key: &RunKey,
     commits: Vec<ObjectId>,
     kept: Option<String>,
+    left_out: bool,
 ) -> Result<Run> {
     let ledger = context.store().lock()?;
     let run = run_of(ledger.state(), key)?;
-    if run.status == RunStatus::Accepted {
+    // Finished after a kill it may be recorded already.
+    if run.status == RunStatus::Accepted && (commits.is_empty() || run.accepted_as.as_ref() == commits.last()) {
         return Ok(run);
     }
-    let state = context.record_in(ledger, key, vec![Payload::RunAccepted { commits, kept }])?;
+    let state = context.record_in(ledger, key, vec![Payload::RunAccepted { commits, kept, left_out }])?;
     run_of(&state, key)
 }
 

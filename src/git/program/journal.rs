@@ -41,6 +41,9 @@ pub struct CommitJournal {
     /// somebody staged since. `None` where that is not known.
     #[serde(default)]
     pub seen: Option<Vec<ObjectId>>,
+    /// Whether new files of the run are left out, which can be asked for still.
+    #[serde(default)]
+    pub left_out: bool,
     /// For the logs of the references.
     pub message: String,
 }
@@ -49,8 +52,8 @@ impl CommitJournal {
     /// A journal of this version.
     pub fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
         let (base, new_branch, kept, index_tree) = (None, None, None, None);
-        let seen = None;
-        Self { version: VERSION, run, before, base, commits, new_branch, kept, index_tree, seen, message }
+        let (seen, left_out) = (None, false);
+        Self { version: VERSION, run, before, base, commits, new_branch, kept, index_tree, seen, left_out, message }
     }
 }
 

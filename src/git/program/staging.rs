@@ -36,6 +36,17 @@ pub struct Staging<'r> {
     folder: Folder,
 }
 
+/// What an index held.
+#[derive(Debug)]
+pub struct Held(Flat);
+
+impl Held {
+    /// The paths that another index has otherwise.
+    pub fn unlike(&self, other: &Self) -> BTreeSet<RepoPath> {
+        differing(&self.0, &other.0)
+    }
+}
+
 /// Where it lies.
 #[derive(Debug)]
 enum Folder {
@@ -170,6 +181,11 @@ impl<'r> Staging<'r> {
             flat.insert(RepoPath::new(&line[tab + 1..]), (mode, oid));
         }
         Ok(flat)
+    }
+
+    /// What the index holds now.
+    pub fn held(&self) -> Result<Held> {
+        self.entries().map(Held)
     }
 
     /// The paths that the index has otherwise than a commit, or than nothing.

@@ -309,9 +309,11 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 stand_at_given_up(run);
             }
         }
-        Payload::RunAccepted { .. } => {
+        Payload::RunAccepted { commits, left_out, .. } => {
             end_attempts(run);
             run.status = RunStatus::Accepted;
+            run.accepted_as = commits.last().cloned();
+            run.left_out = *left_out;
         }
         Payload::RunClosed {} => {
             end_attempts(run);

@@ -6,7 +6,7 @@ use crate::model::hint::{join, quote};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{Attempt, IterationStatus, RunStatus};
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
-use crate::policy::recommended::next_command;
+use crate::policy::recommended::{ToAccept, next_command};
 use crate::policy::redact::redact;
 use crate::policy::tamper::tampering_text;
 
@@ -29,7 +29,7 @@ pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
         step.recommended = command.is_some() && step.command == command;
     }
     if command.is_some() && !steps.iter().any(|step| step.recommended) {
-        let accepts = source.outlook.acceptable;
+        let accepts = source.outlook.to_accept != ToAccept::Nothing;
         let what = if accepts { "Accept what it made: ordinary commits of yours" } else { "Go on with the run" };
         steps.push(Recommended { description: what.to_owned(), command, recommended: true });
     }

@@ -7,6 +7,7 @@ use crate::model::attempt::Attempt;
 use crate::model::run::{IterationStatus, Run};
 use crate::model::snapshot::ObjectId;
 use crate::model::usage::{self, Tokens};
+use crate::policy::recommended::ToAccept;
 use crate::policy::tamper;
 
 use super::words;
@@ -31,9 +32,9 @@ pub struct Night {
     pub summary: String,
     /// The command to go on with, which works from any folder.
     pub next: Option<String>,
-    /// Whether it can be accepted: it is over, and there is something to accept.
+    /// What there is to accept; nothing while it is not over.
     #[serde(skip)]
-    pub acceptable: bool,
+    pub to_accept: ToAccept,
 }
 
 /// Iterations by what came of them; each is counted once.
@@ -200,7 +201,7 @@ impl Night {
             files: around.files,
             summary: String::new(),
             next: None,
-            acceptable: false,
+            to_accept: ToAccept::Nothing,
         };
         night.summary = night.told(&why, outside);
         night
@@ -294,7 +295,7 @@ mod tests {
             files: Some(ChangedFiles { changed: 84, added: Some(1_204), deleted: Some(300) }),
             summary: String::new(),
             next: None,
-            acceptable: false,
+            to_accept: ToAccept::Nothing,
         };
         let summary = night.told(&["tests removed"], 0);
         let night = Night { summary, ..night };

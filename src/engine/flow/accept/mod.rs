@@ -6,6 +6,8 @@
 mod hooks;
 mod plan;
 
+use std::collections::BTreeSet;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
@@ -68,6 +70,8 @@ pub struct Made {
     pub subject: String,
     /// The iteration that it is of; `None` for one of everything.
     pub iteration: Option<u32>,
+    /// The files that it changes.
+    pub files: BTreeSet<RepoPath>,
 }
 
 /// What accepting did, or would do.
@@ -93,6 +97,13 @@ pub struct Accepted {
     pub notes: Vec<String>,
 }
 
+impl Accepted {
+    /// Whether new files are left out that `--all` takes.
+    pub fn leaves_new_files(&self) -> bool {
+        self.left_out.iter().any(|one| one.reason == plan::NEW)
+    }
+}
+
 /// Accepts a run; in a dry run only says how.
 ///
 /// # Errors
@@ -115,12 +126,16 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     if let Some(other) = state.runs_of(&context.worktree_id()).find(|other| runs::driver(other).is_some()) {
         refuse_driven(context, other)?;
     }
-    if run.status == RunStatus::Accepted {
-        return unchanged(context, run, Vec::new());
+    let is_rest = run.status == RunStatus::Accepted;
+    let asks = request.all || !request.include.is_empty();
+    if is_rest && !(run.left_out && asks) {
+        let left_out = if run.left_out { plan::still_left_out(context, &state, &run) } else { Vec::new() };
+        return Ok(Accepted { left_out, ..unchanged(context, run, Vec::new())? });
     }
     let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
     let repo = context.repo()?;
-    let planned = plan::plan(context, &state, &run, request)?;
+    let planned =
+        if is_rest { plan::rest(context, &state, &run, request)? } else { plan::plan(context, &state, &run, request)? };
     let Rehearsed { commits, trees, has_new, mut journal } = rehearse(context, &state, &planned, request)?;
     if context.dry_run() {
         let changed = !commits.is_empty();
@@ -140,17 +155,18 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     if has_new {
         require_identity(context)?;
     }
-    if request.checks {
+    // The rest was checked with what was committed first.
+    if request.checks && !is_rest {
         check(context, &run, request.show)?;
         plan::refuse_unlike(context, &planned.good, &run)?;
     }
     if !has_new {
         let (left_out, notes) = (planned.left_out, planned.notes);
         // What is left out can be asked for still.
-        if !left_out.is_empty() {
+        if !left_out.is_empty() || is_rest {
             return Ok(Accepted { left_out, ..unchanged(context, run, notes)? });
         }
-        let run = commits::record(context, key, Vec::new(), None)?;
+        let run = commits::record(context, key, Vec::new(), None, false)?;
         tidy_up(context, &run);
         return unchanged(context, run, notes);
     }
@@ -243,15 +259,17 @@ fn rehearse(context: &Context, state: &State, planned: &Plan<'_>, request: &Requ
     let staging = Staging::new(repo, context.dry_run())?;
     staging.read(planned.base.as_ref())?;
     let (mut commits, mut trees) = (Vec::new(), Vec::new());
-    let mut last = tree_before(context, planned)?;
+    let (mut last, mut before) = (tree_before(context, planned)?, staging.held()?);
     for step in &planned.steps {
         step_into(&staging, planned, step)?;
         let tree = staging.write_tree()?;
         if tree != last {
             let text = text_of(planned, step, request);
             let subject = text.lines().next().unwrap_or_default().to_owned();
-            commits.push(Made { commit: None, subject, iteration: step.iteration });
-            last = tree.clone();
+            let held = staging.held()?;
+            let files = before.unlike(&held);
+            commits.push(Made { commit: None, subject, iteration: step.iteration, files });
+            (last, before) = (tree.clone(), held);
         }
         trees.push(tree);
     }
@@ -297,7 +315,8 @@ fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<(
 
 fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
     let given = request.message.as_deref();
-    message(&Subject { run: planned.run, iteration: step.iteration, given, folded: &planned.folded_subjects })
+    let is_rest = planned.run.status == RunStatus::Accepted;
+    message(&Subject { run: planned.run, iteration: step.iteration, is_rest, given, folded: &planned.folded_subjects })
 }
 
 /// Makes the commits, with the hooks; no reference moves. `trees` are those of the rehearsal: what is committed is what was
@@ -312,7 +331,7 @@ fn make(
     let staging = Staging::new(repo, false)?;
     staging.read(planned.base.as_ref())?;
     let (mut made, mut parent, mut without_hooks) = (Vec::new(), planned.base.clone(), None);
-    let mut last = tree_before(context, planned)?;
+    let (mut last, mut before) = (tree_before(context, planned)?, staging.held()?);
     let mut is_as_planned = true;
     for (step, planned_tree) in planned.steps.iter().zip(trees) {
         step_into(&staging, planned, step)?;
@@ -344,8 +363,10 @@ fn make(
         let commit = staging.commit(&tree, parent.as_ref(), &text)?;
         publish(context, &staging)?;
         let subject = text.lines().next().unwrap_or_default().to_owned();
-        made.push(Made { commit: Some(commit.clone()), subject, iteration: step.iteration });
-        (parent, last) = (Some(commit), tree);
+        let held = staging.held()?;
+        let files = before.unlike(&held);
+        made.push(Made { commit: Some(commit.clone()), subject, iteration: step.iteration, files });
+        (parent, last, before) = (Some(commit), tree, held);
     }
     Ok((made, without_hooks))
 }

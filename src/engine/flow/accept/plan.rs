@@ -1,6 +1,6 @@
 //! What accepting a run commits, and what it refuses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::durable::Root;
@@ -21,20 +21,23 @@ use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::hint::Hint;
 use crate::model::manifest::Head;
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
 use crate::policy::amounts::count;
 use crate::policy::path_filter::glob_of;
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
 use crate::policy::secret_file::{has_secret, is_secret_name};
+use crate::process::Show;
 
 use super::Request;
 
 /// Why a new file is left out.
-const NEW: &str = "new and in no commit: --include PATH or --all takes it";
+pub(super) const NEW: &str = "new and in no commit: --include PATH or --all takes it";
 /// Why a file is left out that --all does not take either.
 const SECRET: &str = "perhaps a secret; only --include PATH takes it";
+/// Why a file is left out that accepting the run left out first.
+const CHANGED: &str = "changed since the run: git add takes it";
 /// Why what recover itself printed is left out.
 const OUTPUT: &str = "the output of recover itself";
 /// A larger file is not looked through for secrets.
@@ -77,15 +80,7 @@ pub(super) struct Plan<'a> {
 /// Plans it; everything that is refused whatever the commits hold is refused here.
 pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: &Request) -> Result<Plan<'a>> {
     let repo = context.repo()?;
-    if let Some(operation) = repo.operation() {
-        let message = format!("a {operation} is in progress: finish it, or give it up with git {operation} --abort");
-        return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
-    }
-    if run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree) {
-        let message = format!("run {} works in {}, not in {}", run.key, run.worktree, context.worktree_id());
-        let again = Hint::recover(["accept"]).run(&run.key).at(context.place_of(run.worktree.path()));
-        return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
-    }
+    refuse_here(context, run)?;
     let (first, last) = ends(state, run)?;
     let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &last.commit)?);
     let as_committed = refuse_unlike(context, &good, run)?;
@@ -118,6 +113,90 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     Ok(Plan { run, initial, good, head, base, folded_subjects, kept, new_branch, taken, left_out, steps, notes })
 }
 
+/// Plans what accepting a run left out: its new files that are in no commit and stand as the run left them, on top of HEAD.
+pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: &Request) -> Result<Plan<'a>> {
+    let repo = context.repo()?;
+    refuse_here(context, run)?;
+    let (first, last) = ends(state, run)?;
+    let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &last.commit)?);
+    let head = repo.head()?;
+    let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
+    let new = made_since(context, (&initial, &good))?;
+    let committed = differs_between(repo, None, head.commit.as_ref())?;
+    let outputs: Vec<&RepoPath> = initial.manifest.outputs.iter().chain(&good.manifest.outputs).collect();
+    let capture = checkpoint::prepare(context)?.capture;
+    let opened = capture.objects().open()?;
+    let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
+    let unlike: BTreeMap<&RepoPath, bool> = then.unlike(&now).map(|(path, _, is)| (path, is.is_some())).collect();
+    let (mut taken, mut left_out) = (BTreeSet::new(), Vec::new());
+    let asked = |path: &RepoPath| request.include.iter().any(|asked| path.starts_with(asked));
+    let mut found = Vec::new();
+    for path in new {
+        if committed.contains(&path) || outputs.contains(&&path) || unlike.get(&path) == Some(&false) {
+            continue;
+        }
+        found.extend(request.include.iter().filter(|asked| path.starts_with(asked)));
+        let reason = match () {
+            () if unlike.contains_key(&path) => Some(CHANGED),
+            () if request.include.contains(&path) => None,
+            () if is_secret(context, &path) => Some(SECRET),
+            () if request.all || asked(&path) => None,
+            () => Some(NEW),
+        };
+        match reason {
+            Some(reason) => left_out.push(PathReason { path, reason: reason.to_owned(), size: None }),
+            None => drop(taken.insert(path)),
+        }
+    }
+    if let Some(asked) = request.include.iter().find(|asked| !found.contains(asked)) {
+        let message = format!("--include {asked}: no new file of the run there is still to be committed");
+        return Err(Error::new(ErrorKind::Usage, message).hint(context.rerun(&["--dry-run"])));
+    }
+    Ok(Plan {
+        run,
+        base: head.commit.clone(),
+        folded_subjects: Vec::new(),
+        kept: None,
+        new_branch,
+        taken,
+        left_out,
+        steps: vec![Step { iteration: None, stored: None }],
+        notes: Vec::new(),
+        initial,
+        good,
+        head,
+    })
+}
+
+/// What [`rest`] finds; nothing where that cannot be told.
+pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Vec<PathReason> {
+    let request = Request {
+        run_id: None,
+        per_iteration: false,
+        branch: None,
+        message: None,
+        include: Vec::new(),
+        all: false,
+        checks: false,
+        show: Show::Nothing,
+    };
+    rest(context, state, run, &request).map(|planned| planned.left_out).unwrap_or_default()
+}
+
+/// Refuses in another work tree, and while git is at something else.
+fn refuse_here(context: &Context, run: &Run) -> Result<()> {
+    if let Some(operation) = context.repo()?.operation() {
+        let message = format!("a {operation} is in progress: finish it, or give it up with git {operation} --abort");
+        return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
+    }
+    if run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree) {
+        let message = format!("run {} works in {}, not in {}", run.key, run.worktree, context.worktree_id());
+        let again = Hint::recover(["accept"]).run(&run.key).at(context.place_of(run.worktree.path()));
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
+    }
+    Ok(())
+}
+
 impl Plan<'_> {
     /// What is written while the commits, which are not made yet, are put on the branch.
     pub fn journal(&self) -> CommitJournal {
@@ -127,6 +206,7 @@ impl Plan<'_> {
             new_branch: self.new_branch.clone(),
             kept: self.kept.as_ref().map(|kept| kept.name.clone()),
             index_tree: self.initial.index_tree.clone(),
+            left_out: self.left_out.iter().any(|one| [NEW, SECRET].contains(&one.reason.as_str())),
             seen: Some(self.good.index_tree.iter().cloned().collect()),
             ..CommitJournal::new(self.run.key.clone(), self.head.clone(), Vec::new(), message)
         }
@@ -148,7 +228,7 @@ impl Plan<'_> {
             let reason = "uncommitted before the run, and changed by it";
             return Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(both, reason)).hint(back));
         }
-        if request.per_iteration {
+        if request.per_iteration && self.run.status != RunStatus::Accepted {
             let committed = differs_between(repo, begun, self.head.commit.as_ref())?;
             let mine = uncommitted_at(repo, &self.initial, &committed, context.dry_run())?;
             if !mine.is_empty() {
@@ -304,6 +384,17 @@ fn fold(
         folded.push(commit);
     }
     Ok((base, folded))
+}
+
+/// The files that a run made.
+fn made_since(
+    context: &Context,
+    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
+) -> Result<BTreeSet<RepoPath>> {
+    let (before, after) = diff_trees(&TreeLookup::stored(context.repo()?)?, initial.view(), good.view())?;
+    let is_path = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
+    let made = before.unlike(&after).filter(|(_, was, is)| !is_path(*was) && is_path(*is));
+    Ok(made.map(|(path, ..)| path.clone()).collect())
 }
 
 /// What of the run's changes is committed, and what is left out.

@@ -4,7 +4,7 @@ use crate::engine::attempt::night::{night, outlook};
 use crate::engine::base::context::Context;
 use crate::engine::flow::run::Outcome;
 use crate::model::decision::Standing;
-use crate::policy::recommended::{Outlook, next_command};
+use crate::policy::recommended::{Outlook, ToAccept, next_command};
 
 use super::Resumed;
 
@@ -17,9 +17,9 @@ pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
     let Ok(loaded) = context.load() else { return ways_on(context, resumed, Outlook::default()) };
     let night = night(context, &loaded.state, &resumed.run);
     let outlook = outlook(context, &loaded.state, &resumed.run, night.as_ref());
-    let mut actions = ways_on(context, resumed, Outlook { acceptable: false, ..outlook });
+    let mut actions = ways_on(context, resumed, Outlook { to_accept: ToAccept::Nothing, ..outlook });
     // As at all other places, what can be accepted is.
-    if outlook.acceptable {
+    if outlook.to_accept != ToAccept::Nothing {
         actions.splice(..0, night.and_then(|night| night.next));
     }
     actions
