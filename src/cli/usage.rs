@@ -30,6 +30,9 @@ const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
     (&["fix"], "manual-fix", "hands a failed run over to you"),
 ];
 
+/// What people call `--feedback`.
+const OTHER_FLAGS: [&str; 5] = ["--check", "--checks", "--test", "--verify", "--validate"];
+
 /// Prints it; with `--json` a usage error is a document too.
 pub fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
     if !error.use_stderr() {
@@ -74,6 +77,13 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     if let Some(word) = named(ContextKind::InvalidSubcommand) {
         let known = OTHER_WORDS.iter().find(|(words, ..)| words.contains(&word));
         return known.map(|(_, command, does)| format!("'recover {command}' {does}"));
+    }
+    let takes_checks = ["run", "resume"].contains(&command_of(args).as_str());
+    if takes_checks
+        && error.kind() == ErrorKind::UnknownArgument
+        && named(ContextKind::InvalidArg).is_some_and(|word| OTHER_FLAGS.contains(&word))
+    {
+        return Some("a check is given with '--feedback NAME=CMD', such as --feedback test='cargo test'".to_owned());
     }
     let word = named(ContextKind::InvalidArg)
         .filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'))?;

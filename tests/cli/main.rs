@@ -101,5 +101,6 @@ mod upgrade;
 mod user_config;
 mod views;
 mod watch;
+mod ways_on;
 mod worktrees;
 mod wrapped;

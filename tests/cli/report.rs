@@ -318,7 +318,7 @@ fn without_a_run_there_is_no_report() {
     let env = TestEnv::repo();
     let error = env.json(4, &["report"]);
     assert_eq!(error["error"]["code"], "run_not_found");
-    assert!(text(&error["error"]["hint"]).contains("checkpoint create"), "{error}");
+    assert!(text(&error["error"]["hint"]).contains("run --help"), "{error}");
     assert!(!env.exists(".ultraplan"), "looking makes nothing");
     TestEnv::plain().json(10, &["report"]);
     env.recover(&["report", "--format", "pdf"]).expect(2);

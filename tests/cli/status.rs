@@ -78,7 +78,7 @@ fn without_a_run_it_says_how_to_begin() {
     let env = TestEnv::repo();
     let error = env.json(4, &["status"]);
     assert_eq!(error["error"]["code"], "run_not_found");
-    assert!(error["error"]["hint"].as_str().unwrap().contains("checkpoint create"), "{error}");
+    assert!(error["error"]["hint"].as_str().unwrap().contains("run --help"), "{error}");
     assert!(env.recover(&[]).expect(0).stdout.contains("recover run"));
     assert!(env.json(0, &[])["run"].is_null());
     assert!(!env.exists(".ultraplan"), "looking makes nothing");

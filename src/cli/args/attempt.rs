@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use crate::model::agent_record::AgentKind;
 use crate::model::check_kind::CheckKind;
 
-use super::values::duration;
+use super::values::{duration, number};
 
 /// Record the attempts of a loop of your own.
 #[derive(Args, Debug)]
@@ -37,7 +37,7 @@ pub struct AttemptStartArgs {
     pub approach: Option<String>,
 
     /// Iteration of the attempt
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::<1>)]
     pub iteration: Option<u32>,
 
     /// Subtask to list it under in the history

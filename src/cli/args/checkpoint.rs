@@ -10,7 +10,7 @@ use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::selector::Selector;
 use crate::policy::restore_plan::Edits;
 
-use super::values::{STAGES, duration, size};
+use super::values::{STAGES, duration, lines, number, size};
 
 /// Create, list, compare, restore, prune checkpoints.
 #[derive(Args, Debug)]
@@ -45,7 +45,7 @@ pub struct CreateArgs {
     pub message: Option<String>,
 
     /// Iteration after which it is taken
-    #[arg(long, hide_short_help = true, value_name = "N")]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<0>)]
     pub iteration: Option<u32>,
 
     /// Kind of checkpoint
@@ -122,7 +122,7 @@ pub struct ListArgs {
     pub all_runs: bool,
 
     /// List only the newest N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = lines)]
     pub limit: Option<usize>,
 }
 
@@ -199,7 +199,7 @@ pub struct RestoreArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct PruneArgs {
     /// Keep the newest N of each run
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<0>)]
     pub keep_last: Option<u32>,
 
     /// Keep those younger than this
@@ -207,15 +207,15 @@ pub struct PruneArgs {
     pub keep_within: Option<Duration>,
 
     /// Keep the last one of each of the newest N hours
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<0>)]
     pub keep_hourly: Option<u32>,
 
     /// Keep the last one of each of the newest N days
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<0>)]
     pub keep_daily: Option<u32>,
 
     /// Keep the last one of each of the newest N weeks
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<0>)]
     pub keep_weekly: Option<u32>,
 
     /// Remove those older than this

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::attempt::EvidenceArgs;
-use super::values::{Wait, duration};
+use super::values::{Wait, duration, lines};
 
 /// Show whether and when another attempt is allowed.
 #[derive(Args, Debug, Default)]
@@ -41,7 +41,7 @@ pub struct StatusArgs {
 #[derive(Args, Debug, Default)]
 pub struct LogArgs {
     /// Show only the newest N events
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = lines)]
     pub limit: Option<usize>,
 
     /// Keep printing new events until Ctrl-C

@@ -7,6 +7,8 @@ use crate::model::operation::Scope;
 use crate::model::selector::Selector;
 use crate::policy::restore_plan::Edits;
 
+use super::values::number;
+
 /// Restore the work tree from a checkpoint.
 ///
 /// A verified safety checkpoint is taken first, so that recover undo can revert it. Only paths that differ from the checkpoint are touched; ignored and uncaptured files are kept. Without a target a lane
@@ -15,7 +17,7 @@ use crate::policy::restore_plan::Edits;
 #[command(group = ArgGroup::new("target").args(["iteration", "to", "full"]))]
 pub struct RollbackArgs {
     /// Restore the state before iteration N
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::<1>)]
     pub iteration: Option<u32>,
 
     /// Restore this checkpoint (good, initial, @7, an id)

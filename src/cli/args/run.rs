@@ -10,7 +10,7 @@ use crate::model::decision::Strategy;
 use crate::model::id::RunId;
 use crate::model::run::{OnFailure, SessionMode};
 
-use super::values::{Wait, duration};
+use super::values::{Wait, duration, number};
 
 /// Run a command under supervision.
 ///
@@ -25,7 +25,7 @@ pub struct RunArgs {
     /// Number of iterations [default: 1]
     ///
     /// With --until as many as it takes.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::<1>)]
     pub iterations: Option<u32>,
 
     /// Stop when this shell command passes
@@ -35,11 +35,11 @@ pub struct RunArgs {
     /// Maximum attempts per iteration, including the first
     ///
     /// Overrides every configured limit.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "retries")]
+    #[arg(long, value_name = "N", value_parser = number::<1>, conflicts_with = "retries")]
     pub attempts: Option<u32>,
 
     /// Maximum retries per iteration (attempts minus one)
-    #[arg(long, value_name = "N", hide_short_help = true)]
+    #[arg(long, value_name = "N", hide_short_help = true, value_parser = number::<0>)]
     pub retries: Option<u32>,
 
     /// Time limit of an attempt
@@ -192,7 +192,7 @@ pub struct ResumeArgs {
     pub strategy: Option<Strategy>,
 
     /// Continue from this iteration
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::<1>)]
     pub from_iteration: Option<u32>,
 
     /// Leave the previous error out of the prompt

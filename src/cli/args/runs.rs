@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::values::name;
+use super::values::{lines, name};
 
 /// List the runs, newest first.
 ///
@@ -18,7 +18,7 @@ pub struct RunsArgs {
     pub remote: Option<String>,
 
     /// Show only the newest N runs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = lines)]
     pub limit: Option<usize>,
 }
 

@@ -24,6 +24,17 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())
 }
 
+/// A number that is `LEAST` or more.
+pub fn number<const LEAST: u32>(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number >= LEAST);
+    number.ok_or_else(|| format!("a number from {LEAST} up is expected"))
+}
+
+/// A number of lines.
+pub fn lines(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "a number from 0 up is expected".to_owned())
+}
+
 /// Reads `100`, `100KiB`, `50MiB`, `10MB`.
 pub fn size(text: &str) -> Result<u64, String> {
     crate::config::parse_size(text).map_err(|error| error.to_string())

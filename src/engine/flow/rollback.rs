@@ -198,6 +198,9 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
         let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
         Error::new(ErrorKind::NoCheckpoint, message).hint(afresh(run).unwrap_or(list))
     };
+    if state.runs.is_empty() {
+        return Err(select::nothing_captured(state));
+    }
     let Some(run) = run else { return Err(none("No checkpoint available".to_owned())) };
     if is_lane(state, run) {
         let message = || format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);

@@ -100,7 +100,7 @@ pub fn find_open<'a>(context: &Context, state: &'a State) -> Result<Option<&'a R
 pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     find(context, state)?.ok_or_else(|| {
         let (known, hint) = if state.runs.is_empty() {
-            ("nothing has been recorded yet; recover run begins one", Hint::recover(["checkpoint", "create"]))
+            ("nothing has been recorded yet; recover run begins one", Hint::recover(["run", "--help"]))
         } else {
             ("none of this work tree", Hint::recover(["log"]))
         };
@@ -142,7 +142,7 @@ pub fn ends<'a>(
     let by_itself = |selector: &&Selector| matches!(selector, Selector::Id(_) | Selector::Seq(_));
     let run = match [from, to].into_iter().find(by_itself) {
         Some(selector) => &checkpoint(context, state, selector)?.run,
-        None => &find(context, state)?.ok_or_else(nothing_captured)?.key,
+        None => &find(context, state)?.ok_or_else(|| nothing_captured(state))?.key,
     };
     let end = |selector: &Selector| match selector {
         Selector::Id(_) | Selector::Seq(_) => checkpoint(context, state, selector),
@@ -170,10 +170,15 @@ fn is_foreign(known: &KnownCheckpoint) -> Error {
 }
 
 fn require_for_checkpoint<'a>(context: &Context, state: &'a State, named: &[&Selector]) -> Result<&'a Run> {
-    find_captured(context, state, named)?.ok_or_else(nothing_captured)
+    find_captured(context, state, named)?.ok_or_else(|| nothing_captured(state))
 }
 
-fn nothing_captured() -> Error {
+/// For errors about a checkpoint where none was taken.
+pub fn nothing_captured(state: &State) -> Error {
+    if state.runs.is_empty() {
+        let message = "No checkpoint available: nothing has been recorded yet; recover run begins a run";
+        return Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["run", "--help"]));
+    }
     Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint(Hint::recover(["checkpoint", "create"]))
 }
 

@@ -560,7 +560,9 @@ impl Context {
         if self.has_git || self.store.exists() || !self.store.foreign_views().is_empty() {
             return Ok(());
         }
-        let message = format!("no git repository and no state in {}", self.worktree.display());
-        Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::recover(["checkpoint", "create"])))
+        let place = self.worktree.display();
+        let message =
+            format!("no git repository and no state in {place}: cd into your project, or name its folder with -C DIR");
+        Err(Error::new(ErrorKind::NoRepository, message))
     }
 }
