@@ -26,7 +26,7 @@ use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 
 use super::keys::{Key, Keys};
 use super::people::wrapped;
-use super::render::{moment, said, seconds};
+use super::render::{local_times, moment, said, seconds};
 use super::ui::{Ui, escape};
 use status_line::{Doing, View};
 use story::Story;
@@ -312,15 +312,16 @@ impl View {
                         format!("FAILED: iteration {iteration}, attempt {attempt}{used}: {}", failure.message)
                     }
                 }];
-                lines.extend(decision.map(|decision| format!("Decision: {}", decision.reason)));
-                self.reason = decision.map(|decision| escape(&decision.reason)).unwrap_or_default();
+                lines.extend(decision.map(|decision| format!("Decision: {}", local_times(&decision.reason))));
+                self.reason = decision.map(|decision| escape(&local_times(&decision.reason))).unwrap_or_default();
                 lines
             }
             ProgressEvent::Waiting { until, parked, reason } => {
                 self.doing = Some(Doing::now(What::Waiting { until, parked }));
+                let reason = local_times(reason);
                 let what = if parked { "Parked" } else { "Waiting" };
                 // What was said just now need not be said again.
-                let told = std::mem::replace(&mut self.reason, escape(reason)) == self.reason;
+                let told = std::mem::replace(&mut self.reason, escape(&reason)) == self.reason;
                 let until = shown(until);
                 vec![if told { format!("{what} until {until}") } else { format!("{what} until {until}: {reason}") }]
             }

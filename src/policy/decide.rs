@@ -311,11 +311,15 @@ impl<'a> Decider<'a> {
         let wait = until.since(self.input.now);
         let longest = self.input.settings.retry.max_park;
         if wait > longest {
-            let reason = format!("the limit resets at {until}, later than max_park ({})", format_duration(longest));
-            return self.escalate(&reason, None);
+            let reason = format!(
+                "the limit resets at {until}, later than max_park ({}): take the run up then",
+                format_duration(longest)
+            );
+            // There is nothing to mend: once it has reset, the very same will do.
+            return Decision { strategy: Some(Strategy::RetrySame), ..self.escalate(&reason, None) };
         }
-        let reason = format!("waiting for a limit to reset; no attempt is used up (until {until})");
-        self.uncharged(self.make(&[Action::Park], Some(Strategy::RetrySame), Some(wait), &reason))
+        let reason = "waiting for a limit to reset; no attempt is used up";
+        self.uncharged(self.make(&[Action::Park], Some(Strategy::RetrySame), Some(wait), reason))
     }
 
     /// A failure that is not charged: the counts are those before it.

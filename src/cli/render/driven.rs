@@ -9,7 +9,7 @@ use crate::policy::recommended::{next_command, way_back};
 use super::super::ui::Ui;
 use super::attempts::iterations_text;
 use super::status::look_at_text;
-use super::tables::moment;
+use super::tables::{local_times, moment};
 
 /// Says where the report is that a bad end left (A6, S13).
 pub fn note_report(driven: &Driven, ui: &Ui) {
@@ -32,14 +32,21 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     let mut text = format!("\nRun {} {outcome}.\n{}", driven.run.key, iterations_text(ui, &driven.run));
     // Where a check cannot be started, nothing comes of what was decided.
     if let Some(decision) = driven.decision.as_ref().filter(|_| driven.unstartable.is_none()) {
-        text.push_str(&format!("Decision: {}\n", decision.reason));
+        text.push_str(&format!("Decision: {}\n", local_times(&decision.reason)));
     }
     if let Standing::Wait(until) = driven.standing {
         text.push_str(&format!("Next attempt: {}.\n", moment(until, context.clock.now())));
     }
     text.push_str(&driven.night.as_ref().map(|night| look_at_text(&night.to_look_at)).unwrap_or_default());
-    if driven.outcome != Outcome::Complete {
-        let key = Some(&driven.run.key);
+    let key = Some(&driven.run.key);
+    if driven.outcome == Outcome::Complete {
+        if let Some(night) = &driven.night {
+            text.push_str(&format!("{}\n", night.line(None)));
+        }
+        if let Some(on) = next_command(&driven.run, driven.outlook) {
+            text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
+        }
+    } else {
         let on = next_command(&driven.run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
         text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
         text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));

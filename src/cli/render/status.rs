@@ -20,7 +20,7 @@ use crate::policy::report::ToLookAt;
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::steps::steps_table;
-use super::tables::{moment, when};
+use super::tables::{local_times, moment, when};
 use crate::policy::amounts::{count, size};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.
@@ -223,7 +223,7 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
         let _ = writeln!(text, "  suggested  {} ({recoverable})", failure.suggested_action.as_str());
     }
     if let Some(decision) = &run.decision {
-        let _ = writeln!(text, "  decision   {}: {}", actions(decision), escape(&decision.reason));
+        let _ = writeln!(text, "  decision   {}: {}", actions(decision), escape(&local_times(&decision.reason)));
     }
     if !status.options.is_empty() {
         let _ = writeln!(text, "\nWhat you can do next");
@@ -261,7 +261,7 @@ pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
             let _ = writeln!(text, "{scope:<12}{} of {} {unit} used", budget.used, budget.limit);
         }
         if let Some(decision) = &status.decision {
-            let _ = writeln!(text, "decision    {} ({})", actions(decision), escape(&decision.reason));
+            let _ = writeln!(text, "decision    {} ({})", actions(decision), escape(&local_times(&decision.reason)));
         }
     }
     if let Some(error) = retry.run.as_ref().and_then(|run| run.last_error.as_ref()) {
