@@ -35,7 +35,7 @@ pub fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeO
     let iteration = failure.iteration.unwrap_or(run.current_iteration);
     let next = Some(run.iteration_after(iteration));
     let next = next.filter(|next| run.spec.iterations_total.is_none_or(|total| *next <= total));
-    let recommended = Some(recommended::strategy(run)).filter(|_| outlook == Outlook::default());
+    let recommended = Some(recommended::strategy(run, outlook.unchecked)).filter(|_| outlook.is_open());
     let has_good_checkpoint = state.last_good(&run.key).is_some();
     let has_checkpoint = has_good_checkpoint || state.initial(&run.key).and_then(Named::kept).is_some();
     Strategy::ALL
@@ -50,7 +50,10 @@ pub fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeO
             ResumeOption {
                 strategy,
                 label: label(strategy),
-                description: description(strategy, iteration, next, has_good_checkpoint),
+                description: match strategy {
+                    Strategy::ManualThenContinue if outlook.unchecked => UNCHECKED.to_owned(),
+                    _ => description(strategy, iteration, next, has_good_checkpoint),
+                },
                 recommended: Some(strategy) == recommended && missing.is_none(),
                 available: missing.is_none(),
                 reason: missing,
@@ -58,6 +61,9 @@ pub fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeO
         })
         .collect()
 }
+
+/// What a fix by hand is where nothing can verify it.
+const UNCHECKED: &str = "Make changes yourself; to continue, add checks that verify them";
 
 /// A strategy's short name.
 pub fn label(strategy: Strategy) -> &'static str {
@@ -86,8 +92,9 @@ fn description(strategy: Strategy, iteration: u32, next: Option<u32>, has_good_c
     }
 }
 
-/// What a person does about a failure that nothing automatic helps against (B5).
-pub fn manual_steps(failure: &Failure) -> Vec<String> {
+/// What a person does about a failure that nothing automatic helps against (B5). `ends_by` are the words that end a fix that
+/// is open.
+pub fn manual_steps(failure: &Failure, ends_by: Option<&[&str]>) -> Vec<String> {
     let specific: &[&str] = match failure.cause {
         Cause::DiskFull => {
             &["Free space on the disk (`df -h`, `df -i`)", "Remove old checkpoints: `recover checkpoint prune`"]
@@ -105,7 +112,10 @@ pub fn manual_steps(failure: &Failure) -> Vec<String> {
         _ => &["Read the error and the attempt's log (`recover status`)"],
     };
     let mut steps: Vec<String> = specific.iter().map(|step| (*step).to_owned()).collect();
-    steps.push("Then take the run up again: `recover resume --strategy retry_same`".to_owned());
+    let again = "Then take the run up again: `recover resume --strategy retry_same`".to_owned();
+    steps.push(
+        ends_by.map_or(again, |words| format!("Then end the manual fix that is open: `recover {}`", words.join(" "))),
+    );
     steps
 }
 
@@ -117,7 +127,7 @@ mod tests {
     #[test]
     fn who_refused_the_credentials_is_who_wants_others() {
         let step =
-            |kind| manual_steps(&Failure { kind, cause: Cause::AuthFailed, ..known::cancelled() }).swap_remove(0);
+            |kind| manual_steps(&Failure { kind, cause: Cause::AuthFailed, ..known::cancelled() }, None).swap_remove(0);
         assert!(step(FailureType::SystemError).contains("the server named in the error"));
         assert!(step(FailureType::AgentError).contains("the agent"));
     }

@@ -4,9 +4,10 @@
 use crate::model::decision::{Action, Strategy};
 use crate::model::run::{IterationStatus, Run, RunStatus};
 
-/// The strategy with which a run that failed is best taken up.
-pub fn strategy(run: &Run) -> Strategy {
+/// The strategy with which a run that failed is best taken up; of an unchecked one nothing can verify a fix.
+pub fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
     let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
+    let decided = decided.filter(|strategy| *strategy != Strategy::ManualThenContinue || !is_unchecked);
     let iteration = run.failure.as_ref().and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
     let is_last = run.spec.iterations_total.is_some_and(|total| run.iteration_after(iteration) > total);
     let is_taken_back = run.iterations.get(iteration).is_some_and(|one| one.status == IterationStatus::Superseded);
@@ -53,6 +54,15 @@ pub struct Outlook {
     pub at_work: bool,
     /// Whether other runs of its task have used up the attempts that it would need.
     pub task_spent: bool,
+    /// Whether no checks are configured that could verify a person's fix.
+    pub unchecked: bool,
+}
+
+impl Outlook {
+    /// Whether nothing comes before taking the run up by a strategy.
+    pub fn is_open(self) -> bool {
+        self.to_accept == ToAccept::Nothing && !self.at_work && !self.task_spent
+    }
 }
 
 /// The words of the command that goes on with a run, without those that name it; what can be accepted, is. `None` where
@@ -60,7 +70,7 @@ pub struct Outlook {
 pub fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
     if run.is_being_fixed() {
         let is_verified = run.manual_fix.as_ref().is_some_and(|session| session.verified);
-        return Some(vec!["manual-fix", if is_verified { "continue" } else { "verify" }]);
+        return Some(if is_verified { vec!["manual-fix", "continue"] } else { end_of_fix(outlook.unchecked) });
     }
     let has_attempt = run.live.as_ref().is_some_and(|live| live.supervisor.is_some());
     if has_attempt || outlook.at_work {
@@ -79,7 +89,7 @@ pub fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
         || run.decision.as_ref().is_some_and(|decision| decision.has(Action::Park) && decision.leads_to_attempt());
     let is_loop = run.spec.command.is_empty();
     Some(match (needs_word(run), waits, is_loop) {
-        (true, ..) => vec!["resume", "--strategy", strategy(run).as_str()],
+        (true, ..) => vec!["resume", "--strategy", strategy(run, outlook.unchecked).as_str()],
         (false, true, true) => vec!["retry-status", "--wait"],
         (false, true, false) => vec!["resume", "--wait"],
         (false, false, true) => vec!["attempt", "start"],
@@ -92,12 +102,18 @@ fn needs_word(run: &Run) -> bool {
     run.granted == 0 && (run.stands_still() || run.status == RunStatus::Escalated)
 }
 
+/// The words of the command with which a person says that a fix is done; where nothing can verify it, that it is given up
+/// as a fix: the files stay.
+pub fn end_of_fix(is_unchecked: bool) -> Vec<&'static str> {
+    vec!["manual-fix", if is_unchecked { "abort" } else { "verify" }]
+}
+
 /// The words of the command that takes a run up; where a person is at it, that they are done.
-pub fn resume_command(run: &Run) -> Vec<&'static str> {
+pub fn resume_command(run: &Run, is_unchecked: bool) -> Vec<&'static str> {
     if run.is_being_fixed() {
-        vec!["manual-fix", "verify"]
+        end_of_fix(is_unchecked)
     } else if needs_word(run) && !run.status.is_done() {
-        vec!["resume", "--strategy", strategy(run).as_str()]
+        vec!["resume", "--strategy", strategy(run, is_unchecked).as_str()]
     } else {
         vec!["resume"]
     }

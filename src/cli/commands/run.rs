@@ -13,7 +13,7 @@ use crate::engine::flow::resume::{ResumeRequest, Resumed, home_of_lane, next_act
 use crate::engine::flow::run::{Digest, DriveOptions, look_at, run as start_run};
 use crate::engine::flow::runs::Chosen;
 use crate::engine::flow::status::status_of;
-use crate::engine::record::run_settings::called_in;
+use crate::engine::record::run_settings::{called_in, is_unchecked};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::agent_record::AgentKind;
 use crate::model::decision::{Standing, Strategy};
@@ -25,7 +25,7 @@ use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
 use crate::policy::nearest::nearest;
 use crate::policy::options::manual_steps;
-use crate::policy::recommended::way_back;
+use crate::policy::recommended::{end_of_fix, way_back};
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
 use crate::process::Show;
 
@@ -296,8 +296,13 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         Some(text) => Some(text.to_owned()),
         None => None,
     };
-    let asks =
-        ui.interactive && args.strategy.is_none() && !args.restart && !args.prepare_only && args.remote.is_none();
+    // Who says to wait has chosen.
+    let asks = ui.interactive
+        && args.wait.is_none()
+        && args.strategy.is_none()
+        && !args.restart
+        && !args.prepare_only
+        && args.remote.is_none();
     let choice = match if asks { ask(context, args)? } else { None } {
         Some((key, Answer::Close)) => return close_chosen(context, &Chosen::Key(key)),
         Some((_, Answer::Resume(choice))) => Some(choice),
@@ -386,11 +391,12 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
         Standing::Exhausted => "No attempt is left. An explicit --strategy grants one more.\n".to_owned(),
         Standing::NeedsPerson => "A person is needed.\n".to_owned(),
     };
+    let ends_by = resumed.run.is_being_fixed().then(|| end_of_fix(is_unchecked(context, &resumed.run)));
     if let Some(failure) = resumed.run.failure.as_ref().filter(|failure| !failure.recoverable) {
-        text.push_str(&render::manual_steps_text(&manual_steps(failure)));
+        text.push_str(&render::manual_steps_text(&manual_steps(failure, ends_by.as_deref())));
     }
     if let Some(decision) = &resumed.run.decision {
-        text.push_str(&format!("Decision: {}\n", decision.reason));
+        text.push_str(&format!("Decision: {}\n", render::local_times(&decision.reason)));
     }
     for action in next_actions(context, resumed) {
         text.push_str(&format!("Next: {action}\n"));

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::engine::Context;
 use crate::engine::record::lane::LaneStanding;
+use crate::engine::record::run_settings::is_unchecked;
 use crate::model::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover};
 use crate::model::decision::Standing;
 use crate::model::failure::{Condition, Failure};
@@ -170,7 +171,10 @@ pub(super) struct Hints {
 impl Hints {
     pub(super) fn of(context: &Context, run: &Run) -> Self {
         let command = |words: &[&str]| context.line(Hint::recover(words).run(&run.key));
-        Self { resume_hint: command(&resume_command(run)), rollback_hint: command(&["rollback", "--full"]) }
+        Self {
+            resume_hint: command(&resume_command(run, is_unchecked(context, run))),
+            rollback_hint: command(&["rollback", "--full"]),
+        }
     }
 
     /// The lane's own, where it is one.

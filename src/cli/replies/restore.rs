@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::engine::Context;
 use crate::engine::record::lane::LaneStanding;
+use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::hint::Hint;
 use crate::policy::recommended::resume_command;
@@ -43,9 +44,9 @@ struct AfterRestore<'a> {
 impl<'a> AfterRestore<'a> {
     fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
         let run = restore.run.as_ref();
+        let resume = run.map_or_else(|| vec!["resume"], |run| resume_command(run, is_unchecked(context, run)));
         let hints = Hints {
-            resume_hint: context
-                .line(Hint::recover(run.map_or_else(|| vec!["resume"], resume_command)).run(run.map(|run| &run.key))),
+            resume_hint: context.line(Hint::recover(resume).run(run.map(|run| &run.key))),
             rollback_hint: context.line(Hint::recover([restore.kind.taken_back_by()])),
         };
         Self {

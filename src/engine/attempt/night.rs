@@ -8,6 +8,7 @@ use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::driver;
+use crate::engine::record::run_settings::is_unchecked;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{about_commit, commits_between, is_ancestor};
 use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
@@ -64,7 +65,8 @@ pub(in crate::engine) fn outlook(context: &Context, state: &State, run: &Run, ni
     let may_lack_attempts = run.task_id.is_some() && run.decision.is_none();
     let task_spent = may_lack_attempts
         && status_of(context, state, run).decision.is_some_and(|stop| stop.stopped_by == Some(BudgetScope::Task));
-    Outlook { to_accept: night.map(|night| night.to_accept).unwrap_or_default(), at_work, task_spent }
+    let to_accept = night.map(|night| night.to_accept).unwrap_or_default();
+    Outlook { to_accept, at_work, task_spent, unchecked: is_unchecked(context, run) }
 }
 
 /// What a person can take of what the run made, where it did all that it was to do, or all but what it gave up.

@@ -26,7 +26,7 @@ use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
 use crate::policy::escape::escape;
 use crate::policy::options::{ResumeOption, manual_steps, resume_options};
-use crate::policy::recommended::Outlook;
+use crate::policy::recommended::{Outlook, end_of_fix};
 use crate::policy::redact::redact;
 use crate::policy::report::Night;
 use crate::process::is_alive;
@@ -182,10 +182,11 @@ pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
     let activity = activity_of(context, &run);
     let night = night(context, &state, &run);
     let outlook = outlook(context, &state, &run, night.as_ref());
+    let ends_by = run.is_being_fixed().then(|| end_of_fix(outlook.unchecked));
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
     Ok(Status {
         options: if activity.is_some() { Vec::new() } else { resume_options(&state, &run, outlook) },
-        manual_steps: unrecoverable.map(manual_steps).unwrap_or_default(),
+        manual_steps: unrecoverable.map(|failure| manual_steps(failure, ends_by.as_deref())).unwrap_or_default(),
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,
         checkpoint_count: state.checkpoints_of(&run.key).count(),

@@ -44,6 +44,11 @@ pub fn loops_of_fix(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
     if loops.is_empty() { context.settings().feedback.clone() } else { loops }
 }
 
+/// Whether there are no loops that could judge a person's fix.
+pub fn is_unchecked(context: &Context, run: &Run) -> bool {
+    loops_of_fix(context, run).is_empty()
+}
+
 /// The loops of a run: the configured ones that it began with and those it was given, the latter winning where names meet.
 pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
     let configured = run.spec.configured.as_ref().map(|configured| &configured.feedback);

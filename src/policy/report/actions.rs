@@ -169,7 +169,9 @@ impl Steps<'_, '_> {
         options.retain(|option| option.available && told(option));
         options.sort_by_key(|option| !option.recommended);
         let fix = "Fix it by hand: start, verify, continue";
-        if options.iter().any(|option| option.recommended) {
+        if self.source.outlook.unchecked {
+            // Nothing would verify it.
+        } else if options.iter().any(|option| option.recommended) {
             self.step(fix, &["manual-fix", "start"]);
         } else {
             self.go_on(fix, &["manual-fix", "start"]);
@@ -187,7 +189,7 @@ impl Steps<'_, '_> {
 
     /// Nothing automatic helps (B5).
     fn by_hand(&mut self, failure: &Failure) {
-        for step in manual_steps(failure) {
+        for step in manual_steps(failure, None) {
             let quoted = step.split('`').nth(1).and_then(|quoted| quoted.strip_prefix("recover "));
             match quoted {
                 Some(quoted) => {
@@ -201,8 +203,11 @@ impl Steps<'_, '_> {
 
     fn finish_fix(&mut self) {
         self.step("See what the fix has changed", &["manual-fix", "status"]);
-        if self.source.loops.is_empty() {
+        if self.source.outlook.unchecked {
             self.push("Configure how a fix is verified: add [[feedback]] to .ultraplan/recover.toml", None);
+            self.go_on("Or go on unchecked: end the fix (the files stay)", &["manual-fix", "abort"]);
+            return self
+                .step("Then accept the files as they are and go on", &["resume", "--strategy", "continue_next"]);
         }
         self.step("Run the checks on the fix", &["manual-fix", "verify"]);
         self.go_on("Continue with the verified fix", &["manual-fix", "continue"]);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::engine::flow::fix_session::Fix;
 use crate::engine::flow::manual_fix::resume_with_fix;
 use crate::engine::flow::run::{Digest, DriveOptions};
+use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::{Context, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
@@ -74,6 +75,15 @@ fn text(context: &Context, fix: &Fix) -> String {
     let next = match session.status {
         ManualFixStatus::Active if session.verified => {
             format!("Verified. Continue: {}", context.line(Hint::recover(["manual-fix", "continue"]).run(key)))
+        }
+        ManualFixStatus::Active if is_unchecked(context, &fix.run) => {
+            let line = |words: &[&str]| context.line(Hint::recover(words).run(key));
+            format!(
+                "No checks are configured that could verify a fix. Fix it in your editor, then end the fix: {}\nand accept \
+                 the files as they are: {}",
+                line(&["manual-fix", "abort"]),
+                line(&["resume", "--strategy", "continue_next"])
+            )
         }
         ManualFixStatus::Active => {
             let tried = !session.verification_results.is_empty();

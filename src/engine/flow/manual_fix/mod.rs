@@ -8,6 +8,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::driving::Driving;
 use crate::engine::record::request::Request;
+use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::{Verdict, trigger};
@@ -17,12 +18,13 @@ use crate::model::id::CheckpointId;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{IterationStatus, RunStatus};
 use crate::policy::prompt::manual_fix_context;
+use crate::policy::recommended::end_of_fix;
 use crate::store::NewEvent;
 
 use super::fix_session::{Fix, active, changes_since, new_session, open, prepare};
 use super::project_trust;
 use super::remote::require_consent_to_drive;
-use super::run::{DriveOptions, Driven, drive};
+use super::run::{DriveOptions, Driven, drive, no_loops};
 use super::whole;
 
 pub use verify::{Judged, verify};
@@ -69,6 +71,10 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     let prepared = prepare(context)?;
     let same = fix.session.verified_tree.as_ref() == Some(&prepared.capture.tree);
     if !fix.session.verified || !same {
+        if is_unchecked(context, &fix.run) {
+            let message = format!("Cannot continue - fix not verified: {}", no_loops(&key));
+            return Err(Error::new(ErrorKind::NotVerified, message).hint(Hint::recover(end_of_fix(true)).run(&key)));
+        }
         let message = if fix.session.verified {
             "Cannot continue - files changed since the fix was verified"
         } else {

@@ -40,7 +40,7 @@ pub fn verify(context: &Context, show: Show) -> Result<Fix> {
         let run = active(&state, &key)?.run;
         project_trust::require_for_fix(context, &run)?;
         if loops_of_fix(context, &run).is_empty() {
-            return Err(no_loops());
+            return Err(no_loops(&key));
         }
         return status(context);
     }
@@ -59,7 +59,7 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     whole::require_checks(key, &fix.run.spec)?;
     let loops = loops_of_fix(context, &fix.run);
     if loops.is_empty() {
-        return Err(no_loops());
+        return Err(no_loops(key));
     }
     let folder = log_dir(context, &fix.session);
     context.create_state_dir(&folder)?;

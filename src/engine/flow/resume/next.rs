@@ -27,10 +27,13 @@ pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
 
 fn ways_on(context: &Context, resumed: &Resumed, outlook: Outlook) -> Vec<String> {
     let line = |words: Vec<&str>| context.line_about(&resumed.run, &words);
-    let is_fixed = resumed.run.manual_fix.is_some();
+    let is_fixed = resumed.run.is_being_fixed();
     match resumed.standing {
         Standing::Wait(_) => {
             vec![line(["resume", "--wait"].into_iter().chain(resumed.again.iter().map(String::as_str)).collect())]
+        }
+        Standing::Exhausted | Standing::NeedsPerson if is_fixed && outlook.unchecked => {
+            vec![line(vec!["manual-fix", "abort"]), line(vec!["resume", "--strategy", "continue_next"])]
         }
         Standing::Exhausted | Standing::NeedsPerson if is_fixed => {
             vec![line(vec!["manual-fix", "verify"]), line(vec!["manual-fix", "continue"])]
@@ -38,7 +41,10 @@ fn ways_on(context: &Context, resumed: &Resumed, outlook: Outlook) -> Vec<String
         Standing::Exhausted | Standing::NeedsPerson => {
             let recommended = next_command(&resumed.run, outlook);
             let with_context = vec!["resume", "--strategy", "retry_with_context"];
-            let mut ways: Vec<_> = recommended.into_iter().chain([vec!["manual-fix", "start"]]).collect();
+            let mut ways: Vec<_> = recommended.into_iter().collect();
+            if !outlook.unchecked {
+                ways.push(vec!["manual-fix", "start"]);
+            }
             if !ways.contains(&with_context) {
                 ways.push(with_context);
             }

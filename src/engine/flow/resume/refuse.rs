@@ -3,10 +3,12 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::missing_worktree::refuse_for_gone;
+use crate::engine::record::run_settings::is_unchecked;
 use crate::model::decision::Strategy;
 use crate::model::hint::Hint;
 use crate::model::run::{Run, RunStatus};
 use crate::model::state::State;
+use crate::policy::recommended::end_of_fix;
 use crate::store::views::resume_hint;
 
 use super::{ResumeRequest, is_lane};
@@ -38,7 +40,7 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
     }
     if run.is_being_fixed() && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
         return Err(Error::new(ErrorKind::NeedsPerson, format!("a manual fix of run {} is open", run.key))
-            .hint(Hint::recover(["manual-fix", "verify"]).run(&run.key)));
+            .hint(Hint::recover(end_of_fix(is_unchecked(context, run))).run(&run.key)));
     }
     let interrupted = matches!(run.status, RunStatus::Cancelled | RunStatus::Paused | RunStatus::Parked)
         || (run.status == RunStatus::Pending && !run.spec.command.is_empty())

@@ -18,6 +18,7 @@ use crate::model::check_kind::CheckKind;
 use crate::model::failure::FailureEvidence;
 use crate::model::feedback::{FeedbackLoop, FeedbackResult, FeedbackResults};
 use crate::model::hint::Hint;
+use crate::model::run_key::RunKey;
 use crate::policy::check_summary::summarize;
 use crate::policy::plain_text;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
@@ -200,8 +201,8 @@ pub fn evidence_of(
 }
 
 /// For errors about a loop that nobody configured.
-pub fn no_loops() -> Error {
+pub fn no_loops(key: &RunKey) -> Error {
     let message = "no checks are configured: add [[feedback]] to .ultraplan/recover.toml, or go on unchecked with \
                    manual-fix abort and resume --strategy continue_next";
-    Error::new(ErrorKind::Usage, message).hint(Hint::recover(["config"]))
+    Error::new(ErrorKind::Usage, message).hint(Hint::recover(["manual-fix", "abort"]).run(key))
 }
