@@ -250,16 +250,22 @@ pub struct RunDetails {
     pub operations: u32,
     /// Checkpoints of a lane's stages that a rollback went back past, by sequence (C5).
     pub rolled_back: BTreeSet<u64>,
-    /// The last commit that it was accepted with.
+    /// What it was accepted as, last.
     #[serde(default)]
-    pub accepted_as: Option<ObjectId>,
-    /// Whether new files of it were left out of those commits.
-    #[serde(default)]
-    pub left_out: bool,
+    pub accepted_as: AcceptedAs,
     /// Iterations that were given up with a person's consent.
     pub accepted: BTreeSet<u32>,
     /// The iteration that was given up last, until its files went back or the next attempt began.
     pub to_roll_back: Option<u32>,
+}
+
+/// What a run was accepted as.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedAs {
+    /// The newest of the commits; `None` where there was nothing to commit.
+    pub commit: Option<ObjectId>,
+    /// Whether new files of it were left out, which can be asked for still.
+    pub left_out: bool,
 }
 
 /// Files that went back to a checkpoint.

@@ -289,7 +289,9 @@ impl<'a> Protections<'a> {
         };
         let longest = settings.after_end.max(LEAST);
         let asked_for = state.run(key).filter(|run| {
-            run.status == RunStatus::Accepted && run.left_out && run.ended_at.is_some_and(|at| now.since(at) <= longest)
+            run.status == RunStatus::Accepted
+                && run.accepted_as.left_out
+                && run.ended_at.is_some_and(|at| now.since(at) <= longest)
         });
         let left_out = asked_for.map_or([None, None], |run| {
             let good = state.last_good(key).map(|checkpoint| checkpoint.id.as_str());

@@ -50,7 +50,7 @@ pub(in crate::engine) fn record(
     let ledger = context.store().lock()?;
     let run = run_of(ledger.state(), key)?;
     // Finished after a kill it may be recorded already.
-    if run.status == RunStatus::Accepted && (commits.is_empty() || run.accepted_as.as_ref() == commits.last()) {
+    if run.status == RunStatus::Accepted && (commits.is_empty() || run.accepted_as.commit.as_ref() == commits.last()) {
         return Ok(run);
     }
     let state = context.record_in(ledger, key, vec![Payload::RunAccepted { commits, kept, left_out }])?;

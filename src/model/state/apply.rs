@@ -16,7 +16,7 @@ use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
 use crate::model::path::NESTED;
 use crate::model::run::{
-    AttemptOutcome, Iteration, IterationStatus, RestoredFiles, Run, RunDetails, RunKey, RunSpec, RunStatus,
+    AcceptedAs, AttemptOutcome, Iteration, IterationStatus, RestoredFiles, Run, RunDetails, RunKey, RunSpec, RunStatus,
 };
 use crate::model::time::Timestamp;
 
@@ -312,8 +312,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
         Payload::RunAccepted { commits, left_out, .. } => {
             end_attempts(run);
             run.status = RunStatus::Accepted;
-            run.accepted_as = commits.last().cloned();
-            run.left_out = *left_out;
+            run.accepted_as = AcceptedAs { commit: commits.last().cloned(), left_out: *left_out };
         }
         Payload::RunClosed {} => {
             end_attempts(run);

@@ -128,8 +128,8 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     let is_rest = run.status == RunStatus::Accepted;
     let asks = request.all || !request.include.is_empty();
-    if is_rest && !(run.left_out && asks) {
-        let left_out = if run.left_out { plan::still_left_out(context, &state, &run) } else { Vec::new() };
+    if is_rest && !(run.accepted_as.left_out && asks) {
+        let left_out = if run.accepted_as.left_out { plan::still_left_out(context, &state, &run) } else { Vec::new() };
         return Ok(Accepted { left_out, ..unchanged(context, run, Vec::new())? });
     }
     let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
