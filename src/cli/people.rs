@@ -132,16 +132,24 @@ fn with_numbers(text: &str, numbers: &HashMap<String, u64>) -> String {
 /// The text with lines that end between two words; what follows is set in as far as the line's own content. A word that is
 /// longer than a line stays whole.
 pub fn wrapped(text: &str, width: usize) -> String {
+    by_line(text, width, |line| wrap(line, width, command_of(line)))
+}
+
+/// The same for a text in which nothing is a command, whatever it looks like.
+pub fn between_words(text: &str, width: usize) -> String {
+    by_line(text, width, |line| wrap(line, width, None))
+}
+
+fn by_line(text: &str, width: usize, wrap: impl Fn(&str) -> String) -> String {
     let line = |line: &str| {
         let content = line.trim_end_matches('\n');
-        if shown_width(content) <= width { line.to_owned() } else { wrap(content, width) + &line[content.len()..] }
+        if shown_width(content) <= width { line.to_owned() } else { wrap(content) + &line[content.len()..] }
     };
     text.split_inclusive('\n').map(line).collect()
 }
 
-fn wrap(line: &str, width: usize) -> String {
+fn wrap(line: &str, width: usize, command: Option<usize>) -> String {
     let hang = hang_of(line).min(width / 2);
-    let command = command_of(line);
     let mut out = String::with_capacity(line.len() + 16);
     let mut columns = 0;
     let mut at = 0;

@@ -136,6 +136,29 @@ fn narrow_and_wide_terminals() {
     }
 }
 
+// The log of a run, at each width: whole words and numbers for ids, as `recover log` shows it.
+#[test]
+fn the_log_has_whole_words_and_numbers() {
+    let env = night();
+    let said = env.recover(&["log", "--run", "night"]).expect(0).stdout;
+    let words: Vec<&str> = said.split_whitespace().collect();
+    for columns in [60, 80, 120] {
+        let size = (columns, 100);
+        let Some(mut terminal) = browse(&env, size, &[]) else { return };
+        terminal.expect_shown(size, "night escalated");
+        terminal.press("gl4");
+        let shown = terminal.expect_shown(size, "checkpoint_created");
+        terminal.press("q");
+        terminal.end();
+        let page = shown.lines().map(|line| line.split_once(" | ").map_or(line, |(_, page)| page));
+        let page: Vec<&str> =
+            page.skip(2).take(80).flat_map(str::split_whitespace).filter(|word| *word != "|").collect();
+        assert!(page.contains(&"@1,") && !shown.contains("ckpt_"), "{columns}: {shown}");
+        let broken: Vec<&&str> = page.iter().filter(|word| !word.contains('@') && !words.contains(word)).collect();
+        assert!(broken.is_empty(), "{columns}: {broken:?}\n{shown}");
+    }
+}
+
 // A terminal of a line or two, a line without an end, and keys all the while.
 #[test]
 fn tiny_terminals_and_endless_lines() {

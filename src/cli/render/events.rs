@@ -10,13 +10,23 @@ use super::tables::date_time;
 
 /// An event for people; `line` is the ledger's.
 pub fn event_line(event: &Event, line: &str) -> String {
+    let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    said(event, line, &run)
+}
+
+/// The same where everybody knows of which run it is.
+pub fn event_line_of_run(event: &Event, line: &str) -> String {
+    said(event, line, "")
+}
+
+fn said(event: &Event, line: &str, run: &str) -> String {
     // What was read as an event is JSON.
     let value: Value = serde_json::from_str(line).unwrap_or_default();
     let kind = value["type"].as_str().unwrap_or_default();
-    let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
     let what = about(&value["payload"]);
-    let what = if what.is_empty() { what } else { format!("  {what}") };
-    format!("{:>5} {} {kind:<22} {}\n", event.seq, date_time(event.at), escape(&redact(&(run + &what))))
+    let parts: Vec<&str> = [run, &what].into_iter().filter(|part| !part.is_empty()).collect();
+    let text = format!("{:>5} {} {kind:<22} {}", event.seq, date_time(event.at), escape(&redact(&parts.join("  "))));
+    format!("{}\n", text.trim_end())
 }
 
 /// What an event says, in a few words: which iteration, what came of it, which checkpoint, why.

@@ -7,7 +7,7 @@ use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::super::super::live::cut;
-use super::super::super::people::wrapped;
+use super::super::super::people::{between_words, wrapped};
 use super::app::{App, Page, Prompt};
 use super::timeline::{Pieces, Tone, label};
 
@@ -55,10 +55,15 @@ impl Places {
     }
 }
 
-/// Lines of a page, broken so that they fit: prose between words.
+/// Lines of a page, broken so that they fit: all but those of a diff between words.
 pub fn fit(lines: &[String], page: Page, columns: usize) -> Vec<String> {
-    let (prose, columns) = (!matches!(page, Page::Diff | Page::Log), columns.max(1));
-    let words = |line: &String| if prose { wrapped(line, columns) } else { line.clone() };
+    let columns = columns.max(1);
+    let words = |line: &String| match page {
+        Page::Diff => line.clone(),
+        // What a command printed is no command to copy.
+        Page::Log => between_words(line, columns),
+        Page::Overview | Page::Evidence | Page::Report => wrapped(line, columns),
+    };
     lines
         .iter()
         .flat_map(|line| words(line).split('\n').flat_map(|line| pieces(line, columns)).collect::<Vec<_>>())
@@ -265,6 +270,11 @@ mod tests {
         let lines = vec!["one two three".to_owned(), "averyverylongword".to_owned(), String::new()];
         assert_eq!(fit(&lines, Page::Overview, 8), ["one two", "  three", "averyver", "ylongwor", "d", ""]);
         assert_eq!(fit(&lines[..1], Page::Diff, 8), ["one two ", "three"]);
+        let log = vec!["   12 attempt_started  iteration 1, attempt 1".to_owned(), "git push a b".to_owned()];
+        let expected =
+            ["   12 attempt_started", "               iteration 1,", "               attempt 1", "git push a", "  b"];
+        assert_eq!(fit(&log, Page::Log, 30)[..3], expected[..3]);
+        assert_eq!(fit(&log[1..], Page::Log, 10), expected[3..]);
         let wide = vec!["日本語日本語".to_owned()];
         assert!(fit(&wide, Page::Log, 5).iter().all(|line| line.width() <= 5));
         assert_eq!(fit(&wide, Page::Log, 5).concat(), wide[0]);

@@ -56,7 +56,7 @@ fn of_row(context: &Context, ui: &Ui, recorded: &Recorded, row: &Row, page: Page
         Page::Overview => overview(context, ui, recorded, run, row),
         Page::Diff => difference(context, state, run, row),
         Page::Evidence => Ok(evidence(state, run, &row.node)),
-        Page::Log => log(context, state, run, row),
+        Page::Log => log(context, ui, state, run, row),
         Page::Report => Ok(markdown(&report::of_key(context, &run.key)?)),
     }
 }
@@ -221,18 +221,19 @@ fn why(failure: &Failure) -> String {
 }
 
 /// The end of the attempt's log; of everything else what was recorded about the run.
-fn log(context: &Context, state: &State, run: &Run, row: &Row) -> Result<String> {
+fn log(context: &Context, ui: &Ui, state: &State, run: &Run, row: &Row) -> Result<String> {
     let path = attempt(state, run, &row.node).and_then(|attempt| attempt.log_path.as_ref());
     match path {
         Some(path) => {
             let end = log_end(context, Path::new(path))?;
             Ok(if end.trim().is_empty() { "It printed nothing.".to_owned() } else { end })
         }
-        None => recorded_log(context, state, &run.key),
+        None => recorded_log(context, ui, state, &run.key),
     }
 }
 
-fn recorded_log(context: &Context, state: &State, key: &RunKey) -> Result<String> {
+fn recorded_log(context: &Context, ui: &Ui, state: &State, key: &RunKey) -> Result<String> {
     let events = events(context, state, key)?;
-    Ok(events.iter().map(|(event, line)| render::event_line(event, line)).collect())
+    let lines: String = events.iter().map(|(event, line)| render::event_line_of_run(event, line)).collect();
+    Ok(ui.numbered(&lines))
 }
