@@ -5,12 +5,14 @@
 //! signal ends it. Ctrl-C and Ctrl-Z stay signals; Ctrl-\ is none, because it would leave the terminal as it is.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
@@ -73,8 +75,9 @@ impl Terminal {
         }
         wanted.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         wanted.local_modes.insert(LocalModes::ISIG);
-        // A read must not wait: somebody else may have taken what `poll` saw.
-        wanted.special_codes[SpecialCodeIndex::VMIN] = 0;
+        // A byte at least: where nothing restores these modes (SIGKILL, SIGSTOP), the next reader is a shell, for which a read
+        // of nothing is the end of its input.
+        wanted.special_codes[SpecialCodeIndex::VMIN] = 1;
         wanted.special_codes[SpecialCodeIndex::VTIME] = 0;
         wanted.special_codes[SpecialCodeIndex::VQUIT] = DISABLED;
         let modes = Arc::new(Mutex::new(Modes { before, wanted, ours: false, paused: false }));
@@ -91,8 +94,9 @@ impl Terminal {
         lock(&modes).take();
         let (stop, stopped) = UnixStream::pair()?;
         let shared = Arc::clone(&modes);
+        let own = own_handle();
         let read = move || {
-            while let Some(bytes) = next(&shared, &stopped) {
+            while let Some(bytes) = next(&shared, &stopped, own.as_ref()) {
                 if !typed(&bytes) || bytes.is_empty() {
                     return;
                 }
@@ -132,8 +136,25 @@ fn is_in_front() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
+/// The terminal by a description of our own, which alone does not wait: that of stdin is shared with the shell and with
+/// whatever else was started from it. What is in front of its terminal has it as the controlling one.
+fn own_handle() -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    open("/dev/tty", flags, Mode::empty()).ok()
+}
+
+/// What is typed, without waiting: somebody else may have taken what `poll` saw.
+fn read_typed(own: Option<&OwnedFd>, bytes: &mut [u8]) -> rustix::io::Result<usize> {
+    // Not through the standard library's buffer: what that holds is seen neither here nor by the next reader.
+    match own {
+        Some(own) => rustix::io::read(own, bytes),
+        None if ioctl_fionread(io::stdin()).is_ok_and(|count| count == 0) => Err(Errno::AGAIN),
+        None => rustix::io::read(io::stdin(), bytes),
+    }
+}
+
 /// Waits for what is typed; `None` once nobody wants it any more, nothing at the end of the input.
-fn next(modes: &Mutex<Modes>, stopped: &UnixStream) -> Option<Vec<u8>> {
+fn next(modes: &Mutex<Modes>, stopped: &UnixStream, own: Option<&OwnedFd>) -> Option<Vec<u8>> {
     loop {
         let ours = {
             let mut modes = lock(modes);
@@ -155,10 +176,11 @@ fn next(modes: &Mutex<Modes>, stopped: &UnixStream) -> Option<Vec<u8>> {
             continue;
         }
         let mut bytes = [0; 256];
-        // Not through the standard library's buffer: what that holds is seen neither here nor by the next reader.
-        match rustix::io::read(&stdin, &mut bytes) {
-            Err(Errno::INTR | Errno::AGAIN) => {}
+        match read_typed(own, &mut bytes) {
+            // A terminal that went away has nothing to read without waiting either.
+            Err(Errno::AGAIN) if seen.intersects(PollFlags::HUP | PollFlags::ERR) => return Some(Vec::new()),
             // Somebody else was faster.
+            Err(Errno::INTR | Errno::AGAIN) => {}
             Ok(0) if !seen.intersects(PollFlags::HUP | PollFlags::ERR) => {}
             Ok(count) => return Some(bytes[..count].to_vec()),
             Err(_) => return Some(Vec::new()),

@@ -117,6 +117,27 @@ fn a_signal_leaves_the_terminal_whole() {
     assert!(said.contains("\u{1b}[?25h\u{1b}[?1049l"), "{said:?}");
 }
 
+// Nothing restores the terminal then; but the shell that is read from next goes on.
+#[test]
+fn a_shell_survives_that_it_is_killed() {
+    let env = night();
+    let line = format!("sh -c 'echo $$ > pid; exec {} browse'\n", env!("CARGO_BIN_EXE_recover"));
+    for (signal, further) in [("KILL", ""), ("STOP", "kill -KILL $(cat pid); ")] {
+        let Some(mut shell) = Terminal::running(&env, &["sh", "-i"], SIZE, &[]) else { return };
+        shell.press(&line);
+        shell.expect_shown(SIZE, "Run night");
+        env.sh(&format!("kill -{signal} $(cat pid)")).expect(0);
+        // Only what comes after the prompt does.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        shell.press(&format!("{further}echo still-$((40 + 2))\n"));
+        shell.expect("still-42");
+        // It warns once of jobs that it believes to be stopped.
+        shell.press("stty sane\nexit 3\nexit 3\n");
+        let (code, said) = shell.end();
+        assert_eq!(code, 3, "{signal}: {said:?}");
+    }
+}
+
 // 40 to 200 columns, with and without colour; no line is wider than the terminal, no id is cut in the middle of its number.
 #[test]
 fn narrow_and_wide_terminals() {
