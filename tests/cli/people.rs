@@ -162,3 +162,44 @@ fn times_are_the_users_own() {
     env.set("RECOVER_TEST_NOW", "2030-03-03T10:00:00.000Z");
     assert!(env.recover(&["status"]).stdout.contains("  time       2030-03-02 03:30, 1 d ago"));
 }
+
+// A command that goes on in another line can be pasted, or it does not go on.
+#[test]
+fn commands_can_be_pasted_from_a_narrow_terminal() {
+    let nothing = TestEnv::repo();
+    let Some(lines) = shown(&nothing, &[], 60) else { return };
+    let at = lines.iter().position(|line| line == "  recover checkpoint create").expect("a command");
+    assert_eq!(lines[at + 1], "      keep the work tree as it is", "{lines:#?}");
+    assert!(lines.iter().all(|line| width(line) <= 60), "{lines:#?}");
+
+    let env = quick();
+    env.recover(&[
+        "run",
+        "--run",
+        "nightly-build",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "echo 401 Unauthorized; exit 1",
+    ]);
+    let manual = shown(&env, &["status"], 60).expect("a terminal");
+    let step = manual.iter().position(|line| line.contains("`recover resume")).expect("a manual step");
+    assert!(manual[step].contains("--strategy retry_same`"), "{manual:#?}");
+
+    let report = shown(&env, &["report"], 60).expect("a terminal");
+    let log = report.iter().position(|line| line.contains("tail -n 100 --")).expect("a step");
+    assert!(report[log].contains(".log") || report[log].ends_with(" \\"), "{report:#?}");
+
+    let help = shown(&env, &["run", "--help"], 60).expect("a terminal").join("\n");
+    let examples = help.split("Examples:").nth(1).expect("examples");
+    assert!(examples.contains("claude -p \\\n    \"Make the tests pass\""), "{examples}");
+    for line in examples.lines().filter(|line| !line.is_empty()) {
+        assert!(["  # ", "  recover ", "    "].iter().any(|begin| line.starts_with(begin)), "{examples}");
+    }
+    let codes = shown(&env, &["--help"], 60).expect("a terminal");
+    let begins = codes.iter().position(|line| line.starts_with("Exit codes:")).expect("exit codes");
+    let last = codes[begins..].iter().position(|line| line.contains("interrupted")).expect("the last") + begins;
+    assert!(codes[begins..last].iter().all(|line| width(line) > 40), "{:#?}", &codes[begins..=last]);
+}

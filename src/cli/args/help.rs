@@ -8,9 +8,9 @@ use std::io;
 
 use clap::builder::styling::{AnsiColor, Style, Styles};
 use clap::{Command, CommandFactory};
-use rustix::termios::tcgetwinsize;
+use rustix::termios::{Winsize, tcgetwinsize};
 
-use super::super::people::wrapped;
+use super::super::people::{between_words, wrapped};
 use super::Cli;
 use super::examples::{self, Example};
 
@@ -41,11 +41,12 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
 ];
 
+/// A paragraph, which is broken where the terminal ends.
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 failed; 2 usage or configuration; 3 done in part; 4 not found; 5 attempt failed, retry allowed;
-6 wait; 7 budget exhausted; 8 a person is needed; 9 gave up waiting; 10 no state or repository; 11 locked; 12 corrupt;
-13 refused; 14 no space; 15 newer state; 16 an operation was cut off; 70 a bug; 100 checks failed;
-129/130/143 interrupted.";
+    Exit codes: 0 done; 1 failed; 2 usage or configuration; 3 done in part; 4 not found; 5 attempt failed, retry allowed; \
+    6 wait; 7 budget exhausted; 8 a person is needed; 9 gave up waiting; 10 no state or repository; 11 locked; 12 corrupt; \
+    13 refused; 14 no space; 15 newer state; 16 an operation was cut off; 70 a bug; 100 checks failed; \
+    129/130/143 interrupted.";
 
 /// How the top level is laid out: its commands by their groups stand in `before-help`.
 const ROOT: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
@@ -88,12 +89,31 @@ fn with_examples(command: Command, words: &str) -> Command {
 }
 
 fn section(examples: &[Example]) -> String {
+    section_within(examples, columns())
+}
+
+/// The lines fit, so that nobody breaks them who does not know what a shell reads.
+fn section_within(examples: &[Example], columns: usize) -> String {
     let mut text = format!("{HEADER}Examples:{HEADER:#}");
     for (command, meaning) in examples {
-        // A string takes whatever is written.
-        let _ = write!(text, "\n  {DIMMED}# {meaning}{DIMMED:#}\n  {command}");
+        for line in between_words(meaning, columns.saturating_sub(4)).lines().map(str::trim_start) {
+            // A string takes whatever is written.
+            let _ = write!(text, "\n  {DIMMED}# {line}{DIMMED:#}");
+        }
+        let _ = write!(text, "\n{}", wrapped(&format!("  {command}"), columns));
     }
     text
+}
+
+/// The columns that help is broken at, as clap finds them out.
+fn columns() -> usize {
+    let of =
+        |size: rustix::io::Result<Winsize>| size.ok().map(|size| usize::from(size.ws_col)).filter(|size| *size > 0);
+    let terminal = of(tcgetwinsize(io::stdout()))
+        .or_else(|| of(tcgetwinsize(io::stderr())))
+        .or_else(|| of(tcgetwinsize(io::stdin())));
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.or_else(said).unwrap_or(100)
 }
 
 /// The names alone, a line a group where it is wide enough.
@@ -154,6 +174,27 @@ mod tests {
             .map(|(words, text)| format!("{} lines: recover {words}\n{text}", text.lines().count()))
             .collect();
         assert!(long.is_empty(), "{}", long.join("\n"));
+    }
+
+    #[test]
+    fn examples_can_be_pasted_at_any_width() {
+        let all = commands().into_iter().flat_map(|(words, _)| examples::of(&words)).chain(examples::DAILY);
+        for example in all {
+            for columns in [40, 60, 80] {
+                let section = section_within(&[*example], columns);
+                let plain = section.replace(&HEADER.render().to_string(), "").replace(&DIMMED.render().to_string(), "");
+                let plain = plain.replace(&HEADER.render_reset().to_string(), "");
+                let lines: Vec<&str> = plain.lines().skip(1).collect();
+                let command = lines.iter().position(|line| !line.starts_with("  # ")).expect("a command");
+                assert!(command > 0, "{plain}");
+                let typed = lines[command..].join("\n").replace("\\\n", " ");
+                assert_eq!(shlex::split(&typed), shlex::split(example.0), "{columns}: {plain}");
+                let is_wide = |line: &&&str| {
+                    line.chars().count() > columns && line.trim().contains(' ') && !line.contains(['"', '\''])
+                };
+                assert_eq!(lines.iter().find(is_wide), None, "{columns}: {plain}");
+            }
+        }
     }
 
     #[test]
