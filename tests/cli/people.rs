@@ -203,3 +203,20 @@ fn commands_can_be_pasted_from_a_narrow_terminal() {
     let last = codes[begins..].iter().position(|line| line.contains("interrupted")).expect("the last") + begins;
     assert!(codes[begins..last].iter().all(|line| width(line) > 40), "{:#?}", &codes[begins..=last]);
 }
+
+#[test]
+fn a_list_of_all_runs_says_whose_each_is() {
+    let env = night();
+    env.recover(&["run", "--run", "other", "--", "true"]).expect(0);
+    let piped = env.recover(&["checkpoint", "list", "--all-runs"]).expect(0).stdout;
+    assert!(piped.lines().any(|line| line.contains(" other ") && line.contains("ckpt_")), "{piped}");
+    for columns in [60, 80, 120] {
+        let Some(lines) = shown(&env, &["checkpoint", "list", "--all-runs"], columns) else { return };
+        assert!(lines[0].contains(" RUN "), "{lines:#?}");
+        for run in [" nightly-build ", " other "] {
+            assert!(lines.iter().any(|line| line.contains(run)), "{columns}: {lines:#?}");
+        }
+    }
+    let own = shown(&env, &["checkpoint", "list"], 120).expect("a terminal");
+    assert!(!own[0].contains(" RUN "), "{own:#?}");
+}

@@ -128,7 +128,8 @@ fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     ui.learn(context);
     let text = ui.text(|| {
         let foreign = imported.iter().map(|one| format!("{}\n", foreign_line(one)));
-        render::checkpoints_table(ui, &all, &superseded, context.clock.now()) + &foreign.collect::<String>()
+        render::checkpoints_table(ui, &all, &superseded, args.all_runs, context.clock.now())
+            + &foreign.collect::<String>()
     });
     let document = ListReply { checkpoints: &all, superseded: &superseded, imported: &imported };
     Ok(Reply::new(document, text).paged(Paged::Text("log")))

@@ -17,14 +17,22 @@ use crate::policy::amounts::count;
 use super::super::ui::{Ui, escape};
 use super::tables::{Column, Table, column, date_time, toned, when, words};
 
-/// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over.
-pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], superseded: &BTreeSet<&str>, now: Timestamp) -> String {
+/// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over. `all_runs`: they may be of
+/// several runs.
+pub fn checkpoints_table(
+    ui: &Ui,
+    checkpoints: &[&Checkpoint],
+    superseded: &BTreeSet<&str>,
+    all_runs: bool,
+    now: Timestamp,
+) -> String {
     if checkpoints.is_empty() {
         return "No checkpoints.\n".to_owned();
     }
     let columns = [
         column("SEQ", 0),
         column("ID", 0),
+        column("RUN", 0),
         column("ITERATION", 4),
         column("VERDICT", 1),
         column("TRIGGER", 5),
@@ -32,7 +40,11 @@ pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], superseded: &BTre
         words("DESCRIPTION", 3),
     ];
     // People have the numbers, scripts the ids.
-    let shown = |column: usize| column != 1 || ui.width.is_none();
+    let shown = |column: usize| match column {
+        1 => ui.width.is_none(),
+        2 => all_runs,
+        _ => true,
+    };
     let columns: Vec<Column> =
         columns.into_iter().enumerate().filter(|(at, _)| shown(*at)).map(|(_, one)| one).collect();
     let mut table = Table::new(ui, &columns);
@@ -42,6 +54,7 @@ pub fn checkpoints_table(ui: &Ui, checkpoints: &[&Checkpoint], superseded: &BTre
         let cells = [
             Cell::new(format!("@{}", checkpoint.seq)),
             Cell::new(&checkpoint.id),
+            Cell::new(escape(&checkpoint.run.to_string())),
             Cell::new(checkpoint.after_iteration),
             toned(ui, checkpoint.verdict.as_str()),
             Cell::new(escape(&checkpoint.trigger)),
