@@ -180,6 +180,42 @@ fn the_log_has_whole_words_and_numbers() {
     }
 }
 
+// Without room for both a page is shown instead of the list; what does not fit has a sign, and the help is whole.
+#[test]
+fn a_narrow_terminal_shows_pages_and_signs() {
+    let env = night();
+    let note = "a description that is longer than any narrow terminal has room for it";
+    env.json(0, &["checkpoint", "create", "--run", "night", "-m", note]);
+    let size = (60, 24);
+    let Some(mut terminal) = browse(&env, size, &[]) else { return };
+    let shown = terminal.expect_shown(size, "night escalated");
+    assert!(shown.lines().any(|line| line.contains("unverified") && line.ends_with(" ...")), "{shown}");
+    assert!(shown.contains("q leave"), "{shown}");
+    terminal.press("?");
+    let shown = terminal.expect_shown(size, "q                 leave; Esc forgets a mark");
+    assert!(shown.contains("+--") && shown.lines().any(|line| line.trim().starts_with("| arrows")), "{shown}");
+    terminal.press("x\t");
+    terminal.expect_shown(size, "Run night: escalated");
+    terminal.press("\t");
+    terminal.expect_shown(size, "+line 1");
+    terminal.press("q");
+    assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn the_evidence_of_an_iteration_is_that_of_each_attempt() {
+    let env = crate::run::quick();
+    let agent = "[ $RECOVER_ATTEMPT = 2 ] || { echo error: broken pump >&2; exit 1; }";
+    env.recover(&["run", "--run", "r", "--attempts", "2", "--on-failure", "retry", "--", "sh", "-c", agent]).expect(0);
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else { return };
+    terminal.expect_shown(SIZE, "- r complete");
+    terminal.press("/iteration 1\r3");
+    let shown = terminal.expect_shown(SIZE, "Attempt 1: ");
+    assert!(!shown.contains("No failure"), "{shown}");
+    terminal.press("q");
+    assert_eq!(terminal.end().0, 0);
+}
+
 // A terminal of a line or two, a line without an end, and keys all the while.
 #[test]
 fn tiny_terminals_and_endless_lines() {

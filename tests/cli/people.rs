@@ -220,3 +220,59 @@ fn a_list_of_all_runs_says_whose_each_is() {
     let own = shown(&env, &["checkpoint", "list"], 120).expect("a terminal");
     assert!(!own[0].contains(" RUN "), "{own:#?}");
 }
+
+// One word for a thing, each thing once.
+#[test]
+fn people_read_words() {
+    let env = night();
+    let show = env.recover(&["checkpoint", "show", "good"]).expect(0).stdout;
+    assert!(show.contains("\ncheck test  passed ("), "{show}");
+    let Some(log) = shown(&env, &["log"], 120) else { return };
+    assert_eq!(log[0], "Run nightly-build");
+    assert!(log[1..].iter().all(|line| !line.contains("nightly-build")), "{log:#?}");
+    assert!(env.recover(&["log"]).stdout.lines().all(|line| line.contains("nightly-build")));
+    env.recover(&["attempt", "start", "--run", "loop"]).expect(0);
+    let status = shown(&env, &["status", "--run", "loop"], 80).expect("a terminal").join("\n");
+    assert!(status.contains("Run loop: in_progress, iteration 1"), "{status}");
+}
+
+#[test]
+fn a_report_on_a_terminal_begins_with_its_title() {
+    let env = night();
+    let Some(report) = shown(&env, &["report"], 80) else { return };
+    assert!(report[0].starts_with("# Escalation report"), "{report:#?}");
+    assert!(env.recover(&["report"]).stdout.starts_with("<!-- recover report -->\n"));
+}
+
+// A note is none of a logger's lines, and is broken between words.
+#[test]
+fn a_check_that_fails_before_the_first_attempt_is_a_note() {
+    let env = quick();
+    let run = ["run", "--run", "r", "--attempts", "1", "--feedback", "a-check-with-a-name=false", "--", "true"];
+    let Some(lines) = shown(&env, &run, 60) else { return };
+    let at = lines.iter().position(|line| line.contains("note: before the first attempt")).expect("a note");
+    assert!(lines[at].ends_with("note: before the first attempt the check"), "{lines:#?}");
+    assert_eq!(lines[at + 1], "  'a-check-with-a-name' fails already: exit 1");
+    assert!(lines.iter().all(|line| !line.contains("WARN")), "{lines:#?}");
+}
+
+#[test]
+fn an_iteration_that_there_never_was_is_said_to_be_none() {
+    let env = quick();
+    env.recover(&["run", "--run", "r", "--", "true"]).expect(0);
+    let error = env.json(4, &["rollback", "--iteration", "7"])["error"].clone();
+    assert_eq!(error["message"], "No checkpoint available before iteration 7: the run is at iteration 1");
+}
+
+#[test]
+fn the_heading_of_a_screen_is_whole() {
+    let env = quick();
+    let name = "a-run-with-a-name-that-takes-most-of-a-line-of-a-terminal";
+    env.recover(&["run", "--run", name, "--attempts", "1", "--", "false"]);
+    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else { return };
+    terminal.expect("q leaves");
+    terminal.press("q");
+    let (_, said) = terminal.end();
+    let heading = said.split("Nothing is changed").next().unwrap_or_default();
+    assert!(heading.contains(name) && heading.contains("iteration 1"), "{said}");
+}

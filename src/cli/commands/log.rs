@@ -15,7 +15,7 @@ use crate::policy::redact::redact_json;
 use super::super::args::LogArgs;
 use super::super::render;
 use super::super::replies::log::LogReply;
-use super::super::ui::{Form, Paged, Reply, Ui};
+use super::super::ui::{Form, Paged, Reply, Ui, escape};
 use super::status::ended;
 
 /// `recover log`.
@@ -26,16 +26,32 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     }
     let mut text = String::new();
     let mut documents = Vec::new();
-    for (event, line) in first(context, args)? {
-        let value: Value = serde_json::from_str(&line)
+    let events = first(context, args)?;
+    // Who reads it sees the name of the only run once; a script has it in each line.
+    let only = only_run(&events).filter(|_| ui.width.is_some());
+    if let Some(run) = only {
+        text.push_str(&format!("Run {}\n", escape(&run.to_string())));
+    }
+    for (event, line) in &events {
+        let value: Value = serde_json::from_str(line)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq)))?;
-        text.push_str(&render::event_line(&event, &line));
+        text.push_str(&match only {
+            Some(_) => render::event_line_of_run(event, line),
+            None => render::event_line(event, line),
+        });
         documents.push(value);
     }
     if documents.is_empty() {
         text.push_str("Nothing has been recorded.\n");
     }
     Ok(Reply::new(LogReply { events: documents }, text).paged(Paged::Text("log")))
+}
+
+/// The run that all events are of which are of one.
+fn only_run(events: &[(Event, String)]) -> Option<&RunKey> {
+    let mut runs = events.iter().filter_map(|(event, _)| event.run.as_ref());
+    let first = runs.next()?;
+    runs.all(|run| run == first).then_some(first)
 }
 
 /// The events that are there, as far as they are asked for.

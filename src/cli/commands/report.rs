@@ -34,7 +34,12 @@ pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     }
     // Whoever copies it takes it elsewhere.
     let form = if format == ReportFormat::Md { Form::Alone } else { Form::Verbatim };
-    Ok(Reply::text(written(context, &report, format)?).form(form).paged(Paged::Text("show")))
+    let mut text = written(context, &report, format)?;
+    // The mark is for whoever looks for the report among other texts.
+    if ui.width.is_some() && format == ReportFormat::Md && text.starts_with("<!--") {
+        text = text.split_off(text.find('\n').map_or(0, |end| end + 1));
+    }
+    Ok(Reply::text(text).form(form).paged(Paged::Text("show")))
 }
 
 fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<String> {

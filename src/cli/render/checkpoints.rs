@@ -71,7 +71,7 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{name:<12}{value}");
+        let _ = writeln!(text, "{name:<12}{}{value}", if name.len() < 12 { "" } else { "  " });
     };
     line("id", format!("{} (@{})", checkpoint.id, checkpoint.seq));
     line("run", checkpoint.run.to_string());
@@ -102,7 +102,7 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
     }
     for (name, result) in &checkpoint.feedback_results {
         line(
-            &format!("loop {name}"),
+            &format!("check {name}"),
             format!("{} ({})", if result.passed { "passed" } else { "failed" }, result.summary),
         );
     }

@@ -56,6 +56,11 @@ fn about(payload: &Value) -> String {
     let texts = FIELDS.iter().filter_map(|field| payload.pointer(field)).filter_map(Value::as_str);
     // One line of each is enough: all of it is in the ledger, and in --json.
     parts.extend(texts.filter_map(|text| text.lines().next()).filter(|text| !text.is_empty()).map(str::to_owned));
+    // A reason that is only the status once more is none.
+    if let Some(status) = payload["status"].as_str() {
+        let again = format!("the run stopped: {status}");
+        parts.retain(|part| *part != again);
+    }
     parts.join(", ")
 }
 
@@ -71,6 +76,7 @@ mod tests {
             (json!({"name": "deploy", "argv": ["x"]}), "deploy"),
             (json!({"iteration": 2, "attempt": 1, "approach": null}), "iteration 2, attempt 1"),
             (json!({"status": "failed", "reason": "checks\nfailed"}), "failed, checks"),
+            (json!({"status": "paused", "reason": "the run stopped: paused"}), "paused"),
             (json!({"checkpoint": {"id": "ckpt_1", "description": "By hand"}}), "ckpt_1, By hand"),
             (json!({}), ""),
         ] {

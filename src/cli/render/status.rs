@@ -182,7 +182,7 @@ fn matters(run: &Run, budget: &Budget, all: &[Budget]) -> bool {
         BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks => budget.limit > 0,
         BudgetScope::Task | BudgetScope::Session => {
             let own = all.iter().find(|own| matches!(own.scope, BudgetScope::Global | BudgetScope::Cause));
-            own.is_none_or(|own| budget.left <= own.left)
+            own.is_none_or(|own| budget.left < own.left)
         }
     }
 }

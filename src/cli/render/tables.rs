@@ -52,6 +52,11 @@ pub fn local_times(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// A status as the screens say it: `in progress`.
+pub fn in_words(status: &str) -> String {
+    status.replace('_', " ")
+}
+
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {

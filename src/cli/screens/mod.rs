@@ -72,9 +72,9 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// A line that stays, cut to the terminal's width.
+    /// A line that stays, cut to the terminal's width with a sign that there is more.
     fn say(&self, text: &str) {
-        let line = super::live::cut(&self.ui.shown(text), size().0);
+        let line = super::live::cut_at_word(&self.ui.shown(text), size().0);
         // With stderr closed there is nobody left to report to.
         let _ = writeln!(io::stderr(), "{line}");
     }

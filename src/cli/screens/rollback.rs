@@ -6,7 +6,7 @@ use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
 use crate::model::selector::Selector;
 
-use super::super::render::when;
+use super::super::render::{in_words, when};
 use super::super::ui::Ui;
 use super::confirm::{How, confirm, confirm_given};
 use super::list::{List, Picked};
@@ -44,13 +44,13 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
     let rows = rows(&talk, &targets);
     let run = &targets.run;
     let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
-    talk.say(&format!(
+    talk.ask(&format!(
         "Rollback of run {}: {}, iteration {}{total}",
         run.key,
-        run.status.as_str(),
+        in_words(run.status.as_str()),
         run.shown_iteration()
     ));
-    talk.say("Nothing is changed before you say yes. Where to?");
+    talk.ask("Nothing is changed before you say yes. Where to?");
     talk.say("");
     let labels: Vec<String> = rows.iter().map(|row| ui.shown(&row.label)).collect();
     let mut at = rows.iter().position(|row| row.good).unwrap_or(0);

@@ -220,7 +220,7 @@ fn afresh(run: Option<&Run>) -> Option<Hint> {
 fn before_iteration<'a>(state: &'a State, run: Option<&Run>, number: u32) -> Result<&'a Checkpoint> {
     let none = || {
         let at = run.filter(|run| number > run.current_iteration.max(1));
-        let why = at.map_or(String::new(), |run| format!(": the run is at iteration {}", run.current_iteration));
+        let why = at.map_or(String::new(), |run| format!(": the run is at iteration {}", run.shown_iteration()));
         let message = format!("No checkpoint available before iteration {number}{why}");
         let list = Hint::recover(["checkpoint", "list"]).run(run.map(|run| &run.key));
         let afresh = afresh(run).filter(|_| at.is_none());

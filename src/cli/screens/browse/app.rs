@@ -102,6 +102,8 @@ pub struct App {
     pub scroll: usize,
     /// The keys move the page, not the list.
     pub in_page: bool,
+    /// There is room for the page beside the list.
+    pub beside: bool,
     pub prompt: Prompt,
     pub help: bool,
     pub now: Timestamp,
@@ -126,6 +128,7 @@ impl App {
             page: Page::Overview,
             scroll: 0,
             in_page: false,
+            beside: true,
             prompt: Prompt::None,
             help: false,
             now,
@@ -186,7 +189,8 @@ impl App {
             Key::Char('/') => self.prompt = Prompt::Search(String::new()),
             Key::Char('n') => self.find(1),
             Key::Char('N') => self.find(-1),
-            Key::Tab => self.show(self.page.next()),
+            // Where it is not seen yet it is the first one.
+            Key::Tab => self.show(if self.beside || self.in_page { self.page.next() } else { self.page }),
             Key::Char(digit @ '1'..='5') => self.show(Page::ALL[digit as usize - '1' as usize]),
             Key::Char('d') => self.compare(),
             Key::Char('p') => self.ask(Self::pin),
@@ -234,6 +238,8 @@ impl App {
     fn show(&mut self, page: Page) {
         self.page = page;
         self.scroll = 0;
+        // Without room for both the list would hide it.
+        self.in_page |= !self.beside;
     }
 
     /// Into the page, or a run that is closed up is opened.

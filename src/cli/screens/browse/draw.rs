@@ -6,7 +6,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::super::super::live::cut;
+use super::super::super::live::{cut, cut_at_word};
 use super::super::super::people::{between_words, wrapped};
 use super::app::{App, Page, Prompt};
 use super::timeline::{Pieces, Tone, label};
@@ -174,8 +174,22 @@ fn list(app: &App, paint: &Paint, place: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// As many whole words as fit; what is faint, such as a time, as a whole.
+/// Where something was left out.
+const MORE: &str = " ...";
+
+/// As many whole words as fit, with a sign where there are more; what is faint, such as a time, as a whole.
 fn clipped(pieces: Pieces, columns: usize) -> Pieces {
+    let whole: usize = pieces.iter().map(|(text, _)| text.width()).sum();
+    // Where there is room for a word or two only, the sign would take it.
+    if whole <= columns || columns < 4 * MORE.len() {
+        return heads(pieces, columns);
+    }
+    let mut shown = heads(pieces, columns - MORE.len());
+    shown.push((MORE.to_owned(), Tone::Faint));
+    shown
+}
+
+fn heads(pieces: Pieces, columns: usize) -> Pieces {
     let mut left = columns;
     let mut shown = Pieces::new();
     for (text, tone) in pieces {
@@ -208,33 +222,57 @@ fn right(app: &App, paint: &Paint, page: &[String], place: Rect, buffer: &mut Bu
     }
 }
 
+/// What can be pressed, as it is shown where all of it fits.
+const KEYS: [&str; 7] = ["? help", "Tab page", "/ search", "d diff", "r roll back", "u undo", "q leave"];
+
+/// The keys that fit; how to leave is among them.
+fn keys(columns: usize) -> String {
+    let all = KEYS.join(", ");
+    if all.width() <= columns {
+        return all;
+    }
+    let order = [0, 6, 1, 2, 3, 4, 5].map(|at| KEYS[at]);
+    let fits = (1..=order.len()).rev().map(|count| order[..count].join(", ")).find(|text| text.width() <= columns);
+    fits.unwrap_or_default()
+}
+
 fn bottom(app: &App, paint: &Paint, area: Rect, buffer: &mut Buffer) {
     let y = area.bottom().saturating_sub(1);
+    let columns = usize::from(area.width);
     let (text, tone) = match &app.prompt {
-        Prompt::None => ("? help, Tab page, / search, d diff, r roll back, u undo, q leave".to_owned(), Tone::Faint),
+        Prompt::None => (keys(columns), Tone::Faint),
         Prompt::Search(typed) => (format!("/{typed}"), Tone::Plain),
         Prompt::Agree(command) => (format!("y runs: {command}   any other key does not"), Tone::Waiting),
         Prompt::Note(text) => (text.clone(), Tone::Plain),
     };
     // The question is at the beginning, and whole words stay.
-    let columns = usize::from(area.width);
-    let shown = wrapped(&text, columns);
-    buffer.set_stringn(area.x, y, shown.lines().next().unwrap_or_default(), columns, paint.tone(tone));
+    buffer.set_stringn(area.x, y, cut_at_word(&text, columns), columns, paint.tone(tone));
 }
 
+/// The keys in a box, over whatever is below: as wide as they need, or as the terminal is.
 fn help(paint: &Paint, area: Rect, buffer: &mut Buffer) {
-    let keys = HELP.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
-    let lines: Vec<String> = HELP.iter().map(|(key, what)| format!(" {key:keys$}  {what} ")).collect();
-    let width = lines.iter().map(|line| line.width()).max().unwrap_or(0);
-    let width = u16::try_from(width).unwrap_or(u16::MAX).min(area.width);
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
-    let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + 1, width, height };
-    for (y, line) in (place.y..place.bottom()).zip(&lines) {
-        let blank = " ".repeat(usize::from(width));
-        let looks = paint.tone(Tone::Plain).add_modifier(Modifier::REVERSED);
-        buffer.set_stringn(place.x, y, blank, usize::from(width), looks);
-        buffer.set_stringn(place.x, y, line, usize::from(width), looks);
+    let lines = help_lines(usize::from(area.width).saturating_sub(4), usize::from(area.height).saturating_sub(4));
+    let inside = lines.iter().map(|line| line.width()).max().unwrap_or(0);
+    let edge = format!("+{}+", "-".repeat(inside + 2));
+    let within = lines.iter().map(|line| format!("| {line}{} |", " ".repeat(inside - line.width())));
+    let rows: Vec<String> = [edge.clone()].into_iter().chain(within).chain([edge]).collect();
+    let width = u16::try_from(inside + 4).unwrap_or(u16::MAX).min(area.width);
+    let x = area.x + (area.width - width) / 2;
+    for (y, row) in (area.y + 1..area.bottom()).zip(&rows) {
+        buffer.set_stringn(x, y, row, usize::from(width), paint.tone(Tone::Plain).add_modifier(Modifier::REVERSED));
     }
+}
+
+/// The lines of the help for so many columns; where there are not so many rows it ends with a sign.
+fn help_lines(columns: usize, rows: usize) -> Vec<String> {
+    let keys = HELP.iter().map(|(keys, _)| keys.len()).max().unwrap_or(0);
+    let all = HELP.iter().map(|(key, what)| between_words(&format!("{key:keys$}  {what}"), columns));
+    let mut lines: Vec<String> = all.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    if lines.len() > rows.max(1) {
+        lines.truncate(rows.saturating_sub(1));
+        lines.push(MORE.trim_start().to_owned());
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -253,16 +291,28 @@ mod tests {
         let shown = |columns| clipped(row(), columns).into_iter().map(|(text, _)| text).collect::<String>();
         assert_eq!(
             [shown(40), shown(18), shown(17), shown(15), shown(9), shown(8), shown(2)],
-            [
-                "@5 failed After it",
-                "@5 failed After it",
-                "@5 failed After",
-                "@5 failed After",
-                "@5 failed",
-                "@5 ",
-                "@5"
-            ]
+            ["@5 failed After it", "@5 failed After it", "@5 failed ...", "@5 failed After", "@5 failed", "@5 ", "@5"]
         );
+    }
+
+    #[test]
+    fn the_help_is_whole_where_it_fits() {
+        for columns in [36, 56, 76] {
+            let lines = help_lines(columns, 40);
+            assert!(lines.iter().all(|line| line.width() <= columns), "{columns}: {lines:#?}");
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            let all: Vec<String> = HELP.iter().flat_map(|(key, what)| words(&format!("{key} {what}"))).collect();
+            assert_eq!(words(&lines.join(" ")), all, "{columns}");
+        }
+        assert_eq!(help_lines(56, 3)[2], "...");
+    }
+
+    #[test]
+    fn how_to_leave_is_said_at_any_width() {
+        assert!(keys(80).ends_with(", u undo, q leave"));
+        assert_eq!(keys(60), "? help, q leave, Tab page, / search, d diff, r roll back");
+        assert_eq!(keys(15), "? help, q leave");
+        assert_eq!([keys(9), keys(3)], ["? help", ""]);
     }
 
     #[test]

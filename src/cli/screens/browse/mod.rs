@@ -85,6 +85,7 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
         let size = terminal.size().context("cannot draw on the terminal")?;
         let area = Rect::new(0, 0, size.width, size.height);
         let places = Places::of(area, app.in_page);
+        app.beside = Places::of(area, false).page.is_some();
         let columns = places.page.map_or(0, |place| usize::from(place.width));
         let wanted = (app.subject(), app.page, app.recorded.state.last_seq);
         let is_made = made.of.as_ref() == Some(&wanted);

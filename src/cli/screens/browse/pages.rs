@@ -81,7 +81,7 @@ fn overview(context: &Context, ui: &Ui, recorded: &Recorded, run: &Run, row: &Ro
 }
 
 fn about_run(run: &Run, now: Timestamp) -> String {
-    let mut text = format!("Run {}: {}\n\n", run.key, run.status.as_str());
+    let mut text = format!("Run {}: {}\n\n", run.key, render::in_words(run.status.as_str()));
     let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
     text += &format!("Iteration: {}{total}\n", run.shown_iteration());
     text += &format!("Attempts:  {}\n", run.iterations.count_attempts());
@@ -100,7 +100,7 @@ fn about_iteration(ui: &Ui, run: &Run, number: u32, now: Timestamp) -> String {
     let Some(iteration) = run.iterations.get(number) else {
         return format!("Iteration {number}: nothing was tried.\n");
     };
-    let mut text = format!("Iteration {number}: {}\n\n", iteration.status.as_str());
+    let mut text = format!("Iteration {number}: {}\n\n", render::in_words(iteration.status.as_str()));
     if let Some(reason) = &iteration.reason {
         text += &format!("{reason}\n\n");
     }
@@ -184,18 +184,36 @@ fn lossy(patch: &[u8]) -> String {
     String::from_utf8_lossy(patch).into_owned()
 }
 
-/// Why it failed, and by what that is known.
+/// Why it failed, and by what that is known; of an iteration each attempt that did.
 fn evidence(state: &State, run: &Run, node: &Node) -> String {
-    let failure = match node {
-        Node::Run => run.failure.as_ref(),
+    const NONE: &str = "No failure is recorded of it.";
+    match node {
+        Node::Run => match &run.failure {
+            Some(failure) => why(failure),
+            None if run.attempts().any(|(_, attempt)| attempt.failure.is_some()) => {
+                "It stands at no failure. Attempts that failed have theirs.".to_owned()
+            }
+            None => NONE.to_owned(),
+        },
         Node::Iteration(number) => {
-            run.iterations.get(*number).and_then(|iteration| iteration.attempts.last()?.failure.as_ref())
+            let attempts = run.iterations.get(*number).map_or(&[][..], |iteration| &iteration.attempts);
+            let failed: Vec<_> =
+                attempts.iter().filter_map(|attempt| Some((attempt.number, attempt.failure.as_ref()?))).collect();
+            match failed.as_slice() {
+                [] => NONE.to_owned(),
+                [(_, failure)] if attempts.len() == 1 => why(failure),
+                several => {
+                    let parts: Vec<String> =
+                        several.iter().map(|(number, failure)| format!("Attempt {number}: {}", why(failure))).collect();
+                    parts.join("\n")
+                }
+            }
         }
         Node::Attempt(..) | Node::Checkpoint(_) => {
-            attempt(state, run, node).and_then(|attempt| attempt.failure.as_ref())
+            let failure = attempt(state, run, node).and_then(|attempt| attempt.failure.as_ref());
+            failure.map_or_else(|| NONE.to_owned(), why)
         }
-    };
-    failure.map_or_else(|| "No failure is recorded of it.".to_owned(), why)
+    }
 }
 
 fn why(failure: &Failure) -> String {

@@ -9,7 +9,7 @@ use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
-use super::super::super::render::when;
+use super::super::super::render::{in_words, when};
 use super::super::super::ui::escape;
 
 /// What a row stands for.
@@ -101,7 +101,7 @@ pub fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pieces {
     let mut pieces = match &row.node {
         Node::Run => {
             let mark = if open { "- " } else { "+ " };
-            let status = run.status.as_str().to_owned();
+            let status = in_words(run.status.as_str());
             vec![
                 (mark.to_owned(), Tone::Plain),
                 (escape(&run.key.to_string()), Tone::Name),
@@ -114,7 +114,7 @@ pub fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pieces {
             let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
             let status = run.iterations.get(*number).map(|iteration| iteration.status);
             let mut pieces = plain(&format!("iteration {number}{total} "));
-            pieces.extend(status.map(|status| (status.as_str().to_owned(), tone_of_iteration(status))));
+            pieces.extend(status.map(|status| (in_words(status.as_str()), tone_of_iteration(status))));
             pieces
         }
         Node::Attempt(number, attempt) => of_attempt(run, *number, *attempt),

@@ -46,7 +46,7 @@ fn tell(context: &Context, report: &LoopReport) {
         if result.missing {
             context.warn(startable::told(name, result.summary.trim_start_matches(CANNOT_START)));
         } else {
-            tracing::warn!("before the first attempt the check '{name}' fails already: {}", result.summary);
+            context.note(format!("before the first attempt the check '{name}' fails already: {}", result.summary));
         }
     }
 }
