@@ -65,7 +65,7 @@ fn long_lists_and_patches_go_through_gits_pager() {
     };
     begins(&["checkpoint", "diff", "initial", "--patch"], "DIFF:");
     begins(&["checkpoint", "show", "latest", "--patch"], "CORE:");
-    begins(&["log"], "    1 ");
+    begins(&["log"], "Run manual");
 }
 
 // A program that is not there, or that is left early, loses nothing; what came with a clone is never started.

@@ -563,6 +563,6 @@ impl Context {
         let place = self.worktree.display();
         let message =
             format!("no git repository and no state in {place}: cd into your project, or name its folder with -C DIR");
-        Err(Error::new(ErrorKind::NoRepository, message))
+        Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::recover(["run", "--help"])))
     }
 }
