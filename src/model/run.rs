@@ -389,6 +389,15 @@ impl Run {
         HookAgent::ALL.into_iter().any(is_of) && self.spec.command.is_empty()
     }
 
+    /// Whether it was accepted, and nothing but closed since.
+    pub fn was_accepted(&self) -> bool {
+        match self.status {
+            RunStatus::Accepted => true,
+            RunStatus::Closed => self.accepted_as != AcceptedAs::default(),
+            _ => false,
+        }
+    }
+
     /// Whether a person is fixing it by hand (B8).
     pub fn is_being_fixed(&self) -> bool {
         self.manual_fix.as_ref().is_some_and(|session| session.status == ManualFixStatus::Active)

@@ -309,6 +309,59 @@ fn what_was_left_out_is_taken_later() {
     assert_eq!(env.json(0, &["doctor"])["problems"], json!([]));
 }
 
+// It goes on top of what the run was accepted as and nowhere else, what somebody took out of git again stays out of it, and
+// what cannot be told is no "nothing".
+#[test]
+fn what_was_left_out_goes_where_the_run_was_accepted() {
+    let env = TestEnv::repo();
+    env.git(&["branch", "old"]);
+    env.write("c.txt", "c\n");
+    env.git(&["add", "c.txt"]);
+    env.git(&["commit", "-qm", "c"]);
+    run(&env, 1, "echo b >> a.txt; echo 1 > n1; echo 2 > n2; echo 3 > n3");
+    env.json(0, &["accept"]);
+    env.git(&["checkout", "-q", "old"]);
+    for args in [&["accept", "--all"][..], &["accept", "--all", "--dry-run"], &["accept"]] {
+        let error = env.error(13, args);
+        assert_eq!(error["code"], "head_moved", "{args:?}: {error}");
+    }
+    env.git(&["checkout", "-q", "main"]);
+    env.json(0, &["accept", "--include", "n1"]);
+    env.git(&["rm", "-q", "--cached", "n1"]);
+    env.git(&["commit", "-qm", "n1 is not for git"]);
+    env.write("n2", "mine\n");
+    let refused = env.error(13, &["accept", "--include", "n2"]);
+    assert_eq!(paths(&refused["paths"]), ["n2"]);
+    assert!(refused["hint"].as_str().is_some_and(|hint| hint.contains("add -- n2")), "{refused}");
+    // Closed it is no other run.
+    env.json(0, &["close", "night"]);
+    let taken = env.json(0, &["accept", "--all", "--run", "night"]);
+    assert_eq!(paths(&taken["commits"][0]["files"]), ["n3"], "{taken}");
+    assert!(taken["commits"][0]["subject"].as_str().is_some_and(|subject| subject.ends_with("(new files)")), "{taken}");
+}
+
+// What git ignored before the run, which took the rule away, is the user's own.
+#[test]
+fn what_was_ignored_before_the_run_is_not_made_by_it() {
+    let env = TestEnv::repo();
+    env.write("notes.txt", "private\n");
+    env.write(".gitignore", "notes.txt\n");
+    env.git(&["add", ".gitignore"]);
+    env.git(&["commit", "-qm", "ignore"]);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    run(&env, 1, ": > .gitignore; echo 1 > n1");
+    let plan = env.json(0, &["accept", "--all", "--dry-run"]);
+    assert_eq!(paths(&plan["plan"]["left_out"]), ["notes.txt"], "{plan}");
+    let done = env.json(0, &["accept", "--all"]);
+    assert_eq!(
+        (paths(&done["commits"][0]["files"]), paths(&done["left_out"])),
+        (vec![".gitignore", "n1"], vec!["notes.txt"])
+    );
+    assert_eq!(paths(&env.json(0, &["accept", "--all"])["left_out"]), ["notes.txt"]);
+    let taken = env.json(0, &["accept", "--include", "notes.txt"]);
+    assert_eq!(paths(&taken["commits"][0]["files"]), ["notes.txt"]);
+}
+
 // A run that changed nothing is accepted all the same.
 #[test]
 fn nothing_to_accept_is_accepted() {

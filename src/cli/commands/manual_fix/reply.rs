@@ -79,8 +79,8 @@ fn text(context: &Context, fix: &Fix) -> String {
         ManualFixStatus::Active if is_unchecked(context, &fix.run) => {
             let line = |words: &[&str]| context.line(Hint::recover(words).run(key));
             format!(
-                "No checks are configured that could verify a fix. Fix it in your editor, then end the fix: {}\nand accept \
-                 the files as they are: {}",
+                "No checks are configured that could verify a fix. Fix it in your editor, then end the fix: {}\nand go on \
+                 from the files as they are: {}",
                 line(&["manual-fix", "abort"]),
                 line(&["resume", "--strategy", "continue_next"])
             )

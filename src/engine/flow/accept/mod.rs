@@ -23,7 +23,7 @@ use crate::git::program::{CommitJournal, Staging, staged_since};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunStatus};
+use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::commit_message::{Subject, message};
@@ -126,10 +126,9 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     if let Some(other) = state.runs_of(&context.worktree_id()).find(|other| runs::driver(other).is_some()) {
         refuse_driven(context, other)?;
     }
-    let is_rest = run.status == RunStatus::Accepted;
-    let asks = request.all || !request.include.is_empty();
-    if is_rest && !(run.accepted_as.left_out && asks) {
-        let left_out = if run.accepted_as.left_out { plan::still_left_out(context, &state, &run) } else { Vec::new() };
+    let is_rest = run.was_accepted();
+    if is_rest && !(run.accepted_as.left_out && request.all || !request.include.is_empty()) {
+        let left_out = if run.accepted_as.left_out { plan::still_left_out(context, &state, &run)? } else { Vec::new() };
         return Ok(Accepted { left_out, ..unchanged(context, run, Vec::new())? });
     }
     let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
@@ -315,7 +314,7 @@ fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<(
 
 fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
     let given = request.message.as_deref();
-    let is_rest = planned.run.status == RunStatus::Accepted;
+    let is_rest = planned.run.was_accepted();
     message(&Subject { run: planned.run, iteration: step.iteration, is_rest, given, folded: &planned.folded_subjects })
 }
 

@@ -1,6 +1,7 @@
 //! What accepting a run commits, and what it refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::durable::Root;
@@ -21,9 +22,10 @@ use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::hint::Hint;
 use crate::model::manifest::Head;
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
+use crate::model::time::Timestamp;
 use crate::policy::amounts::count;
 use crate::policy::path_filter::glob_of;
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
@@ -38,6 +40,8 @@ pub(super) const NEW: &str = "new and in no commit: --include PATH or --all take
 const SECRET: &str = "perhaps a secret; only --include PATH takes it";
 /// Why a file is left out that accepting the run left out first.
 const CHANGED: &str = "changed since the run: git add takes it";
+/// Why a file is left out that was there before the run, which let git see it.
+const OLDER: &str = "there before the run, and ignored then; only --include PATH takes it";
 /// Why what recover itself printed is left out.
 const OUTPUT: &str = "the output of recover itself";
 /// A larger file is not looked through for secrets.
@@ -88,7 +92,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
 
     let begun = initial.manifest.head.commit.clone();
-    let since = commits_since(context, begun.as_ref(), &head, run)?;
+    let since = commits_since_begun(context, &initial, &head, run)?;
     let mut notes = to_look_at(context, run, &since)?;
     notes.extend(left_by_run(context, (&initial, &good), &as_committed)?);
     let (base, folded) = if request.per_iteration {
@@ -104,7 +108,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let subjects = folded.iter().rev().map(|commit| Ok(about_commit(repo, commit)?.1));
     let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
     let kept = folded.first().map(|newest| kept_ref(&run.key.run_id, newest));
-    let (taken, left_out) = choose(context, (&initial, &good), &head, request, &mut notes)?;
+    let (taken, left_out) = choose(context, (&initial, &good), first.created_at, &head, request, &mut notes)?;
     let steps = if request.per_iteration {
         iterations(context, state, run, last, &head)?
     } else {
@@ -122,7 +126,16 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let head = repo.head()?;
     let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
     let new = made_since(context, (&initial, &good))?;
-    let committed = differs_between(repo, None, head.commit.as_ref())?;
+    let accepted = run.accepted_as.commit.as_ref();
+    let since = match accepted {
+        Some(_) => commits_since(context, accepted, &head, &format!("what run {} was accepted as", run.key))?,
+        None => commits_since_begun(context, &initial, &head, run)?,
+    };
+    // What somebody took out of git again since stays out of it.
+    let mut committed = differs_between(repo, None, head.commit.as_ref())?;
+    for commit in since.iter().chain(accepted) {
+        committed.extend(differs_between(repo, None, Some(commit))?);
+    }
     let outputs: Vec<&RepoPath> = initial.manifest.outputs.iter().chain(&good.manifest.outputs).collect();
     let capture = checkpoint::prepare(context)?.capture;
     let opened = capture.objects().open()?;
@@ -130,16 +143,22 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let unlike: BTreeMap<&RepoPath, bool> = then.unlike(&now).map(|(path, _, is)| (path, is.is_some())).collect();
     let (mut taken, mut left_out) = (BTreeSet::new(), Vec::new());
     let asked = |path: &RepoPath| request.include.iter().any(|asked| path.starts_with(asked));
-    let mut found = Vec::new();
+    let (mut found, mut changed) = (Vec::new(), BTreeSet::new());
     for path in new {
         if committed.contains(&path) || outputs.contains(&&path) || unlike.get(&path) == Some(&false) {
             continue;
         }
         found.extend(request.include.iter().filter(|asked| path.starts_with(asked)));
         let reason = match () {
-            () if unlike.contains_key(&path) => Some(CHANGED),
+            () if unlike.contains_key(&path) => {
+                if request.include.contains(&path) {
+                    changed.insert(path.clone());
+                }
+                Some(CHANGED)
+            }
             () if request.include.contains(&path) => None,
             () if is_secret(context, &path) => Some(SECRET),
+            () if is_older(context, &path, first.created_at) => Some(OLDER),
             () if request.all || asked(&path) => None,
             () => Some(NEW),
         };
@@ -150,7 +169,13 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
     }
     if let Some(asked) = request.include.iter().find(|asked| !found.contains(asked)) {
         let message = format!("--include {asked}: no new file of the run there is still to be committed");
-        return Err(Error::new(ErrorKind::Usage, message).hint(context.rerun(&["--dry-run"])));
+        let plan = Hint::recover(["accept", "--dry-run"]).run(&run.key);
+        return Err(Error::new(ErrorKind::Usage, message).hint(plan));
+    }
+    if let Some(one) = changed.first() {
+        let add = Hint::git(["add", "--"]).arg(one.below(Path::new("")));
+        let message = "what is named changed since the run: it is not what the run made";
+        return Err(Error::new(ErrorKind::HandEdits, message).paths(reasons(changed, CHANGED)).hint(add));
     }
     Ok(Plan {
         run,
@@ -168,8 +193,8 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
     })
 }
 
-/// What [`rest`] finds; nothing where that cannot be told.
-pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Vec<PathReason> {
+/// What [`rest`] finds; nothing once the run's checkpoints are gone.
+pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Result<Vec<PathReason>> {
     let request = Request {
         run_id: None,
         per_iteration: false,
@@ -180,7 +205,11 @@ pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Vec
         checks: false,
         show: Show::Nothing,
     };
-    rest(context, state, run, &request).map(|planned| planned.left_out).unwrap_or_default()
+    match rest(context, state, run, &request) {
+        Ok(planned) => Ok(planned.left_out),
+        Err(error) if error.kind == ErrorKind::NoCheckpoint => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Refuses in another work tree, and while git is at something else.
@@ -206,7 +235,7 @@ impl Plan<'_> {
             new_branch: self.new_branch.clone(),
             kept: self.kept.as_ref().map(|kept| kept.name.clone()),
             index_tree: self.initial.index_tree.clone(),
-            left_out: self.left_out.iter().any(|one| [NEW, SECRET].contains(&one.reason.as_str())),
+            left_out: self.left_out.iter().any(|one| [NEW, SECRET, OLDER].contains(&one.reason.as_str())),
             seen: Some(self.good.index_tree.iter().cloned().collect()),
             ..CommitJournal::new(self.run.key.clone(), self.head.clone(), Vec::new(), message)
         }
@@ -228,7 +257,7 @@ impl Plan<'_> {
             let reason = "uncommitted before the run, and changed by it";
             return Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(both, reason)).hint(back));
         }
-        if request.per_iteration && self.run.status != RunStatus::Accepted {
+        if request.per_iteration && !self.run.was_accepted() {
             let committed = differs_between(repo, begun, self.head.commit.as_ref())?;
             let mine = uncommitted_at(repo, &self.initial, &committed, context.dry_run())?;
             if !mine.is_empty() {
@@ -347,17 +376,23 @@ fn new_branch(context: &Context, name: &str) -> Result<String> {
 }
 
 /// The commits since the run began, newest first.
-fn commits_since(context: &Context, begun: Option<&ObjectId>, head: &Head, run: &Run) -> Result<Vec<ObjectId>> {
+fn commits_since_begun(context: &Context, initial: &StoredCheckpoint, head: &Head, run: &Run) -> Result<Vec<ObjectId>> {
+    let begun = initial.manifest.head.commit.as_ref();
+    commits_since(context, begun, head, &format!("the commit that run {} began at", run.key))
+}
+
+/// The commits since one that HEAD has to be on top of, newest first.
+fn commits_since(context: &Context, from: Option<&ObjectId>, head: &Head, what: &str) -> Result<Vec<ObjectId>> {
     let repo = context.repo()?;
-    let is_on_top = match (begun, &head.commit) {
-        (Some(begun), Some(now)) => is_ancestor(repo, begun, now)?,
-        (begun, _) => begun.is_none(),
+    let is_on_top = match (from, &head.commit) {
+        (Some(from), Some(now)) => is_ancestor(repo, from, now)?,
+        (from, _) => from.is_none(),
     };
     if !is_on_top {
-        let message = format!("HEAD is not on top of the commit that run {} began at: switch to its branch", run.key);
+        let message = format!("HEAD is not on top of {what}: switch to its branch");
         return Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["log", "--oneline", "--all", "-20"])));
     }
-    Ok(head.commit.as_ref().map_or(Ok(Vec::new()), |now| commits_between(repo, begun, now))?)
+    Ok(head.commit.as_ref().map_or(Ok(Vec::new()), |now| commits_between(repo, from, now))?)
 }
 
 /// What a person must look at before the run is accepted.
@@ -401,6 +436,7 @@ fn made_since(
 fn choose(
     context: &Context,
     (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
+    began: Timestamp,
     head: &Head,
     request: &Request,
     notes: &mut Vec<String>,
@@ -439,7 +475,9 @@ fn choose(
                 }
                 Some(SECRET)
             }
-            () if known.contains(&path) || is_asked() => None,
+            () if known.contains(&path) => None,
+            () if is_older(context, &path, began) => Some(OLDER),
+            () if is_asked() => None,
             () => Some(NEW),
         };
         match reason {
@@ -448,6 +486,13 @@ fn choose(
         }
     }
     Ok((taken, left_out))
+}
+
+/// Whether a file that the run's first checkpoint does not have is older than that: git ignored it then. Its inode's time,
+/// which nobody sets back.
+fn is_older(context: &Context, path: &RepoPath, began: Timestamp) -> bool {
+    let found = std::fs::symlink_metadata(path.below(context.worktree()));
+    found.is_ok_and(|found| found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 < began.millis())
 }
 
 /// Whether a new file looks like a secret.

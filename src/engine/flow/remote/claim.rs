@@ -428,13 +428,18 @@ pub fn require_unforked(
     if !is_forked(server, key, latest, tip)? {
         return Ok(());
     }
+    Err(forked(server, key))
+}
+
+/// The run went on from an older state than was seen there.
+pub fn forked(server: &Server<'_>, key: &RunKey) -> Error {
     let message = format!(
         "what {} has of run {key} does not go on from what was seen there before: it was set back, and the run went on \
          elsewhere or was changed by force; --steal takes it as it is there, without what was done in between",
         server.name()
     );
     let hint = Hint::recover(["remote", "claim", "--steal", "--remote", server.name()]).run(key);
-    Err(Error::new(ErrorKind::Corrupt, message).hint(hint))
+    Error::new(ErrorKind::Corrupt, message).hint(hint)
 }
 
 /// Puts there again what was seen there last, in the place of what is there.

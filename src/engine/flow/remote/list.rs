@@ -20,7 +20,7 @@ use crate::model::state::State;
 use crate::policy::rebuild::fold;
 
 use super::chain::{self, Chain};
-use super::claim::{TakeOver, Wish, claim, held, is_forked, latest, require_free};
+use super::claim::{TakeOver, Wish, claim, forked, held, is_forked, latest, require_free};
 use super::outgoing::places;
 use super::record::{self, Record, lock, remotes_of};
 use super::server::{Reached, Server};
@@ -178,7 +178,7 @@ fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
             return if record.tip.as_ref() == Some(known) { Ok(Seen::Back) } else { Err(gone_back(server, key)) };
         }
         if is_forked(server, key, known, tip)? {
-            return Err(gone_back(server, key));
+            return Err(forked(server, key));
         }
         // The run was removed there, and is another one of that name now.
     }
@@ -197,7 +197,7 @@ fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
 /// The server has an older state of a run than was seen there, or another one in its place.
 fn gone_back(server: &Server<'_>, key: &RunKey) -> Error {
     let message = format!(
-        "what {} has of run {key} does not go on from what was seen there before: it was set back, or changed by force. The \
+        "what {} has of run {key} does not go on from what was seen there before: it was set back. The \
          machine that holds the run brings it up to date with its next push, and a claim puts there again what was taken \
          from the end of it",
         server.name()
