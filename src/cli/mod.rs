@@ -108,7 +108,7 @@ fn mask_configured(args: &[OsString]) {
 }
 
 fn parse(args: &[OsString]) -> clap::error::Result<Cli> {
-    // To take its tree of arguments apart at the end costs a sixth of what it takes to make it.
+    // To take the tree of arguments apart at the end is a quarter of the work of parsing with it.
     let mut command = ManuallyDrop::new(Cli::command());
     Cli::from_arg_matches_mut(&mut command.try_get_matches_from_mut(args)?)
 }

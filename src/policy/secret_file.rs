@@ -1,6 +1,7 @@
 //! Which files look like secrets, by name or content: they are committed only where a person names them.
 
 use super::redact::redact;
+use crate::model::path::RepoPath;
 
 /// What a name ends with that holds a key.
 const ENDS: [&str; 8] = [".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"];
@@ -21,6 +22,12 @@ const NAMES: [&str; 10] = [
 const KEYS: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
 /// Environment files with such an end are examples.
 const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
+
+/// Whether a file's name, whatever folder it is in, is one that secrets are kept under.
+pub fn is_secret_path(path: &RepoPath) -> bool {
+    let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    is_secret_name(&String::from_utf8_lossy(name))
+}
 
 /// Whether the name of a file, without its folders, is one of a secret.
 pub fn is_secret_name(name: &str) -> bool {

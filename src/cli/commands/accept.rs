@@ -8,7 +8,6 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::path::RepoPath;
-use crate::model::run::RunStatus;
 use crate::policy::escape::escape;
 
 use super::super::args::AcceptArgs;
@@ -78,7 +77,7 @@ fn text_of(context: &Context, accepted: &Accepted, is_plan: bool) -> String {
         if accepted.left_out.is_empty() {
             return format!("Nothing to commit of run {run}.\n");
         }
-        let is_accepted = accepted.run.status == RunStatus::Accepted;
+        let is_accepted = accepted.run.was_accepted();
         let what = if is_accepted { "is accepted but for" } else { "only made" };
         let said = if accepted.leaves_new_files() {
             let all = Hint::recover(["accept", "--all"]).run(&accepted.run.key);

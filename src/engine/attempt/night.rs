@@ -21,7 +21,7 @@ use crate::model::state::{Named, State};
 use crate::policy::path_filter::Selection;
 use crate::policy::recommended::{Outlook, ToAccept, next_command};
 use crate::policy::report::{Around, ChangedFiles, Night, Outside, ToLookAt};
-use crate::policy::secret_file::is_secret_name;
+use crate::policy::secret_file::is_secret_path;
 use crate::store::Origin;
 
 use super::budgets::status_of;
@@ -154,7 +154,7 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
         let is_file = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
         match (is_file(was), is_file(is)) {
             (true, _) => uncommitted = ToAccept::Changes,
-            (false, true) if uncommitted == ToAccept::Nothing && !has_secret_name(path) => {
+            (false, true) if uncommitted == ToAccept::Nothing && !is_secret_path(path) => {
                 uncommitted = ToAccept::NewFiles;
             }
             _ => {}
@@ -187,12 +187,7 @@ fn path(context: &Context, run: &Run) -> PathBuf {
 const WORDS: [(ToAccept, &str); 3] =
     [(ToAccept::Nothing, "nothing"), (ToAccept::NewFiles, "new"), (ToAccept::Changes, "changes")];
 
-/// Whether the name of a file is one of a secret.
-fn has_secret_name(path: &RepoPath) -> bool {
-    let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    is_secret_name(&String::from_utf8_lossy(name))
-}
-
+/// What was noted, where that is of these checkpoints.
 fn noted(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint)) -> Option<Changed> {
     let bytes = context.store().root().read(&path(context, run)).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();

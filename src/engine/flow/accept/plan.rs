@@ -29,7 +29,7 @@ use crate::model::time::Timestamp;
 use crate::policy::amounts::count;
 use crate::policy::path_filter::glob_of;
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
-use crate::policy::secret_file::{has_secret, is_secret_name};
+use crate::policy::secret_file::{has_secret, is_secret_path};
 use crate::process::Show;
 
 use super::Request;
@@ -497,9 +497,8 @@ fn is_older(context: &Context, path: &RepoPath, began: Timestamp) -> bool {
 
 /// Whether a new file looks like a secret.
 fn is_secret(context: &Context, path: &RepoPath) -> bool {
-    let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let read = || Root::shared(context.worktree()).read_at_most(&path.below(Path::new("")), LOOKED_THROUGH);
-    is_secret_name(&String::from_utf8_lossy(name)) || read().is_ok_and(|content| has_secret(&content))
+    is_secret_path(path) || read().is_ok_and(|content| has_secret(&content))
 }
 
 /// A commit for each iteration since the run's last own commit, the last one as the work tree is.
