@@ -112,23 +112,35 @@ pub fn plain_text(output: &[u8]) -> String {
     Text::new(output).lines().map(|line| line.to_text() + "\n").collect()
 }
 
+/// A text of many lines without escape sequences and control characters; blank lines stay.
+pub(crate) fn without_controls(text: &str) -> String {
+    let mut clean = Vec::with_capacity(text.len());
+    for line in text.lines() {
+        strip(line.as_bytes(), &mut clean);
+        clean.push(b'\n');
+    }
+    clean.pop();
+    String::from_utf8_lossy(&clean).into_owned()
+}
+
 /// Copies `part` without escape sequences and control characters (tabs stay).
 fn strip(part: &[u8], into: &mut Vec<u8>) {
+    let start = into.len();
     let mut at = 0;
     while at < part.len() {
-        match part[at] {
-            0x1b => at += escape_length(&part[at..]),
-            b'\t' => {
-                into.push(b'\t');
-                at += 1;
+        at += match part[at] {
+            0x1b => escape_length(&part[at..]),
+            0..0x20 | 0x7f if part[at] != b'\t' => 1,
+            // U+0080 to U+009F are controls too; what was left out between their two bytes may have brought them together.
+            0x80..0xa0 if into[start..].last() == Some(&0xc2) => {
+                into.pop();
+                1
             }
             byte => {
-                if byte >= 0x20 && byte != 0x7f {
-                    into.push(byte);
-                }
-                at += 1;
+                into.push(byte);
+                1
             }
-        }
+        };
     }
 }
 
@@ -166,6 +178,19 @@ mod tests {
             b"\x1b[1;31merror\x1b[0m: x\r\n\x1b]8;;http://a\x1b\\link\x1b]8;;\x07\n 10%\r 90%\rdone\n\n\xff\x00z\x1b[";
         let expected = [(1, "error: x"), (2, "link"), (3, "10%"), (3, "90%"), (3, "done"), (5, "\u{fffd}z")];
         assert_eq!(lines(output), expected.map(|(number, text)| (number, text.to_owned())));
+    }
+
+    #[test]
+    fn no_control_character_is_left() {
+        for output in ["\u{92}x", "\u{9b}31mx\u{85}", "\x7f\x08x\u{80}\u{9f}"] {
+            let text = plain_text(output.as_bytes());
+            assert!(text.contains('x') && !text.trim_end().contains(char::is_control), "{output:?}: {text:?}");
+        }
+        for output in [&b"x\xc2\xc2\x92\x92"[..], b"x\xc2\x00\x92", b"x\xc2\x1b[m\x92", "x\u{a0}é".as_bytes()] {
+            let text = plain_text(output);
+            assert!(!text.trim_end().contains(char::is_control), "{output:?}: {text:?}");
+        }
+        assert_eq!(plain_text("é\u{a0}À".as_bytes()), "é\u{a0}À\n");
     }
 
     #[test]

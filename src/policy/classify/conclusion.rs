@@ -15,7 +15,7 @@ use crate::policy::excerpt;
 use crate::policy::patterns::Single;
 use crate::policy::redact::redact;
 use crate::policy::signature::signature;
-use crate::policy::text::{Line, Text};
+use crate::policy::text::{Line, Text, without_controls};
 
 /// How long the text of a piece of evidence is at most, in bytes.
 const MAX_EVIDENCE_BYTES: usize = 300;
@@ -164,7 +164,7 @@ fn shorten(text: &str, max_bytes: usize) -> String {
 fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
     let room = excerpt::MAX_BYTES / 3;
     let bounded = |text: &str| {
-        let mut text = redact(text.trim()).into_owned();
+        let mut text = redact(&without_controls(text.trim())).into_owned();
         if text.len() > room {
             text = excerpt::of_text(&Text::new(text.as_bytes()), None, room);
         }
@@ -188,7 +188,7 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
     let spoken: Vec<_> = streams.into_iter().filter(|(_, text)| !text.is_empty()).collect();
     // The agent's transcript on stdout is no excerpt for people; its error is.
     if evidence.source == EvidenceSource::Record {
-        return Some(redact(&evidence.text).into_owned()).map(|mut text| {
+        return Some(redact(&without_controls(&evidence.text)).into_owned()).map(|mut text| {
             excerpt::cut(&mut text, excerpt::MAX_BYTES);
             text
         });
