@@ -223,9 +223,7 @@ fn start_tracing(global: &GlobalArgs) {
         EnvFilter::try_from_env("RECOVER_LOG").unwrap_or_else(|_| EnvFilter::new(format!("recover={default}")));
     let printed = fmt::layer()
         .with_writer(crate::process::Stderr::default)
-        .with_target(false)
-        .without_time()
-        .with_ansi(false)
+        .event_format(warned::AsLine::new())
         // It would be reported on stderr, which may be what fails.
         .log_internal_errors(false)
         .with_filter(filter);

@@ -1,11 +1,17 @@
-//! Collects what is warned of anywhere in the program, for the `warnings` of the answer's document.
+//! What is warned of anywhere in the program: as a line on stderr, and for the `warnings` of the answer's document.
 
-use std::fmt::{Debug, Write as _};
+use std::fmt::{self, Debug, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::FmtContext;
+use tracing_subscriber::fmt::format::{self, FormatEvent, FormatFields, Writer};
 use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::policy::escape::escape_lines;
+use crate::policy::redact::redact;
 
 static WARNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -19,9 +25,32 @@ impl<S: Subscriber> Layer<S> for Collector {
         {
             return;
         }
-        let mut line = Line::default();
-        event.record(&mut line);
-        note(line.text);
+        note(Line::of(event).to_string());
+    }
+}
+
+/// Warnings look like every other line on stderr; what is more detailed is as `tracing` has it.
+#[derive(Debug)]
+pub struct AsLine(format::Format<format::Full, ()>);
+
+impl AsLine {
+    pub fn new() -> Self {
+        Self(format::Format::default().without_time().with_target(false).with_ansi(false))
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for AsLine
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    N: for<'writer> FormatFields<'writer> + 'static,
+{
+    fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let sort = match *event.metadata().level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            _ => return self.0.format_event(context, to, event),
+        };
+        writeln!(to, "{sort}: {}", escape_lines(&redact(&Line::of(event).to_string())))
     }
 }
 
@@ -44,19 +73,36 @@ fn add(all: &mut Vec<String>, text: String) {
     }
 }
 
-/// The message, and after it its fields.
+/// A message, what it is about, and why.
 #[derive(Default)]
 struct Line {
-    text: String,
+    message: String,
+    fields: String,
+    error: Option<String>,
+}
+
+impl Line {
+    fn of(event: &Event<'_>) -> Self {
+        let mut line = Self::default();
+        event.record(&mut line);
+        line
+    }
 }
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "message" {
-            self.text.insert_str(0, &format!("{value:?}"));
-        } else {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            "error" => self.error = Some(format!("{value:?}")),
             // Writing to a string cannot fail.
-            let _ = write!(self.text, " {}={value:?}", field.name());
+            name => _ = write!(self.fields, " {name}={value:?}"),
         }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}{}", self.message, self.fields)?;
+        self.error.as_ref().map_or(Ok(()), |error| write!(to, ": {error}"))
     }
 }

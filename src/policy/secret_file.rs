@@ -30,7 +30,7 @@ pub fn is_secret_path(path: &RepoPath) -> bool {
 }
 
 /// Whether the name of a file, without its folders, is one of a secret.
-pub fn is_secret_name(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     let name = name.to_lowercase();
     let is_environment = name == ".env" || name == ".envrc" || name.starts_with(".env.");
     let is_example = EXAMPLES.iter().any(|end| name.ends_with(end));

@@ -131,7 +131,7 @@ impl Interrupts {
             for number in signals.forever() {
                 let Some(signal) = Signal::from_number(number) else { continue };
                 if handle.deliver(signal) == Delivery::Unheard {
-                    suspend::leave_terminal();
+                    suspend::leave_terminal_at_end();
                     // Fails only for signals that it does not know.
                     let _ = low_level::emulate_default_handler(signal.number());
                 }

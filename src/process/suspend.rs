@@ -35,6 +35,8 @@ struct State {
     next: u64,
     /// The terminal was given back, and did not come back yet.
     away: bool,
+    /// This process ends: the terminal does not come back.
+    ends: bool,
     stood_still: Duration,
     /// Since when it stands still now.
     stopped_since: Option<Instant>,
@@ -76,8 +78,13 @@ pub fn on_suspend(hook: impl Fn(Suspension) + Send + Sync + 'static) -> io::Resu
     }))
 }
 
-/// Puts the terminal back, because this process ends or stops now.
-pub(super) fn leave_terminal() {
+/// Puts the terminal back, because this process ends now: whoever continues it meanwhile does not change that.
+pub(super) fn leave_terminal_at_end() {
+    with(|state| state.ends = true);
+    leave_terminal();
+}
+
+fn leave_terminal() {
     let (done, told) = channel();
     let tell = move || {
         tell(Suspension::Begins);
@@ -125,6 +132,9 @@ fn tell(what: Suspension) {
     static TELLING: Mutex<()> = Mutex::new(());
     let _guard = TELLING.lock().unwrap_or_else(PoisonError::into_inner);
     let hooks: Vec<Hook> = with(|state| {
+        if state.ends && what == Suspension::Ends {
+            return Vec::new();
+        }
         state.away = what == Suspension::Begins;
         state.hooks.iter().map(|(_, hook)| Arc::clone(hook)).collect()
     });

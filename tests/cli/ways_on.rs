@@ -176,6 +176,8 @@ fn wrong_arguments_say_what_is_right() {
         (&["run", "--iterations", "0", "--", "true"], "a number from 1 up is expected"),
         (&["run", "--retries", "x", "--", "true"], "a number from 0 up is expected"),
         (&["log", "--limit", "x"], "a number from 0 up is expected"),
+        (&["log", "--limit", "99999999999999999999"], "the largest number is 18446744073709551615"),
+        (&["run", "--attempts", "4294967296", "--", "true"], "the largest number is 4294967295"),
     ] {
         let error = env.error(2, args);
         assert!(error["message"].as_str().is_some_and(|message| message.contains(said)), "{args:?}: {error}");

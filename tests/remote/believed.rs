@@ -110,6 +110,10 @@ fn a_server_that_was_set_back_makes_nobody_forget_an_attempt() {
             }
             k.recover(&of_night(&["remote", "prune"], &[])).expect(12);
         }
+        // A claim puts back what is missing there; the plan of one says so before.
+        let planned = k.json(0, &of_night(&["--dry-run", "remote", "claim"], &["--steal"]));
+        assert_eq!(planned["runs"][0]["run_id"], "night", "{planned:#}");
+        assert_eq!(server.at(RUN).unwrap(), old.trim());
         // Its last holder has all of it, and is told what is missing there.
         let status = a.json(0, &of_night(&["remote", "status"], &[]));
         assert!(status["warnings"].to_string().contains("set back"), "{status:#}");

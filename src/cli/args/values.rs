@@ -1,5 +1,7 @@
 //! Values as users write them.
 
+use std::fmt::Display;
+use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -26,13 +28,23 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// A number that is `LEAST` or more.
 pub fn number<const LEAST: u32>(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| *number >= LEAST);
-    number.ok_or_else(|| format!("a number from {LEAST} up is expected"))
+    whole(text, LEAST, u32::MAX)
 }
 
 /// A number of lines.
 pub fn lines(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "a number from 0 up is expected".to_owned())
+    whole(text, 0, usize::MAX)
+}
+
+fn whole<N>(text: &str, least: N, most: N) -> Result<N, String>
+where
+    N: FromStr<Err = ParseIntError> + PartialOrd + Display + Copy,
+{
+    match text.parse::<N>() {
+        Ok(number) if number >= least => Ok(number),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(format!("the largest number is {most}")),
+        _ => Err(format!("a number from {least} up is expected")),
+    }
 }
 
 /// Reads `100`, `100KiB`, `50MiB`, `10MB`.

@@ -31,7 +31,7 @@ use crate::model::manifest::{FileTimes, Manifest, Nested};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::snapshot::{EntryKind, ObjectId};
 use crate::model::time::Timestamp;
-use crate::policy::secret_file::{has_secret, is_secret_name};
+use crate::policy::secret_file::{has_secret, is_secret_path};
 
 /// Why a file stays here.
 const TOO_LARGE: &str = "stays on its machine: over [remote] max_object";
@@ -462,8 +462,7 @@ impl<'a> Walk<'a> {
         if !is_file_mode(mode) {
             return Ok(None);
         }
-        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        if is_secret_name(&String::from_utf8_lossy(name)) {
+        if is_secret_path(path) {
             return Ok(Some(SECRET_NAME));
         }
         Ok(has_secret(&content()?).then_some(SECRET_CONTENT))

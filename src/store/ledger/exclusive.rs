@@ -118,7 +118,7 @@ impl Exclusive {
         if let Err(error) = written {
             // What was written in part, or may not be on disk, must not count later as if it were.
             if let Err(undo) = file.set_len(offset) {
-                tracing::warn!(%undo, "a cut-off append stays until the next command drops it");
+                tracing::warn!(error = %undo, "a cut-off append stays until the next command drops it");
             }
             return Err(failed(error));
         }

@@ -20,7 +20,7 @@ use super::incoming::{gives_way, take_in};
 use super::outgoing::{What, prepare};
 use super::record::{Locked, Moment, Pending, Record, lock};
 use super::server::{Away, Reached, Server, away};
-use super::sync::{Synced, confirm, obtain, push, sync, verified};
+use super::sync::{Synced, all_there, confirm, obtain, push, sync, verified};
 
 /// How a run is taken up from a remote.
 #[derive(Clone, Copy, Debug, Default)]
@@ -174,12 +174,25 @@ pub fn held(server: &Server<'_>, key: &RunKey, claim: &Claim) -> Error {
     Error::new(ErrorKind::Claimed, message).hint(hint)
 }
 
-/// What a claim of a run would be refused for, as far as a look shows: somebody else holds it (11), or it does not go on from
-/// what was seen there before (12).
-pub fn require_free(server: &Server<'_>, key: &RunKey, record: &Record, end: &Standing) -> Result<()> {
-    require_unforked(server, key, record, latest(server, key, record)?.as_ref(), &end.commit)?;
+/// What a claim of a run would take, as far as a look shows; nothing is claimed. `None`: nothing lies there.
+///
+/// # Errors
+/// Somebody else holds it (11), or it does not go on from what was seen there before (12); the server is away (9).
+pub fn to_be_claimed(server: &Server<'_>, key: &RunKey, record: &Record, steals: bool) -> Result<Option<Chain>> {
+    let Some(chain) = all_there(server, key)? else { return Ok(None) };
+    let Some(tip) = chain.end().map(|end| end.commit) else { return Ok(None) };
+    let latest = latest(server, key, record)?;
+    let chain = match &latest {
+        // A claim puts there again what was taken from the end of it.
+        Some(latest) if *latest != tip && is_before(server.repo()?, &tip, latest)? => {
+            chain::read(server.context, key, server.name(), latest, None)?
+        }
+        _ => chain,
+    };
+    let Some(end) = chain.end().filter(|_| !steals) else { return Ok(Some(chain)) };
+    require_unforked(server, key, record, latest.as_ref(), &end.commit)?;
     let is_own = record.nonce.as_ref() == Some(&end.claim.nonce);
-    if end.claim.released || is_own { Ok(()) } else { Err(held(server, key, &end.claim)) }
+    if end.claim.released || is_own { Ok(Some(chain)) } else { Err(held(server, key, &end.claim)) }
 }
 
 fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried> {
@@ -417,7 +430,7 @@ pub fn is_forked(server: &Server<'_>, key: &RunKey, before: &ObjectId, tip: &Obj
 ///
 /// # Errors
 /// Damage (12).
-pub fn require_unforked(
+fn require_unforked(
     server: &Server<'_>,
     key: &RunKey,
     record: &Record,

@@ -20,12 +20,12 @@ use crate::model::state::State;
 use crate::policy::rebuild::fold;
 
 use super::chain::{self, Chain};
-use super::claim::{TakeOver, Wish, claim, forked, held, is_forked, latest, require_free};
+use super::claim::{TakeOver, Wish, claim, forked, held, is_forked, latest, to_be_claimed};
 use super::outgoing::places;
 use super::record::{self, Record, lock, remotes_of};
 use super::server::{Reached, Server};
 use super::session;
-use super::sync::{Synced, all_there, last_seen, sync, verified};
+use super::sync::{Synced, last_seen, sync, verified};
 use super::take_over::{keys_of, meant, steal_unconfirmed};
 
 /// A run that lies on a remote.
@@ -410,11 +410,12 @@ pub fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     let name = server.name().to_owned();
     let key = meant(&server, how)?;
     if context.dry_run() {
-        let end = all_there(&server, &key)?.and_then(|chain| chain.end());
-        if let Some(end) = end.filter(|_| !how.steals) {
-            require_free(&server, &key, &record::load(context, &key, &name)?.unwrap_or_default(), &end)?;
-        }
-        return now(&server);
+        let record = record::load(context, &key, &name)?.unwrap_or_default();
+        let chain = to_be_claimed(&server, &key, &record, how.steals)?;
+        let Some(end) = chain.and_then(|chain| chain.end()) else { return now(&server) };
+        let mut found = seen_before(&server)?;
+        found.insert(key, end.commit);
+        return report(&server, &found, Vec::new(), Vec::new());
     }
     if how.steals && !context.says_yes() {
         return Err(steal_unconfirmed(context, &key, &name));

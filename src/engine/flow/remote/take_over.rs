@@ -35,13 +35,12 @@ use crate::process::{Program, Show, Supervised};
 
 use super::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
 use super::chain::Chain;
-use super::claim::{TakeOver, Waiting, Wish, claim, require_free};
+use super::claim::{TakeOver, Waiting, Wish, claim, to_be_claimed};
 use super::incoming::{at_home, gives_way, planned};
 use super::outgoing::places;
 use super::record::{self, lock};
 use super::server::{Reached, Server};
 use super::session::{release, remote_for};
-use super::sync::all_there;
 
 /// Claims the run that is meant, where it lies on a remote, and has its events here and its files in place; nobody else in this
 /// clone drives it then. `None`: none that is meant lies on a remote.
@@ -127,12 +126,8 @@ pub fn plan_take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> R
     if record.tip.is_none() && state.run(&key).is_some() && !gives_way(&state, &key, &record) {
         return Ok(None);
     }
-    let Some(chain) = all_there(&server, &key)? else { return Ok(None) };
-    let Some(end) = chain.end() else { return Ok(None) };
-    if !how.steals {
-        require_free(&server, &key, &record, &end)?;
-    }
-    if record.tip.as_ref() == Some(&end.commit) {
+    let Some(chain) = to_be_claimed(&server, &key, &record, how.steals)? else { return Ok(None) };
+    if record.tip == chain.end().map(|end| end.commit) {
         return Ok(None);
     }
     Ok(Some(Planned { state: planned(context, &key, &chain)?, key }))

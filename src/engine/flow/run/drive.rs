@@ -302,7 +302,7 @@ impl Driver<'_> {
                 damage
             }
             Err(second) => {
-                tracing::error!(%second, "the attempt's end was not recorded");
+                tracing::error!(error = %second, "the attempt's end was not recorded");
                 error
             }
         }
