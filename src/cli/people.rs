@@ -163,6 +163,9 @@ fn wrap(line: &str, width: usize, spans: &[Span]) -> String {
     let beside = beside_command(line, spans).filter(|_| content > width / 2);
     // What stands far to the right of a command goes below it.
     let hang = if beside.is_some() { blanks_of(line) + 4 } else { content.min(width / 2) };
+    // A long word has its line to itself rather than one that runs over.
+    let longest = line.split(' ').map(shown_width).filter(|word| *word <= width).max().unwrap_or(0);
+    let hang = hang.min(width - longest);
     let mut out = String::with_capacity(line.len() + 16);
     let mut columns = 0;
     let mut at = 0;
@@ -299,6 +302,18 @@ fn shown_width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_word_has_its_line_to_itself() {
+        let word = "tests::a::long::name".repeat(2);
+        assert_eq!(
+            wrapped(&format!("  failure              the test {word}"), 48).lines().last(),
+            Some(&*format!("        {word}"))
+        );
+        assert!(
+            wrapped(&format!("  failure                   is {word} now"), 48).lines().all(|line| line.len() <= 48)
+        );
+    }
 
     #[test]
     fn lines_end_between_words_and_go_on_below_their_content() {

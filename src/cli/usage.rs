@@ -87,14 +87,27 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     }
     let word = named(ContextKind::InvalidArg)
         .filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'))?;
-    let takes_command = ["run", "resume", "step"].contains(&command_of(args).as_str());
-    let at = args.iter().position(|arg| arg == word).filter(|_| takes_command)?;
+    let command = command_of(args);
+    let at = args.iter().position(|arg| arg == word)?;
+    if command == "rollback" {
+        let number = if word.bytes().all(|byte| byte.is_ascii_digit()) { "@" } else { "" };
+        let to = format!("{number}{word}");
+        let before = args[1..at].iter().map(OsString::as_os_str);
+        let line = before.chain([OsStr::new("--to"), OsStr::new(&to)]);
+        let line = line.chain(args[at + 1..].iter().map(OsString::as_os_str));
+        return Some(format!("a checkpoint is named with --to: recover {}", join(line)));
+    }
+    if !["run", "resume", "step"].contains(&command.as_str()) {
+        return None;
+    }
     if args[at..].iter().any(|arg| arg == "--") {
         let why = "the command begins after --, and a value of several words is one in quotes (a duration: 5m)";
         return Some(format!("leave out '{word}': {why}"));
     }
     let own = args[1..at].iter().map(OsString::as_os_str);
-    let line = own.chain([OsStr::new("--")]).chain(args[at..].iter().map(OsString::as_os_str));
+    // A single word with blanks is a line for a shell.
+    let shell = if at + 1 == args.len() && word.contains(' ') { &["--", "sh", "-c"][..] } else { &["--"] };
+    let line = own.chain(shell.iter().map(OsStr::new)).chain(args[at..].iter().map(OsString::as_os_str));
     Some(format!("put the command after --: recover {}", join(line)))
 }
 

@@ -369,9 +369,10 @@ impl Run {
         weakened.map(|(iteration, attempt)| (iteration.number, attempt))
     }
 
-    /// Whether a feedback loop was failing before the first attempt.
+    /// Whether a feedback loop was failing before the first attempt; one that could not be started did not say.
     pub fn failed_at_baseline(&self, name: &str) -> bool {
-        self.baseline.as_ref().and_then(|results| results.get(name)).is_some_and(|result| !result.passed)
+        let result = self.baseline.as_ref().and_then(|results| results.get(name));
+        result.is_some_and(|result| !result.passed && !result.missing)
     }
 
     /// Whether it is there for its history only: it was imported, and nothing has happened to it since. A loop's cooldown

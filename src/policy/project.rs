@@ -20,8 +20,17 @@ pub struct Found {
 }
 
 /// The files whose content matters.
-pub const READ: [&str; 8] =
-    ["Cargo.toml", "package.json", "pyproject.toml", "setup.cfg", "Makefile", "makefile", "justfile", "Justfile"];
+pub const READ: [&str; 9] = [
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "Makefile",
+    "makefile",
+    "justfile",
+    "Justfile",
+];
 
 /// Files and folders that an agent's users have.
 const AGENTS: [(&str, &[&str]); 6] = [
@@ -201,7 +210,10 @@ fn java(top: &Top<'_>) -> Vec<Suggested> {
 }
 
 fn python(top: &Top<'_>) -> Vec<Suggested> {
-    let Some((file, text)) = top.first(&["pyproject.toml", "setup.cfg"]) else { return Vec::new() };
+    if top.has("tox.ini") {
+        return vec![check(CheckKind::Test, "tox", "tox.ini")];
+    }
+    let Some((file, text)) = top.first(&["pyproject.toml", "setup.cfg", "setup.py"]) else { return Vec::new() };
     let prefix = match (top.has("uv.lock"), top.has("poetry.lock")) {
         (true, _) => "uv run ",
         (_, true) => "poetry run ",

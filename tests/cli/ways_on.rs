@@ -178,6 +178,7 @@ fn wrong_arguments_say_what_is_right() {
         (&["log", "--limit", "x"], "a number from 0 up is expected"),
         (&["log", "--limit", "99999999999999999999"], "the largest number is 18446744073709551615"),
         (&["run", "--attempts", "4294967296", "--", "true"], "the largest number is 4294967295"),
+        (&["run", "--attempts", "-1", "--", "true"], "a number from 1 up is expected"),
     ] {
         let error = env.error(2, args);
         assert!(error["message"].as_str().is_some_and(|message| message.contains(said)), "{args:?}: {error}");
@@ -185,4 +186,24 @@ fn wrong_arguments_say_what_is_right() {
         assert!(shown.contains(said) && !shown.contains("invalid digit") && !shown.contains("-- --check"), "{shown}");
     }
     assert_eq!(env.error(2, &["run", "--feedback", "test", "--", "true"])["code"], json!("usage"));
+    for (args, said) in [
+        (&["rollback", "1"][..], "recover rollback --to @1"),
+        (&["rollback", "initial", "--dry-run"], "recover rollback --to initial --dry-run"),
+        (&["run", "./agent.sh --fast"], "recover run -- sh -c './agent.sh --fast'"),
+        (&["run", "./agent.sh", "--fast"], "recover run -- ./agent.sh --fast"),
+    ] {
+        let shown = env.recover(args).expect(2).stderr;
+        assert!(shown.contains(said), "{args:?}: {shown}");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_found_is_named_as_it_can_be_started() {
+    let mut env = TestEnv::repo();
+    env.script("agent.sh", "exit 0");
+    let error = env.error(2, &["run", "--", "agent.sh"]);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("did you mean './agent.sh'?")), "{error}");
+    env.set("PATH", "/usr/bin:/bin");
+    let error = env.error(2, &["run", "--", "codex", "exec", "x"]);
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.ends_with("agents")), "{error}");
 }

@@ -37,7 +37,7 @@ pub struct AttemptStartArgs {
     pub approach: Option<String>,
 
     /// Iteration of the attempt
-    #[arg(long, value_name = "N", value_parser = number::<1>)]
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
     pub iteration: Option<u32>,
 
     /// Subtask to list it under in the history

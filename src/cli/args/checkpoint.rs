@@ -45,7 +45,7 @@ pub struct CreateArgs {
     pub message: Option<String>,
 
     /// Iteration after which it is taken
-    #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<0>)]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
     pub iteration: Option<u32>,
 
     /// Kind of checkpoint
@@ -122,7 +122,7 @@ pub struct ListArgs {
     pub all_runs: bool,
 
     /// List only the newest N
-    #[arg(long, value_name = "N", value_parser = lines)]
+    #[arg(long, value_name = "N", value_parser = lines, allow_negative_numbers = true)]
     pub limit: Option<usize>,
 }
 
@@ -199,7 +199,7 @@ pub struct RestoreArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct PruneArgs {
     /// Keep the newest N of each run
-    #[arg(long, value_name = "N", value_parser = number::<0>)]
+    #[arg(long, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
     pub keep_last: Option<u32>,
 
     /// Keep those younger than this
@@ -207,15 +207,15 @@ pub struct PruneArgs {
     pub keep_within: Option<Duration>,
 
     /// Keep the last one of each of the newest N hours
-    #[arg(long, value_name = "N", value_parser = number::<0>)]
+    #[arg(long, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
     pub keep_hourly: Option<u32>,
 
     /// Keep the last one of each of the newest N days
-    #[arg(long, value_name = "N", value_parser = number::<0>)]
+    #[arg(long, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
     pub keep_daily: Option<u32>,
 
     /// Keep the last one of each of the newest N weeks
-    #[arg(long, value_name = "N", value_parser = number::<0>)]
+    #[arg(long, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
     pub keep_weekly: Option<u32>,
 
     /// Remove those older than this

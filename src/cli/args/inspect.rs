@@ -41,7 +41,7 @@ pub struct StatusArgs {
 #[derive(Args, Debug, Default)]
 pub struct LogArgs {
     /// Show only the newest N events
-    #[arg(long, value_name = "N", value_parser = lines)]
+    #[arg(long, value_name = "N", value_parser = lines, allow_negative_numbers = true)]
     pub limit: Option<usize>,
 
     /// Keep printing new events until Ctrl-C

@@ -17,7 +17,7 @@ use super::values::number;
 #[command(group = ArgGroup::new("target").args(["iteration", "to", "full"]))]
 pub struct RollbackArgs {
     /// Restore the state before iteration N
-    #[arg(long, value_name = "N", value_parser = number::<1>)]
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
     pub iteration: Option<u32>,
 
     /// Restore this checkpoint (good, initial, @7, an id)

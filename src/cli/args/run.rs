@@ -25,7 +25,7 @@ pub struct RunArgs {
     /// Number of iterations [default: 1]
     ///
     /// With --until as many as it takes.
-    #[arg(long, value_name = "N", value_parser = number::<1>)]
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
     pub iterations: Option<u32>,
 
     /// Stop when this shell command passes
@@ -35,11 +35,11 @@ pub struct RunArgs {
     /// Maximum attempts per iteration, including the first
     ///
     /// Overrides every configured limit.
-    #[arg(long, value_name = "N", value_parser = number::<1>, conflicts_with = "retries")]
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true, conflicts_with = "retries")]
     pub attempts: Option<u32>,
 
     /// Maximum retries per iteration (attempts minus one)
-    #[arg(long, value_name = "N", hide_short_help = true, value_parser = number::<0>)]
+    #[arg(long, value_name = "N", hide_short_help = true, value_parser = number::<0>, allow_negative_numbers = true)]
     pub retries: Option<u32>,
 
     /// Time limit of an attempt
@@ -192,7 +192,7 @@ pub struct ResumeArgs {
     pub strategy: Option<Strategy>,
 
     /// Continue from this iteration
-    #[arg(long, value_name = "N", value_parser = number::<1>)]
+    #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
     pub from_iteration: Option<u32>,
 
     /// Leave the previous error out of the prompt

@@ -18,7 +18,7 @@ pub struct RunsArgs {
     pub remote: Option<String>,
 
     /// Show only the newest N runs
-    #[arg(long, value_name = "N", value_parser = lines)]
+    #[arg(long, value_name = "N", value_parser = lines, allow_negative_numbers = true)]
     pub limit: Option<usize>,
 }
 

@@ -8,6 +8,7 @@ use crate::engine::recovery::rebuild::RebuildReport;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::hook::HookAgent;
+use crate::policy::amounts::count;
 
 use super::super::args::{
     CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs, Wait,
@@ -56,7 +57,8 @@ pub fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
         text.push_str(&format!("Wrote {}\n", path.display()));
     }
     for agent in &project.agents {
-        text.push_str(&offer_hook(context, agent, ui)?);
+        let offered = offer_hook(context, agent, &mut text, ui)?;
+        text.push_str(&offered);
     }
     let checks: Vec<InitCheck<'_>> = project.checks.iter().map(InitCheck::from).collect();
     let changed = !context.dry_run();
@@ -65,15 +67,16 @@ pub fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
     Ok(Reply::new(reply, text).form(form))
 }
 
-/// Asks on a terminal whether the agent's hook shall be installed; elsewhere says how.
-fn offer_hook(context: &Context, agent: &str, ui: &Ui) -> Result<String> {
+/// Asks on a terminal whether the agent's hook shall be installed, after what was `found` before; elsewhere says how.
+fn offer_hook(context: &Context, agent: &str, found: &mut String, ui: &Ui) -> Result<String> {
     let Some(hook) = HookAgent::ALL.into_iter().find(|hook| hook.as_str() == agent) else { return Ok(String::new()) };
     let command = context.line(Hint::recover(["hook", "install", agent]));
     let advice = format!("Checkpoints before {agent}'s edits and risky commands: {command}\n");
     if !ui.interactive || context.dry_run() {
         return Ok(advice);
     }
-    let shown = format!("The hook of {agent} takes a checkpoint before its edits and risky commands.");
+    let shown = std::mem::take(found);
+    let shown = format!("{shown}The hook of {agent} takes a checkpoint before its edits and risky commands.");
     if !agrees(context, ui, &shown, "Install it in this project's settings?")? {
         return Ok(advice);
     }
@@ -137,13 +140,13 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
     }
     let verb = if planned { "Would hold" } else { "Now holds" };
     let mut text = format!(
-        "{verb} {} runs, {} attempts ({} failed), {} checkpoints; {} events came from checkpoints, {} lines were unreadable.\n",
-        rebuilt.runs,
-        rebuilt.attempts,
+        "{verb} {}, {} ({} failed), {}; {} from checkpoints, {} unreadable.\n",
+        count(rebuilt.runs, "run"),
+        count(rebuilt.attempts, "attempt"),
         rebuilt.failures,
-        rebuilt.checkpoints,
-        rebuilt.recovered_events,
-        rebuilt.unreadable_lines
+        count(rebuilt.checkpoints, "checkpoint"),
+        count(rebuilt.recovered_events, "event"),
+        count(rebuilt.unreadable_lines, "line")
     );
     if let Some(aside) = &rebuilt.kept_aside {
         text.push_str(&format!("The old ledger is kept in {aside}\n"));

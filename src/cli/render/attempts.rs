@@ -10,7 +10,7 @@ use crate::model::run::{AttemptOutcome, Run};
 use crate::store::views::AttemptHistory;
 
 use super::super::ui::{Ui, escape};
-use super::tables::{Table, column, date_time, toned, words};
+use super::tables::{Table, column, date_time, in_words, toned, words};
 
 /// The iterations of a run, a line an attempt.
 pub fn iterations_text(ui: &Ui, run: &Run) -> String {
@@ -95,7 +95,7 @@ fn result_of(attempt: &Attempt) -> String {
 /// Conditions that say something of the attempt itself; the others are shown with the decision.
 fn told_of(conditions: &[Condition]) -> Option<String> {
     let told = conditions.iter().filter(|one| !matches!(one, Condition::RetriesExhausted | Condition::NoCheckpoint));
-    let told: Vec<&str> = told.map(|one| one.as_str()).collect();
+    let told: Vec<String> = told.map(|one| in_words(one.as_str())).collect();
     (!told.is_empty()).then(|| told.join(", "))
 }
 

@@ -94,7 +94,7 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
     };
     let difference = diff(talk.context, checkpoint, None, &[], patch)?;
     talk.say("");
-    talk.say(&format!("From {} to the work tree:", checkpoint.id));
+    talk.say(&format!("From @{} to the work tree:", checkpoint.seq));
     let lines: Vec<String> = match &difference.patch {
         Some(patch) => String::from_utf8_lossy(patch).lines().map(|line| escape(&line.replace('\t', "    "))).collect(),
         None => difference

@@ -90,7 +90,7 @@ fn keys(all: &[char], another: bool) -> &[char] {
 fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Option<How>> {
     let back = if another { "b another one, " } else { "" };
     talk.say("");
-    talk.say_all(&format!("Not as it is: {}", error.message));
+    talk.ask(&format!("Not as it is: {}", error.message));
     for reason in error.paths.iter().take(NAMED) {
         talk.say(&format!("  {}: {}", escape(&reason.path.to_lossy()), escape(&reason.reason)));
     }

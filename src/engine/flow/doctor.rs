@@ -19,6 +19,7 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::odb::clear_quarantine;
 use crate::git::repo::{left_over, list_refs, ref_name, remove_left_over, set_ref};
 use crate::git::{Repo, WorktreeLock};
+use crate::policy::amounts::count;
 use crate::store::views::rewrite_views;
 
 /// What was found and repaired.
@@ -72,8 +73,10 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         let made = rebuild::rebuild(context)?;
         if made.changed && !context.dry_run() {
             report.repaired.push(format!(
-                "rebuilt the ledger: {} runs, {} attempts, {} checkpoints",
-                made.runs, made.attempts, made.checkpoints
+                "rebuilt the ledger: {}, {}, {}",
+                count(made.runs, "run"),
+                count(made.attempts, "attempt"),
+                count(made.checkpoints, "checkpoint")
             ));
             crash::recover_into(context, &mut report.repaired)?;
         }

@@ -65,8 +65,8 @@ fn restore_chosen(
     }
     let lock = checkpoint::lock(context)?;
     let state = crash::load_recovered(context)?;
-    // A plan touches nothing.
-    if !context.dry_run() {
+    // A plan touches nothing; what a person is asked about comes to be done.
+    if !context.only_plans() {
         refuse_live(context, &state)?;
     }
     let request = request(&state)?;

@@ -229,7 +229,8 @@ impl Night {
         let mut took = vec![words::span(self.duration_ms)];
         took.extend(self.cost_usd.map(|cost| format!("${cost:.2}")));
         took.extend(self.tokens.map(|tokens| format!("{} tokens", apart(&usage::short(tokens.total)))));
-        let mut text = format!("{}: {}; {}", words::count(all.total, "iteration"), parts.join(", "), took.join(", "));
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        let mut text = format!("{}{parts}; {}", words::count(all.total, "iteration"), took.join(", "));
         if let Some(files) = self.files {
             text.push_str("; ");
             text.push_str(&files.told());

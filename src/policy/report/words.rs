@@ -6,6 +6,7 @@ use crate::model::decision::Action;
 use crate::model::failure::Condition;
 use crate::model::run::{Attempt, AttemptOutcome};
 use crate::model::time::Timestamp;
+pub use crate::policy::amounts::count;
 use crate::policy::escape::{escape, escape_lines};
 use crate::policy::redact::redact;
 use crate::policy::text::Text;
@@ -70,12 +71,6 @@ pub fn date(at: Timestamp) -> String {
 /// `10:00:00`.
 pub fn time(at: Timestamp) -> String {
     at.datetime().format("%H:%M:%S").to_string()
-}
-
-/// `1 attempt`, `2 attempts`.
-pub fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }
 
 /// How an attempt ended, in one word.

@@ -16,6 +16,7 @@ use crate::process::{Show, Signal};
 
 use super::super::super::exit::ExitCode;
 use super::super::super::keys::{Key, Keys};
+use super::super::super::people::between_words;
 use super::super::super::ui::{Reply, Ui, escape};
 use super::edit::Editor;
 use super::lines::Lines;
@@ -123,9 +124,10 @@ fn ask(judged: &Judged, context: &Context, ui: &Ui) {
 /// The first lines of an error, none longer than a small terminal is wide.
 fn excerpt(text: &str, ui: &Ui) {
     let width = usize::from(ui.width.unwrap_or(80)).saturating_sub(4).max(20);
-    for line in text.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
-        let short: String = escape(&line.replace('\t', "    ")).chars().take(width).collect();
-        ui.note(&format!("  {short}"));
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).map(|line| escape(&line.replace('\t', "    ")));
+    let lines = lines.map(|line| between_words(&line, width)).collect::<Vec<_>>().join("\n");
+    for line in lines.lines().take(LINES) {
+        ui.note(&format!("  {line}"));
     }
 }
 

@@ -245,7 +245,18 @@ fn bottom(app: &App, paint: &Paint, area: Rect, buffer: &mut Buffer) {
         Prompt::Agree(command) => (format!("y runs: {command}   any other key does not"), Tone::Waiting),
         Prompt::Note(text) => (text.clone(), Tone::Plain),
     };
-    // The question is at the beginning, and whole words stay.
+    if let Prompt::Agree(_) = app.prompt {
+        // Whoever agrees to a command sees all of it.
+        let text = wrapped(&text, columns);
+        let rows: Vec<&str> = text.lines().collect();
+        let top = area.bottom().saturating_sub(u16::try_from(rows.len()).unwrap_or(u16::MAX)).max(area.y);
+        for (y, row) in (top..area.bottom()).zip(rows) {
+            buffer.set_stringn(area.x, y, " ".repeat(columns), columns, paint.tone(Tone::Plain));
+            buffer.set_stringn(area.x, y, row, columns, paint.tone(tone));
+        }
+        return;
+    }
+    // Whole words stay.
     buffer.set_stringn(area.x, y, cut_at_word(&text, columns), columns, paint.tone(tone));
 }
 

@@ -410,7 +410,7 @@ impl Context {
     }
 
     /// Whether nothing but plans is asked of the whole program.
-    fn only_plans(&self) -> bool {
+    pub(in crate::engine) fn only_plans(&self) -> bool {
         self.setup.dry_run || self.settings().rollback.safe_mode == SafeMode::DryRun
     }
 

@@ -22,6 +22,7 @@ pub fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Re
     let error = Error::new(ErrorKind::Usage, format!("cannot start the command: {}", problem.text()));
     Err(match problem.near.zip(argv.first()) {
         Some((near, program)) if *program == problem.program => error.hint(context.rerun_with(program, &near)),
+        _ if agent::detect(Some(&problem.program), None, b"").is_some() => error.hint(Hint::recover(["agents"])),
         _ => error,
     })
 }
@@ -114,8 +115,11 @@ pub fn problem_of(context: &Context, argv: &[String], folder: &Path) -> Option<P
     let path = context.env("PATH").map(std::ffi::OsString::from);
     let look = |program: &str| {
         let error = find_program(program, folder, path.as_deref()).err()?;
+        // What lies in the folder is started by its path.
+        let here = (!program.contains('/')).then(|| format!("./{program}"));
+        let here = here.filter(|here| find_program(here, folder, None).is_ok());
         let names = names_beside(program, folder, path.as_deref());
-        let near = misspelt(program, names.iter().map(String::as_str)).map(str::to_owned);
+        let near = here.or_else(|| misspelt(program, names.iter().map(String::as_str)).map(str::to_owned));
         Some(Problem { program: program.to_owned(), error, near })
     };
     // A folder that is gone is made before the command starts: what is relative to it is not there.
