@@ -57,12 +57,16 @@ fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
     act(state.get_or_insert_default())
 }
 
-/// Keeps a hook registered.
+/// One after the other: a way out that a stuck terminal held up must not come after the way back.
+static TELLING: Mutex<()> = Mutex::new(());
+
+/// Keeps a hook registered. Once this is dropped the hook is called no more.
 #[derive(Debug)]
 pub struct Registered(u64);
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        let _guard = TELLING.lock().unwrap_or_else(PoisonError::into_inner);
         with(|state| state.hooks.retain(|(id, _)| *id != self.0));
     }
 }
@@ -128,8 +132,6 @@ impl Drop for Companion {
 }
 
 fn tell(what: Suspension) {
-    // One after the other: a way out that a stuck terminal held up must not come after the way back.
-    static TELLING: Mutex<()> = Mutex::new(());
     let _guard = TELLING.lock().unwrap_or_else(PoisonError::into_inner);
     let hooks: Vec<Hook> = with(|state| {
         if state.ends && what == Suspension::Ends {

@@ -36,7 +36,7 @@ pub struct Terminal {
     /// Dropping it ends the thread.
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
-    _registered: Registered,
+    registered: Option<Registered>,
 }
 
 struct Modes {
@@ -103,7 +103,7 @@ impl Terminal {
             }
         };
         let thread = thread::Builder::new().name("keys".to_owned()).spawn(read)?;
-        Ok(Self { modes, stop: Some(stop), thread: Some(thread), _registered: registered })
+        Ok(Self { modes, stop: Some(stop), thread: Some(thread), registered: Some(registered) })
     }
 
     /// Leaves the terminal alone for a while, or takes it again.
@@ -123,6 +123,8 @@ impl Drop for Terminal {
             // It only fails if it panicked, and that was reported.
             let _ = thread.join();
         }
+        // Nobody takes it again after it is given back.
+        drop(self.registered.take());
         lock(&self.modes).give_back();
     }
 }

@@ -469,6 +469,63 @@ fn two_nights_on_one_file_are_accepted_in_turn() {
     assert_eq!(env.git(&["status", "--porcelain", "-uno"]), "");
 }
 
+// The first night's own commit, which the second one began at, is folded where the first is accepted.
+#[test]
+fn a_night_on_top_of_a_folded_commit_is_accepted() {
+    let env = TestEnv::repo();
+    let first = "echo 1 >> a.txt; git commit -qam agent; echo 2 >> a.txt";
+    for (night, line) in [("mon", first), ("tue", "echo 3 >> a.txt")] {
+        env.json(0, &["run", "--run", night, "--", "sh", "-c", line]);
+    }
+    let error = env.error(13, &["accept", "tue"]);
+    assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("conflicts"), vec!["a.txt"]));
+    type_hint(&env, &error);
+    env.json(0, &["accept", "mon"]);
+    env.json(0, &["undo"]);
+    env.json(0, &["accept", "tue", "--yes"]);
+    assert_eq!(env.git(&["log", "-p", "--format=%s", "-1", "-U0"]).lines().next_back(), Some("+3"));
+    assert_eq!(env.git(&["show", "HEAD^:a.txt"]), "one\n1\n2\n");
+    assert_eq!(env.git(&["rev-list", "--count", "HEAD"]).trim(), "3");
+    assert_eq!(env.git(&["status", "--porcelain", "-uno"]), "");
+}
+
+// What somebody has git ignore after the run is neither in the way nor committed.
+#[test]
+fn what_is_ignored_since_is_left_out() {
+    for ignore in [".gitignore", ".git/info/exclude"] {
+        let env = TestEnv::repo();
+        run(&env, 1, "echo 1 >> a.txt; echo x > build.log");
+        env.write(ignore, "*.log\n");
+        if ignore == ".gitignore" {
+            env.git(&["add", ignore]);
+            env.git(&["commit", "-qm", "ignore"]);
+        }
+        let done = env.json(0, &["accept", "--all", "--yes"]);
+        assert_eq!(paths(&done["commits"][0]["files"]), ["a.txt"]);
+        assert_eq!(paths(&done["left_out"]), ["build.log"]);
+        assert_eq!(env.read("build.log"), "x\n");
+    }
+}
+
+// A person's secret that git does not know is not in the way where the run wrote to it: it stays uncommitted.
+#[test]
+fn an_untracked_secret_that_the_run_wrote_to_stays_out() {
+    let env = TestEnv::repo();
+    env.write(".env", "A=1\n");
+    env.write("mine.txt", "mine\n");
+    run(&env, 1, "echo 1 >> a.txt; echo B=2 >> .env");
+    let done = env.json(0, &["accept", "--all", "--yes"]);
+    assert_eq!(paths(&done["commits"][0]["files"]), ["a.txt"]);
+    assert_eq!(paths(&done["left_out"]), [".env"]);
+    assert_eq!(env.read(".env"), "A=1\nB=2\n");
+    // Asked for by name, it is a person's uncommitted work like any other.
+    let env = TestEnv::repo();
+    env.write(".env", "A=1\n");
+    run(&env, 1, "echo 1 >> a.txt; echo B=2 >> .env");
+    let error = env.error(13, &["accept", "--include", ".env", "--yes"]);
+    assert_eq!(paths(&error["paths"]), [".env"], "{error}");
+}
+
 #[test]
 fn what_is_unsafe_is_refused_and_changes_nothing() {
     let env = TestEnv::repo();

@@ -7,6 +7,7 @@ use crate::env::TestEnv;
 use crate::live::{ended, kill, lives};
 use crate::seen::{Seen, assert_clean, seen, text};
 use crate::step::told;
+use crate::terminal::Terminal;
 
 /// Fifty files that a rename goes through, and others beside them.
 fn many() -> TestEnv {
@@ -238,6 +239,21 @@ fn nothing_is_rolled_back_under_a_step() {
     let line = format!("echo x > notes.md; {recover} --run r rollback --to @1 --edits discard");
     env.recover(&["--run", "r", "step", "back", "--", "sh", "-c", &line]).expect(0);
     assert_eq!(env.read("notes.md"), "User\n");
+}
+
+// Nobody is asked about what is refused while something is under way.
+#[test]
+fn a_person_is_not_asked_under_a_step() {
+    let env = many();
+    env.json(0, &["--run", "r", "checkpoint", "create"]);
+    let mut child = begun(&env);
+    if let Some(terminal) = Terminal::of(&env, &["rollback", "--run", "r", "--to", "@1"]) {
+        let (code, said) = terminal.end();
+        assert_eq!(code, 11, "{said}");
+        assert!(said.contains("is under way") && !said.contains("Do it?"), "{said}");
+    }
+    kill("-INT", child.id());
+    child.wait().unwrap();
 }
 
 // Within an attempt of `recover run`: the attempt goes on from what the step left, which is nothing.

@@ -26,7 +26,9 @@ pub use journal::{
 };
 pub use pager::pager;
 pub use scratch::{Scratch, sweep_scratch};
-pub use staging::{Staging, differs_between, known_to_git, uncommitted_at, unlike_stored, unlike_work_tree};
+pub use staging::{
+    Staging, differs_between, ignored_now, known_to_git, uncommitted_at, unlike_stored, unlike_work_tree,
+};
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.
 const KEPT: [&str; 9] = [

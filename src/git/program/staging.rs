@@ -351,6 +351,18 @@ pub fn known_to_git(repo: &Repo, commit: Option<&ObjectId>, paths: &BTreeSet<Rep
     Ok(paths.iter().filter(is_known).cloned().collect())
 }
 
+/// Those of `paths` that are there, unknown to the user's index, and ignored.
+pub fn ignored_now(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
+    let (staged, top) = (UserIndex::read(repo)?, repo.workdir());
+    let is_ignored = |path: &&RepoPath| {
+        fs::symlink_metadata(path.below(top)).is_ok()
+            && !staged.has(path.as_bytes())
+            // Where git cannot say, it is a file like any other.
+            && repo.inner.is_path_ignored(path.below(Path::new(""))).unwrap_or(false)
+    };
+    Ok(paths.iter().filter(is_ignored).cloned().collect())
+}
+
 /// The paths that are not the same in two commits; `None` has none.
 pub fn differs_between(repo: &Repo, one: Option<&ObjectId>, other: Option<&ObjectId>) -> Result<BTreeSet<RepoPath>> {
     Ok(differing(&flat_of(repo, one)?, &flat_of(repo, other)?))

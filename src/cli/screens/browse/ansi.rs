@@ -18,7 +18,7 @@ const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 pub struct Ansi {
     /// What is not written yet.
     pending: Vec<u8>,
-    _registered: Registered,
+    registered: Option<Registered>,
 }
 
 impl Ansi {
@@ -29,7 +29,7 @@ impl Ansi {
             let _ = put(codes);
         })?;
         put(ENTER)?;
-        Ok(Self { pending: Vec::new(), _registered: registered })
+        Ok(Self { pending: Vec::new(), registered: Some(registered) })
     }
 
     fn codes(&mut self, codes: &str) {
@@ -39,6 +39,8 @@ impl Ansi {
 
 impl Drop for Ansi {
     fn drop(&mut self) {
+        // Nobody comes back to this screen after it is left.
+        drop(self.registered.take());
         // As above.
         let _ = put(LEAVE);
     }

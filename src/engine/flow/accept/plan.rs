@@ -12,8 +12,8 @@ use crate::engine::record::checkpoint;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{about_commit, commits_between, is_ancestor, on_remote_tracking};
 use crate::git::program::{
-    CommitJournal, Kept, branch_ref, differs_between, kept_ref, known_to_git, uncommitted_at, unlike_stored,
-    unlike_work_tree,
+    CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, known_to_git, uncommitted_at,
+    unlike_stored, unlike_work_tree,
 };
 use crate::git::repo::ref_exists;
 use crate::git::tree::{TreeLookup, diff_trees};
@@ -42,6 +42,8 @@ const SECRET: &str = "perhaps a secret; only --include PATH takes it";
 const CHANGED: &str = "changed since the run: git add takes it";
 /// Why a file is left out that was there before the run, which let git see it.
 const OLDER: &str = "there before the run, and ignored then; only --include PATH takes it";
+/// Why a file is left out that git ignores by now.
+const IGNORED: &str = "ignored by git";
 /// Why what recover itself printed is left out.
 const OUTPUT: &str = "the output of recover itself";
 /// A larger file is not looked through for secrets.
@@ -62,6 +64,8 @@ pub(super) struct Plan<'a> {
     pub run: &'a Run,
     /// What the run began with.
     pub initial: StoredCheckpoint,
+    /// The commit that it began at, or the one that this was accepted as since.
+    pub begun: Option<ObjectId>,
     /// What is accepted.
     pub good: StoredCheckpoint,
     /// HEAD as it is.
@@ -91,8 +95,8 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let head = repo.head()?;
     let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
 
-    let begun = initial.manifest.head.commit.clone();
-    let since = commits_since_begun(context, &initial, &head, run)?;
+    let begun = begun_at(context, state, &initial, &head)?;
+    let since = commits_since_begun(context, begun.as_ref(), &head, run)?;
     let mut notes = to_look_at(context, run, &since)?;
     notes.extend(left_by_run(context, (&initial, &good), &as_committed)?);
     let (base, folded) = if request.per_iteration {
@@ -114,7 +118,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     } else {
         vec![Step { iteration: None, stored: None }]
     };
-    Ok(Plan { run, initial, good, head, base, folded_subjects, kept, new_branch, taken, left_out, steps, notes })
+    Ok(Plan { run, initial, begun, good, head, base, folded_subjects, kept, new_branch, taken, left_out, steps, notes })
 }
 
 /// Plans what accepting a run left out: its new files that are in no commit and stand as the run left them, on top of HEAD.
@@ -127,9 +131,10 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
     let new = made_since(context, (&initial, &good))?;
     let accepted = run.accepted_as.commit.as_ref();
+    let begun = begun_at(context, state, &initial, &head)?;
     let since = match accepted {
         Some(_) => commits_since(context, accepted, &head, &format!("what run {} was accepted as", run.key))?,
-        None => commits_since_begun(context, &initial, &head, run)?,
+        None => commits_since_begun(context, begun.as_ref(), &head, run)?,
     };
     // What somebody took out of git again since stays out of it.
     let mut committed = differs_between(repo, None, head.commit.as_ref())?;
@@ -188,6 +193,7 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
         steps: vec![Step { iteration: None, stored: None }],
         notes: Vec::new(),
         initial,
+        begun,
         good,
         head,
     })
@@ -245,7 +251,7 @@ impl Plan<'_> {
     /// the run's own commits that stay.
     pub fn refuse_uncommitted(&self, context: &Context, new: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
         let repo = context.repo()?;
-        let begun = self.initial.manifest.head.commit.as_ref();
+        let begun = self.begun.as_ref();
         let both = uncommitted_at(repo, &self.initial, new, context.dry_run())?;
         // What was committed since is as the run found it.
         let both = unlike_stored(repo, &self.initial, self.base.as_ref(), &both, context.dry_run())?;
@@ -312,10 +318,13 @@ pub(super) fn refuse_unlike(context: &Context, good: &StoredCheckpoint, run: &Ru
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
     let unlike = then.unlike(&now).map(|(path, ..)| path).filter(|path| !outputs.iter().any(|all| all.contains(path)));
     let all: BTreeSet<RepoPath> = unlike.cloned().collect();
+    let repo = context.repo()?;
+    // What is ignored by now is not captured, and not committed either.
+    let ignored = ignored_now(repo, &all)?;
+    let all = &all - &ignored;
     if all.is_empty() {
         return Ok(all);
     }
-    let repo = context.repo()?;
     let head = repo.head()?.commit;
     // What the run itself committed after its last good checkpoint was not judged good.
     let since = match &head {
@@ -375,9 +384,27 @@ fn new_branch(context: &Context, name: &str) -> Result<String> {
     Ok(full)
 }
 
+/// The commit that a run began at. Where that was another run's, and is folded since, what that run was accepted as has all
+/// of it.
+fn begun_at(context: &Context, state: &State, initial: &StoredCheckpoint, head: &Head) -> Result<Option<ObjectId>> {
+    let repo = context.repo()?;
+    let (Some(begun), Some(now)) = (&initial.manifest.head.commit, &head.commit) else {
+        return Ok(initial.manifest.head.commit.clone());
+    };
+    if is_ancestor(repo, begun, now)? {
+        return Ok(Some(begun.clone()));
+    }
+    let folded = state.runs.iter().filter(|run| run.own_commits.contains(begun));
+    for accepted in folded.filter_map(|run| run.accepted_as.commit.as_ref()) {
+        if is_ancestor(repo, accepted, now)? {
+            return Ok(Some(accepted.clone()));
+        }
+    }
+    Ok(Some(begun.clone()))
+}
+
 /// The commits since the run began, newest first.
-fn commits_since_begun(context: &Context, initial: &StoredCheckpoint, head: &Head, run: &Run) -> Result<Vec<ObjectId>> {
-    let begun = initial.manifest.head.commit.as_ref();
+fn commits_since_begun(context: &Context, begun: Option<&ObjectId>, head: &Head, run: &Run) -> Result<Vec<ObjectId>> {
     commits_since(context, begun, head, &format!("the commit that run {} began at", run.key))
 }
 
@@ -464,9 +491,17 @@ fn choose(
     }
     let mut left_out = Vec::new();
     taken.retain(|path| !outputs.contains(&path));
+    // A person's own secret stays as unknown to git as it was.
+    let unknown = &taken - &known_to_git(repo, head.commit.as_ref(), &taken)?;
+    for path in unknown.into_iter().filter(|path| !named(path) && is_secret(context, path)) {
+        taken.remove(&path);
+        left_out.push(PathReason { path, reason: SECRET.to_owned(), size: None });
+    }
+    let ignored = ignored_now(repo, &new)?;
     for path in new {
         let is_asked = || request.all || request.include.iter().any(|asked| path.starts_with(asked));
         let reason = match () {
+            () if ignored.contains(&path) => Some(IGNORED),
             () if named(&path) => None,
             () if outputs.contains(&&path) => Some(OUTPUT),
             () if is_secret(context, &path) => {
