@@ -879,6 +879,22 @@ fn the_record_makes_a_pull_request() {
     assert_eq!(env.json(0, &["report"])["report"]["summary"]["outcome"], "accepted");
 }
 
+// A pull request is about what is to be merged, not about what was tried and taken back.
+#[test]
+fn a_pull_request_holds_what_the_run_came_to() {
+    let env = TestEnv::repo();
+    let agent =
+        "if [ $RECOVER_ITERATION = 2 ]; then echo wrong > wrong.txt; echo wrong >> a.txt; else echo x >> a.txt; fi";
+    let check = "test=test ! -e wrong.txt";
+    let run =
+        ["run", "--run", "night", "--iterations", "2", "--attempts", "1", "--feedback", check, "--", "sh", "-c", agent];
+    env.recover(&run).expect(8);
+    env.recover(&["rollback", "--to", "good"]).expect(0);
+    let text = env.recover(&["report", "--format", "pr"]).expect(0).stdout;
+    assert!(text.contains("- check `test`: passed") && text.contains("- `a.txt` (+1 −0)"), "{text}");
+    assert!(!text.contains("wrong.txt") && !text.contains("failed ("), "{text}");
+}
+
 /// A folder in the place of a tracked file brings nothing along that was not accepted.
 #[test]
 fn a_folder_in_a_files_place_takes_nothing_along() {

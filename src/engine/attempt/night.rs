@@ -9,14 +9,15 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::driver;
 use crate::engine::record::run_settings::is_unchecked;
-use crate::git::checkpoint::load_checkpoint;
+use crate::git::Repo;
+use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{about_commit, commits_between, is_ancestor};
 use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::BudgetScope;
 use crate::model::path::RepoPath;
 use crate::model::run::{IterationStatus, Run, RunStatus};
-use crate::model::snapshot::{Entry, EntryKind, ObjectId};
+use crate::model::snapshot::{Change, Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
 use crate::policy::path_filter::Selection;
 use crate::policy::recommended::{Outlook, ToAccept, next_command};
@@ -131,6 +132,28 @@ struct Changed {
     uncommitted: ToAccept,
 }
 
+/// The files that a run changed, from its first to its last good checkpoint, and what recover itself printed aside; none where
+/// it has no good one.
+pub(in crate::engine) fn changes_of(context: &Context, state: &State, run: &Run) -> Result<Vec<Change>> {
+    let first = state.initial(&run.key).and_then(Named::kept);
+    let good = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed);
+    let (Some(first), Some(good)) = (first, good) else { return Ok(Vec::new()) };
+    let repo = context.repo()?;
+    changes_between(repo, &load_checkpoint(repo, &first.commit)?, &load_checkpoint(repo, &good.commit)?)
+}
+
+fn changes_between(repo: &Repo, before: &StoredCheckpoint, after: &StoredCheckpoint) -> Result<Vec<Change>> {
+    let is_output = outputs_of(before, after);
+    let mut changes = changes(Objects::stored(repo), before.view(), after.view(), &Selection::all())?;
+    changes.retain(|change| !is_output(&change.path));
+    Ok(changes)
+}
+
+/// Which files recover itself printed.
+fn outputs_of(before: &StoredCheckpoint, after: &StoredCheckpoint) -> impl Fn(&RepoPath) -> bool {
+    move |path| [before, after].iter().any(|one| one.manifest.outputs.contains(path))
+}
+
 /// What differs between the run's first and its last good checkpoint, without what recover itself printed.
 fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed>> {
     let Some(first) = state.initial(&run.key).and_then(Named::kept) else { return Ok(None) };
@@ -144,8 +167,7 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
     }
     let repo = context.repo()?;
     let (before, after) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &good.commit)?);
-    let outputs = [&before.manifest.outputs, &after.manifest.outputs];
-    let is_output = |path: &RepoPath| outputs.iter().any(|all| all.contains(path));
+    let is_output = outputs_of(&before, &after);
     let (one, other) = diff_trees(&TreeLookup::stored(repo)?, before.view(), after.view())?;
     let mut unlike = 0;
     let mut uncommitted = ToAccept::Nothing;
@@ -163,8 +185,7 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
     let files = if unlike > LINES_OF {
         ChangedFiles { changed: unlike, added: None, deleted: None }
     } else {
-        let mut changes = changes(Objects::stored(repo), before.view(), after.view(), &Selection::all())?;
-        changes.retain(|change| !is_output(&change.path));
+        let changes = changes_between(repo, &before, &after)?;
         ChangedFiles {
             changed: changes.len(),
             added: Some(changes.iter().filter_map(|change| change.added).sum()),

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::durable::{reap, write_atomic};
+use crate::engine::attempt::night::changes_of;
 use crate::engine::attempt::report::make;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -29,7 +30,8 @@ pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
 pub fn pull_request_of(context: &Context) -> Result<String> {
     let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
-    Ok(pull_request(run, &make(context, &state, run, None)?))
+    let good = state.last_good(&run.key);
+    Ok(pull_request(run, &make(context, &state, run, None)?, good, &changes_of(context, &state, run)?))
 }
 
 /// The report of this run.

@@ -1,6 +1,9 @@
 //! Title and body of a pull request, from the record of a run: the first line is the title.
 
+use crate::model::attempt::Attempt;
+use crate::model::checkpoint::Checkpoint;
 use crate::model::run::{IterationStatus, Run};
+use crate::model::snapshot::Change;
 use crate::policy::commit_message::headline;
 use crate::policy::escape::escape_lines;
 use crate::policy::tamper::tampering_text;
@@ -12,8 +15,9 @@ use super::words;
 /// So many files are listed.
 const FILES: usize = 50;
 
-/// What a person pastes, or `gh pr create` takes.
-pub fn pull_request(run: &Run, report: &Report) -> String {
+/// What a person pastes, or `gh pr create` takes, of what is to be merged: the run's last `good` checkpoint, which differs from
+/// its first one by these `changes`.
+pub fn pull_request(run: &Run, report: &Report, good: Option<&Checkpoint>, changes: &[Change]) -> String {
     let mut out = format!("{}\n\n", headline(run));
     let mut line = |text: String| {
         out.push_str(&text);
@@ -31,7 +35,9 @@ pub fn pull_request(run: &Run, report: &Report) -> String {
     let passed = of(IterationStatus::Completed);
     let tried = words::count(report.summary.attempts.total, "attempt");
     line(format!("- {} passed{given_up}, in {tried}", words::count(passed, "iteration")));
-    for attempt in run.attempts().next_back().into_iter().map(|(_, attempt)| attempt) {
+    let is_good = |attempt: &&Attempt| good.is_some_and(|good| attempt.checkpoint_id.as_ref() == Some(&good.id));
+    let attempts = || run.attempts().rev().map(|(_, attempt)| attempt);
+    if let Some(attempt) = attempts().find(is_good).or_else(|| attempts().next()) {
         for (name, result) in &attempt.feedback_results {
             let verdict = if result.passed { "passed" } else { "failed" };
             line(format!("- check {}: {verdict} ({})", code(name), text(&result.summary)));
@@ -50,16 +56,16 @@ pub fn pull_request(run: &Run, report: &Report) -> String {
         line("\n## To look at\n".to_owned());
         look_at.into_iter().for_each(&mut line);
     }
-    if report.files.total > 0 {
+    if !changes.is_empty() {
         line("\n## Files\n".to_owned());
-        for file in report.files.entries.iter().take(FILES) {
+        for file in changes.iter().take(FILES) {
             let lines = match (file.added, file.deleted) {
                 (Some(added), Some(deleted)) => format!(" (+{added} −{deleted})"),
                 _ => String::new(),
             };
             line(format!("- {}{lines}", code(&file.path.to_lossy())));
         }
-        let more = report.files.total.saturating_sub(report.files.entries.len().min(FILES));
+        let more = changes.len().saturating_sub(FILES);
         if more > 0 {
             line(format!("- and {more} more"));
         }
