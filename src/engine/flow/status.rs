@@ -21,7 +21,8 @@ use crate::model::feedback::FeedbackLoop;
 use crate::model::hint::Place;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
-use crate::model::run::Run;
+use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
 use crate::policy::escape::escape;
@@ -163,8 +164,21 @@ pub fn status(context: &Context) -> Result<Status> {
     status_of(context, None)
 }
 
+/// The same without its size, for which every checkpoint is looked at: for a screen that is made again and again.
+pub fn glance(context: &Context) -> Result<Status> {
+    look(context, None, |_, _| None)
+}
+
 /// Looks at a run that is named by its id.
 pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
+    look(context, run_id, |state, key| size_of(context, state, key))
+}
+
+fn look(
+    context: &Context,
+    run_id: Option<&RunId>,
+    size: impl FnOnce(&State, &RunKey) -> Option<u64>,
+) -> Result<Status> {
     let state = crash::load_recovered(context)?;
     let mut run = match run_id {
         Some(id) => runs::named(&state, id, None, None)?.clone(),
@@ -190,7 +204,7 @@ pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,
         checkpoint_count: state.checkpoints_of(&run.key).count(),
-        size_bytes: size_of(context, &state, &run.key),
+        size_bytes: size(&state, &run.key),
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,
         retry: retry::look_at(context, &state)?,

@@ -65,7 +65,7 @@ fn overview(context: &Context, ui: &Ui, recorded: &Recorded, run: &Run, row: &Ro
     let now = context.clock.now();
     Ok(match &row.node {
         Node::Run if recorded.chosen.as_ref() == Some(&run.key) => {
-            render::status_text(ui, &status::status(context)?, now)
+            render::status_text(ui, &status::glance(context)?, now)
         }
         Node::Run => about_run(run, now),
         Node::Iteration(number) => about_iteration(ui, run, *number, now),
