@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::engine::base::context::Setup;
+use crate::engine::base::context::{BrokenConfig, Setup};
 use crate::engine::base::runs::Naming;
 use crate::engine::flow::missing_worktree::refuse_gone;
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -100,7 +100,12 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
         needs_user_config: command.is_some_and(commands::needs_user_config),
         settings_only: command.is_some_and(commands::needs_settings_only),
         asked: asked(),
-        ignore_config: matches!(command, Some(Command::Init(_))),
+        broken_config: match command {
+            Some(Command::Init(_)) => BrokenConfig::IsIgnored,
+            Some(command) if commands::needs_config(command) => BrokenConfig::Refuses,
+            _ => BrokenConfig::IsLeftOut,
+        },
+        known_config: None,
         env,
         note: if global.quiet { |_| {} } else { |text| Ui::say(&format!("note: {text}")) },
     }

@@ -227,7 +227,7 @@ fn an_agent_is_a_section_of_the_configuration() {
         ("[agent.x]\nexit_codes = { 4 = 'LOST' }\n", "causes by exit code"),
     ] {
         env.write(".ultraplan/recover.toml", wrong);
-        let refused = env.error(2, &["status"]);
+        let refused = env.error(2, &["config"]);
         assert!(refused["message"].as_str().unwrap().contains(why), "{refused}");
     }
 }

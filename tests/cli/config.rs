@@ -1,5 +1,7 @@
 //! `init` and `config`.
 
+use serde_json::Value;
+
 use crate::env::TestEnv;
 
 const FILE: &str = ".ultraplan/recover.toml";
@@ -72,7 +74,7 @@ fn init_writes_what_fits_the_project() {
     assert_eq!(run["iterations"][0]["attempts"][0]["feedback_results"]["test"]["passed"], true, "{run}");
 }
 
-// Contract: file, line and the nearest key; every command refuses; `init --force` mends.
+// Contract: file, line and the nearest key; every command refuses where nothing is recorded yet; `init --force` mends.
 #[test]
 fn a_broken_file_is_refused_with_its_place_and_can_be_replaced() {
     let env = TestEnv::repo();
@@ -148,4 +150,75 @@ fn every_preset_is_taken() {
     }
     env.write(FILE, "preset = 'batle'\n");
     assert!(env.json(2, &["config"])["error"]["message"].as_str().unwrap().contains("battle"));
+}
+
+const BROKEN: &str = "[retry";
+
+// An agent that breaks the file does not end the run, and a broken file keeps nobody from looking and from going back.
+#[test]
+fn a_file_that_cannot_be_read_does_not_take_the_undo_button_away() {
+    let mut env = TestEnv::repo();
+    let agent = format!(
+        "echo $RECOVER_ITERATION >> a.txt; mkdir -p .ultraplan; \
+         [ $RECOVER_ITERATION != 2 ] || echo '{BROKEN}' > {FILE}; exit 0"
+    );
+    let run = ["run", "--run", "night", "--iterations", "3", "--feedback", "test=true", "--", "sh", "-c", &agent];
+    env.recover(&run).expect(0);
+    assert_eq!(env.read("a.txt"), "one\n1\n2\n3\n");
+    let told =
+        |document: &Value| document["warnings"].to_string().contains("the project's configuration does not count");
+    for args in [
+        &["status"][..],
+        &["log"],
+        &["runs"],
+        &["report"],
+        &["checkpoint", "list"],
+        &["checkpoint", "create"],
+        &["rollback", "--run", "night", "--to", "initial", "--edits", "discard"],
+        &["undo"],
+        &["doctor"],
+    ] {
+        let document = env.json(0, args);
+        // The rollback took the broken file away; undo brings it back.
+        assert!(told(&document) || args == ["undo"], "{args:?}: {document:#}");
+    }
+    assert_eq!(env.read("a.txt"), "one\n1\n2\n3\n");
+    // What is started, decided or deleted by it, or tells of it, needs it.
+    for args in [
+        &["run", "--", "true"][..],
+        &["resume"],
+        &["retry-status"],
+        &["accept"],
+        &["trust"],
+        &["config"],
+        &["checkpoint", "prune"],
+    ] {
+        let error = env.error(2, args);
+        assert!(error["message"].as_str().is_some_and(|text| text.contains(FILE)), "{args:?}: {error}");
+    }
+    // What the user says in the environment counts, and is right or refused.
+    env.set("RECOVER_MAX_ATTEMPTS", "x");
+    env.error(2, &["status"]);
+}
+
+// What only the broken file had captured is neither overwritten nor deleted by a rollback without it.
+#[test]
+fn a_rollback_without_the_file_loses_nothing_that_only_the_file_captures() {
+    let env = TestEnv::repo();
+    env.write(".gitignore", "build/\n");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "ignore"]);
+    env.write(FILE, "[checkpoint]\ninclude = ['build/**']\n");
+    env.write("build/out", "before\n");
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
+    env.write("build/out", "after\n");
+    env.write("build/new", "new\n");
+    env.write("a.txt", "changed\n");
+    env.write(FILE, BROKEN);
+    env.recover(&["rollback", "--run", "r", "--to", "@1", "--edits", "discard"]).expect(0);
+    // What the checkpoint holds goes back, and is saved like everything else; what it does not hold stays.
+    assert_eq!((env.read("build/out").as_str(), env.read("build/new").as_str()), ("before\n", "new\n"));
+    env.recover(&["undo"]).expect(0);
+    assert_eq!((env.read("a.txt").as_str(), env.read("build/out").as_str()), ("changed\n", "after\n"));
+    assert_eq!(env.read("build/new"), "new\n");
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use recover::engine::base::context::Setup;
+use recover::engine::base::context::{BrokenConfig, Setup};
 use recover::engine::base::runs::Naming;
 use recover::engine::flow::checkpoint;
 use recover::engine::flow::rollback::{self, Options, Target};
@@ -110,7 +110,8 @@ impl Driver {
             dry_run: false,
             yes: false,
             asked: None,
-            ignore_config: false,
+            broken_config: BrokenConfig::Refuses,
+            known_config: None,
             begins_run: false,
             writes: false,
             trust: true,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::agent::hooks::read;
-use crate::engine::base::context::Setup;
+use crate::engine::base::context::{BrokenConfig, Setup};
 use crate::engine::flow::forget;
 use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
 use crate::engine::flow::hook::status::{record_call, status};
@@ -224,7 +224,7 @@ fn answer(
     // Whoever installed the hook has said yes to its checkpoints.
     setup.yes = true;
     // What is kept before an agent deletes something cannot be had afterwards.
-    setup.ignore_config = true;
+    setup.broken_config = BrokenConfig::IsIgnored;
     // An agent would read it as something about the tool that it called.
     setup.note = |text| tracing::info!("{text}");
     let owner = name(&mut setup.naming, global.run.is_some(), agent, &event);

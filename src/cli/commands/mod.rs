@@ -126,6 +126,45 @@ pub fn needs_user_config(command: &Command) -> bool {
     )
 }
 
+/// Whether a command fails where the project's configuration is broken: what is started, decided or deleted by it, or tells of
+/// it. A pull or an agent that breaks the file keeps nobody from looking, from a checkpoint, or from going back.
+pub fn needs_config(command: &Command) -> bool {
+    match command {
+        Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::Prune(_)),
+        Command::ManualFix(args) => !matches!(args.command, Some(ManualFixCommand::Status | ManualFixCommand::Abort)),
+        Command::Attempt(args) => !matches!(args.command, AttemptCommand::List),
+        Command::Status(_)
+        | Command::Runs(_)
+        | Command::Log(_)
+        | Command::Report(_)
+        | Command::Browse(_)
+        | Command::Rollback(_)
+        | Command::Undo(_)
+        | Command::Redo(_)
+        | Command::Doctor(_)
+        | Command::Close(_)
+        | Command::Forget(_)
+        | Command::Hook(_)
+        | Command::Init(_)
+        | Command::Completions(_)
+        | Command::Schema(_)
+        | Command::Man(_) => false,
+        Command::Run(_)
+        | Command::Resume(_)
+        | Command::RetryStatus(_)
+        | Command::Classify(_)
+        | Command::Step(_)
+        | Command::Accept(_)
+        | Command::Bisect(_)
+        | Command::Remote(_)
+        | Command::Import(_)
+        | Command::Sync(_)
+        | Command::Trust(_)
+        | Command::Config(_)
+        | Command::Agents(_) => true,
+    }
+}
+
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
 pub fn writes(command: &Command) -> bool {
     match command {

@@ -130,6 +130,10 @@ pub fn tidy_up_due(context: &Context) {
 }
 
 fn tidy(context: &Context, which: Which<'_>) -> Result<()> {
+    // Nothing is removed by defaults where the project says otherwise.
+    if context.is_config_left_out() {
+        return Ok(());
+    }
     let state = context.load()?.state;
     let limits = Limits::default();
     let plan = decide(context, &state, which, &limits)?;

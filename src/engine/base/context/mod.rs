@@ -39,6 +39,18 @@ use place::{check_owners, discover, lane_root, project_root, task_of_run};
 pub(in crate::engine) use place::plain_path;
 pub use secrets::mask_secrets;
 
+/// What happens where the project's configuration is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenConfig {
+    /// Nothing.
+    Refuses,
+    /// The file does not count where something is recorded that one can look at or go back to; what the environment says has
+    /// to be right.
+    IsLeftOut,
+    /// Nothing of it counts.
+    IsIgnored,
+}
+
 /// What the caller knows; the rest of the [`Context`] is found from it.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -61,8 +73,10 @@ pub struct Setup {
     pub trust: bool,
     /// What a person was shown of it and trusted for this call.
     pub trusted: Option<Guarded>,
-    /// Go on with the defaults where the configuration is broken.
-    pub ignore_config: bool,
+    /// What a broken configuration of the project keeps it from.
+    pub broken_config: BrokenConfig,
+    /// What was configured when this began: a run keeps that, whatever becomes of the file.
+    pub known_config: Option<Config>,
     /// The words of the command line without the program's name, to give it again; `None` where they are no text.
     pub asked: Option<Vec<String>>,
     /// The git remote that keeps the run, where it was named.
@@ -182,24 +196,37 @@ impl Context {
         };
         let around = Around { env: &setup.env, user: &user, task: setup.naming.task.as_ref(), trusts: &trusts };
         let mut project_problem = None;
-        let mut config = match Config::load(&files, &file, around) {
-            _ if !is_ours => Config::without_file(&file, Around { task: None, ..around })?,
-            Err(error) if setup.ignore_config && error.refused.is_none() => {
-                project_problem = Some(error);
-                Config::without_file(&file, Around { env: &|_| None, task: None, ..around })?
-            }
-            loaded => loaded?,
-        };
         let store = match &setup.state_dir {
             Some(dir) => Store::new(plain_path(&setup.cwd.join(dir)), setup.lock_timeout),
             None => Store::of_project(&project, setup.lock_timeout),
+        };
+        let may_go_without = match setup.broken_config {
+            BrokenConfig::Refuses => false,
+            BrokenConfig::IsLeftOut => store.exists(),
+            BrokenConfig::IsIgnored => true,
+        };
+        let without = Around { task: None, ..around };
+        let load = || Config::load(&files, &file, around);
+        let mut config = match setup.known_config.clone().map_or_else(load, Ok) {
+            _ if !is_ours => Config::without_file(&file, without)?,
+            Err(error) if may_go_without && error.refused.is_none() => {
+                project_problem = Some(error);
+                match Config::without_file(&file, without) {
+                    Err(_) if setup.broken_config == BrokenConfig::IsIgnored => {
+                        Config::without_file(&file, Around { env: &|_| None, ..without })
+                    }
+                    left => left,
+                }?
+            }
+            loaded => loaded?,
         };
         let store = store.with_copy(found.as_ref().map(Repo::common_dir));
         store.check()?;
         let store = store.with_registry(origin::registry(found.as_ref(), &setup));
         let origin = origin::origin(&store, found.as_ref(), &worktree, &setup)?;
         let store = store.of_origin(origin);
-        if let Some(task) = task_of_run(&setup, &config, &store, &worktree) {
+        let is_whole = setup.known_config.is_none() && project_problem.is_none();
+        if let Some(task) = task_of_run(&setup, &config, &store, &worktree).filter(|_| is_whole) {
             config = Config::load(&files, &file, Around { task: Some(&task), ..around })?;
         }
         mask_secrets(&config.settings.redact);
@@ -253,6 +280,7 @@ impl Context {
         setup.naming.lane = Some(key.lane.clone());
         setup.yes = true;
         setup.writes = false;
+        setup.known_config = Some(self.config.clone());
         Self::new(setup, Interrupts::disconnected())
     }
 
@@ -274,8 +302,9 @@ impl Context {
 
     /// A context of this place in which everything is only planned, as in a dry run.
     pub fn rehearsal(&self) -> Result<Self> {
+        let setup = Setup { known_config: Some(self.config.clone()), ..self.setup.clone() };
         let warnings = Arc::clone(&self.warnings);
-        Ok(Self { is_rehearsal: true, warnings, ..Self::new(self.setup.clone(), self.interrupts.clone())? })
+        Ok(Self { is_rehearsal: true, warnings, ..Self::new(setup, self.interrupts.clone())? })
     }
 
     /// The causes of the failures of a subtask that this process saw.
@@ -418,6 +447,11 @@ impl Context {
     pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
         let lock = if self.dry_run() { WorktreeLock::rehearse } else { WorktreeLock::acquire };
         lock(repo, self.lock_timeout())
+    }
+
+    /// Whether the project's configuration says something that does not count, as it cannot be read.
+    pub fn is_config_left_out(&self) -> bool {
+        self.project_problem.is_some()
     }
 
     /// Says which configuration is broken, where the command can do without.
