@@ -67,6 +67,9 @@ fn who_is_away_says_how_long() {
         let answer = ask(&http(says(status, headers)));
         assert!(matches!(&answer, Answer::Refused(said) if !said.is_empty()), "{status}: {answer:?}");
     }
+    // One with files alone, which git would ask for one by one.
+    let answer = ask(&http(says("200 OK", "Content-Type: text/plain\r\n")));
+    assert!(matches!(&answer, Answer::Refused(said) if said.contains("smart protocol is needed")), "{answer:?}");
 }
 
 #[test]

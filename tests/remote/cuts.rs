@@ -1,9 +1,13 @@
 //! Connections that are cut after so many bytes, of what is sent and of what is answered.
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use recover::git::remote::Answer;
 use recover::model::snapshot::ObjectId;
 
-use crate::machines::{commit, limits, machine_at, push, remote, repo};
+use crate::env::Ran;
+use crate::machines::{commit, limits, machine_at, push, push_agent, remote, repo};
 use crate::proxy::{Fault, Proxy};
 use crate::servers::{Kind, Server};
 
@@ -113,4 +117,71 @@ fn a_fetch_that_was_cut_leaves_nothing_half() {
             at = new;
         }
     }
+}
+
+/// After an answer that was cut in its headers git goes on as with a server that has files alone, which answers whole.
+#[test]
+fn an_answer_that_was_cut_in_its_headers_is_no_word_of_the_servers() {
+    let Some(server) = Server::start(Kind::Http) else { return };
+    let proxy = Proxy::to(server.port);
+    server.know_password(proxy.port);
+    let env = machine_at(&server, proxy.port, "one", &[]);
+    let here = repo(&env, &server);
+    let (name, place) = ("refs/recover-runs/cut", "refs/recover-tracking/origin/cut");
+    let at = commit(&env, "1", None);
+    assert_eq!(push(&here, name, None, Some(&at)), Answer::Done(()));
+    let next = commit(&env, "2", Some(&at));
+    // The first answer asks for the password, the second is git's.
+    for bytes in places(700) {
+        let once = |what: &str, call: &dyn Fn() -> Answer<()>| {
+            proxy.cut_once(Fault::CutAnswered(bytes));
+            let cuts = proxy.cuts();
+            let answer = call();
+            let is_known = match &answer {
+                Answer::Done(()) => true,
+                Answer::Away { .. } | Answer::Cut(_) => proxy.cuts() > cuts,
+                Answer::Moved | Answer::Refused(_) => false,
+            };
+            assert!(is_known, "{what} {bytes}: {answer:?}");
+            proxy.set(Fault::None);
+            assert_eq!(call(), Answer::Done(()), "{what} {bytes}: once more");
+        };
+        once("list", &|| {
+            let listed = remote(&here).list(&here, &[name], &limits()).unwrap();
+            listed.map(|listed| assert_eq!(listed, [(name.to_owned(), at.clone())], "{bytes}"))
+        });
+        once("fetch", &|| remote(&here).fetch(&here, &[(name.to_owned(), place.to_owned())], &limits()).unwrap());
+        let fresh = format!("{name}-{bytes}");
+        once("push", &|| push(&here, &fresh, None, Some(&next)));
+    }
+}
+
+#[test]
+fn a_cut_answer_after_an_attempt_ends_no_run() {
+    let Some(server) = Server::start(Kind::Http) else { return };
+    push_agent(
+        &server,
+        "echo $RECOVER_ATTEMPT >> tried.txt; touch ../at-work; while [ -e ../at-work ]; do sleep 0.05; done; exit 1",
+        "",
+    );
+    let proxy = Proxy::to(server.port);
+    server.know_password(proxy.port);
+    let mut env = machine_at(&server, proxy.port, "one", &[]);
+    env.set("RECOVER_COOLDOWN", "0s");
+    let args = ["run", "--run", "night", "--remote", "origin", "--yes", "--attempts", "4", "--on-failure", "retry"];
+    let mut run = env.recover_command(&[&args[..], &["--", "./agent.sh"]].concat());
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for bytes in [30, 60, 200, 400] {
+        let at_work = env.root().join("at-work");
+        let begun = Instant::now();
+        while !at_work.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no attempt begins after a cut");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        proxy.cut_once(Fault::CutAnswered(bytes));
+        std::fs::remove_file(at_work).unwrap();
+    }
+    Ran::of(&run.wait_with_output().unwrap()).expect(8);
+    assert_eq!(env.read("tried.txt"), "1\n2\n3\n4\n");
+    assert_eq!(proxy.cuts(), 4);
 }

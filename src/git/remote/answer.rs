@@ -143,17 +143,18 @@ fn has(text: &str, words: &[&str]) -> bool {
     words.iter().any(|word| text.contains(word))
 }
 
-/// Where the last answer of an HTTP server is not one of git's: cut short in its headers, git takes it for that of a server
-/// that has nothing at all, and goes on.
+/// Where the last answer of an HTTP server is not one of git's. An answer that was cut short in its headers git takes for that of
+/// a server with files alone, and goes on with what such a one has.
 fn of_headers(ended: &Ended) -> Option<Answer<()>> {
-    let headers = ended.headers.as_ref().filter(|headers| headers.status < 300)?;
-    match headers.get("content-type") {
-        Some(kind) if kind.starts_with("application/x-git-") => None,
-        Some(kind) => {
-            Some(Answer::Refused(format!("the server answers with '{kind}': git's smart protocol is needed")))
-        }
-        None => Some(Answer::Cut("the server's answer was cut short".to_owned())),
+    let headers = ended.headers.as_ref()?;
+    let kind = headers.get("content-type");
+    let is_gits = headers.status < 300 && kind.is_some_and(|kind| kind.starts_with("application/x-git-"));
+    if headers.is_cut && !is_gits {
+        return Some(Answer::Cut("the server's answer was cut short".to_owned()));
     }
+    let is_other = headers.status < 300 && !is_gits;
+    let kind = kind.unwrap_or("no type");
+    is_other.then(|| Answer::Refused(format!("the server answers with {kind}: git's smart protocol is needed")))
 }
 
 /// What came of a call that changes no reference of the server's.
@@ -419,7 +420,7 @@ mod tests {
         let with = |status, fields: &[(&str, &str)]| {
             let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             let said = format!("fatal: unable to access 'http://h/x/': The requested URL returned error: {status}");
-            let headers = Some(Headers { status, fields });
+            let headers = Some(Headers { status, fields, is_cut: false });
             of_call(&Ended { headers, ..ended(Some(128), "", &said) })
         };
         let waits = |answer: Answer<()>| match answer {
@@ -437,14 +438,26 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_cut_in_its_headers_says_nothing() {
-        let with = |fields: &[(&str, &str)]| {
-            let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            of_call(&Ended { headers: Some(Headers { status: 200, fields }), ..ended(Some(0), "", "") })
+    fn after_an_answer_that_was_cut_in_its_headers_the_others_say_nothing() {
+        let with = |status: u16, is_cut: bool, kind: &str| {
+            let fields = vec![("content-type".to_owned(), kind.to_owned())];
+            let headers = Some(Headers { status, fields, is_cut });
+            let (called, pushed) = (ended(Some(0), "", ""), ended(Some(0), " \ta:refs/x/r\t1..2\n", ""));
+            let called = of_call(&Ended { headers: headers.clone(), ..called });
+            let pushed = of_push(&Ended { headers, ..pushed }, &["refs/x/r"]);
+            assert_eq!(called, pushed, "{status} {is_cut} {kind}");
+            called
         };
-        assert_eq!(with(&[("content-type", "application/x-git-upload-pack-advertisement")]), Answer::Done(()));
-        assert!(matches!(with(&[("expires", "Fri, 01 Jan 1980 00:00:00 GMT")]), Answer::Cut(_)));
-        assert!(matches!(with(&[("content-type", "text/plain")]), Answer::Refused(_)));
+        for kind in ["application/x-git-upload-pack-advertisement", "application/x-git-receive-pack-result"] {
+            assert_eq!(with(200, false, kind), Answer::Done(()));
+            // What was cut was asked for again.
+            assert_eq!(with(200, true, kind), Answer::Done(()));
+        }
+        for kind in ["text/plain", "", "application/x-g"] {
+            assert!(matches!(with(200, true, kind), Answer::Cut(_)), "{kind}");
+            assert!(matches!(with(404, true, kind), Answer::Cut(_)), "{kind}");
+            assert!(matches!(with(200, false, kind), Answer::Refused(_)), "{kind}");
+        }
     }
 
     #[test]

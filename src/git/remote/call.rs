@@ -77,6 +77,8 @@ pub(super) struct Ended {
 pub(super) struct Headers {
     pub status: u16,
     pub fields: Vec<(String, String)>,
+    /// Whether the headers of this answer, or of one before it in the same call, came to no end.
+    pub is_cut: bool,
 }
 
 /// What every call is configured with. Nothing else of the repository or the user is changed by it: no hook, daemon,
@@ -324,17 +326,22 @@ fn without_progress(stderr: &[u8]) -> String {
 /// The headers of the last answer in git's trace of a connection.
 fn last_headers(trace: &str) -> Option<Headers> {
     let mut last: Option<Headers> = None;
+    let (mut is_open, mut is_cut) = (false, false);
     for line in trace.lines() {
-        let Some((_, header)) = line.split_once("<= Recv header: ") else { continue };
+        let Some((_, header)) = line.split_once("<= Recv header:") else { continue };
         let header = header.trim();
         if header.starts_with("HTTP/") {
+            is_cut |= is_open;
+            is_open = true;
             let status = header.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-            last = Some(Headers { status, fields: Vec::new() });
+            last = Some(Headers { status, ..Headers::default() });
+        } else if header.is_empty() {
+            is_open = false;
         } else if let (Some((name, value)), Some(last)) = (header.split_once(':'), &mut last) {
             last.fields.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
         }
     }
-    last
+    last.map(|last| Headers { is_cut: is_cut || is_open, ..last })
 }
 
 impl Headers {
@@ -359,11 +366,27 @@ mod tests {
     fn the_last_answer_counts() {
         let trace = "12:00:00.1 http.c:845              <= Recv header: HTTP/1.1 401 Unauthorized\n\
             12:00:00.1 http.c:845              <= Recv header: Retry-After: 1\n\
+            12:00:00.1 http.c:845              <= Recv header:\n\
             12:00:00.2 http.c:845              <= Recv header: HTTP/1.1 503 Service Unavailable\n\
             12:00:00.2 http.c:845              <= Recv header: Retry-After: 7\n\
+            12:00:00.2 http.c:845              <= Recv header:\n\
             12:00:00.2 http.c:845              == Info: Connection #0 left intact\n";
         let headers = last_headers(trace).unwrap();
-        assert_eq!((headers.status, headers.get("retry-after")), (503, Some("7")));
+        assert_eq!((headers.status, headers.get("retry-after"), headers.is_cut), (503, Some("7"), false));
         assert_eq!(last_headers("nothing"), None);
+    }
+
+    #[test]
+    fn headers_that_came_to_no_end_are_seen() {
+        let is_cut = |lines: &[&str]| {
+            let trace: Vec<String> = lines.iter().map(|line| format!("1 http.c:845 <= Recv header: {line}")).collect();
+            last_headers(&trace.join("\n").replace(": \n", ":\n")).unwrap().is_cut
+        };
+        let whole = ["HTTP/1.1 200 OK", "Content-Type: text/plain", "", "HTTP/1.1 100 Continue", ""];
+        assert!(!is_cut(&whole));
+        for cut in [0, 1] {
+            assert!(is_cut(&whole[..=cut]), "{cut}");
+            assert!(is_cut(&[&whole[..=cut], &whole].concat()), "{cut}");
+        }
     }
 }
