@@ -105,4 +105,17 @@ fn the_next_job_goes_on_where_one_was_thrown_away() {
     assert_eq!(second.git(&["show", "origin/agent-work:found.txt"]), "new\n");
     let run = second.json(0, &["status", "--run", "ci"]);
     assert_eq!(run["run"]["status"], "accepted", "{run:#}");
+
+    // The hours after it have nothing to do.
+    for name in ["runner-3", "runner-4"] {
+        let later = runner(&server, &state, name, &notes);
+        for text in [&prepare, &work, &identity, &accept, &push] {
+            let ran = Ran::of(&step(&later, text).output().unwrap());
+            assert_eq!(ran.code, 0, "{text}\n{}\n{}", ran.stdout, ran.stderr);
+        }
+        let run = later.json(0, &["status", "--run", "ci"]);
+        assert_eq!(run["run"]["status"], "accepted", "{run:#}");
+    }
+    assert_eq!(fs::read_to_string(notes.join("attempts")).unwrap().lines().count(), 2);
+    assert_eq!(server.at("agent-work").unwrap(), second.git(&["rev-parse", "origin/agent-work"]).trim());
 }

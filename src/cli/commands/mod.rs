@@ -20,7 +20,7 @@ mod step;
 mod trust;
 
 use crate::engine::flow::inside::Reach;
-use crate::engine::flow::remote::require_claim;
+use crate::engine::flow::remote::{require_claim, send_recorded};
 use crate::engine::flow::runs::Chosen;
 use crate::engine::{Context, Result};
 use crate::model::id::RunId;
@@ -341,11 +341,15 @@ pub fn without_context(command: &Command) -> Option<Result<Reply>> {
     }
 }
 
-/// Runs a command.
+/// Runs a command. What it records of runs that lie on a remote is sent.
 pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
-    if let Some(chosen) = needs_claim(command).filter(|_| !context.dry_run()) {
-        require_claim(context, &chosen)?;
-    }
+    let written = needs_claim(command).map_or_else(|| Ok(Vec::new()), |chosen| require_claim(context, &chosen))?;
+    let reply = call(command, context, ui)?;
+    send_recorded(context, &written);
+    Ok(reply)
+}
+
+fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
     match command {
         Command::Run(args) => run::run(context, args, ui),
         Command::Resume(args) => run::resume(context, args, ui),

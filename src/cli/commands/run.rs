@@ -9,6 +9,7 @@ use crate::engine::base::clock;
 use crate::engine::flow::checkpoint;
 use crate::engine::flow::inside::{self, Reach};
 use crate::engine::flow::project_trust;
+use crate::engine::flow::remote::{require_claim, send_recorded};
 use crate::engine::flow::resume::{ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run};
 use crate::engine::flow::run::{Digest, DriveOptions, look_at, run as start_run};
 use crate::engine::flow::runs::Chosen;
@@ -304,7 +305,13 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         && !args.prepare_only
         && args.remote.is_none();
     let choice = match if asks { ask(context, args)? } else { None } {
-        Some((key, Answer::Close)) => return close_chosen(context, &Chosen::Key(key)),
+        Some((key, Answer::Close)) => {
+            let chosen = Chosen::Key(key);
+            let written = require_claim(context, &chosen)?;
+            let reply = close_chosen(context, &chosen)?;
+            send_recorded(context, &written);
+            return Ok(reply);
+        }
         Some((_, Answer::Resume(choice))) => Some(choice),
         None => None,
     };

@@ -360,3 +360,61 @@ fn what_was_only_seen_of_a_run_that_is_gone_is_not_put_there_again() {
     let history = two.git(&["rev-list", &now, &before]);
     assert!(!now.is_empty() && !history.contains(&gone), "another run of that name: {history}");
 }
+
+#[test]
+fn what_is_decided_of_a_run_that_lies_there_is_sent_at_once() {
+    let (server, one) = server();
+    one.recover(&with(&["run"], &["--iterations", "2", "--", "sh", "-c", "echo x >> made.txt; echo y > .env"]))
+        .expect(0);
+    let stands = |env: &TestEnv| {
+        let status = env.json(0, &with(&["remote", "status"], &[]));
+        let night = of_run(&status, "night").clone();
+        (night["ahead"].as_u64(), night["holder"].is_string(), night["fencing"].as_u64())
+    };
+    let before = stands(&one).2;
+    let sent = one.recover(&["rollback", "--iteration", "1", "--run", "night", "--yes"]).expect(0);
+    assert!(!sent.stderr.contains("warning"), "{}", sent.stderr);
+    assert_eq!(stands(&one), (Some(0), false, before.map(|fencing| fencing + 1)), "claimed for it and given back");
+    // A claim that is there is kept.
+    one.json(0, &with(&["remote", "claim"], &[]));
+    one.recover(&["undo", "--run", "night", "--yes"]).expect(0);
+    assert!(matches!(stands(&one), (Some(0), true, _)));
+    one.json(0, &with(&["remote", "release"], &[]));
+    let at = tip(&one);
+    one.recover(&["--dry-run", "accept", "--run", "night", "--all", "--yes"]).expect(0);
+    assert_eq!(tip(&one), at);
+
+    // The next machine knows of it, and has nothing to do.
+    one.recover(&["accept", "--run", "night", "--all", "--yes"]).expect(0);
+    assert_eq!(stands(&one).0, Some(0));
+    let two = machine(&server, "beta");
+    let listed = two.json(0, &["runs", "--all", "--remote", "origin"]);
+    assert_eq!(listed["runs"][0]["status"], "accepted", "{listed:#}");
+    two.recover(&with(&["resume"], &["--yes", "--trust"])).expect(0);
+    let again = two.recover(&["accept", "--run", "night", "--branch", "work", "--all", "--yes"]).expect(0);
+    assert!(again.stdout.contains("Nothing to commit"), "{}", again.stdout);
+    assert_eq!(two.git(&["branch", "--list", "work"]), "");
+    // What was left out stands beside a commit that is not here.
+    assert_eq!(one.json(0, &["accept", "--run", "night"])["left_out"][0]["path"], ".env");
+    let named = two.error(13, &["accept", "--run", "night", "--include", "made.txt", "--yes"]);
+    assert!(named["message"].as_str().expect("a text").contains("was accepted as"), "{named:#}");
+}
+
+#[test]
+fn what_cannot_be_sent_now_is_a_warning() {
+    let (server, one) = server();
+    one.recover(&with(&["run"], &["--", "true"])).expect(0);
+    one.sh("mv ../server.git ../away.git").expect(0);
+    let closed = one.json(0, &["close", "night"]);
+    let warned = closed["warnings"].to_string();
+    assert!(warned.contains("is not on origin yet") && warned.contains("remote push"), "{closed:#}");
+    one.sh("mv ../away.git ../server.git").expect(0);
+    // Neither is what another machine would have to take in first.
+    let two = machine(&server, "beta");
+    two.json(0, &with(&["remote", "claim"], &[]));
+    two.json(0, &["checkpoint", "create", "--run", "night"]);
+    two.json(0, &with(&["remote", "release"], &[]));
+    let closed = one.json(0, &["close", "night"]);
+    assert_eq!(closed["runs"], serde_json::json!([]), "{closed:#}");
+    one.json(13, &with(&["remote", "push"], &[]));
+}

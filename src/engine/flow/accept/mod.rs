@@ -18,7 +18,7 @@ use crate::engine::record::driving::Driving;
 use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::engine::recovery::{commits, crash};
 use crate::git::checkpoint::load_checkpoint;
-use crate::git::history::tree_of;
+use crate::git::history::{commit_exists, tree_of};
 use crate::git::program::{CommitJournal, Staging, staged_since};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -126,13 +126,16 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     if let Some(other) = state.runs_of(&context.worktree_id()).find(|other| runs::driver(other).is_some()) {
         refuse_driven(context, other)?;
     }
+    let repo = context.repo()?;
     let is_rest = run.was_accepted();
-    if is_rest && !(run.accepted_as.left_out && request.all || !request.include.is_empty()) {
-        let left_out = if run.accepted_as.left_out { plan::still_left_out(context, &state, &run)? } else { Vec::new() };
+    // On another machine it may be: what it left out stands beside that commit, not here.
+    let is_elsewhere = run.accepted_as.commit.as_ref().is_some_and(|commit| !commit_exists(repo, commit));
+    let has_rest = run.accepted_as.left_out && !is_elsewhere;
+    if is_rest && !(has_rest && request.all || !request.include.is_empty()) {
+        let left_out = if has_rest { plan::still_left_out(context, &state, &run)? } else { Vec::new() };
         return Ok(Accepted { left_out, ..unchanged(context, run, Vec::new())? });
     }
     let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
-    let repo = context.repo()?;
     let planned =
         if is_rest { plan::rest(context, &state, &run, request)? } else { plan::plan(context, &state, &run, request)? };
     let Rehearsed { commits, trees, has_new, mut journal } = rehearse(context, &state, &planned, request)?;

@@ -10,7 +10,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use crate::git::history::{about_commit, commits_between, is_ancestor, on_remote_tracking};
+use crate::git::history::{about_commit, commit_exists, commits_between, is_ancestor, on_remote_tracking};
 use crate::git::program::{
     CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, known_to_git, uncommitted_at,
     unlike_stored, unlike_work_tree,
@@ -412,7 +412,7 @@ fn commits_since_begun(context: &Context, begun: Option<&ObjectId>, head: &Head,
 fn commits_since(context: &Context, from: Option<&ObjectId>, head: &Head, what: &str) -> Result<Vec<ObjectId>> {
     let repo = context.repo()?;
     let is_on_top = match (from, &head.commit) {
-        (Some(from), Some(now)) => is_ancestor(repo, from, now)?,
+        (Some(from), Some(now)) => commit_exists(repo, from) && is_ancestor(repo, from, now)?,
         (from, _) => from.is_none(),
     };
     if !is_on_top {

@@ -444,6 +444,21 @@ fn require_unforked(
     Err(forked(server, key))
 }
 
+/// Refuses to send what would be put aside on the way (13): there is more of the run than this clone has.
+pub fn refuse_behind(server: &Server<'_>, key: &RunKey, ahead: u64, chain: &Chain) -> Result<()> {
+    let behind: usize = chain.states.iter().map(|state| state.events.len()).sum();
+    if chain.states.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "run {key} went on elsewhere: {behind} events on {} are not here, and {ahead} here are not there; nothing was sent. A claim \
+         takes what is there, and keeps what only this machine has aside",
+        server.name()
+    );
+    let hint = Hint::recover(["remote", "claim", "--remote", server.name()]).run(key);
+    Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
+}
+
 /// The run went on from an older state than was seen there.
 pub fn forked(server: &Server<'_>, key: &RunKey) -> Error {
     let message = format!(

@@ -1,7 +1,7 @@
 //! Keeps local writers away from a run that another machine holds.
 //!
 //! What they would do, its holder would never hear of. What has an effect elsewhere, which cannot be taken back, begins with a
-//! sign of life.
+//! sign of life. What they did in a run that nobody else holds goes there at once: this machine may be gone soon.
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -10,23 +10,50 @@ use crate::model::hint::Hint;
 use crate::model::run::RunKey;
 use crate::policy::remote::{Hold, stop_after};
 
-use super::chain::standing;
-use super::claim::held;
+use super::chain::{Chain, standing};
+use super::claim::{TakeOver, Wish, claim, held, refuse_behind};
 use super::record::{self, lock, remotes_of};
 use super::server::{Reached, Server};
+use super::session::{LAST_WORD, release_on};
 use super::sync::{Synced, all_there, last_seen, sync, whose};
 use crate::engine::flow::runs::Chosen;
 
-/// Refuses to change runs that another machine holds (11). The server is asked where this clone has ever been in touch with it
-/// about the run; where it is away, what was seen last counts.
-pub fn require_claim(context: &Context, chosen: &Chosen) -> Result<()> {
-    if !context.has_git() || !context.store().exists() {
-        return Ok(());
+/// Refuses to change runs that another machine holds (11), and returns those that may be. The server is asked where this clone
+/// has ever been in touch with it about the run; where it is away, what was seen last counts.
+pub fn require_claim(context: &Context, chosen: &Chosen) -> Result<Vec<RunKey>> {
+    if context.dry_run() || !context.has_git() || !context.store().exists() {
+        return Ok(Vec::new());
     }
     let state = crash::load_recovered(context)?;
     // Which run is meant, or that none is, is the command's own to say.
-    let Ok(keys) = chosen.of(context, &state) else { return Ok(()) };
-    keys.iter().try_for_each(|key| require(context, key))
+    let Ok(keys) = chosen.of(context, &state) else { return Ok(Vec::new()) };
+    keys.iter().try_for_each(|key| require(context, key))?;
+    Ok(keys)
+}
+
+/// Sends what was recorded in runs that lie on a remote. A claim that this clone does not have is taken for it and given back.
+/// What cannot be sent now is for later, and no reason for what was done to fail.
+pub fn send_recorded(context: &Context, keys: &[RunKey]) {
+    for key in keys {
+        for remote in remotes_of(context, key) {
+            if let Err(error) = send_recorded_on(context, key, &remote) {
+                let later = context.line(Hint::recover(["remote", "push", "--remote", &remote]).run(key));
+                context.warn(format!("what is new in run {key} is not on {remote} yet: {error}; to send it: {later}"));
+            }
+        }
+    }
+}
+
+fn send_recorded_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
+    let record = record::load(context, key, remote)?.unwrap_or_default();
+    let ahead = context.store().lines_of_run(key, record.sent_seq)?.len() as u64;
+    if record.tip.is_none() || ahead == 0 {
+        return Ok(());
+    }
+    let server = Server::of(context, remote)?.for_last_word(LAST_WORD);
+    let agrees = |chain: &Chain| refuse_behind(&server, key, ahead, chain);
+    claim(&server, key, &Wish { how: TakeOver::default(), waits_for_holder: false, agrees: &agrees })?;
+    if record.nonce.is_none() { release_on(context, key, remote, LAST_WORD) } else { Ok(()) }
 }
 
 /// Refuses to change a run that another machine holds (11).

@@ -20,7 +20,7 @@ use crate::model::state::State;
 use crate::policy::rebuild::fold;
 
 use super::chain::{self, Chain};
-use super::claim::{TakeOver, Wish, claim, forked, held, is_forked, latest, to_be_claimed};
+use super::claim::{TakeOver, Wish, claim, forked, held, is_forked, latest, refuse_behind, to_be_claimed};
 use super::outgoing::places;
 use super::record::{self, Record, lock, remotes_of};
 use super::server::{Reached, Server};
@@ -387,21 +387,6 @@ fn push_held(server: &Server<'_>, key: &RunKey, how: TakeOver) -> Result<Option<
         Synced::Away(away) if how.wait.is_none() => Err(away.error(server.name())),
         Synced::Lost(_) | Synced::Away(_) => Ok(None),
     }
-}
-
-/// Refuses to send what would be put aside on the way (13): there is more of the run than this clone has.
-fn refuse_behind(server: &Server<'_>, key: &RunKey, ahead: u64, chain: &Chain) -> Result<()> {
-    let behind: usize = chain.states.iter().map(|state| state.events.len()).sum();
-    if chain.states.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "run {key} went on elsewhere: {behind} events on {} are not here, and {ahead} here are not there; nothing was sent. A claim \
-         takes what is there, and keeps what only this machine has aside",
-        server.name()
-    );
-    let hint = Hint::recover(["remote", "claim", "--remote", server.name()]).run(key);
-    Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
 }
 
 /// Claims the run that is meant: what lies of it there is in the ledger here then.

@@ -10,8 +10,8 @@
 //! - `claim` takes and gives back the right to speak for a run, `take_over` goes on with one here, `session` holds it while it is
 //!   driven.
 //! - `agreed` keeps what came from another machine from being started unasked.
-//! - `guard` keeps local writers away from a run that somebody else holds, and `own_loop` the attempts of a loop that runs its own
-//!   commands; `list` and `prune` are for people.
+//! - `guard` keeps local writers away from a run that somebody else holds and sends what they did, and `own_loop` the attempts of a
+//!   loop that runs its own commands; `list` and `prune` are for people.
 
 mod agreed;
 mod chain;
@@ -30,7 +30,7 @@ mod take_over;
 
 pub use agreed::{is_agreed, note_agreed, require_agreed, require_agreed_step};
 pub use claim::TakeOver;
-pub use guard::{renew, require_claim, require_new};
+pub use guard::{renew, require_claim, require_new, send_recorded};
 pub use list::{RemoteReport, RemoteRun, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status};
 pub use own_loop::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 pub use prune::prune;

@@ -24,7 +24,7 @@ use super::sync::{Synced, leave_aside, sync};
 /// How often it is looked at the clock.
 const TICK: Duration = Duration::from_millis(500);
 /// How long the last word waits for a server that is away, and where somebody waits for the end.
-const LAST_WORD: Duration = Duration::from_secs(60);
+pub const LAST_WORD: Duration = Duration::from_secs(60);
 const HURRIED_WORD: Duration = Duration::from_secs(5);
 
 /// A run that this process holds on a remote.
@@ -311,7 +311,8 @@ pub fn release(context: &Context, key: &RunKey, is_hurried: bool) {
     }
 }
 
-fn release_on(context: &Context, key: &RunKey, remote: &str, longest: Duration) -> Result<()> {
+/// The same on one remote, in no longer than this.
+pub fn release_on(context: &Context, key: &RunKey, remote: &str, longest: Duration) -> Result<()> {
     if record::load(context, key, remote)?.is_none_or(|record| record.nonce.is_none()) {
         return Ok(());
     }
