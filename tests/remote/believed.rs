@@ -271,3 +271,97 @@ fn a_run_that_git_does_not_take_is_damage_of_that_run_alone() {
     let resumed = c.json(8, &["resume", "--remote", REMOTE, "--yes", "--trust"]);
     assert_eq!(resumed["run"]["run_id"], "good");
 }
+
+/// What git looks at in a transfer, it does not look at in objects that are here already.
+#[test]
+fn names_that_no_file_may_have_are_damage_wherever_their_objects_came_from() {
+    let server = Server::start(Kind::Path).unwrap();
+    let a = machine(&server, "a");
+    a.recover(&of_night(&["run"], &["--no-wait", "--attempts", "3", "--", "false"])).expect(6);
+    let good = server.at(RUN).unwrap();
+    let raw = |kind: &str, content: &[u8]| {
+        let file = a.root().join("object");
+        std::fs::write(&file, content).unwrap();
+        server.git(&["hash-object", "-t", kind, "-w", "--literally", &file.display().to_string()]).trim().to_owned()
+    };
+    let tree = |entries: &[(&str, &str, &str)]| {
+        let bytes = |id: &str| -> Vec<u8> {
+            (0..id.len()).step_by(2).map(|at| u8::from_str_radix(&id[at..at + 2], 16).unwrap()).collect()
+        };
+        let entry =
+            |(mode, name, id): &(&str, &str, &str)| [format!("{mode} {name}\0").into_bytes(), bytes(id)].concat();
+        raw("tree", &entries.iter().flat_map(entry).collect::<Vec<u8>>())
+    };
+    // Before the first state are its checkpoints.
+    let states = server.git(&["log", "--first-parent", "--reverse", "--format=%H", RUN]);
+    let events =
+        states.lines().filter_map(|state| server.try_git(&["cat-file", "blob", &format!("{state}:events.jsonl")]));
+    let lines: Vec<Value> = events
+        .flat_map(|events| events.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>())
+        .collect();
+    let taken = lines.iter().rfind(|event| event["type"] == "checkpoint_created").unwrap();
+    let commit = taken["payload"]["checkpoint"]["commit"].as_str().unwrap();
+    // As a machine writes a state, with another tree in its checkpoint.
+    let state = |files: &str| {
+        let parents = server.git(&["rev-parse", &format!("{commit}^@")]);
+        let parents = parents.trim().replace('\n', " -p ");
+        let message = server.git(&["log", "-1", "--format=%B", commit]);
+        a.write("message", &message);
+        let git = format!("GIT_DIR='{}' git", server.repository().display());
+        let made = |script: &str| a.sh(&format!("set -e; {script}")).expect(0).stdout.trim().to_owned();
+        let checkpoint = made(&format!("{git} commit-tree {files} -p {parents} -F message"));
+        let json = |name: &str| -> Value {
+            serde_json::from_str(&server.git(&["cat-file", "blob", &format!("{good}:{name}")])).unwrap()
+        };
+        let (mut meta, mut claim, mut event) = (json("meta.json"), json("claim.json"), taken.clone());
+        event["run_seq"] = (meta["chain"]["run_seq"].as_u64().unwrap() + 1).into();
+        event["previous"] = meta["chain"]["sha256"].clone();
+        event["id"] = "ab".repeat(16).into();
+        let about = &mut event["payload"]["checkpoint"];
+        about["commit"] = checkpoint.clone().into();
+        about["tree"] = files.into();
+        about["id"] = "ckpt_20990101_000000_0099".into();
+        let line = event.to_string();
+        meta["state"] = (meta["state"].as_u64().unwrap() + 1).into();
+        meta["chain"] = serde_json::json!({"run_seq": event["run_seq"], "sha256": recover::policy::remote::sha256(line.as_bytes())});
+        (claim["nonce"], claim["fencing"]) = ("ee".repeat(16).into(), (claim["fencing"].as_u64().unwrap() + 1).into());
+        let blob = |content: String| raw("blob", content.as_bytes());
+        let (claim, events, meta) = (blob(claim.to_string()), blob(format!("{line}\n")), blob(meta.to_string()));
+        let top = tree(&[
+            ("100644", "claim.json", &claim),
+            ("100644", "events.jsonl", &events),
+            ("100644", "meta.json", &meta),
+        ]);
+        let bad = made(&format!("{git} commit-tree {top} -p {good} -p {checkpoint} -m x"));
+        server.git(&["update-ref", RUN, &bad]);
+    };
+    let file = raw("blob", b"#!/bin/sh\n");
+    let hooks = tree(&[("100755", "post-checkout", &file)]);
+    let inner = tree(&[("40000", "hooks", &hooks)]);
+    // One that is as it should be is believed.
+    state(&inner);
+    machine(&server, "fine").json(0, &of_night(&["remote", "fetch"], &[]));
+    // git serves no empty name.
+    for (number, name) in [".git", ".GIT", "..", ".", "git~1", "a/b"].into_iter().enumerate() {
+        let is_deep = number % 2 == 1;
+        let deep = || tree(&[("40000", "sub", &tree(&[("100755", name, &file)]))]);
+        state(&if is_deep { deep() } else { tree(&[("40000", name, &inner)]) });
+        let bad = server.at(RUN).unwrap();
+        // Its objects come along with the clone.
+        let b = machine(&server, &format!("b{number}"));
+        for command in [
+            &["remote", "status"][..],
+            &["remote", "fetch"],
+            &["remote", "claim"],
+            &["resume", "--trust"],
+            &["--dry-run", "resume", "--trust"],
+        ] {
+            let refused = b.error(12, &of_night(command, &[]));
+            assert!(refused["message"].as_str().unwrap().contains("nothing of it is believed"), "{refused:#}");
+        }
+        assert_eq!(server.at(RUN).unwrap(), bad, "{name:?}: nobody claims it");
+    }
+    let twice = tree(&[("120000", "x", &file), ("40000", "x", &inner)]);
+    state(&twice);
+    machine(&server, "twice").error(12, &of_night(&["remote", "claim"], &[]));
+}

@@ -3,11 +3,12 @@
 //! A remote is a name that git knows. One call is one connection: it lists references, pushes exact updates that force
 //! nothing, or fetches references to places of ours. `call` runs git within a time limit, and `answer` classifies what came
 //! of it. What leaves this machine of a checkpoint is decided in `outgoing`; what a state of
-//! a run is made of, in `state_commit`.
+//! a run is made of, in `state_commit`. Names in the trees of fetched checkpoints are looked through in `fetched_names`.
 
 mod answer;
 mod call;
 mod check;
+mod fetched_names;
 mod names;
 mod outgoing;
 mod state_commit;
@@ -16,6 +17,7 @@ mod transport;
 pub use answer::Answer;
 pub use call::Limits;
 pub use check::{Examined, Finding, SCRATCH};
+pub use fetched_names::FetchedNames;
 pub use names::{
     RUNS, SIDE, incoming_of, is_of_run, pending_ref, run_component, run_ref, side_ref, tracking_of, tracking_ref,
 };

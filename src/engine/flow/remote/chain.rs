@@ -3,7 +3,8 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::git::remote::read_state;
+use crate::git::remote::{FetchedNames, read_state, tracking_ref};
+use crate::git::repo::resolve_ref;
 use crate::model::hint::Hint;
 use crate::model::remote::RemoteState;
 use crate::model::run::RunKey;
@@ -36,7 +37,7 @@ pub fn standing(repo: &Repo, key: &RunKey, remote: &str, commit: &ObjectId) -> R
 }
 
 /// Reads and verifies the states up to `tip` that come after `known`, which was verified before; all of them where that is
-/// none of them.
+/// none of them. Checkpoints that came with what was seen last there were looked through before.
 ///
 /// # Errors
 /// What does not fit is damage (12); what a newer version wrote is refused (15), and where `[remote] allowed_signers` is set
@@ -57,13 +58,23 @@ pub fn read(context: &Context, key: &RunKey, remote: &str, tip: &ObjectId, known
         at = previous;
     }
     let mut chain = Chain { before, states: Vec::with_capacity(ids.len()) };
-    for commit in ids.into_iter().rev() {
+    let seen = resolve_ref(repo, &tracking_ref(remote, key));
+    let unseen = seen.and_then(|seen| ids.iter().position(|commit| *commit == seen)).unwrap_or(ids.len());
+    let mut names = FetchedNames::new(repo)?;
+    for (number, commit) in ids.into_iter().enumerate().rev() {
         let state = follow(&read_state(repo, &commit)?, key, chain.end().as_ref()).map_err(wrong)?;
         if let Some(signers) = &context.settings().remote.allowed_signers
             && !is_signed_by(context, &commit, signers)?
         {
             let message = format!("state {} of run {key} on {remote} is signed by none of {signers}", state.meta.state);
             return Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::git(["verify-commit", "-v", &commit.0])));
+        }
+        for checkpoint in state.checkpoints.iter().filter(|_| number < unseen) {
+            if let Some((path, why)) = names.unsafe_in(checkpoint)? {
+                let state = state.meta.state;
+                let what = format!("state {state}: its checkpoint {checkpoint} has {why}, '{path}'");
+                return Err(wrong(Flaw::Damaged(what)));
+            }
         }
         chain.states.push(state);
     }
