@@ -365,3 +365,54 @@ fn names_that_no_file_may_have_are_damage_wherever_their_objects_came_from() {
     state(&twice);
     machine(&server, "twice").error(12, &of_night(&["remote", "claim"], &[]));
 }
+
+/// Whoever takes "there is no such run" for a reason to begin one would begin it once more.
+#[test]
+fn a_state_that_does_not_say_what_it_is_is_damage_of_the_run_that_is_meant() {
+    let server = Server::start(Kind::Path).unwrap();
+    let a = machine(&server, "a");
+    a.recover(&of_night(&["run"], &["--no-wait", "--attempts", "3", "--", "false"])).expect(6);
+    let good = server.at(RUN).unwrap();
+    let meta = server.git(&["cat-file", "blob", &format!("{RUN}:meta.json")]);
+    let of_another = meta.replace("\"night\"", "\"other\"");
+    assert_ne!(of_another, meta);
+    let metas = [
+        (format!("{meta}{}", " ".repeat(2 << 20)), "too large"),
+        (of_another, "about run other"),
+        (format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)), "no schema"),
+        ("{}".to_owned(), "no schema"),
+    ];
+    for (number, (meta, what)) in metas.into_iter().enumerate() {
+        let file = a.root().join("meta");
+        std::fs::write(&file, meta).unwrap();
+        let script = format!(
+            "set -e; export GIT_DIR='{}'; git ls-tree {good} | grep -v meta.json > ../tree; \
+             printf '100644 blob %s\\tmeta.json\\n' $(git hash-object -w '{}') >> ../tree; \
+             git update-ref {RUN} $(git commit-tree $(git mktree < ../tree) -p {good} -m x)",
+            server.repository().display(),
+            file.display()
+        );
+        a.sh(&script).expect(0);
+        let b = machine(&server, &format!("b{number}"));
+        for command in [
+            &["remote", "status"][..],
+            &["remote", "fetch"],
+            &["remote", "claim"],
+            &["remote", "prune"],
+            &["resume", "--trust"],
+            &["--dry-run", "resume", "--trust"],
+        ] {
+            let refused = b.error(12, &of_night(command, &[]));
+            assert!(refused["message"].as_str().unwrap().contains(what), "{command:?}: {refused:#}");
+        }
+        assert_eq!(b.error(12, &["resume", "night", "--remote", REMOTE, "--yes", "--trust"])["code"], "corrupt");
+        b.recover(&of_night(&["run"], &["--", "true"])).expect(12);
+        // Who names none has the others.
+        let all = b.json(0, &["remote", "status", "--remote", REMOTE]);
+        assert_eq!(
+            (&all["runs"], all["warnings"].to_string().contains(RUN)),
+            (&serde_json::json!([]), true),
+            "{all:#}"
+        );
+    }
+}

@@ -9,7 +9,7 @@ use crate::model::hint::Hint;
 use crate::model::remote::RemoteState;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
-use crate::policy::remote::{Flaw, Standing, decode, follow};
+use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
 
 use super::server::is_signed_by;
 
@@ -79,6 +79,12 @@ pub fn read(context: &Context, key: &RunKey, remote: &str, tip: &ObjectId, known
         chain.states.push(state);
     }
     Ok(chain)
+}
+
+/// What lies under the name of a run and does not say that it is that run.
+pub fn misnamed(key: &RunKey, remote: &str, name: &str, raw: &RawState) -> Error {
+    let flaw = decode(raw, key).err();
+    refused(key, remote, &flaw.unwrap_or_else(|| Flaw::Damaged(format!("{name} is another run's name"))))
 }
 
 fn refused(key: &RunKey, remote: &str, flaw: &Flaw) -> Error {

@@ -121,7 +121,7 @@ pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<R
         Reached::Yes(found) => found,
         Reached::Away(away) => return Err(away.error(server.name())),
     };
-    let mut keys = keys_of(server, &found)?;
+    let mut keys = keys_of(server, &found, naming.run_id.as_ref())?;
     keys.retain(|(key, _)| {
         naming.phase.as_ref().is_none_or(|phase| key.phase == *phase)
             && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)

@@ -34,7 +34,7 @@ use crate::policy::settings::CommandLine;
 use crate::process::{Program, Show, Supervised};
 
 use super::agreed::{not_agreed, note_agreed, print, require_agreed, trusted};
-use super::chain::Chain;
+use super::chain::{Chain, misnamed};
 use super::claim::{TakeOver, Waiting, Wish, claim, to_be_claimed};
 use super::incoming::{at_home, gives_way, planned};
 use super::outgoing::places;
@@ -190,7 +190,7 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
             Reached::Away(away) => waiting.for_server(server, &away)?,
         }
     };
-    let mut keys: Vec<RunKey> = keys_of(server, &found)?.into_iter().map(|(key, _)| key).collect();
+    let mut keys: Vec<RunKey> = keys_of(server, &found, id)?.into_iter().map(|(key, _)| key).collect();
     keys.retain(|key| {
         naming.phase.as_ref().is_none_or(|phase| key.phase == *phase)
             && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
@@ -212,8 +212,15 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
 }
 
 /// The keys of runs that a server has, by what they say of themselves, each with what it has of the run: fetched, where that is
-/// not here yet, and not verified. One that git does not take keeps nobody from the others.
-pub fn keys_of(server: &Server<'_>, found: &[(String, ObjectId)]) -> Result<Vec<(RunKey, ObjectId)>> {
+/// not here yet, and not verified. One that git does not take, or that does not say what it is, keeps nobody from the others.
+///
+/// # Errors
+/// It is of the run that is meant (12, or 15 where it is newer).
+pub fn keys_of(
+    server: &Server<'_>,
+    found: &[(String, ObjectId)],
+    meant: Option<&RunId>,
+) -> Result<Vec<(RunKey, ObjectId)>> {
     let repo = server.repo()?;
     let obtain = |found: &[(String, ObjectId)]| match server.obtain(found)? {
         Reached::Yes(_) => Ok(()),
@@ -221,7 +228,7 @@ pub fn keys_of(server: &Server<'_>, found: &[(String, ObjectId)]) -> Result<Vec<
     };
     let mut refused = BTreeSet::new();
     match obtain(found) {
-        Err(error) if error.kind == ErrorKind::Corrupt && server.context.naming().run_id.is_none() => {
+        Err(error) if error.kind == ErrorKind::Corrupt && meant.is_none() => {
             for one in found {
                 match obtain(std::slice::from_ref(one)) {
                     Err(error) if error.kind == ErrorKind::Corrupt => {
@@ -235,12 +242,19 @@ pub fn keys_of(server: &Server<'_>, found: &[(String, ObjectId)]) -> Result<Vec<
         obtained => obtained?,
     }
     let mut keys = Vec::new();
-    let is_meant = |(name, _): &&(String, ObjectId)| name.starts_with(RUNS) && !refused.contains(name);
-    for (name, commit) in found.iter().filter(is_meant) {
-        let read = |tip: ObjectId| Some((key_of(&read_state(repo, &tip).ok()?)?, tip));
-        match server.obtained(name, commit).and_then(read).filter(|(key, _)| run_ref(key) == *name) {
-            Some(found) => keys.push(found),
-            None => server.context.warn(format!("{name} on {} is no run of recover's", server.name())),
+    let is_run = |(name, _): &&(String, ObjectId)| name.starts_with(RUNS) && !refused.contains(name);
+    for (name, commit) in found.iter().filter(is_run) {
+        let Some(tip) = server.obtained(name, commit) else { continue };
+        let raw = read_state(repo, &tip);
+        let key = raw.as_ref().ok().and_then(key_of).filter(|key| run_ref(key) == *name);
+        match (key, meant) {
+            (Some(key), _) => keys.push((key, tip)),
+            (None, None) => server.context.warn(format!("{name} on {} is no run of recover's", server.name())),
+            (None, Some(id)) => {
+                let naming = server.context.naming();
+                let key = RunKey::new(id.as_str(), naming.phase.as_deref(), naming.lane.as_deref());
+                return Err(misnamed(&key, server.name(), name, &raw?));
+            }
         }
     }
     Ok(keys)
