@@ -472,3 +472,11 @@ fn the_way_on_after_a_rollback_of_an_exhausted_run_works() {
         assert_eq!(env.read("../tries").lines().count(), 2, "{back:?}");
     }
 }
+
+#[test]
+fn an_attempt_beyond_the_budget_is_not_counted_against_it() {
+    let env = TestEnv::repo();
+    env.recover(&["run", "--attempts", "1", "--", "false"]).expect(8);
+    let granted = env.recover(&["resume", "--strategy", "retry_with_context"]).expect(8);
+    assert!(granted.stderr.contains("Iteration 1 of 1, attempt 2\n"), "{}", granted.stderr);
+}

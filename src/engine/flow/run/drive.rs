@@ -265,11 +265,13 @@ impl Driver<'_> {
         let extent = Extent::of_beginning(ledger.state());
         write_views(ledger, &[self.key], extent)?;
         let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
+        let limit = status.max_attempts.unwrap_or(default);
         self.context.emit(ProgressEvent::Attempt {
             run: &started.run,
             iteration: started.iteration,
             attempt: started.attempt,
-            limit: Some(status.max_attempts.unwrap_or(default)),
+            // One that was granted is beyond it.
+            limit: (started.attempt <= limit).then_some(limit),
             deadline: before.spec.timeout_ms.map(std::time::Duration::from_millis),
         });
         Ok(Some((before, started)))
