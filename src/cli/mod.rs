@@ -163,9 +163,7 @@ fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
             commands::execute(command, context, ui)
         }
         Err(error) if error.kind == engine::ErrorKind::ConsentNeeded && ui.interactive => {
-            if !commands::ask_for_consent(context, ui, &error)? {
-                return Err(error);
-            }
+            commands::ask_for_consent(context, ui, error)?;
             commands::execute(command, context, ui)
         }
         done => done,

@@ -76,21 +76,24 @@ pub fn ask(context: &Context, ui: &Ui) -> Result<bool> {
     }
 }
 
-/// Shows what would be sent, and asks for it; whether it may be from now on.
-pub fn ask_for_consent(context: &Context, ui: &Ui, error: &Error) -> Result<bool> {
+/// Shows what would be sent, and asks for it: it may be from now on.
+///
+/// # Errors
+/// `error` where nobody can be asked; else that it may not (13).
+pub fn ask_for_consent(context: &Context, ui: &Ui, error: Error) -> Result<()> {
     let url = context.consent_url.take();
-    let Some(url) = url.filter(|_| !context.dry_run()) else { return Ok(false) };
+    let Some(url) = url.filter(|_| !context.dry_run()) else { return Err(error) };
     let mut shown = format!("{}\n", escape(&error.message));
     for one in &error.paths {
         let size = one.size.map(size).unwrap_or_default();
         let _ = writeln!(shown, "  {size:>10}  {}  {}", escape(&one.path.to_lossy()), escape(&one.reason));
     }
-    let agreed = agrees(context, ui, &shown, &format!("Send it to {}, now and from now on?", escape(&url)))?;
-    if agreed {
-        inside::refuse(context, "trust", Reach::Record)?;
-        give_consent(context, &url)?;
+    if !agrees(context, ui, &shown, &format!("Send it to {}, now and from now on?", escape(&url)))? {
+        let message = format!("cancelled; nothing was sent to {url}");
+        return Err(Error::new(ErrorKind::ConsentNeeded, message).hint(context.rerun(&["--yes"])));
     }
-    Ok(agreed)
+    inside::refuse(context, "trust", Reach::Record)?;
+    give_consent(context, &url)
 }
 
 /// The values, a line each, as a difference from what was trusted. Whole, and nothing is masked: what is hidden cannot be

@@ -1,6 +1,7 @@
 //! What comes from another machine: what it may start, what becomes of files, and where anything is sent.
 
 use super::*;
+use crate::terminal::Terminal;
 
 /// Recorded elsewhere, a step and its compensation are asked about, whoever made the run.
 #[test]
@@ -127,6 +128,22 @@ fn nothing_is_sent_without_consent_whatever_the_command() {
     configure(&one, Path::new(&moved), "");
     one.recover(&["step", "deploy", "--run", "day", "--", "touch", "deployed"]).expect(0);
     assert!(one.exists("deployed"));
+}
+
+#[test]
+fn who_does_not_consent_hears_that_in_a_line() {
+    let (_, one) = server();
+    let config = one.root().join("home/.config/recover/config.toml");
+    fs::write(&config, "[remote]\nlease = \"30s\"\n").expect("a place of the test's own");
+    one.put("notes.txt", "mine\n");
+    let Some(mut terminal) = Terminal::of(&one, &with(&["run"], &["--", "true"])) else { return };
+    terminal.expect("notes.txt");
+    terminal.expect("y yes, n leave");
+    terminal.press("n");
+    let (code, said) = terminal.end();
+    let after = said.rsplit_once("y yes, n leave").expect("the question").1;
+    assert!(code == 13 && after.contains("cancelled; nothing was sent"), "{said}");
+    assert!(!after.contains("notes.txt") && after.contains("--yes"), "{said}");
 }
 
 #[test]
