@@ -147,6 +147,9 @@ pub fn retain(
                 archived.insert(checkpoint.seq, Reasoned { id: checkpoint.id.clone(), reasons });
                 continue;
             }
+            if is_fresh_way_back(checkpoint, now) {
+                reasons.push(format!("taken less than {} ago before what may destroy work", format_duration(LEAST)));
+            }
             let protected = !reasons.is_empty();
             let keep = if protected {
                 true
@@ -200,6 +203,12 @@ fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, (total, why
             sentence.reasoned.reasons = vec![why.to_owned()];
         }
     }
+}
+
+/// Whether it was taken before an edit, or before what may destroy work, not long ago: no limit removes it.
+fn is_fresh_way_back(checkpoint: &Checkpoint, now: Timestamp) -> bool {
+    [trigger::RISKY, trigger::BEFORE_EDIT].contains(&checkpoint.trigger.as_str())
+        && now.since(checkpoint.created_at) <= LEAST
 }
 
 /// How long what was taken before an edit or before what may destroy work stays at least: until somebody has looked at it.
@@ -374,9 +383,6 @@ fn configured(
     let number = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
     let of_run = number(position.of_run);
     let age = now.since(checkpoint.created_at);
-    if [trigger::RISKY, trigger::BEFORE_EDIT].contains(&checkpoint.trigger.as_str()) && age <= LEAST {
-        return (true, format!("taken less than {} ago before what may destroy work", format_duration(LEAST)));
-    }
     if settings.max_per_session.is_some_and(|max| number(position.of_session) >= max) {
         return (false, "over max_per_session".to_owned());
     }

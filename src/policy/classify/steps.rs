@@ -77,7 +77,9 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     }
     if let Some(reported) = api::from_text(inputs.stderr, stdout) {
         // An errno says that the machine refused the program itself, whatever the words resemble.
-        let errno = ["EACCES", "EPERM", "EROFS", "ENOSPC", "os error "].iter().any(|name| reported.text.contains(name));
+        let errno = ["EACCES", "EPERM", "EROFS", "ENOSPC", "os error ", "[Errno "]
+            .iter()
+            .any(|name| reported.text.contains(name));
         let vague = matches!(reported.verdict.cause, Cause::ResourceNotFound | Cause::Unknown | Cause::InvalidInput);
         // An interruption tears down connections; another error after it is another matter.
         let torn = matches!(reported.verdict.cause, Cause::NetworkError | Cause::Unknown);

@@ -27,6 +27,12 @@ const MACHINE: &[Case] = &[
         "ERROR: Could not install packages due to an OSError: [Errno 13] Permission denied: '/usr/lib/x'",
         "s PERMISSION_DENIED",
     ),
+    (
+        'a',
+        1,
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nPermissionError: [Errno 13] Permission denied: '/x/y'",
+        "s PERMISSION_DENIED",
+    ),
     ('b', 1, "mkdir: das Verzeichnis »/opt/x« kann nicht angelegt werden: Keine Berechtigung", "s PERMISSION_DENIED"),
     ('b', 1, "touch: cannot touch 'x': Read-only file system", "s PERMISSION_DENIED"),
     ('b', 1, "java.nio.file.AccessDeniedException: /x/build/libs", "s PERMISSION_DENIED"),
