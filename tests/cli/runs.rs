@@ -421,3 +421,19 @@ fn a_month_of_nights() {
     env.json(0, &["close", "--all-ended"]);
     assert_eq!(env.json(0, &["doctor"])["problems"], json!([]));
 }
+
+// A killed run is taken up with one note about it, as it stands then.
+#[test]
+fn one_note_says_which_run_is_taken_up() {
+    let env = TestEnv::repo();
+    passes(&env, "first");
+    let child = env.start(&["run", "--run", "second", "--", "sh", "-c", "touch ../began; exec sleep 60"]);
+    until("it is at work", || env.root().join("began").exists());
+    env.sh(&format!("kill -KILL {}", child.id()));
+    ended(child);
+    for args in [&["resume", "--dry-run"][..], &["resume", "--", "true"]] {
+        let told = env.recover(args).expect(0).stderr;
+        assert_eq!(told.matches("this is about run").count(), 1, "{told}");
+        assert!(told.contains("this is about run second (paused)"), "{told}");
+    }
+}

@@ -22,6 +22,11 @@ pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> 
     find_for(context, context.naming(), state, Wanted::Course)
 }
 
+/// The same, and nothing is said of it: of who looks before the command itself does.
+pub fn find_quietly<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+    find_as(context.naming(), &context.worktree_id(), state, Wanted::Course)
+}
+
 /// The run that every command finds which names none, whether it is about its course or its checkpoints; `None` where that is
 /// not one and the same.
 pub fn found_unnamed(context: &Context, state: &State) -> Option<RunKey> {

@@ -5,6 +5,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::hint::Hint;
 use crate::model::run::RunKey;
@@ -26,7 +27,13 @@ pub fn require_claim(context: &Context, chosen: &Chosen) -> Result<Vec<RunKey>> 
     }
     let state = crash::load_recovered(context)?;
     // Which run is meant, or that none is, is the command's own to say.
-    let Ok(keys) = chosen.of(context, &state) else { return Ok(Vec::new()) };
+    let keys = match chosen {
+        Chosen::Ids(ids) if ids.is_empty() => {
+            select::find_quietly(context, &state).map(|run| run.map(|run| run.key.clone()).into_iter().collect())
+        }
+        _ => chosen.of(context, &state),
+    };
+    let Ok(keys) = keys else { return Ok(Vec::new()) };
     keys.iter().try_for_each(|key| require(context, key))?;
     Ok(keys)
 }

@@ -176,7 +176,7 @@ fn local(context: &Context, state: &State, id: Option<&RunId>) -> Result<Option<
             Err(error) if error.kind == ErrorKind::RunNotFound => Ok(None),
             Err(error) => Err(error),
         },
-        None => Ok(select::find(context, state)?.map(|run| run.key.clone())),
+        None => Ok(select::find_quietly(context, state)?.map(|run| run.key.clone())),
     }
 }
 
