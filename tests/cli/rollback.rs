@@ -432,3 +432,26 @@ fn conflicts_and_missing_checkpoints_name_the_way_out() {
     assert!(text(&error["message"]).starts_with("No checkpoint available"), "{error}");
     assert!(text(&error["hint"]).contains("resume --restart"), "{error}");
 }
+
+// runs.md: a bare rollback after a night without a good checkpoint is about that night, not about an older one; what was made
+// between the two stays. `--to good` passes it over. One note names the run.
+#[test]
+fn a_bare_rollback_is_about_the_last_night() {
+    let env = TestEnv::repo();
+    env.json(0, &["run", "--run", "monday", "--", "sh", "-c", "echo m > m.txt"]);
+    env.write("own.txt", "a person's\n");
+    let fails = ["run", "--run", "tuesday", "--attempts", "1", "--on-failure", "stop", "--feedback", "build=false"];
+    env.recover(&[&fails[..], &["--", "sh", "-c", "echo t > t.txt"]].concat()).expect(7);
+    let good = env.json(0, &["rollback", "--to", "good", "--dry-run"]);
+    assert_eq!(good["run"]["run_id"], "monday");
+    let back = env.json(0, &["--rollback"]);
+    assert_eq!((&back["run"]["run_id"], &back["run"]["status"]), (&"tuesday".into(), &"paused".into()), "{back}");
+    assert_eq!((env.exists("own.txt"), env.exists("m.txt"), env.exists("t.txt")), (true, true, false));
+    let notes = back["warnings"].as_array().expect("notes");
+    assert_eq!(notes.iter().filter(|note| text(note).contains("this is about run")).count(), 1, "{notes:?}");
+    assert_eq!(env.json(0, &["status", "--run", "monday"])["run"]["status"], "complete");
+    // Checkpoints of a person's own are no night.
+    env.json(0, &["undo"]);
+    env.json(0, &["checkpoint", "create", "-m", "mine"]);
+    assert_eq!(env.json(0, &["--rollback", "--dry-run"])["run"]["run_id"], "tuesday");
+}

@@ -176,7 +176,9 @@ fn find<'a>(context: &Context, state: &'a State, target: &Target) -> Result<Opti
         Target::Checkpoint(selector) => select::find_captured(context, state, &[selector]),
         Target::Full => select::find_captured(context, state, &[&Selector::Initial]),
         Target::Safest => {
-            let has = |run: &Run| is_lane(state, run) || state.last_good(&run.key).is_some();
+            // What only holds checkpoints is passed over, as by `--to good`; a run that was begun has a place of its own.
+            let is_begun = |run: &Run| run.begun_seq > 0 && state.initial(&run.key).and_then(Named::kept).is_some();
+            let has = |run: &Run| is_lane(state, run) || is_begun(run) || state.last_good(&run.key).is_some();
             select::find_having(context, state, &has)
         }
     }
