@@ -730,3 +730,30 @@ fn an_imported_lane_is_taken_up() {
     let of_lane: Vec<_> = records.iter().filter(|one| one["run_id"] == "R").collect();
     assert_eq!((of_lane.len(), &of_lane[0]["status"]), (1, &"in_progress".into()));
 }
+
+// C5, C7: what is committed between two steps is the lane's in the project's own work tree too: it goes off the branch unasked,
+// nobody is told to look at it, and `accept` folds it. What is committed after the last step is not known to be the lane's.
+#[test]
+fn a_commit_between_steps_on_the_base_branch_is_the_lanes() {
+    let env = TestEnv::repo();
+    let place = env.work().to_owned();
+    let lane = Lane { env, place };
+    let commit = |line: &str| format!("echo {line} >> a.txt; git add -A; git commit -qm {line}");
+    let begun = lane.git(&["rev-parse", "HEAD"]);
+    lane.stage(&lane.place, "before_lane_start", "ready", &[]);
+    lane.here(0, &["step", "a", "--stage", "after_lane_start", "--", "sh", "-c", &commit("one")]);
+    lane.env.sh(&commit("between")).expect(0);
+    lane.here(0, &["step", "t", "--stage", "after_lane_tests", "--", "true"]);
+    let record = lane.record("after_lane_tests");
+    assert_eq!(record["commit_shas"].as_array().map(Vec::len), Some(2), "{record}");
+    let back = ["--rollback", "--to", "stage:before_lane_start", "--edits", "discard"];
+    lane.here(0, &back);
+    assert_eq!(lane.git(&["rev-parse", "HEAD"]), begun);
+    lane.here(0, &["undo"]);
+    let done = lane.here(0, &["--resume", "--", "sh", "-c", "echo three >> a.txt"]);
+    assert_eq!(lane.here(0, &["status"])["night"]["to_look_at"], serde_json::json!([]), "{done}");
+    let plan = lane.here(0, &["accept", "--dry-run"]);
+    assert_eq!(plan["look_at"], serde_json::json!([]), "{plan}");
+    lane.env.sh(&commit("later")).expect(0);
+    assert_eq!(lane.here(13, &back)["error"]["code"], "head_moved");
+}

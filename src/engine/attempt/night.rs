@@ -1,6 +1,5 @@
 //! The night in one line, for `status`, bare `recover`, the report and whoever is notified.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::durable::Sync;
@@ -8,6 +7,7 @@ use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::driver;
+use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::run_settings::is_unchecked;
 use crate::git::Repo;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
@@ -104,19 +104,19 @@ fn outside(context: &Context, state: &State, run: &Run) -> Result<Outside> {
     }
     let Some(initial) = state.initial(&run.key).and_then(Named::kept) else { return Ok(Outside::default()) };
     let (repo, begun) = (context.repo()?, initial.base_commit.as_ref());
-    let Some(head) = repo.head()?.commit else { return Ok(Outside::default()) };
+    let now = repo.head()?;
+    let Some(head) = &now.commit else { return Ok(Outside::default()) };
     if let Some(begun) = begun
-        && !is_ancestor(repo, begun, &head)?
+        && !is_ancestor(repo, begun, head)?
     {
         return Ok(Outside::default());
     }
-    outside_of(context, run, &commits_between(repo, begun, &head)?)
+    outside_of(context, &OwnCommits::of(context, state, Some(run), &now)?, &commits_between(repo, begun, head)?)
 }
 
 /// Those of these commits, newest first, that are none of the run's own.
-pub(in crate::engine) fn outside_of(context: &Context, run: &Run, commits: &[ObjectId]) -> Result<Outside> {
-    let own: BTreeSet<&ObjectId> = run.own_commits.iter().collect();
-    let others: Vec<&ObjectId> = commits.iter().filter(|commit| !own.contains(commit)).collect();
+pub(in crate::engine) fn outside_of(context: &Context, own: &OwnCommits<'_>, commits: &[ObjectId]) -> Result<Outside> {
+    let others: Vec<&ObjectId> = commits.iter().filter(|commit| !own.has(commit)).collect();
     let (read, counted) = others.split_at(others.len().min(OUTSIDE_OF));
     let told = |commit: &&ObjectId| Ok(ToLookAt::commit((*commit).clone(), &about_commit(context.repo()?, commit)?.1));
     let mut to_look_at = read.iter().map(told).collect::<Result<Vec<_>>>()?;

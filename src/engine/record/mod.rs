@@ -17,6 +17,7 @@ pub mod memory;
 pub mod message;
 pub mod nested;
 pub mod remote_consent;
+pub mod own_commits;
 pub mod request;
 pub mod run_settings;
 pub mod seed_json;

@@ -1,10 +1,8 @@
 //! What a restore does to HEAD (`snapshot.md`, HEAD): only the run's own commits are ever taken off a branch unasked.
 
-use std::collections::BTreeSet;
-
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::lane;
+use crate::engine::record::own_commits::OwnCommits;
 use crate::git::Repo;
 use crate::git::history::{commits_between, is_ancestor, on_remote_tracking, tree_of};
 use crate::git::repo::resolve_ref;
@@ -111,33 +109,6 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
     let worktree = target.worktree.path();
     let in_project = target.state_dir.path().starts_with(&worktree) || worktree == main;
     Ok(in_project && worktree != here && here != main)
-}
-
-/// The commits that may go off the branch unasked: those that the run made, and in a lane all that its branch has beyond the
-/// base branch, whatever of the lane's made them.
-#[derive(Debug, Default)]
-pub struct OwnCommits<'a> {
-    run: Option<&'a Run>,
-    of_lane: BTreeSet<ObjectId>,
-}
-
-impl<'a> OwnCommits<'a> {
-    /// Those of `run`, where HEAD is `now`.
-    pub fn of(context: &Context, state: &State, run: Option<&'a Run>, now: &Head) -> Result<Self> {
-        let mut own = Self { run, of_lane: BTreeSet::new() };
-        let Some(run) = run.filter(|run| context.has_git() && is_run_here(context, Some(run))) else { return Ok(own) };
-        let branch = now.branch.as_deref().and_then(|branch| branch.strip_prefix("refs/heads/"));
-        let base = state.lane_base(&run.key).filter(|base| branch.is_some_and(|branch| branch != base));
-        let base = base.and_then(|base| lane::branch_commit(context, &base));
-        if let (Some(base), Some(current)) = (base, &now.commit) {
-            own.of_lane = commits_between(context.repo()?, Some(&base), current)?.into_iter().collect();
-        }
-        Ok(own)
-    }
-
-    fn has(&self, commit: &ObjectId) -> bool {
-        self.of_lane.contains(commit) || self.run.is_some_and(|run| run.own_commits.contains(commit))
-    }
 }
 
 /// Decides what happens to HEAD.

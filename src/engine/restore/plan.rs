@@ -8,6 +8,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare_under;
 use crate::engine::record::memory::{self, MemoryPlan};
+use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::request::Prepared;
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_checkpoint};
@@ -27,7 +28,7 @@ use crate::policy::escape::escape;
 use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 
-use super::head::{self, HeadPlan, OwnCommits};
+use super::head::{self, HeadPlan};
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::request::{RestoreRequest, RestoreResult};
 

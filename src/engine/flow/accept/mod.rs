@@ -15,6 +15,7 @@ use crate::engine::flow::project_trust;
 use crate::engine::flow::run::{LoopReport, LoopSetting, run_loops};
 use crate::engine::record::checkpoint;
 use crate::engine::record::driving::Driving;
+use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::engine::recovery::{commits, crash};
 use crate::git::checkpoint::load_checkpoint;
@@ -160,7 +161,8 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     // The rest was checked with what was committed first.
     if request.checks && !is_rest {
         check(context, &run, request.show)?;
-        plan::refuse_unlike(context, &planned.good, &run)?;
+        let own = OwnCommits::of(context, &state, Some(&run), &planned.head)?;
+        plan::refuse_unlike(context, &planned.good, (&run, &own))?;
     }
     if !has_new {
         let (left_out, notes) = (planned.left_out, planned.notes);

@@ -9,6 +9,7 @@ use crate::engine::attempt::night::outside_of;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
+use crate::engine::record::own_commits::OwnCommits;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{about_commit, commit_exists, commits_between, is_ancestor, on_remote_tracking};
 use crate::git::program::{
@@ -91,18 +92,19 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     refuse_here(context, run)?;
     let (first, last) = ends(state, run)?;
     let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &last.commit)?);
-    let as_committed = refuse_unlike(context, &good, run)?;
     let head = repo.head()?;
+    let own = OwnCommits::of(context, state, Some(run), &head)?;
+    let as_committed = refuse_unlike(context, &good, (run, &own))?;
     let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
 
     let begun = begun_at(context, state, &initial, &head)?;
     let since = commits_since_begun(context, begun.as_ref(), &head, run)?;
-    let mut notes = to_look_at(context, run, &since)?;
+    let mut notes = to_look_at(context, run, &own, &since)?;
     notes.extend(left_by_run(context, (&initial, &good), &as_committed)?);
     let (base, folded) = if request.per_iteration {
         (head.commit.clone(), Vec::new())
     } else {
-        fold(context, &head, begun.as_ref(), run)?
+        fold(context, &head, begun.as_ref(), &own)?
     };
     if on_remote_tracking(repo, &folded)? && new_branch.is_none() {
         let message = "the run's own commits are on a remote-tracking branch: they are not folded; --per-iteration leaves \
@@ -308,7 +310,11 @@ fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &'s Checkpoi
 
 /// Refuses where the work tree is not as the last good checkpoint has it, the output of recover itself aside, and what a
 /// person has as HEAD has it: that is returned.
-pub(super) fn refuse_unlike(context: &Context, good: &StoredCheckpoint, run: &Run) -> Result<BTreeSet<RepoPath>> {
+pub(super) fn refuse_unlike(
+    context: &Context,
+    good: &StoredCheckpoint,
+    (run, own): (&Run, &OwnCommits<'_>),
+) -> Result<BTreeSet<RepoPath>> {
     let capture = checkpoint::prepare(context)?.capture;
     if capture.is_same_tree(good) {
         return Ok(BTreeSet::new());
@@ -331,7 +337,7 @@ pub(super) fn refuse_unlike(context: &Context, good: &StoredCheckpoint, run: &Ru
         Some(head) => commits_between(repo, good.manifest.head.commit.as_ref(), head)?,
         None => Vec::new(),
     };
-    let is_run_s = since.iter().any(|commit| run.own_commits.contains(commit));
+    let is_run_s = since.iter().any(|commit| own.has(commit));
     let unlike = if is_run_s { all.clone() } else { unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())? };
     if unlike.is_empty() {
         return Ok(all);
@@ -423,8 +429,8 @@ fn commits_since(context: &Context, from: Option<&ObjectId>, head: &Head, what: 
 }
 
 /// What a person must look at before the run is accepted.
-fn to_look_at(context: &Context, run: &Run, since: &[ObjectId]) -> Result<Vec<String>> {
-    let all = to_look_at_in(run).into_iter().chain(outside_of(context, run, since)?.to_look_at);
+fn to_look_at(context: &Context, run: &Run, own: &OwnCommits<'_>, since: &[ObjectId]) -> Result<Vec<String>> {
+    let all = to_look_at_in(run).into_iter().chain(outside_of(context, own, since)?.to_look_at);
     Ok(unfinished(run).into_iter().chain(all.map(|one| one.text)).collect())
 }
 
@@ -434,10 +440,10 @@ fn fold(
     context: &Context,
     head: &Head,
     begun: Option<&ObjectId>,
-    run: &Run,
+    own: &OwnCommits<'_>,
 ) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
     let (mut base, mut folded) = (head.commit.clone(), Vec::new());
-    while let Some(commit) = base.clone().filter(|commit| Some(commit) != begun && run.own_commits.contains(commit)) {
+    while let Some(commit) = base.clone().filter(|commit| Some(commit) != begun && own.has(commit)) {
         let (parents, _) = about_commit(context.repo()?, &commit)?;
         if parents.len() > 1 {
             break;
