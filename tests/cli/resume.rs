@@ -480,3 +480,19 @@ fn an_attempt_beyond_the_budget_is_not_counted_against_it() {
     let granted = env.recover(&["resume", "--strategy", "retry_with_context"]).expect(8);
     assert!(granted.stderr.contains("Iteration 1 of 1, attempt 2\n"), "{}", granted.stderr);
 }
+
+/// B4: a run that only holds checkpoints is no run to begin again; the ways that are named work.
+#[test]
+fn what_nothing_ran_in_is_not_begun_again() {
+    let env = TestEnv::repo();
+    env.json(0, &["checkpoint", "create"]);
+    env.write("work.txt", "a person's\n");
+    env.json(0, &["checkpoint", "create"]);
+    let refused = env.error(13, &["resume", "--strategy", "retry_same"]);
+    let hint = refused["hint"].as_str().expect("a hint");
+    assert!(hint.contains("checkpoint list --run manual"), "{hint}");
+    let refused = env.error(13, &["resume", "--restart"]);
+    assert_eq!(refused["code"], "not_failed");
+    assert!(refused["hint"].as_str().expect("a hint").contains("rollback --to initial --run manual"), "{refused}");
+    assert_eq!(env.read("work.txt"), "a person's\n");
+}

@@ -17,7 +17,7 @@ use super::{ResumeRequest, is_lane};
 const MOST_LEFT_BEHIND: u32 = 10_000;
 
 /// What can't be taken up: another work tree's run, an open manual fix, an iteration that is not there, a run that
-/// neither failed nor was interrupted.
+/// neither failed nor was interrupted, one in which nothing ever ran.
 pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Result<()> {
     if let Some(from) = request.from_iteration {
         reachable(state, run, request.strategy, from)?;
@@ -42,6 +42,12 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
         return Err(Error::new(ErrorKind::NeedsPerson, format!("a manual fix of run {} is open", run.key))
             .hint(Hint::recover(end_of_fix(is_unchecked(context, run))).run(&run.key)));
     }
+    let only_holds = only_holds_checkpoints(state, run);
+    if request.restart && only_holds {
+        let message = format!("run {} only holds checkpoints: nothing ran in it that could begin again", run.key);
+        return Err(Error::new(ErrorKind::NotFailed, message)
+            .hint(Hint::recover(["rollback", "--to", "initial"]).run(&run.key)));
+    }
     let interrupted = matches!(run.status, RunStatus::Cancelled | RunStatus::Paused | RunStatus::Parked)
         || (run.status == RunStatus::Pending && !run.spec.command.is_empty())
         || (run.status == RunStatus::InProgress && !run.spec.command.is_empty() && run.live.is_none());
@@ -54,11 +60,18 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
             run.key,
             run.status.as_str()
         );
-        return Err(
-            Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(["resume", "--restart"]).run(&run.key))
-        );
+        let words: &[&str] = if only_holds { &["checkpoint", "list"] } else { &["resume", "--restart"] };
+        return Err(Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(words).run(&run.key)));
     }
     Ok(())
+}
+
+/// Whether nothing ever ran in a run: no command, no attempt, no stage or step of a lane.
+fn only_holds_checkpoints(state: &State, run: &Run) -> bool {
+    run.spec.command.is_empty()
+        && run.iterations.count_attempts() == 0
+        && run.steps.is_empty()
+        && !is_lane(state, &run.key)
 }
 
 /// Whether a run can go on from iteration `from`: one of those it has, and where nobody said how many they are, one that
