@@ -757,3 +757,24 @@ fn a_commit_between_steps_on_the_base_branch_is_the_lanes() {
     lane.env.sh(&commit("later")).expect(0);
     assert_eq!(lane.here(13, &back)["error"]["code"], "head_moved");
 }
+
+// C7: the hint of a lane that has no stage to go back to goes to its first checkpoint, and works.
+#[test]
+fn a_lane_whose_only_record_failed_has_a_hint_that_works() {
+    for stage in [&[][..], &["--stage", "after_lane_tests"]] {
+        let env = TestEnv::repo();
+        let place = env.work().to_owned();
+        let mut lane = Lane { env, place };
+        let folder = PathBuf::from(env!("CARGO_BIN_EXE_recover")).parent().expect("a folder").to_owned();
+        let path = std::env::var("PATH").unwrap_or_default();
+        lane.env.set("PATH", &format!("{}:{path}", folder.display()));
+        lane.here(3, &[&["step", "push"][..], stage, &["--", "sh", "-c", "exit 3"]].concat());
+        lane.env.write("later.txt", "later\n");
+        let hint = lane.records()[0]["rollback_hint"].clone();
+        let told = lane.paste(&hint).expect(0);
+        assert!(told.stdout.contains("Back to its first checkpoint: "), "{}", told.stdout);
+        assert!(!lane.env.exists("later.txt"));
+        let refused = lane.here(4, &["--rollback"]);
+        assert!(text(&refused["error"]["hint"]).contains("--to initial"), "{refused}");
+    }
+}

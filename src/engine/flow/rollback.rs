@@ -206,7 +206,11 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
     let Some(run) = run else { return Err(none("No checkpoint available".to_owned())) };
     if is_lane(state, run) {
         let message = || format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
-        return state.lane_safest(&run.key).ok_or_else(|| none(message()));
+        let first = Hint::recover(["rollback", "--to", "initial"]).run(&run.key);
+        let is_kept = state.initial(&run.key).and_then(Named::kept).is_some();
+        return state
+            .lane_safest(&run.key)
+            .ok_or_else(|| if is_kept { none(message()).hint(first) } else { none(message()) });
     }
     let good = state.last_good(&run.key).or_else(|| state.initial(&run.key).and_then(Named::kept));
     good.ok_or_else(|| none(format!("No checkpoint available: run {} has none that is good", run.key)))

@@ -20,7 +20,7 @@ use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
 use crate::policy::escape::escape;
 use crate::policy::redact::redact;
-use crate::store::views::{resume_hint, rollback_hint};
+use crate::store::views::{LaneBack, resume_hint, rollback_hint};
 
 use super::attempt_record::{Ending, Started};
 use super::run_settings::{self, loops_of};
@@ -264,7 +264,7 @@ pub struct LaneStanding {
     pub next_actions: Vec<String>,
     /// How it is taken up.
     pub resume_hint: String,
-    /// How it goes back to its beginning, else to its safest prior stage.
+    /// How it goes back to its beginning, else to its safest prior stage, else to its first checkpoint.
     pub rollback_hint: String,
     /// Which that is; `None` where there is none.
     pub back_to: Option<String>,
@@ -276,7 +276,6 @@ pub struct LaneStanding {
 pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneStanding> {
     let (run, store) = (state.run(key)?, context.store());
     let record = state.lane_stands(key)?;
-    let begun = state.lane_records(key).iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some());
     let resume_hint = resume_hint(run, store).to_string();
     let mut left: Vec<&Step> = run.steps.iter().filter(|step| is_left(key, step)).collect();
     left.sort_by_key(|step| step.first_seq);
@@ -285,15 +284,18 @@ pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneSt
         next_actions.push(resume_hint.clone());
     }
     let done = run.steps.iter().filter(|step| step.status == StepStatus::Done && !step.runs_again(key));
-    let safest = || state.lane_safest(key).and_then(|checkpoint| checkpoint.lane_fields.stage.clone());
     Some(LaneStanding {
         stage: record.stage.to_owned(),
         status: record.status.map(str::to_owned),
         path: store.lane_file().to_string_lossy().into_owned(),
         next_actions,
         resume_hint,
-        rollback_hint: rollback_hint(run, store, begun.then_some(BEFORE_START)).to_string(),
-        back_to: if begun { Some(BEFORE_START.to_owned()) } else { safest() },
+        rollback_hint: rollback_hint(state, run, store).to_string(),
+        back_to: LaneBack::of(state, key).map(|back| match back {
+            LaneBack::Beginning => BEFORE_START.to_owned(),
+            LaneBack::Stage(name) => name,
+            LaneBack::Initial => "its first checkpoint".to_owned(),
+        }),
         done: done.map(|step| step.start.name.clone()).collect(),
     })
 }

@@ -7,8 +7,8 @@ use crate::model::decision::Strategy;
 use crate::model::hint::{Hint, Place};
 use crate::model::import::ImportKind;
 use crate::model::lane::{BEFORE_START, LaneRecord, Origin};
-use crate::model::run::Run;
-use crate::model::state::State;
+use crate::model::run::{Run, RunKey};
+use crate::model::state::{Named, State};
 
 use super::super::Store;
 
@@ -23,8 +23,7 @@ pub fn lane_records(state: &State, store: &Store) -> Vec<Value> {
     let mut all = Vec::new();
     for run in &state.runs {
         let records = state.lane_records(&run.key);
-        let begun = records.iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some());
-        let back = rollback_hint(run, store, begun.then_some(BEFORE_START)).to_string();
+        let back = rollback_hint(state, run, store).to_string();
         all.extend(records.iter().map(|one| (one.order(), record(run, one, store, &back))));
     }
     all.sort_by_key(|(order, _)| *order);
@@ -84,16 +83,39 @@ pub fn resume_hint(run: &Run, store: &Store) -> Hint {
     hint(run, store, if run.stands_still() { grants } else { &grants[..1] })
 }
 
-/// How a lane goes back: to a stage, else to the safest prior one. What was edited since its last checkpoint goes too,
-/// into the safety checkpoint: a lane's work tree is the lane's.
-pub fn rollback_hint(run: &Run, store: &Store, stage: Option<&str>) -> Hint {
-    let to = stage.map(|stage| format!("stage:{stage}"));
-    let mut words = vec!["--rollback"];
-    if let Some(to) = &to {
-        words.extend(["--to", to.as_str()]);
+/// Where the rollback hint of a lane goes back to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LaneBack {
+    /// To its beginning.
+    Beginning,
+    /// To its safest prior stage.
+    Stage(String),
+    /// To its first checkpoint: no stage is one to go back to.
+    Initial,
+}
+
+impl LaneBack {
+    /// That of a lane; `None` where nothing of it was captured.
+    pub fn of(state: &State, key: &RunKey) -> Option<Self> {
+        if state.lane_records(key).iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some()) {
+            return Some(Self::Beginning);
+        }
+        let safest = state.lane_safest(key).and_then(|checkpoint| checkpoint.lane_fields.stage.clone());
+        let initial = || state.initial(key).and_then(Named::kept).map(|_| Self::Initial);
+        safest.map(Self::Stage).or_else(initial)
     }
-    words.extend(["--edits", "discard"]);
-    hint(run, store, &words)
+}
+
+/// How a lane goes back. What was edited since its last checkpoint goes too, into the safety checkpoint: a lane's work tree is
+/// the lane's.
+pub fn rollback_hint(state: &State, run: &Run, store: &Store) -> Hint {
+    let beginning = format!("stage:{BEFORE_START}");
+    let to: &[&str] = match LaneBack::of(state, &run.key) {
+        Some(LaneBack::Beginning) => &["--to", &beginning],
+        Some(LaneBack::Initial) => &["--to", "initial"],
+        Some(LaneBack::Stage(_)) | None => &[],
+    };
+    hint(run, store, &[&["--rollback"], to, &["--edits", "discard"]].concat())
 }
 
 fn hint(run: &Run, store: &Store, words: &[&str]) -> Hint {

@@ -26,7 +26,7 @@ use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
 pub use active::{ActiveState, active_checkpoint, latest_checkpoint, session_checkpoint};
 pub use attempts::{AttemptHistory, attempt_history, attempt_history_of, attempt_view};
 pub use battle::{battle, battle_status};
-pub use lanes::{has_lane_records, lane_records, resume_hint, rollback_hint};
+pub use lanes::{LaneBack, has_lane_records, lane_records, resume_hint, rollback_hint};
 pub use recovery::{RecoveryState, recovery_state};
 pub use writer::{rewrite_views, write_views};
 
