@@ -113,6 +113,20 @@ fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
         assert_eq!((env.read("base").as_str(), env.read("hopeless").as_str()), ("broken 3\n", "mine\n"));
         assert!(env.read("a.txt").contains("hand"));
         assert!(ran.stderr.contains("its files stay"), "{}", ran.stderr);
+        if until == "false" {
+            // What is recommended says what becomes of the person's line, and how it comes again.
+            assert!(ran.stderr.contains("somebody else changed a.txt"), "{}", ran.stderr);
+            let back = env.json(0, &["rollback", "--to", "initial"]);
+            let notes: Vec<&str> =
+                back["warnings"].as_array().expect("notes").iter().filter_map(Value::as_str).collect();
+            let note = notes.iter().find(|note| note.contains("a.txt goes back as well")).expect("a note");
+            assert!(!env.read("a.txt").contains("hand"));
+            let (_, again) = note.split_once("bring it in again: ").expect("a command");
+            env.sh(&again.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)).expect(0);
+            assert_eq!((env.read("a.txt").as_str(), env.read("base").as_str()), ("one\nhand\n", "sound\n"));
+            env.json(0, &["undo"]);
+            env.json(0, &["undo"]);
+        }
         let status = env.json(0, &["status"]);
         assert_eq!(status["run"]["status"], "escalated");
         let options = status["options"].as_array().unwrap_or_else(|| panic!("{status}"));

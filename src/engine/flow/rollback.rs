@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::record::select;
+use crate::engine::record::{edits, select};
 use crate::engine::recovery::crash;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
@@ -126,6 +126,9 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
     let own = run.is_some_and(|run| run.key == checkpoint.run);
     // Part of the files, or the working memory alone, is no way back to an earlier iteration.
     let whole = options.scope.covers_files() && options.paths.is_empty();
+    if own && whole && options.edits != Edits::Keep {
+        tell_of_edits(context, state, checkpoint)?;
+    }
     let reposition = run.filter(|_| own && whole).map(|run| reposition(run, target, checkpoint.after_iteration));
     Ok(RestoreRequest {
         kind: OperationKind::Rollback,
@@ -141,6 +144,19 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         unasked: false,
         undoes: None,
     })
+}
+
+/// Says what goes back that was not the run's, and how it comes again.
+pub(in crate::engine) fn tell_of_edits(context: &Context, state: &State, target: &Checkpoint) -> Result<()> {
+    for edits in edits::since(context, state, target)? {
+        context.note(format!(
+            "{} goes back as well, which somebody else changed during the run (checkpoint @{}); to bring it in again: {}",
+            edits.names(),
+            edits.checkpoint.seq,
+            context.line(edits.brought_back())
+        ));
+    }
+    Ok(())
 }
 
 fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {

@@ -8,6 +8,7 @@ mod changes;
 pub mod checkpoint;
 pub mod damage;
 pub mod driving;
+pub mod edits;
 pub mod events;
 pub mod foreign;
 pub mod forgotten;

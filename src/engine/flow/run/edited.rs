@@ -66,9 +66,3 @@ fn is_as(context: &Context, prepared: &Prepared, known: &Checkpoint) -> Result<b
     let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
     Ok(then.unlike(&now).all(|(path, ..)| before.contains(path) || after.contains(path)))
 }
-
-/// The checkpoint of what somebody else changed since the checkpoint `began`, where there is one.
-pub fn since<'a>(state: &'a State, began: &Checkpoint) -> Option<&'a Checkpoint> {
-    let mut after = state.standing(&began.run).filter(|one| one.seq > began.seq);
-    after.find(|one| one.trigger == trigger::EDITED)
-}

@@ -4,6 +4,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::rollback_target::restore_checkpoint;
+use crate::engine::record::edits;
 use crate::engine::record::run_settings::settings_of;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -12,8 +13,6 @@ use crate::model::run::{Iteration, OnFailure, Run};
 use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
 use crate::policy::settings::OnGiveUp;
-
-use super::edited;
 
 /// Rolls the files of the iteration back that was given up last, where that is still to be done. Returns why nothing was
 /// touched, where it is refused: edits by hand, commits of others, commits that were pushed.
@@ -53,9 +52,14 @@ fn try_roll_back(context: &Context, state: &State, run: &Run, began: &Checkpoint
     let target = state.checkpoint(began).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {began}, with which it began, is gone"))
     })?;
-    if let Some(found) = edited::since(state, target) {
-        let Checkpoint { id, seq, .. } = found;
-        let message = format!("somebody else changed files while it was tried (checkpoint @{seq}, {id})");
+    if let Some(found) = edits::since(context, state, target)?.first() {
+        let Checkpoint { id, seq, .. } = found.checkpoint;
+        let message = format!(
+            "somebody else changed {} while it was tried (checkpoint @{seq}, {id}); a rollback takes that back too, and {} \
+             brings it in again after it",
+            found.names(),
+            context.line(found.brought_back())
+        );
         let hint = Hint::recover(["rollback", "--to", began.as_str()]).run(&run.key);
         return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
     }
