@@ -126,6 +126,8 @@ fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
             assert_eq!((env.read("a.txt").as_str(), env.read("base").as_str()), ("one\nhand\n", "sound\n"));
             env.json(0, &["undo"]);
             env.json(0, &["undo"]);
+            let plan = ["resume", "--strategy", "rollback_and_retry", "--dry-run"];
+            assert!(env.recover(&plan).expect(0).stderr.contains("a.txt goes back as well"));
         }
         let status = env.json(0, &["status"]);
         assert_eq!(status["run"]["status"], "escalated");

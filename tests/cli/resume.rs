@@ -496,3 +496,32 @@ fn what_nothing_ran_in_is_not_begun_again() {
     assert!(refused["hint"].as_str().expect("a hint").contains("rollback --to initial --run manual"), "{refused}");
     assert_eq!(env.read("work.txt"), "a person's\n");
 }
+
+/// B3, B4: a dry run says what would become of the files, what would be run, and with which prompt; what is refused then is
+/// refused in the plan.
+#[test]
+fn a_dry_run_is_the_plan_of_its_strategy() {
+    let env = still();
+    failed_in_the_second(&env);
+    let plan = |args: &[&str]| env.json(0, &[&["resume", "--dry-run", "--wait"], args].concat())["plan"].clone();
+    let kept = plan(&["--strategy", "retry_with_context"]);
+    assert_eq!((&kept["iteration"], &kept["error_context"], &kept["restore"]), (&2.into(), &true.into(), &Value::Null));
+    assert_eq!(kept["command"], json!(["./agent.sh"]));
+    assert_eq!(plan(&["--strategy", "retry_same"])["error_context"], false);
+    assert_eq!(plan(&["--strategy", "continue_next"])["iteration"], 3);
+    let back = plan(&["--strategy", "rollback_and_retry"]);
+    let deleted = back["restore"]["deleted"].as_array().expect("paths").clone();
+    assert!(deleted.contains(&json!({"path": "junk"})), "{back}");
+    let afresh = plan(&["--restart"]);
+    assert_eq!((&afresh["iteration"], &afresh["error_context"]), (&1.into(), &false.into()));
+    assert!(afresh["restore"]["deleted"].as_array().expect("paths").contains(&json!({"path": "state"})), "{afresh}");
+    let told = env.recover(&["resume", "--dry-run", "--wait", "--strategy", "rollback_and_retry"]).expect(0).stdout;
+    for part in ["Plan: rollback_and_retry, iteration 2", "would delete junk", "Command: ./agent.sh", "assert 1 == 2"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    // As the resume itself.
+    env.write("junk", "by hand\n");
+    let refused = ["resume", "--wait", "--strategy", "rollback_and_retry"];
+    assert_eq!(env.error(13, &[&refused[..], &["--dry-run"]].concat())["code"], env.error(13, &refused)["code"]);
+    assert!(env.exists("junk"));
+}

@@ -20,7 +20,7 @@ use crate::model::agent_record::AgentKind;
 use crate::model::decision::{Standing, Strategy};
 use crate::model::feedback::FeedbackLoop;
 use crate::model::folder::FolderId;
-use crate::model::hint::Hint;
+use crate::model::hint::{Hint, join};
 use crate::model::launch::PromptMode;
 use crate::model::run::{RunKey, RunSpec, RunStatus};
 use crate::policy::classify::guess_loop;
@@ -36,7 +36,7 @@ use super::super::live::Watch;
 use super::super::render;
 use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
 use super::super::screens::resume::{self as resume_screen, Answer};
-use super::super::ui::{Form, Reply, Ui};
+use super::super::ui::{Form, Reply, Ui, escape};
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
@@ -346,16 +346,18 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
     watch.end(context, resumed.driven.as_ref().map(|driven| &driven.run.key));
     let exit = match &resumed.driven {
         Some(driven) => ExitCode::of_driven(driven),
-        None if context.dry_run() || resumed.run.status.is_done() => ExitCode::Done,
+        None if resumed.run.status.is_done() => ExitCode::Done,
+        // A plan is one for when it is allowed.
+        None if resumed.plan.is_some() && matches!(resumed.standing, Standing::Wait(_)) => ExitCode::Done,
         None => ExitCode::of_standing(resumed.standing),
     };
     if let Some(driven) = &resumed.driven {
         render::note_report(driven, ui);
     }
     let lane = render::lane(context, Some(&resumed.run.key))?;
-    let text = resumed_text(context, &resumed, ui) + &lane.prompt;
+    let text = resumed_text(context, &resumed, ui) + &plan_text(&resumed) + &lane.prompt;
     // A prompt is for an agent to read.
-    let is_prompt = resumed.driven.is_none() && resumed.standing == Standing::Allowed;
+    let is_prompt = resumed.driven.is_none() && (resumed.standing == Standing::Allowed || resumed.plan.is_some());
     let form = if is_prompt { Form::Verbatim } else { Form::People };
     Ok(Reply::new(ResumeReply::new(context, &resumed, lane.standing.as_ref()), text).form(form).exit(exit))
 }
@@ -379,6 +381,28 @@ fn longest(wait: Wait) -> Option<Duration> {
     }
 }
 
+/// What a dry run says that would be done.
+fn plan_text(resumed: &Resumed) -> String {
+    let Some(plan) = &resumed.plan else { return String::new() };
+    let how = resumed.strategy.map_or("start afresh", Strategy::as_str);
+    let mut text = format!("Plan: {how}, iteration {}\n", plan.iteration);
+    text.push_str(
+        &plan
+            .restore
+            .as_ref()
+            .map_or_else(|| "Files:   as they are\n".to_owned(), |restore| render::restore_text(restore, true)),
+    );
+    if !plan.command.is_empty() {
+        text.push_str(&format!("Command: {}\n", escape(&join(&plan.command))));
+    }
+    let context = if plan.error_context { "with the last attempt's error" } else { "without the last attempt's error" };
+    text.push_str(&match &resumed.prompt {
+        Some(prompt) => format!("Prompt:  {context}\n\n{prompt}"),
+        None => "Prompt:  none\n".to_owned(),
+    });
+    text
+}
+
 fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
     let key = Some(&resumed.run.key);
     if let Some(driven) = &resumed.driven {
@@ -391,6 +415,8 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
         return format!("Run {} is complete: nothing to do.\n", resumed.run.key);
     }
     let mut text = match resumed.standing {
+        // A plan ends with it.
+        Standing::Allowed if resumed.plan.is_some() => return String::new(),
         Standing::Allowed => return resumed.prompt.clone().unwrap_or_default(),
         Standing::Wait(until) => {
             format!("Not yet: the next attempt is allowed at {}.\n", render::moment(until, context.clock.now()))

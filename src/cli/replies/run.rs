@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use crate::engine::Context;
 use crate::engine::flow::fix_session::Fix;
-use crate::engine::flow::resume::{Change, Check, Resumed, next_actions};
+use crate::engine::flow::resume::{Change, Check, Plan, Resumed, next_actions};
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::engine::record::lane::LaneStanding;
+use crate::engine::restore::request::RestoreResult;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::decision::{Decision, Standing, Strategy};
 use crate::model::feedback::FeedbackResults;
@@ -92,6 +93,8 @@ pub struct ResumeReply<'a> {
     run: RunLine<'a>,
     strategy: Option<Strategy>,
     prompt: Option<&'a str>,
+    /// What a dry run says that would be done.
+    plan: Option<ResumePlan<'a>>,
     executed: bool,
     validation: &'a [Check],
     outcome: Option<Outcome>,
@@ -119,6 +122,7 @@ impl<'a> ResumeReply<'a> {
             run: (&resumed.run).into(),
             strategy: resumed.strategy,
             prompt: resumed.prompt.as_deref(),
+            plan: resumed.plan.as_ref().map(ResumePlan::from),
             executed: resumed.executed,
             validation: &resumed.validation,
             outcome: outcome_of(resumed),
@@ -132,6 +136,31 @@ impl<'a> ResumeReply<'a> {
             stage: lane.into(),
             // The next actions are there already.
             details: lane.map(|lane| LaneDetails { next_actions: None, ..lane.into() }),
+        }
+    }
+}
+
+/// What would be done.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "resume_plan")]
+struct ResumePlan<'a> {
+    /// The iteration that it would go on with.
+    iteration: u32,
+    /// Whether the prompt would say how the last attempt ended.
+    error_context: bool,
+    /// What would be run; empty where nothing would be.
+    command: &'a [String],
+    /// What would become of the files; `null` where they stay.
+    restore: Option<&'a RestoreResult>,
+}
+
+impl<'a> From<&'a Plan> for ResumePlan<'a> {
+    fn from(plan: &'a Plan) -> Self {
+        Self {
+            iteration: plan.iteration,
+            error_context: plan.error_context,
+            command: &plan.command,
+            restore: plan.restore.as_ref().map(|restore| &restore.result),
         }
     }
 }

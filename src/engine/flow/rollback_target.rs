@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, RestoreRequest};
+use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::failure::Cause;
 use crate::model::operation::{OperationKind, Scope};
@@ -24,8 +24,8 @@ pub fn rollback_target<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>)
 }
 
 /// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
-/// edits stay, and HEAD where moving it would be refused. Returns whether anything changed.
-pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<bool> {
+/// edits stay, and HEAD where moving it would be refused. A dry run only plans it.
+pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<Restore> {
     let mut request = RestoreRequest {
         kind: OperationKind::Rollback,
         run: Some(key.clone()),
@@ -40,13 +40,12 @@ pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, 
         unasked: true,
         undoes: None,
     };
-    let restored = match restore(context, &request) {
+    match restore(context, &request) {
         Err(error) if error.kind == ErrorKind::HeadMoved && edits == Edits::Keep => {
             tracing::warn!(%error, "HEAD stays; only the files go back");
             request.commits = Commits::Keep;
             restore(context, &request)
         }
         other => other,
-    };
-    Ok(restored?.changed)
+    }
 }

@@ -35,11 +35,12 @@ use super::run::{self, DriveOptions, Driven, drive, prompt_of};
 use super::{fix_session, project_trust, retry, whole};
 
 use checks::validate;
-use prepare::{planned, prepare, spec_of};
+use prepare::{plan, planned, prepare, spec_of};
 use refuse::refuse;
 
 pub use checks::Check;
 pub use next::next_actions;
+pub use prepare::Plan;
 
 /// How to take it up.
 #[derive(Clone, Debug, Default)]
@@ -126,6 +127,8 @@ pub struct Resumed {
     pub again: Vec<String>,
     /// Whether there is a good checkpoint to go back to.
     pub has_good_checkpoint: bool,
+    /// What a dry run says that would be done; `None` where nothing would be.
+    pub plan: Option<Plan>,
 }
 
 /// How far it came without an attempt.
@@ -256,6 +259,7 @@ fn take_up(
         standing,
         again: Vec::new(),
         has_good_checkpoint: state.last_good(&key).is_some(),
+        plan: None,
     };
 
     if strategy == Some(Strategy::ManualThenContinue) {
@@ -266,8 +270,13 @@ fn take_up(
         return Ok(Ready::Done(prepared(run, None, Standing::NeedsPerson)));
     }
     let Some(driving) = driving else {
+        if !request.prepare_only {
+            require_command(context, &run, request)?;
+        }
+        let plan = plan(context, &state, &run, request, strategy)?;
         let prompt = prompt_of(context, &planned(&run, request, strategy), &run.next_subtask(run.current_iteration));
-        return Ok(Ready::Done(prepared(run, prompt, standing)));
+        let standing = if request.restart || granted { Standing::Allowed } else { standing };
+        return Ok(Ready::Done(Resumed { plan: Some(plan), ..prepared(run, prompt, standing) }));
     };
     if !request.prepare_only {
         require_command(context, &run, request)?;
@@ -374,6 +383,7 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
         standing,
         again: Vec::new(),
         has_good_checkpoint,
+        plan: None,
     }
 }
 

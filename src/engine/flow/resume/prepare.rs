@@ -2,8 +2,11 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::flow::rollback::tell_of_edits;
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::engine::record::run_settings::configured_checks;
+use crate::engine::restore::request::Restore;
+use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -57,6 +60,42 @@ pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strat
     run
 }
 
+/// What a resume would do, as its dry run says.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The iteration that it would go on with.
+    pub iteration: u32,
+    /// Whether the prompt would say how the last attempt ended.
+    pub error_context: bool,
+    /// What would be run; empty where nothing would be.
+    pub command: Vec<String>,
+    /// What would become of the files; `None` where they stay.
+    pub restore: Option<Restore>,
+}
+
+/// Plans it, and refuses what the resume itself would. What another machine holds the checkpoints of is not planned in full.
+pub(super) fn plan(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+    strategy: Option<Strategy>,
+) -> Result<Plan> {
+    let planned = planned(run, request, strategy);
+    let is_here = context.load()?.state.run(&run.key).is_some_and(|here| here.last_seq >= run.last_seq);
+    let restore = if is_here && !is_prepared(run, request) {
+        restore_files(context, state, run, request, strategy)?
+    } else {
+        None
+    };
+    Ok(Plan {
+        iteration: planned.current_iteration,
+        error_context: planned.next_error_context,
+        command: if request.prepare_only { Vec::new() } else { request.command_of(run).0.to_vec() },
+        restore,
+    })
+}
+
 /// Whether the next prompt says how the last attempt ended. One that was only interrupted hears of that, unless it is
 /// asked for in so many words that nothing is different.
 fn error_context(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
@@ -83,22 +122,27 @@ pub(super) fn prepare(
     context.record(key, events)
 }
 
-/// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for.
+/// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for. `None` where no files go
+/// back.
 fn restore_files(
     context: &Context,
     state: &State,
     run: &Run,
     request: &ResumeRequest,
     strategy: Option<Strategy>,
-) -> Result<()> {
+) -> Result<Option<Restore>> {
     let key = &run.key;
     let initial = || state.initial(key).and_then(Named::kept);
+    let restore = |target: &Checkpoint, edits: Edits| {
+        tell_of_edits(context, state, target)?;
+        restore_checkpoint(context, key, target, edits).map(Some)
+    };
     if request.restart {
         // Starting fresh is asked for, losing somebody's edits is not.
-        return initial().map_or(Ok(()), |initial| restore_checkpoint(context, key, initial, Edits::Keep).map(drop));
+        return initial().map_or(Ok(None), |initial| restore(initial, Edits::Keep));
     }
     if strategy != Some(Strategy::RollbackAndRetry) {
-        return Ok(());
+        return Ok(None);
     }
     let cause = run.failure.as_ref().map(|failure| failure.cause);
     // Who asks for it takes an initial checkpoint whose checks failed already as well.
@@ -106,7 +150,7 @@ fn restore_files(
         Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
             .hint(Hint::recover(["resume", "--restart"]).run(key))
     })?;
-    restore_checkpoint(context, key, target, Edits::Refuse).map(drop)
+    restore(target, Edits::Refuse)
 }
 
 /// What the run executes from now on.

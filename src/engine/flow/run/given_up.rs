@@ -63,7 +63,7 @@ fn try_roll_back(context: &Context, state: &State, run: &Run, began: &Checkpoint
         let hint = Hint::recover(["rollback", "--to", began.as_str()]).run(&run.key);
         return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
     }
-    restore_checkpoint(context, &run.key, target, Edits::Refuse)
+    Ok(restore_checkpoint(context, &run.key, target, Edits::Refuse)?.changed)
 }
 
 /// The command that brings its work back.
