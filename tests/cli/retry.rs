@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::env::TestEnv;
-use crate::live::NOW;
+use crate::live::{NOW, ended, kill};
 use crate::run::quick;
 
 const FAIL: [&str; 9] =
@@ -257,4 +257,19 @@ fn a_loop_that_skips_goes_on() {
     let list = env.json(0, &["attempt", "list"]);
     assert_eq!(list["stuck_subtasks"][0]["subtask_id"], "s1", "{list}");
     assert_eq!(list["subtasks"]["s2"]["status"], "completed");
+}
+
+/// L4: while an attempt is under way no other one is allowed.
+#[test]
+fn no_attempt_is_allowed_beside_another_one() {
+    let env = quick();
+    let child = env.start(&["run", "--", "sh", "-c", "echo $$ > ../pid; exec sleep 300"]);
+    env.await_line("../pid");
+    let status = env.json(11, &["retry-status", "--check"]);
+    assert_eq!(status["can_retry"], false, "{status}");
+    let told = env.recover(&["retry-status"]).expect(0).stdout;
+    assert!(told.starts_with(&format!("An attempt is under way (pid {}).", child.id())), "{told}");
+    kill("-INT", child.id());
+    ended(child).expect(130);
+    assert_eq!(env.json(0, &["retry-status", "--check"])["can_retry"], true);
 }

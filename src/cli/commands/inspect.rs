@@ -33,7 +33,11 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
     };
     let now = context.clock.now();
     let asked = args.check || args.wait.is_some();
-    let exit = if asked { ExitCode::of_standing(retry.standing) } else { ExitCode::Done };
+    let exit = match retry.under_way {
+        _ if !asked => ExitCode::Done,
+        Some(_) => ExitCode::Locked,
+        None => ExitCode::of_standing(retry.standing),
+    };
     Ok(Reply::new(RetryReply::new(&retry, now), render::retry_text(&retry, now)).exit(exit))
 }
 

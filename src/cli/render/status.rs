@@ -281,6 +281,9 @@ fn standing_text(retry: &Retry, now: Timestamp) -> String {
         Standing::Allowed => match why_it_stopped(retry) {
             Some(reason) => format!("It stopped: {reason}."),
             None => "An attempt is allowed now.".to_owned(),
+    if let Some(pid) = retry.under_way {
+        return format!("An attempt is under way (pid {pid}).");
+    }
         },
         Standing::Wait(until) => format!("Wait: the next attempt is allowed at {}.", moment(until, now)),
         Standing::Exhausted => "No attempt is left.".to_owned(),

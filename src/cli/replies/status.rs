@@ -7,7 +7,7 @@ use crate::engine::Context;
 use crate::engine::attempt::budgets::Retry;
 use crate::engine::flow::remote::RunRemote;
 use crate::engine::flow::status::{Activity, Status};
-use crate::model::decision::{Budget, Decision, Standing};
+use crate::model::decision::{Budget, Decision};
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResults;
 use crate::model::id::CheckpointId;
@@ -46,7 +46,7 @@ impl<'a> RetryReply<'a> {
         let status = retry.status.as_ref();
         let run = retry.run.as_ref();
         Self {
-            can_retry: retry.standing == Standing::Allowed,
+            can_retry: retry.is_allowed(),
             wait: Wait::of(retry.standing, now),
             error_count: run.map_or(0, |run| run.error_count),
             max_attempts: status.map_or(Some(retry.max_attempts), |status| status.max_attempts),

@@ -205,7 +205,7 @@ mod tests {
             session: Usage::default(),
             activity: None,
             remotes: Vec::new(),
-            retry: Retry { run: None, status: None, standing: Standing::Allowed, max_attempts: 3 },
+            retry: Retry { run: None, status: None, standing: Standing::Allowed, max_attempts: 3, under_way: None },
             run,
         }
     }

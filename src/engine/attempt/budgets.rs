@@ -59,4 +59,13 @@ pub struct Retry {
     pub standing: Standing,
     /// The limit where no failure names its own.
     pub max_attempts: u32,
+    /// The `recover` that makes an attempt of it now, by its process id: no other one is allowed meanwhile.
+    pub under_way: Option<u32>,
+}
+
+impl Retry {
+    /// Whether an attempt is allowed now.
+    pub fn is_allowed(&self) -> bool {
+        self.standing == Standing::Allowed && self.under_way.is_none()
+    }
 }

@@ -7,6 +7,7 @@ use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
+use crate::engine::base::runs::driver;
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::{attempt_record, select};
 use crate::engine::recovery::crash;
@@ -39,7 +40,7 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
     let retry: &RetrySettings = &context.settings().retry;
     let max_attempts = retry.override_attempts.unwrap_or(retry.max_attempts);
     let Some(mut run) = run.cloned() else {
-        return Retry { run: None, status: None, standing: Standing::Allowed, max_attempts };
+        return Retry { run: None, status: None, standing: Standing::Allowed, max_attempts, under_way: None };
     };
     reconsider(context, &mut run);
     let run = &run;
@@ -47,7 +48,9 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
     let max_attempts = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
     let status = status_of(context, state, run);
     let standing = status.standing;
-    Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts }
+    let others = driver(run).map(|driver| driver.pid).filter(|pid| *pid != std::process::id());
+    let under_way = others.filter(|_| standing == Standing::Allowed && !run.status.has_ended());
+    Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts, under_way }
 }
 
 /// Sleeps until an attempt is allowed; `longest` bounds the wait (exit 9). A standing that no wait changes is returned
