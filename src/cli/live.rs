@@ -283,6 +283,8 @@ impl View {
             }
             ProgressEvent::Attempt { run, iteration, attempt, limit, deadline } => {
                 let of = |total: Option<u32>| total.map_or_else(String::new, |total| format!(" of {total}"));
+                // What a person grants comes on top of the limit.
+                let limit = limit.filter(|limit| attempt <= *limit);
                 self.run = escape(&run.key.to_string());
                 self.iteration = format!("{iteration}{}", of(run.spec.iterations_total).replace(" of ", "/"));
                 self.attempt = format!("{attempt}{}", of(limit).replace(" of ", "/"));

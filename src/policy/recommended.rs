@@ -2,7 +2,7 @@
 //! At its end, in `status`, on the resume screen and in the report; all ways there are lists [`options`](super::options).
 
 use crate::model::decision::{Action, Strategy};
-use crate::model::run::{IterationStatus, Run, RunStatus};
+use crate::model::run::{IterationStatus, OnFailure, Run, RunStatus};
 
 /// The strategy with which a run that failed is best taken up; of an unchecked one nothing can verify a fix.
 pub fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
@@ -14,6 +14,8 @@ pub fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
     // Where it was given up already, was taken back, or nothing comes after it, to go on is to accept what failed: a
     // person's own thought.
     let accepts = is_last || is_taken_back || run.given_up().any(|given_up| given_up == iteration);
+    // Who has it stop at a failure wants to see to that, not to leave it behind.
+    let accepts = accepts || run.spec.on_failure == OnFailure::Stop;
     let decided = decided.filter(|strategy| *strategy != Strategy::ContinueNext || !accepts);
     match &run.failure {
         // Once what stood in the way is out of it, the very same will do.

@@ -207,3 +207,20 @@ fn a_command_that_is_not_found_is_named_as_it_can_be_started() {
     let error = env.error(2, &["run", "--", "codex", "exec", "x"]);
     assert!(error["hint"].as_str().is_some_and(|hint| hint.ends_with("agents")), "{error}");
 }
+
+/// B3: who has a run stop at a failure is recommended to see to that, not to leave it behind. An attempt that a person grants is
+/// none of the limit's.
+#[test]
+fn a_run_that_stops_at_a_failure_is_recommended_to_retry() {
+    let env = quick();
+    let check = "test=[ $RECOVER_ITERATION = 1 ] || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+    let run = ["run", "--iterations", "3", "--attempts", "1", "--on-failure", "stop", "--feedback", check];
+    env.recover(&[&run[..], &["--", "true"]].concat()).expect(8);
+    let status = env.json(0, &["status"]);
+    let options = status["options"].as_array().expect("options");
+    let recommended: Vec<_> =
+        options.iter().filter(|one| one["recommended"] == true).map(|one| one["strategy"].clone()).collect();
+    assert_eq!(recommended, ["retry_with_context"], "{status}");
+    let told = env.recover(&["resume", "--strategy", "retry_with_context"]).stderr;
+    assert!(told.contains("attempt 2") && !told.contains("attempt 2 of 1"), "{told}");
+}
