@@ -83,6 +83,11 @@ impl RunStatus {
         Self::Closed,
     ];
 
+    /// What is recorded as the reason where there is none beside the status.
+    pub fn unexplained(self) -> String {
+        format!("the run stopped: {}", self.as_str())
+    }
+
     /// The contract's name of it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -250,6 +255,8 @@ pub struct RunDetails {
     pub operations: u32,
     /// Checkpoints of a lane's stages that a rollback went back past, by sequence (C5).
     pub rolled_back: BTreeSet<u64>,
+    /// Why it stands still while it is paused or parked.
+    pub stopped_for: Option<String>,
     /// What it was accepted as, last.
     #[serde(default)]
     pub accepted_as: AcceptedAs,

@@ -112,3 +112,24 @@ fn a_closed_pipe_ends_quietly() {
     let ran = env.sh(&format!("for i in 1 2 3; do {recover} log; done | true; {recover} --json log 2>&1 >&- || true"));
     assert!(!ran.stderr.contains("panicked") && !ran.stdout.contains("panicked"), "{}{}", ran.stdout, ran.stderr);
 }
+
+/// A signal while a run waits for its next attempt: its last words, status, log and report say so.
+#[test]
+fn a_run_that_is_interrupted_in_its_wait_says_so() {
+    for (signal, name, code) in [("-INT", "SIGINT", 130), ("-TERM", "SIGTERM", 143)] {
+        let env = TestEnv::repo();
+        env.write(".ultraplan/recover.toml", "[cooldown]\nduration = \"60s\"\n");
+        let child = env.start(&["run", "--feedback", "test=echo 'assert 1 == 2'; exit 1", "--", "true"]);
+        let is_waiting = || env.json(0, &["status"])["activity"]["what"] == "waiting";
+        until("it waits", || env.exists(".ultraplan/state/recovery.json") && is_waiting());
+        kill(signal, child.id());
+        let said = format!("interrupted by {name} while waiting; no attempt was used");
+        let told = ended(child).expect(code).stdout;
+        assert!(told.contains(&format!("Stopped: {said}")), "{told}");
+        for command in [&["status"][..], &["log"], &["report"]] {
+            let told = env.recover(command).expect(0).stdout;
+            assert!(told.contains(&said), "{command:?}: {told}");
+        }
+        assert_eq!(env.json(0, &["status"])["run"]["status"], "paused");
+    }
+}

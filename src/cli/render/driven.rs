@@ -6,7 +6,7 @@ use crate::model::decision::Standing;
 use crate::model::hint::Hint;
 use crate::policy::recommended::{next_command, way_back};
 
-use super::super::ui::Ui;
+use super::super::ui::{Ui, escape};
 use super::attempts::iterations_text;
 use super::status::look_at_text;
 use super::tables::{local_times, moment};
@@ -30,6 +30,9 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         Outcome::Cancelled => "cancelled",
     };
     let mut text = format!("\nRun {} {outcome}.\n{}", driven.run.key, iterations_text(ui, &driven.run));
+    if let Some(reason) = &driven.run.stopped_for {
+        text.push_str(&format!("Stopped: {}\n", escape(reason)));
+    }
     // Where a check cannot be started, nothing comes of what was decided.
     if let Some(decision) = driven.decision.as_ref().filter(|_| driven.unstartable.is_none()) {
         text.push_str(&format!("Decision: {}\n", local_times(&decision.reason)));

@@ -37,6 +37,7 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     let mut text = night_text(ui, status);
     let run = &status.run;
     let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
+    let is_still = matches!(run.status, RunStatus::Paused | RunStatus::Parked);
     let _ = writeln!(
         text,
         "Run {}: {}, iteration {}{total}, started {}",
@@ -45,6 +46,9 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         run.shown_iteration(),
         when(run.created_at, now)
     );
+    if let Some(reason) = run.stopped_for.as_ref().filter(|_| status.activity.is_none() && is_still) {
+        let _ = writeln!(text, "Stopped: {}", escape(reason));
+    }
     if let Some(unfinished) = &status.unfinished_operation {
         let _ = writeln!(text, "A {unfinished} was cut off: recover doctor --repair finishes it.");
     }
@@ -277,13 +281,13 @@ fn why_it_stopped(retry: &Retry) -> Option<&str> {
 }
 
 fn standing_text(retry: &Retry, now: Timestamp) -> String {
+    if let Some(pid) = retry.under_way {
+        return format!("An attempt is under way (pid {pid}).");
+    }
     match retry.standing {
         Standing::Allowed => match why_it_stopped(retry) {
             Some(reason) => format!("It stopped: {reason}."),
             None => "An attempt is allowed now.".to_owned(),
-    if let Some(pid) = retry.under_way {
-        return format!("An attempt is under way (pid {pid}).");
-    }
         },
         Standing::Wait(until) => format!("Wait: the next attempt is allowed at {}.", moment(until, now)),
         Standing::Exhausted => "No attempt is left.".to_owned(),

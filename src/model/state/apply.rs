@@ -302,8 +302,10 @@ fn new_run(
 fn apply_to_run(run: &mut Run, event: &Event) {
     match &event.payload {
         Payload::RunSpecChanged { spec } => run.spec = (**spec).clone(),
-        Payload::RunStatusChanged { status, .. } => {
+        Payload::RunStatusChanged { status, reason } => {
             run.status = *status;
+            let stands = matches!(status, RunStatus::Paused | RunStatus::Parked);
+            run.stopped_for = Some(reason.clone()).filter(|reason| stands && *reason != status.unexplained());
             run.baseline_supervisor = None;
             if *status == RunStatus::Escalated && run.failure.is_none() {
                 stand_at_given_up(run);
@@ -417,6 +419,7 @@ fn run_resumed(run: &mut Run, event: &Event) {
         supersede_from(run, *iteration);
     }
     run.current_iteration = *iteration;
+    run.stopped_for = None;
     run.status = RunStatus::InProgress;
     // Whoever drove it before does not any more.
     run.driver = None;

@@ -234,8 +234,10 @@ impl Driver<'_> {
         match retry::sleep(self.context, Some(run), until, deadline) {
             Ok(WakeReason::InTime | WakeReason::Now) => Ok(None),
             Ok(WakeReason::Stop) => Ok(Some(outcome)),
-            Err(Error { kind: ErrorKind::Interrupted(code), .. }) => {
+            Err(Error { kind: ErrorKind::Interrupted(code), message, .. }) => {
                 self.interrupted = Some(code);
+                let status = if outcome == Outcome::Parked { RunStatus::Parked } else { RunStatus::Paused };
+                self.stand_for(status, message)?;
                 Ok(Some(outcome))
             }
             Err(error) => {
@@ -418,7 +420,7 @@ impl Driver<'_> {
         if self.load()?.status == status {
             return Ok(());
         }
-        self.stand_for(status, format!("the run stopped: {}", status.as_str()))
+        self.stand_for(status, status.unexplained())
     }
 
     fn stand_for(&self, status: RunStatus, reason: String) -> Result<()> {

@@ -71,6 +71,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     entry.reason = None;
     entry.attempts.push(started);
     run.current_iteration = *iteration;
+    run.stopped_for = None;
     run.status = RunStatus::InProgress;
     run.granted = 0;
     run.parked = None;
