@@ -38,6 +38,8 @@ pub struct StatusArgs {
 }
 
 /// Show the event log.
+///
+/// Of all runs, and what belongs to none; with --run of one.
 #[derive(Args, Debug, Default)]
 pub struct LogArgs {
     /// Show only the newest N events
