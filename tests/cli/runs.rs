@@ -422,6 +422,20 @@ fn a_month_of_nights() {
     assert_eq!(env.json(0, &["doctor"])["problems"], json!([]));
 }
 
+// Where runs of several work trees are listed, each is named with its own.
+#[test]
+fn runs_of_several_work_trees_are_told_apart() {
+    let env = TestEnv::repo();
+    env.git(&["worktree", "add", "-q", "-b", "second", "../second"]);
+    passes(&env, "here");
+    assert!(!env.recover(&["runs"]).expect(0).stdout.contains("WORK TREE"));
+    let second = env.root().join("second");
+    let second = second.to_str().expect("a path");
+    env.json(0, &["-C", second, "run", "--run", "there", "--", "true"]);
+    let told = env.recover(&["runs"]).expect(0).stdout;
+    assert!(told.contains("WORK TREE") && told.contains(second), "{told}");
+}
+
 // A killed run is taken up with one note about it, as it stands then.
 #[test]
 fn one_note_says_which_run_is_taken_up() {

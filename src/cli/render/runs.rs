@@ -21,21 +21,21 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
     if listed.is_empty() {
         return "No runs.\n".to_owned();
     }
-    let mut table = Table::new(
-        ui,
-        &[
-            column("", 0),
-            column("RUN", 0),
-            column("STATUS", 0),
-            column("DONE", 1),
-            column("ATTEMPTS", 4),
-            column("STARTED", 2),
-            column("COST", 5),
-            column("TOKENS", 6),
-            column("SIZE", 7),
-            words("LAST ERROR", 3),
-        ],
-    );
+    // Where they are of one work tree alone, its name says nothing.
+    let several = listed.iter().any(|one| one.run.worktree != listed[0].run.worktree);
+    let mut columns = vec![column("", 0), column("RUN", 0)];
+    columns.extend(several.then(|| column("WORK TREE", 2)));
+    columns.extend([
+        column("STATUS", 0),
+        column("DONE", 1),
+        column("ATTEMPTS", 4),
+        column("STARTED", 2),
+        column("COST", 5),
+        column("TOKENS", 6),
+        column("SIZE", 7),
+        words("LAST ERROR", 3),
+    ]);
+    let mut table = Table::new(ui, &columns);
     let unknown = || "-".to_owned();
     for Listed { run, chosen, size_bytes, driver_pid } in listed {
         let status = match driver_pid {
@@ -50,9 +50,9 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
             count => format!(", {count} given up"),
         };
         let error = beginning(&last_error(run).map(escape).unwrap_or_default(), ERROR_LENGTH);
-        table.add_row([
-            Cell::new(if *chosen { "*" } else { "" }),
-            Cell::new(escape(&run.key.to_string())),
+        let mut cells = vec![Cell::new(if *chosen { "*" } else { "" }), Cell::new(escape(&run.key.to_string()))];
+        cells.extend(several.then(|| Cell::new(escape(&run.worktree.to_string()))));
+        cells.extend([
             toned(ui, &status),
             Cell::new(done + &given_up),
             Cell::new(run.iterations.count_attempts()),
@@ -62,6 +62,7 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
             Cell::new(size(*size_bytes)),
             Cell::new(error),
         ]);
+        table.add_row(cells);
     }
     table.text()
 }
