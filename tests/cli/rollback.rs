@@ -455,3 +455,15 @@ fn a_bare_rollback_is_about_the_last_night() {
     env.json(0, &["checkpoint", "create", "-m", "mine"]);
     assert_eq!(env.json(0, &["--rollback", "--dry-run"])["run"]["run_id"], "tuesday");
 }
+
+// B10, B11: a plan says over which iterations it goes.
+#[test]
+fn a_plan_says_what_is_superseded() {
+    let env = three_iterations();
+    let plan = env.json(0, &["rollback", "--to", "iteration:1", "--dry-run"]);
+    assert_eq!(plan["plan"]["superseded"], serde_json::json!([2, 3]));
+    let told = env.recover(&["rollback", "--to", "iteration:1", "--dry-run"]).expect(0).stdout;
+    assert!(told.contains("iterations 2 to 3 would be superseded"), "{told}");
+    assert_eq!(env.json(0, &["rollback", "--iteration", "3"])["result"]["superseded"], serde_json::json!([3]));
+    assert_eq!(env.json(0, &["undo"])["result"]["superseded"], serde_json::json!([]));
+}

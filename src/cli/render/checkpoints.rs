@@ -134,6 +134,10 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
         let verb = if dry_run { "HEAD would move" } else { "HEAD moved" };
         let _ = writeln!(text, "{verb} from {} to {}", name(&result.head.before), name(&result.head.after));
     }
+    if let Some(over) = superseded_text(result) {
+        let verb = if dry_run { "would be" } else { "is" };
+        let _ = writeln!(text, "{over} {verb} superseded; its history stays");
+    }
     text += &taken_back_text(restore, dry_run);
     match &result.safety_checkpoint_id {
         Some(safety) => {
@@ -149,6 +153,12 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
         }
     }
     text
+}
+
+/// The iterations that a restore goes back over.
+pub fn superseded_text(result: &RestoreResult) -> Option<String> {
+    let (first, last) = (result.superseded.first()?, result.superseded.last()?);
+    Some(if first == last { format!("iteration {first}") } else { format!("iterations {first} to {last}") })
 }
 
 /// Which operation an undo takes back, or a redo does again.

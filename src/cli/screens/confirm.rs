@@ -8,7 +8,7 @@ use crate::policy::escape::escape;
 use crate::policy::restore_plan::Edits;
 
 use super::super::args::word_of;
-use super::super::render::{crossed_text, unchanged_text};
+use super::super::render::{crossed_text, superseded_text, unchanged_text};
 use super::Talk;
 
 /// So many paths of a kind are named.
@@ -163,6 +163,7 @@ fn what_will_happen(restore: &Restore) -> Vec<String> {
         (Some(before), _) => lines.push(format!("HEAD stays at {}", before.short())),
         _ => {}
     }
+    lines.extend(superseded_text(result).map(|over| format!("Superseded: {over}; the history stays")));
     lines.extend(crossed_text(result, true).lines().map(str::to_owned));
     lines.push("First everything is saved in a safety checkpoint: recover undo restores it".to_owned());
     lines

@@ -15,6 +15,7 @@ use crate::engine::restore::{execute, plan};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::hint::Hint;
 use crate::model::operation::OperationKind;
+use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::step::{StepRef, StepStatus};
 
@@ -80,19 +81,29 @@ fn restore_chosen(
     let changes = !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());
-        result.tell(&request, &crossing, crossing.planned());
+        result.tell(&request, run().as_ref(), &crossing, crossing.planned());
         return Ok(Restore { kind, changed: changes, result, run: run() });
     }
+    let before = run();
     let mut restore = execute::run(context, &request, planned, crossing.refs(), takes_back)?;
     let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
-    restore.result.tell(&request, &crossing, compensated);
+    restore.result.tell(&request, before.as_ref(), &crossing, compensated);
     Ok(restore)
 }
 
 impl RestoreResult {
-    /// Tells what was taken back, and of the steps that were gone back past; `compensated` are those whose effects were
+    /// Tells what was taken back, over which iterations of the run it went, as that was `before`, and of the steps that were
+    /// gone back past; `compensated` are those whose effects were
     /// taken back, or would be.
-    fn tell(&mut self, request: &RestoreRequest, crossing: &Crossing, compensated: Vec<Compensated>) {
+    fn tell(
+        &mut self,
+        request: &RestoreRequest,
+        before: Option<&Run>,
+        crossing: &Crossing,
+        compensated: Vec<Compensated>,
+    ) {
+        let over = request.reposition.as_ref().zip(before);
+        self.superseded = over.map(|(to, run)| to.supersedes(run)).unwrap_or_default();
         self.operation = request.undoes.as_ref().map(|undone| undone.operation.clone());
         self.crossed = crossing.crossed();
         for failed in compensated.iter().filter(|one| one.succeeded == Some(false)) {

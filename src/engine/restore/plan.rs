@@ -100,6 +100,7 @@ impl Planned {
             verified,
             crossed: Vec::new(),
             compensated: Vec::new(),
+            superseded: Vec::new(),
             operation: None,
         }
     }

@@ -170,6 +170,8 @@ pub struct RestoreResult {
     pub crossed: Vec<CrossedStep>,
     /// Steps whose effects were taken back, in that order.
     pub compensated: Vec<Compensated>,
+    /// The iterations that it goes back over: they are superseded, their history stays.
+    pub superseded: Vec<u32>,
     /// What an undo took back, or a redo did again; `null` for a rollback or a restore itself.
     pub operation: Option<ToldOperation>,
 }
