@@ -49,8 +49,10 @@ pub struct NightIterations {
     pub given_up: usize,
     /// Passed, and may have weakened what judges them.
     pub to_look_at: usize,
-    /// Failed or interrupted.
+    /// Failed.
     pub failed: usize,
+    /// Interrupted.
+    pub cancelled: usize,
     /// Not over yet.
     pub under_way: usize,
 }
@@ -182,7 +184,8 @@ impl Night {
                 }
                 IterationStatus::Completed => &mut iterations.passed,
                 IterationStatus::Skipped => &mut iterations.given_up,
-                IterationStatus::Failed | IterationStatus::Cancelled => &mut iterations.failed,
+                IterationStatus::Failed => &mut iterations.failed,
+                IterationStatus::Cancelled => &mut iterations.cancelled,
                 IterationStatus::Pending | IterationStatus::InProgress => &mut iterations.under_way,
             };
             *count += 1;
@@ -216,6 +219,7 @@ impl Night {
             (all.given_up, "given up".to_owned()),
             (all.to_look_at, format!("to look at{why}")),
             (all.failed, "failed".to_owned()),
+            (all.cancelled, "interrupted".to_owned()),
             (all.under_way, "under way".to_owned()),
         ];
         let mut parts: Vec<String> = counted
@@ -289,7 +293,13 @@ mod tests {
     fn the_line_says_what_came_of_it_first_and_what_it_took_then() {
         let night = Night {
             to_look_at: Vec::new(),
-            iterations: NightIterations { total: 12, passed: 9, given_up: 2, to_look_at: 1, failed: 0, under_way: 0 },
+            iterations: NightIterations {
+                total: 12,
+                passed: 9,
+                given_up: 2,
+                to_look_at: 1,
+                ..NightIterations::default()
+            },
             duration_ms: (7 * 60 + 12) * 60_000,
             cost_usd: Some(14.2),
             tokens: Some(Tokens::new(1_900_000, 0, 0, 0)),
@@ -307,6 +317,13 @@ mod tests {
         );
         let iterations = NightIterations { total: 1, failed: 1, ..NightIterations::default() };
         let poor = Night { iterations, cost_usd: None, tokens: None, files: None, duration_ms: 850, ..night };
+        let interrupted = NightIterations { total: 1, cancelled: 1, ..NightIterations::default() };
+        assert_eq!(
+            Night { iterations: interrupted, ..poor.clone() }.told(&[], 0),
+            "1 iteration: 1 interrupted; 850 ms"
+        );
+        let none = Night { iterations: NightIterations::default(), ..poor.clone() };
+        assert_eq!(none.told(&[], 0), "0 iterations; 850 ms");
         assert_eq!(poor.told(&[], 2), "1 iteration: 1 failed, 2 commits from outside; 850 ms");
     }
 
