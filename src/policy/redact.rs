@@ -33,9 +33,21 @@ const PATTERNS: &[&str] = &[
     r"(?i)(?P<keep>\b(?:set-)?cookie:\s*)[^\r\n]+",
     r"\b(?:sk-|pk-|rk-)(?:ant-|proj-|or-|svcacct-|live-|test-)?[A-Za-z0-9_*-]{8,}",
     r"\b(?:sk_|pk_|rk_|whsec_)(?:live_|test_)?[A-Za-z0-9]{10,}",
-    r"\b(?:(?:ghp_|gho_|ghu_|ghs_|ghr_)[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|xox[abeprs]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{8,}|dop_v1_[a-f0-9]{16,}|crates-io_[A-Za-z0-9]{16,}|ya29\.[A-Za-z0-9_-]{10,}|AIza[A-Za-z0-9_-]{30,})",
+    r"\b(?:(?:ghp_|gho_|ghu_|ghs_|ghr_)[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{16,}|xox[abeprs]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{8,}|dop_v1_[a-f0-9]{16,}|ya29\.[A-Za-z0-9_-]{10,}|AIza[A-Za-z0-9_-]{30,})",
+    r"\b(?:(?:gldt-|glrt-|glrtr-|glptt-|glft-|glimt-|glagent-|gloas-|glsoat-|glcbt-|glffct-)[A-Za-z0-9_-]{20,}|gsk_[A-Za-z0-9]{32,}|xai-[A-Za-z0-9]{40,}|(?:hvs|hvb|hvr)\.[A-Za-z0-9_-]{24,}|(?:shpat|shpca|shppa|shpss)_[A-Fa-f0-9]{32}|(?:lin_api_|lin_oauth_)[A-Za-z0-9]{32,}|(?:dp\.pt|dp\.st|dp\.ct|dp\.sa|dp\.scim|dp\.audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}|AGE-SECRET-KEY-[A-Z0-9-]{40,})",
+    r"\b(?:dapi[0-9a-f]{32}(?:-[0-9])?|cio[A-Za-z0-9]{32})\b",
     r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     r"(?P<keep>\bhttps://hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]{8,}",
+    r"(?P<keep>\bhttps://(?:canary\.|ptb\.)?(?:discord|discordapp)\.com/api/(?:v[0-9]+/)?webhooks/[0-9]+/)[A-Za-z0-9_-]{20,}",
+    // A bot's number, and what begins with the `A` of its zeros.
+    r"(?P<keep>\b(?:bot)?)[0-9]{4,15}(?:0:A|1:A|2:A|3:A|4:A|5:A|6:A|7:A|8:A|9:A)[A-Za-z0-9_-]{34}(?P<after>[^A-Za-z0-9_-]|\z)",
+    r"(?P<keep>(?:[?&;]|\\u0026)sig=)[A-Za-z0-9%+/_-]{40,}=*",
+    // Base64 of name and password: no word, since it holds a digit or its padding or is that long.
+    r"(?P<keep>\\*[\x22']auth\\*[\x22']\s*:\s*\\*[\x22'])(?:[A-Za-z+/]*[0-9][A-Za-z0-9+/]{8,}={0,2}|[A-Za-z0-9+/]{8,}={1,2}|[A-Za-z0-9+/]{32,})(?P<after>\\*[\x22'])",
+    // The lines of a `.netrc`.
+    r"(?P<keep>\b(?:machine\s+[^\s]+|default)(?:\s+(?:login|account)\s+[^\s]+)+\s+password\s+)[^\s\x22']+",
+    // No port, which holds no letter, and no option without its value.
+    r"(?P<keep>\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mysqlcheck|mysqlshow|mariadb|mariadb-dump|mariadb-admin)\s(?:[^\r\n|;&]*?\s)?-p(?:\\*[\x22'])?)(?:[0-9:.]*[^\s'\x220-9:.\\][^\s'\x22\\]{3,}|[^\s'\x22\\]{3,}[^\s'\x220-9:.\\][^\s'\x22\\]*)",
     r"\b(?:SK0|SK1|SK2|SK3|SK4|SK5|SK6|SK7|SK8|SK9|SKa|SKb|SKc|SKd|SKe|SKf)[0-9a-f]{31}\b",
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{12,20}\b",
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
@@ -363,6 +375,67 @@ mod tests {
         let lines = ["MIIEow", "+IBAAK", "/CAQEA"].map(|begin| format!("{begin}{}\n", "a1B/c+".repeat(9)));
         let key = format!("{}QmFzZTY0==\n-----END RSA PRIVATE KEY-----", lines.concat());
         assert_eq!(redact(&format!("cut off:\n{key}\n")), format!("cut off:\n{REDACTED}\n"));
+    }
+
+    #[test]
+    fn tokens_of_services_go_and_what_looks_like_one_stays() {
+        const LONG: &str = "7aB3dE5gH1jK2mN4pQ6rS8tU0vW9xY1zA3bC5dE7fG9hJ2kL4mN6pQ8rS0tU2vW4xY6zA8bC0dE2fG4h";
+        const HEX: &str = "0123456789abcdef0123456789abcdef";
+        let masked = |text: String, expected: &str| assert_eq!(redact(&text), expected, "{text}");
+        for (begin, length) in [
+            ("glrt-", 20),
+            ("gldt-", 20),
+            ("gsk_", 52),
+            ("xai-", 80),
+            ("hvs.", 80),
+            ("lin_api_", 40),
+            ("dp.pt.", 43),
+            ("dp.st.prd_eu.", 43),
+            ("cio", 32),
+        ] {
+            masked(format!("use {begin}{} now", &LONG[..length]), "use [redacted] now");
+        }
+        for begin in ["dapi", "shpat_"] {
+            masked(format!("use {begin}{HEX}, now"), "use [redacted], now");
+        }
+        masked(format!("AGE-SECRET-KEY-1{}", &LONG[..58].to_uppercase()), REDACTED);
+        let bot = format!("123456789:AA{}", &LONG[..33]);
+        masked(format!("a {bot}, b"), "a [redacted], b");
+        masked(format!("https://api.telegram.org/bot{bot}/getMe"), "https://api.telegram.org/bot[redacted]/getMe");
+        masked(
+            format!("POST https://discord.com/api/webhooks/123456789012345678/{} 204", &LONG[..68]),
+            "POST https://discord.com/api/webhooks/123456789012345678/[redacted] 204",
+        );
+        masked(
+            format!("https://a.blob.core.windows.net/c?sv=2022-11-02&sig={}%3D&se=2026", &LONG[..43]),
+            "https://a.blob.core.windows.net/c?sv=2022-11-02&sig=[redacted]&se=2026",
+        );
+        masked(format!(r#"{{"x.io": {{"auth": "{}"}}}}"#, &LONG[..40]), r#"{"x.io": {"auth": "[redacted]"}}"#);
+        masked(r#""{\"auth\":\"Ym9iOmh1bnRlcjI=\"}""#.to_owned(), r#""{\"auth\":\"[redacted]\"}""#);
+        masked(
+            "machine git.example.com login bob password hunter22\nmachine b\n  login eve\n  password x".to_owned(),
+            "machine git.example.com login bob password [redacted]\nmachine b\n  login eve\n  password [redacted]",
+        );
+        masked("mysql -u root -phunter22 prod".to_owned(), "mysql -u root -p[redacted] prod");
+        masked("mysqldump -p'2026x!' prod".to_owned(), "mysqldump -p'[redacted]' prod");
+        for text in [
+            "mysql -u root -p prod",
+            "mysql -P 3306 -h db",
+            "docker run --name mysql -p3306:3306 mysql:8",
+            "apt install mysql; mkdir -pv /var/lib/mysql",
+            "docker exec mysql mkdir -pv /x",
+            "machine learning password reset, login and password fields",
+            r#""auth": "basicAuthentication", "auth": "oauth2", "auth": "bearer""#,
+            "?sig=v1&b, design=0123456789012345678901234567890123456789",
+            "12:30:45 at 10:Apr, 1234:A, 2026:ABCDEFGHIJ",
+            "1234567:A0123456789abcdef0123456789abcdef0123456789abcdef",
+            "https://discord.com/channels/123456789012345678/123456789012345678",
+            "glrt-short xai-grok-4-fast-reasoning gsk_test hvs.rs dp.pt.x lin_api_key shpat_x",
+            "ciouptime dapi0123 AGE-SECRET-KEY-1 cio_0123456789abcdef0123456789abcdef",
+            "gldt-config-file cios0123456789abcdef0123456789abcdef0",
+        ] {
+            assert_eq!(redact(text), text);
+        }
     }
 
     #[test]
