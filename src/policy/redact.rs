@@ -27,8 +27,8 @@ const PATTERNS: &[&str] = &[
     // Passwords in URLs; a user name alone stays, but where it is long and holds a digit, as a token does.
     r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?P<after>@)",
     r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]*://)[A-Za-z_-]*[0-9][A-Za-z0-9_-]{12,}(?P<after>@)",
-    r"(?P<keep>\bcurl\b[^\r\n|;&]*?\s(?:-[a-zA-Z]*[uU]|--user|--proxy-user)[\s=]?[\x22']?[^\s:'\x22]+:)[^\s'\x22]+",
-    r"(?i)(?P<keep>\b(?:proxy-)?authorization\b[\x22'\\]*\s*[:=][\s\x22'\\]*(?:(?:bearer|basic|token|digest)\s+)?)[^\s'\x22,;]+",
+    r"(?P<keep>\bcurl\b[^\r\n|;&]*?\s(?:-[a-zA-Z]*[uU]|--user|--proxy-user)[\s=]?(?:\\*[\x22'])?[^\s:'\x22\\]+:)(?:\\*[^\s'\x22\\])+",
+    r"(?i)(?P<keep>\b(?:proxy-)?authorization\b[\x22'\\]*\s*[:=][\s\x22'\\]*(?:(?:bearer|basic|token|digest)\s+)?)(?:\\*[^\s'\x22,;\\])+",
     r"(?i)(?P<keep>\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}",
     r"(?i)(?P<keep>\b(?:set-)?cookie:\s*)[^\r\n]+",
     r"\b(?:sk-|pk-|rk-)(?:ant-|proj-|or-|svcacct-|live-|test-)?[A-Za-z0-9_*-]{8,}",
@@ -51,11 +51,11 @@ const PATTERNS: &[&str] = &[
     r"\b(?:SK0|SK1|SK2|SK3|SK4|SK5|SK6|SK7|SK8|SK9|SKa|SKb|SKc|SKd|SKe|SKf)[0-9a-f]{31}\b",
     r"\b(?:AKIA|ASIA|AGPA|AIDA|AROA)[A-Z0-9]{12,20}\b",
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
-    r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|account[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|access_token|access-token|accesstoken|auth_token|auth-token|authtoken|refresh_token|refresh-token|refreshtoken|client_token|client-token|clienttoken|session_token|session-token|sessiontoken|id_token|id-token|idtoken|api_token|api-token|apitoken|bot_token|bot-token|bottoken|npm_token|npm-token|npmtoken|github_token|github-token|githubtoken|gitlab_token|gitlab-token|gitlabtoken|private[_-]?key|credential|client[_-]?secret)[\x22']?\s*(?:=>|:=|[=:])\s*[\x22']?)[^\s\x22',;&)}\]]{4,}",
+    r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|account[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|access_token|access-token|accesstoken|auth_token|auth-token|authtoken|refresh_token|refresh-token|refreshtoken|client_token|client-token|clienttoken|session_token|session-token|sessiontoken|id_token|id-token|idtoken|api_token|api-token|apitoken|bot_token|bot-token|bottoken|npm_token|npm-token|npmtoken|github_token|github-token|githubtoken|gitlab_token|gitlab-token|gitlabtoken|private[_-]?key|credential|client[_-]?secret|identitytoken|registrytoken)(?:\\*[\x22'])?\s*(?:=>|:=|[=:])\s*(?:\\*[\x22'])?)(?:\\*[^\s\x22',;&)}\]\\]){4,}",
     // One of a name that code has too holds a digit.
-    r"(?P<keep>\b[Tt]oken(?:=[\x22']?|\\?[\x22']\s*:\s*\\?[\x22']))[A-Za-z._~+/-]*[0-9][A-Za-z0-9._~+/=-]{5,}",
-    r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN=|SECRET=|PASSWORD=|PASSWD=|APIKEY=|API_KEY=|PRIVATE_KEY=)\s*[\x22']?)[^\s\x22',;&]{4,}",
-    r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN |TOKEN\t|SECRET |SECRET\t|PASSWORD |PASSWORD\t|PASSWD |PASSWD\t|APIKEY |APIKEY\t|API_KEY |API_KEY\t|PRIVATE_KEY |PRIVATE_KEY\t)\s*=\s*[\x22']?)[^\s\x22',;&]{4,}",
+    r"(?P<keep>\b[Tt]oken(?:=(?:\\*[\x22'])?|\\*[\x22']\s*:\s*\\*[\x22']))[A-Za-z._~+/-]*[0-9][A-Za-z0-9._~+/=-]{5,}",
+    r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN=|SECRET=|PASSWORD=|PASSWD=|APIKEY=|API_KEY=|PRIVATE_KEY=)\s*(?:\\*[\x22'])?)(?:\\*[^\s\x22',;&\\]){4,}",
+    r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN |TOKEN\t|SECRET |SECRET\t|PASSWORD |PASSWORD\t|PASSWD |PASSWD\t|APIKEY |APIKEY\t|API_KEY |API_KEY\t|PRIVATE_KEY |PRIVATE_KEY\t)\s*=\s*(?:\\*[\x22'])?)(?:\\*[^\s\x22',;&\\]){4,}",
     r"(?P<keep>(?:-password|-token|-api-key|-secret)[= ])[^\s]+",
 ];
 
@@ -497,6 +497,19 @@ mod tests {
                 "self.api_key = api_key; password: String, password: null",
             ),
             ("secret=Permission denied", "secret=[redacted] denied"),
+            (r#"curl -d "{\"password\":\"hunter22xyz7\"}" x"#, r#"curl -d "{\"password\":\"[redacted]\"}" x"#),
+            (
+                r#"sh -c "c -d \"{\\\"api_key\\\": \\\"hunter22\\\", \\\"a\\\": 1}\"""#,
+                r#"sh -c "c -d \"{\\\"api_key\\\": \\\"[redacted]\\\", \\\"a\\\": 1}\"""#,
+            ),
+            (r#""{\\\"token\\\":\\\"kq83zz71plain9\\\"}""#, r#""{\\\"token\\\":\\\"[redacted]\\\"}""#),
+            (r#""{\"Authorization\": \"Basic aGVsbG86eA==\"}""#, r#""{\"Authorization\": \"Basic [redacted]\"}""#),
+            (
+                r#"sh -c "API_TOKEN=\"abcd\" run; curl -u \"bob:hunter\" x""#,
+                r#"sh -c "API_TOKEN=\"[redacted]\" run; curl -u \"bob:[redacted]\" x""#,
+            ),
+            (r"password=pa\ss\\word and more", "password=[redacted] and more"),
+            (r#""{\"password\":\"\",\"user\":\"bob\"}""#, r#""{\"password\":\"\",\"user\":\"bob\"}""#),
         ] {
             let redacted = redact(text);
             let normal = redacted.replace("Bearer [redacted]", "[redacted]");
