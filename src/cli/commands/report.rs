@@ -45,7 +45,8 @@ pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
 fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<String> {
     match format {
         ReportFormat::Md => Ok(redact(&markdown(report)).into_owned()),
-        ReportFormat::Html => Ok(redact(&html(report)).into_owned()),
+        // It is masked as it is written: what is escaped looks otherwise.
+        ReportFormat::Html => Ok(html(report)),
         ReportFormat::Pr => Ok(redact(&pull_request_of(context)?).into_owned()),
         ReportFormat::Json => {
             let document = Document::new("report", ReportReply { report, format: None, content: None }, &[]);

@@ -1,9 +1,11 @@
-//! Text of others as maud renders it: HTML is escaped by maud, control characters by [`crate::policy::escape`].
+//! Text of others as maud renders it: masked, before anything in it is written another way; then HTML is escaped by maud,
+//! control characters by [`crate::policy::escape`].
 
 use maud::{Escaper, Render};
 use std::fmt::Write as _;
 
 use crate::policy::escape::{escape, escape_lines};
+use crate::policy::redact::redact;
 
 /// One line of text, as content or as the value of an attribute.
 pub struct Line<'a>(pub &'a str);
@@ -13,13 +15,13 @@ pub struct Lines<'a>(pub &'a str);
 
 impl Render for Line<'_> {
     fn render_to(&self, out: &mut String) {
-        escaped(&escape(self.0), out);
+        escaped(&escape(&redact(self.0)), out);
     }
 }
 
 impl Render for Lines<'_> {
     fn render_to(&self, out: &mut String) {
-        escaped(&escape_lines(self.0), out);
+        escaped(&escape_lines(&redact(self.0)), out);
     }
 }
 
@@ -39,6 +41,9 @@ mod tests {
         assert!(!markup.contains("<script") && !markup.contains("&amp;amp;amp;"), "{markup}");
         assert_eq!(markup.matches('"').count(), 2, "the quotes of the attribute itself: {markup}");
         assert_eq!(Line("a\nb\u{0}\u{1b}[0m\u{202e}").render().into_string(), "a\\nb\\u{0}\\u{1b}[0m\\u{202e}");
+        let masked = r#"{&quot;password&quot;:&quot;[redacted]&quot;}"#;
+        assert_eq!(Line(r#"{"password":"p<hunter22>"}"#).render().into_string(), masked);
+        assert_eq!(Lines(r#"{"password":"p<hunter22>"}"#).render().into_string(), masked);
         assert_eq!(Lines("a\n\tb\u{0}").render().into_string(), "a\n\tb\\u{0}");
     }
 }

@@ -13,6 +13,7 @@ use sha1::{Digest, Sha1};
 
 use super::data::{FileLine, Files, Recommended, Report, ReportKind};
 use super::words::{self, MARK};
+use crate::policy::redact::redact;
 use escape::Line;
 use parts::{badge, mono, none, section};
 
@@ -75,7 +76,7 @@ fn body(report: &Report) -> Markup {
 /// A command of which no option is broken in two where a line ends.
 fn words_of(command: &str) -> Markup {
     html! {
-        @for (number, word) in command.split(' ').enumerate() {
+        @for (number, word) in redact(command).split(' ').enumerate() {
             @if number > 0 { " " }
             span { (Line(word)) }
         }
