@@ -196,3 +196,17 @@ fn a_flood_of_ignored_files_is_told_by_its_folder() {
     assert_eq!(reasons(&done["kept"]), [("build".to_owned(), "ignored".to_owned())], "{done}");
     assert_eq!(env.read("build/2/299"), "x\n");
 }
+
+// Promise 2: what a checkpoint's rules excluded it says nothing of, also where the rules are others by now.
+#[test]
+fn what_a_checkpoint_excluded_stays_whatever_is_excluded_now() {
+    let env = TestEnv::repo();
+    env.put(".git/info/exclude", ".ultraplan/recover.toml\n");
+    env.put(".ultraplan/recover.toml", "[checkpoint]\nexclude = ['data/**']\n");
+    checkpoint(&env);
+    env.remove(".ultraplan/recover.toml");
+    env.write("data/new", "mine\n");
+    env.write("new.txt", "the run's\n");
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!((env.read("data/new").as_str(), env.exists("new.txt")), ("mine\n", false));
+}

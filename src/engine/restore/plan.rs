@@ -238,7 +238,8 @@ fn file_plan(
             Some(entry) => Ok(Baseline::Present(entry)),
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
             None if layer.view().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
-            // What was ignored then was not examined.
+            // What was left out then was not examined.
+            None if ignored.excludes(path) => Ok(Baseline::Unknown),
             None if ignored.by_rules(path, false)? || ignored.by_rules(path, true)? => Ok(Baseline::Unknown),
             None => Ok(Baseline::Absent),
         });

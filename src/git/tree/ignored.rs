@@ -1,4 +1,4 @@
-//! What a capture or checkpoint left out because git ignores it.
+//! What a capture or checkpoint left out because git ignores it, or its rules exclude it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use crate::git::repo::repository::Repo;
 use crate::git::worktree::ignore_rules::{FILE, Rules};
 use crate::model::path::RepoPath;
 
-/// What a capture leaves out as ignored: what the `.gitignore` files in its tree ignore and is neither tracked in its index
+/// What a capture leaves out as ignored: what its rules exclude, and what the `.gitignore` files in its tree ignore and is neither tracked in its index
 /// nor included by its rules. `info/exclude` and the user's excludes are those of now. Files are read when a path needs
 /// them.
 pub struct TreeIgnores<'a> {
@@ -21,6 +21,7 @@ pub struct TreeIgnores<'a> {
     /// What is tracked and in no tree of an index: conflicts, and what is only to be added.
     extras: BTreeSet<&'a RepoPath>,
     include: Globs,
+    exclude: Globs,
     top: Rules,
     folders: RefCell<HashMap<RepoPath, Rules>>,
 }
@@ -34,6 +35,7 @@ impl<'a> TreeIgnores<'a> {
             side,
             extras: extras.map(|extra| &extra.path).collect(),
             include: Globs::new(&side.manifest().rules.include)?,
+            exclude: Globs::new(&side.manifest().rules.exclude)?,
             top: Rules::of_tree(repo, b"")?,
             folders: RefCell::default(),
         })
@@ -41,7 +43,13 @@ impl<'a> TreeIgnores<'a> {
 
     /// Whether it left out `path`, a file or a folder, or would have: what it has not says nothing then.
     pub fn has(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
-        Ok(self.by_rules(path, is_folder)? && !self.include.matches(path) && !self.is_tracked(path)?)
+        let by_git = || Ok(self.by_rules(path, is_folder)? && !self.include.matches(path) && !self.is_tracked(path)?);
+        if self.excludes(path) { Ok(true) } else { by_git() }
+    }
+
+    /// Whether its rules left out `path`, tracked or not, or would have.
+    pub fn excludes(&self, path: &RepoPath) -> bool {
+        self.exclude.matches(path)
     }
 
     fn is_tracked(&self, path: &RepoPath) -> Result<bool> {
