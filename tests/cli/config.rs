@@ -200,25 +200,3 @@ fn a_file_that_cannot_be_read_does_not_take_the_undo_button_away() {
     env.set("RECOVER_MAX_ATTEMPTS", "x");
     env.error(2, &["status"]);
 }
-
-// What only the broken file had captured is neither overwritten nor deleted by a rollback without it.
-#[test]
-fn a_rollback_without_the_file_loses_nothing_that_only_the_file_captures() {
-    let env = TestEnv::repo();
-    env.write(".gitignore", "build/\n");
-    env.git(&["add", "-A"]);
-    env.git(&["commit", "-qm", "ignore"]);
-    env.write(FILE, "[checkpoint]\ninclude = ['build/**']\n");
-    env.write("build/out", "before\n");
-    env.json(0, &["checkpoint", "create", "--run", "r"]);
-    env.write("build/out", "after\n");
-    env.write("build/new", "new\n");
-    env.write("a.txt", "changed\n");
-    env.write(FILE, BROKEN);
-    env.recover(&["rollback", "--run", "r", "--to", "@1", "--edits", "discard"]).expect(0);
-    // What the checkpoint holds goes back, and is saved like everything else; what it does not hold stays.
-    assert_eq!((env.read("build/out").as_str(), env.read("build/new").as_str()), ("before\n", "new\n"));
-    env.recover(&["undo"]).expect(0);
-    assert_eq!((env.read("a.txt").as_str(), env.read("build/out").as_str()), ("changed\n", "after\n"));
-    assert_eq!(env.read("build/new"), "new\n");
-}

@@ -6,6 +6,7 @@ mod attempt;
 mod between;
 mod bisect;
 mod bookkeeping;
+mod broken_config;
 mod browse;
 mod bytes;
 mod cargo_project;

@@ -64,16 +64,17 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
     }
     let scan = Scan::new(inputs.stderr, &nothing, AGENT, false);
     let said_scan = Scan::new(inputs.stderr, stdout, AGENT, false);
-    let memory_or_machine = || {
+    let memory_or_machine = |errno: bool| {
         let families = [Family::Memory, Family::Machine, Family::MissingTool];
         let stderr = families.into_iter().find_map(|family| scan.best(family, AGENT));
-        let stdout = || said_scan.best(Family::Machine, AGENT).filter(|hit| hit.line.bytes.starts_with(b"Error"));
+        let stdout =
+            || said_scan.best(Family::Machine, AGENT).filter(|hit| errno || hit.line.bytes.starts_with(b"Error"));
         stderr.or_else(stdout).map(Conclusion::of_hit)
     };
     let said = said_scan.best(Family::Cancelled, AGENT).map(Conclusion::of_hit);
     if let Some(headed) = author_message::headed(inputs) {
         let why = [Family::Memory, Family::Machine].into_iter().find_map(|family| said_scan.best(family, AGENT));
-        return said.or_else(|| why.map(Conclusion::of_hit)).or_else(memory_or_machine).unwrap_or(headed);
+        return said.or_else(|| why.map(Conclusion::of_hit)).or_else(|| memory_or_machine(false)).unwrap_or(headed);
     }
     if let Some(reported) = api::from_text(inputs.stderr, stdout) {
         // An errno says that the machine refused the program itself, whatever the words resemble.
@@ -87,12 +88,12 @@ fn decide_agent(inputs: &Inputs<'_>) -> Conclusion {
         if let Some(cancelled) = said.filter(|said| torn || !later(said)) {
             return cancelled;
         }
-        if let Some(machine) = memory_or_machine().filter(|_| errno || vague) {
+        if let Some(machine) = memory_or_machine(errno).filter(|_| errno || vague) {
             return machine;
         }
         return Conclusion::of_report(reported);
     }
-    if let Some(conclusion) = said.or_else(memory_or_machine) {
+    if let Some(conclusion) = said.or_else(|| memory_or_machine(false)) {
         return conclusion;
     }
     let gemini = record.is_some_and(|record| record.kind == AgentKind::Gemini);

@@ -206,7 +206,10 @@ impl Context {
             BrokenConfig::IsIgnored => true,
         };
         let without = Around { task: None, ..around };
-        let load = || Config::load(&files, &file, around);
+        let load = || {
+            let config = Config::load(&files, &file, around)?;
+            lane_root(&config, &project).map(|_| config)
+        };
         let mut config = match setup.known_config.clone().map_or_else(load, Ok) {
             _ if !is_ours => Config::without_file(&file, without)?,
             Err(error) if may_go_without && error.refused.is_none() => {
@@ -458,7 +461,8 @@ impl Context {
     pub fn warn_of_config(&self) {
         let problems = [("your own", &self.user_problem), ("the project's", &self.project_problem)];
         for (whose, problem) in problems.into_iter().filter_map(|(whose, problem)| Some((whose, problem.as_ref()?))) {
-            self.warn(format!("{whose} configuration does not count: {}", Error::from(problem.clone())));
+            let problem = Error::from(problem.clone());
+            self.warn(format!("{whose} configuration does not count, the defaults do: {problem}"));
         }
     }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::{Config, Origin};
+use crate::config::{Config, ConfigError, Origin, Place};
 use crate::durable::Root;
-use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::error::Result;
 use crate::engine::base::runs::{self, Wanted};
 use crate::git::repo::{check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder};
 use crate::git::{Repo, refuse_root};
@@ -32,7 +32,7 @@ pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktre
 
 /// The folder in which nothing is followed on the way to the lane records. Where the project's file says their place, they
 /// are in the project: whoever gives somebody a project writes nothing elsewhere. A person may have them anywhere.
-pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root> {
+pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root, ConfigError> {
     let file = Path::new(&config.settings.checkpoint.lane_file);
     if let Some(Origin::Environment(_) | Origin::Flag(_)) = config.origin("checkpoint.lane_file") {
         return Ok(Root::of_file(&project.join(file)).0);
@@ -41,12 +41,9 @@ pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root> {
     if file.components().all(is_plain) {
         return Ok(Root::shared(project));
     }
-    let message = format!(
-        "{}: [checkpoint] lane_file = {:?} is not in the project",
-        config.file.display(),
-        config.settings.checkpoint.lane_file
-    );
-    Err(Error::new(ErrorKind::Config, message))
+    let message = format!("[checkpoint] lane_file = {:?} is not in the project", config.settings.checkpoint.lane_file);
+    let place = Place::File { path: config.file.clone(), at: None };
+    Err(ConfigError { place, message, hint: None, refused: None })
 }
 
 /// Without git: the nearest folder with `.ultraplan` that may be one, else the current one. What an ancestor has that is

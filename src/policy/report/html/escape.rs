@@ -1,5 +1,6 @@
-//! Text of others as maud renders it: masked, before anything in it is written another way; then HTML is escaped by maud,
-//! control characters by [`crate::policy::escape`].
+//! Text of others as maud renders it: masked, and only then escaped.
+//!
+//! HTML is escaped by maud, control characters by [`crate::policy::escape`].
 
 use maud::{Escaper, Render};
 use std::fmt::Write as _;
