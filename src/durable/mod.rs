@@ -11,6 +11,7 @@ mod free_space;
 mod lock;
 mod refused;
 mod root;
+mod sudo;
 mod temporary;
 #[cfg(test)]
 mod tests;
@@ -21,4 +22,5 @@ pub use lock::{FileLock, LockError};
 pub use refused::Refused;
 pub use root::{Root, tighten};
 pub use rustix::fs::FileType as Kind;
+pub use sudo::{create_dir_all, give_to_sudo_caller, sudo_caller};
 pub use temporary::{TemporaryFolder, is_left_over, is_temporary, reap, temporary_prefix};

@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::refused::{Refused, Wanted};
+use super::sudo::{create_dir_all, give, give_to_sudo_caller};
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const REGULAR: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
@@ -138,10 +139,9 @@ impl Root {
         let is_made = flags.contains(OFlags::CREATE);
         let mode = if is_made { Mode::from_raw_mode(self.file_mode(path)) } else { Mode::empty() };
         // A device is not even opened: what the path leads to now is either what is opened or refused there.
-        let is_usable = match rustix::fs::lstat(&full) {
-            Ok(found) => kind_of(&found) == FileType::RegularFile,
-            Err(error) => is_made && error == Errno::NOENT,
-        };
+        let there = rustix::fs::lstat(&full);
+        let is_new = is_made && there.as_ref().is_err_and(|error| *error == Errno::NOENT);
+        let is_usable = there.map_or(is_new, |found| kind_of(&found) == FileType::RegularFile);
         let opened = if is_usable { open_without_links(&full, flags | REGULAR, mode).ok() } else { None };
         let file = match opened {
             Some(opened) => File::from(opened),
@@ -149,6 +149,9 @@ impl Root {
         };
         let found = rustix::fs::fstat(&file)?;
         regular(&found, &full)?;
+        if is_new {
+            give(self.parent(path)?.0, &file)?;
+        }
         if self.own.is_some() && found.st_size > SOLID && has_hole(&file, found.st_size)? {
             return Err(Refused::new(&full, FileType::RegularFile, Wanted::Solid).into());
         }
@@ -230,7 +233,8 @@ impl Root {
     #[expect(clippy::unused_self, reason = "it stands beside its callers")]
     pub(super) fn create_in(&self, dir: &OwnedFd, name: &OsStr, mode: u32) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | REGULAR;
-        rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode)).map(File::from)
+        let file = rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode)).map(File::from)?;
+        give(dir, &file).map(|()| file)
     }
 
     /// A file's content.
@@ -304,22 +308,28 @@ impl Root {
         for name in relative {
             at.push(name);
             let mode = if self.is_own(&at) { OWN_FOLDER } else { SHARED_FOLDER };
-            match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(mode)) {
-                Ok(()) | Err(Errno::EXIST) => {}
+            let is_new = match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(mode)) {
+                Ok(()) => true,
+                Err(Errno::EXIST) => false,
                 Err(error) => return Err(error.into()),
+            };
+            let inside = open_folder(&dir, name, &self.anchor.join(&at))?;
+            if is_new {
+                give(&dir, &inside)?;
             }
-            dir = open_folder(&dir, name, &self.anchor.join(&at))?;
+            dir = inside;
         }
         Ok(())
     }
 
     fn create_anchor(&self) -> io::Result<()> {
-        let mut builder = DirBuilder::new();
         if let Some(folder) = self.anchor.parent() {
-            builder.recursive(true).create(folder)?;
+            create_dir_all(folder)?;
         }
         let own = self.is_own(Path::new(""));
-        builder.recursive(true).mode(if own { OWN_FOLDER } else { SHARED_FOLDER }).create(&self.anchor)
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(if own { OWN_FOLDER } else { SHARED_FOLDER }).create(&self.anchor)?;
+        give_to_sudo_caller(&self.anchor)
     }
 
     /// Takes from a file or folder of ours what it allows others. Best effort: what is not there, or belongs to somebody

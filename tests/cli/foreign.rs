@@ -527,8 +527,17 @@ fn what_sudo_left_is_named_with_the_way_out() {
     let mut env = TestEnv::repo();
     let recover = env!("CARGO_BIN_EXE_recover");
     env.sh(&format!("cp {recover} ../recover; chmod 755 .. ../recover; chown -R 65534:65534 . ../home")).expect(0);
+    // What is made under sudo is the caller's at once.
     env.set("SUDO_UID", "65534");
     env.recover(&["checkpoint", "create"]).expect(0);
+    env.recover(&["run", "--run", "r", "--", "sh", "-c", "echo two > a.txt; mkdir d; echo x > d/x"]).expect(0);
+    env.recover(&["rollback", "--run", "r", "--to", "initial"]).expect(0);
+    env.recover(&["undo"]).expect(0);
+    env.recover(&["accept", "--run", "r", "--branch", "b", "--all", "-m", "done"]).expect(0);
+    env.recover(&["rollback", "--to", "@1", "--commits", "drop", "--edits", "discard"]);
+    env.recover(&["checkpoint", "prune", "--run", "r"]).expect(0);
+    assert_eq!(env.sh("find . -user 0").stdout, "");
+    env.sh("chown -R 0 .ultraplan/state/recover .git/recover .git/refs/recover").expect(0);
     let by = |args: &str| env.sh(&format!("setpriv --reuid=65534 --regid=65534 --clear-groups ../recover {args}"));
     if by("--version").code != 0 {
         println!(

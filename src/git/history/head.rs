@@ -7,6 +7,7 @@ use std::io;
 use git2::{ObjectType, Oid, ReferenceType, Signature, Sort};
 
 use super::reflog;
+use crate::durable::create_dir_all;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::{Database, unread};
@@ -35,7 +36,7 @@ pub fn move_branch(
     let name = expected.branch.as_deref().unwrap_or(HEAD);
     let head = repo.git_dir().join(HEAD);
     let file = if name == HEAD { head.clone() } else { repo.common_dir().join(name) };
-    file.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&file))?;
+    file.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&file))?;
     let _branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
     let _head = if name == HEAD { None } else { Some(GitLock::acquire(repo, "head", &head, GIT_WAIT)?) };
     // Compared under the reference's lock: nobody else can move it between this and the change.
@@ -87,7 +88,7 @@ pub fn start_branch(
     message: &str,
 ) -> Result<()> {
     let (head, file) = (repo.git_dir().join(HEAD), repo.common_dir().join(name));
-    file.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&file))?;
+    file.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&file))?;
     let _branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
     let _head = GitLock::acquire(repo, "head", &head, GIT_WAIT)?;
     let now = repo.head()?;

@@ -1,8 +1,9 @@
 //! A line in the log of a reference, as git writes it.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 
+use crate::durable::{create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::snapshot::ObjectId;
@@ -30,7 +31,7 @@ pub(in crate::git) fn append(repo: &Repo, name: &str, entry: &Entry<'_>) -> Resu
     if !wanted && !path.exists() {
         return Ok(());
     }
-    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&path))?;
+    path.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&path))?;
     let id = |commit: Option<&ObjectId>| commit.map_or(NONE, |commit| commit.0.as_str()).to_owned();
     let now = git2::Signature::now(IDENTITY.0, IDENTITY.1).map_err(Error::git("read the clock"))?.when();
     let message = entry.message.replace(['\n', '\r'], " ");
@@ -42,6 +43,8 @@ pub(in crate::git) fn append(repo: &Repo, name: &str, entry: &Entry<'_>) -> Resu
         IDENTITY.1,
         now.seconds()
     );
+    let is_new = !path.exists();
     let file = OpenOptions::new().append(true).create(true).open(&path);
-    file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(Error::at(&path))
+    let given = file.and_then(|file| if is_new { give_to_sudo_caller(&path).map(|()| file) } else { Ok(file) });
+    given.and_then(|mut file| file.write_all(line.as_bytes())).map_err(Error::at(&path))
 }

@@ -14,7 +14,7 @@ use git2::{Index, IndexEntry, IndexTime, Oid};
 use super::index_file::IndexEntryRef;
 use super::index_file::patch::EntryStat;
 use super::user_index::{INTENT_TO_ADD, open_index};
-use crate::durable::{Root, temporary_prefix};
+use crate::durable::{Root, give_to_sudo_caller, temporary_prefix};
 use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::on_disk::hash_file;
@@ -162,6 +162,8 @@ impl LockedIndex {
 
     /// Puts the draft in the index's place, durably.
     fn replace(&self) -> Result<()> {
+        // git's library made it.
+        give_to_sudo_caller(&self.draft).map_err(Error::at(&self.draft))?;
         let file = self.own.open(&self.draft).map_err(Error::at(&self.draft))?;
         if let Ok(before) = fs::metadata(&self.index) {
             file.set_permissions(before.permissions()).map_err(Error::at(&self.draft))?;

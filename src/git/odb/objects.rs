@@ -26,7 +26,7 @@ use self::tools::{Permits, Tools};
 use super::pack::{self, IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Published, Staged};
 use super::{database, format, owned_objects, pack_folder, packing};
-use crate::durable::Root;
+use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id;
 use crate::git::repo::lock::{Slot, WorktreeLock};
@@ -220,8 +220,9 @@ impl ObjectWriter {
         if !state.is_repository {
             // All that libgit2 asks of a repository; what it would make itself is a dozen files more.
             let (refs, head) = (self.quarantine.join("refs"), self.quarantine.join("HEAD"));
-            fs::create_dir_all(&refs).map_err(Error::at(&refs))?;
-            fs::write(&head, "ref: refs/heads/none\n").map_err(Error::at(&head))?;
+            create_dir_all(&refs).map_err(Error::at(&refs))?;
+            let written = fs::write(&head, "ref: refs/heads/none\n").and_then(|()| give_to_sudo_caller(&head));
+            written.map_err(Error::at(&head))?;
             state.is_repository = true;
         }
         git2::Repository::open_bare(&self.quarantine).map_err(Error::git("open the quarantine"))
@@ -237,14 +238,15 @@ impl ObjectWriter {
             line = b"./info/target".to_vec();
         }
         line.push(b'\n');
-        fs::create_dir_all(info).map_err(Error::at(&alternates))?;
+        create_dir_all(info).map_err(Error::at(&alternates))?;
         if !is_one_line {
             match fs::remove_file(&detour) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(detour, error)),
                 _ => std::os::unix::fs::symlink(&self.target, &detour).map_err(Error::at(&detour))?,
             }
         }
-        fs::write(&alternates, &line).map_err(Error::at(&alternates))
+        let written = fs::write(&alternates, &line).and_then(|()| give_to_sudo_caller(&alternates));
+        written.map_err(Error::at(&alternates))
     }
 
     /// Writes an object from memory, unless it is there.
@@ -395,7 +397,7 @@ impl ObjectWriter {
             for (oid, kind, data) in &state.few {
                 let path = format::loose_path(&objects, *oid);
                 if !path.exists() {
-                    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&path))?;
+                    path.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&path))?;
                     write_loose(tools, &path, *kind, data)?;
                 }
             }
@@ -426,7 +428,7 @@ impl ObjectWriter {
     fn begin(&self, state: &mut State) -> Result<()> {
         if !state.used {
             let objects = self.objects();
-            let made = if self.rehearsal { fs::create_dir_all(&objects) } else { self.own.create_dir_all(&objects) };
+            let made = if self.rehearsal { create_dir_all(&objects) } else { self.own.create_dir_all(&objects) };
             made.map_err(Error::at(&objects))?;
             state.used = true;
         }

@@ -16,6 +16,7 @@ use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
 use super::format::{entry_head, read_head};
+use crate::durable::{create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 
 /// The permissions of objects and packs, as far as the umask allows: nobody changes them.
@@ -177,7 +178,7 @@ impl PackWriter {
     pub fn finish(mut self, folder: &Path) -> Result<Pack> {
         let path = self.path.clone();
         let checksum = self.complete().map_err(Error::at(&path))?;
-        std::fs::create_dir_all(folder).map_err(Error::at(folder))?;
+        create_dir_all(folder).map_err(Error::at(folder))?;
         let mut id = Sha1::new().chain_update(checksum).chain_update(std::process::id().to_ne_bytes());
         (0..2).for_each(|_| id.update(fastrand::u64(..).to_ne_bytes()));
         let id = Oid::from_bytes(&id.finalize()).map_err(Error::git("name a pack"))?;
@@ -215,7 +216,8 @@ impl PackWriter {
 
 /// Creates a file of an object or pack; one that is there already is an error.
 pub(in crate::git) fn create(path: &Path) -> Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path).map_err(Error::at(path))
+    let made = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path);
+    made.and_then(|file| give_to_sudo_caller(path).map(|()| file)).map_err(Error::at(path))
 }
 
 /// Writes the index of a pack: `entries` are sorted by id.

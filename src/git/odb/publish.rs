@@ -14,7 +14,7 @@ use git2::Oid;
 
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
-use crate::durable::{Kind, Root};
+use crate::durable::{Kind, Root, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use crate::git::base::sync::whole_is_cheaper;
@@ -48,7 +48,7 @@ impl Staged {
         let Self::Loose { oid, path } = self else { return Ok(()) };
         let to = loose_path(objects, *oid);
         if *path != to {
-            to.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::at(&to))?;
+            to.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&to))?;
             fs::rename(&*path, &to).map_err(Error::at(&to))?;
             *path = to;
         }
@@ -163,10 +163,12 @@ fn place(from: &Path, to: &Path, target: &Path, loose: Option<Oid>, folders: &mu
                 Err(source) => return Err(Error::io(to, source)),
             },
             // The folder is new, or git removed it because it was empty.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => match fs::create_dir(folder) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io(folder, error)),
-                _ => drop(folders.insert(target.to_owned())),
-            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => {
+                match fs::create_dir(folder).and_then(|()| give_to_sudo_caller(folder)) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io(folder, error)),
+                    _ => drop(folders.insert(target.to_owned())),
+                }
+            }
             Err(error) if cannot_link(&error) => return copy_file(from, to).map(|()| true),
             Err(source) => return Err(Error::io(to, source)),
         }

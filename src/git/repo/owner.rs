@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use git2::Config;
 
+use crate::durable::sudo_caller;
 use crate::git::base::error::{Error, Result};
 
 /// Whether what belongs to `owner` may be believed: it is the user's, root's, or under `sudo` that of who called it.
 fn is_ours(owner: u32) -> bool {
     let ours = rustix::process::geteuid().as_raw();
-    let caller = || std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse::<u32>().ok());
-    owner == ours || owner == 0 || (ours == 0 && caller() == Some(owner))
+    owner == ours || owner == 0 || sudo_caller() == Some(owner)
 }
 
 /// Refuses a folder or file of somebody else's. What is not there belongs to nobody. `project` is the folder that the user

@@ -12,7 +12,7 @@ use git2::{Oid, Reference};
 use super::git_lock::GitLock;
 use super::lock::WorktreeLock;
 use super::repository::Repo;
-use crate::durable::{Kind, Root, temporary_prefix};
+use crate::durable::{Kind, Root, give_to_sudo_caller, temporary_prefix};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::sync::sync_folder;
 use crate::model::id::{CheckpointId, RunId};
@@ -177,7 +177,7 @@ fn new_file(folder: &Path, name: &str) -> Result<(PathBuf, fs::File)> {
     let mut number = 0_u32;
     loop {
         let path = folder.join(format!("{}{name}.{number}", temporary_prefix()));
-        match fs::File::create_new(&path) {
+        match fs::File::create_new(&path).and_then(|file| give_to_sudo_caller(&path).map(|()| file)) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             Err(source) => return Err(Error::io(path, source)),
