@@ -131,7 +131,7 @@ impl Repo {
     /// Refuses what is neither file nor folder in the folders for what is ours.
     fn checked(self) -> Result<Self> {
         for root in [&self.own, &self.common] {
-            root.check(Path::new(OWN), false).map_err(Error::at(root.path()))?;
+            root.check(Path::new(OWN), false).map_err(Error::at(&root.path().join(OWN)))?;
             if self.own == self.common {
                 break;
             }
@@ -165,7 +165,7 @@ impl Repo {
         }
         let parts = [("", false), ("objects", false), ("objects/info", false), ("objects/pack", false), ("refs", true)];
         for (part, deep) in parts {
-            root.check(&path.join(part), deep).map_err(Error::at(&path))?;
+            root.check(&path.join(part), deep).map_err(Error::at(&path.join(part)))?;
         }
         root.has(&path.join("HEAD")).map_err(Error::at(&path))
     }
