@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::Config;
+use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::durable::sudo_caller;
 use crate::git::base::error::{Error, Result};
@@ -32,12 +33,16 @@ pub fn foreign_owner(path: &Path) -> Option<u32> {
     fs::symlink_metadata(path).ok().map(|found| found.uid()).filter(|owner| !is_ours(*owner))
 }
 
-/// What another user left in a folder that we write to, as `sudo` does; folders are looked into `depth` levels deep. To root
-/// it makes no difference.
+/// What another user left in a folder that we write to, as `sudo` does, and we may not use; folders are looked into `depth`
+/// levels deep. To root it makes no difference, and none where a project is shared.
 pub fn left_by_another(folder: &Path, depth: usize) -> Option<(PathBuf, u32)> {
     let ours = rustix::process::geteuid().as_raw();
     let found = fs::symlink_metadata(folder).ok().filter(|_| ours != 0)?;
-    if found.uid() != ours {
+    // What nobody writes, as git's objects, is only read.
+    let mut needed = if found.mode() & 0o200 == 0 { Access::READ_OK } else { Access::READ_OK | Access::WRITE_OK };
+    needed.set(Access::EXEC_OK, found.is_dir());
+    let is_usable = || found.is_symlink() || rustix::fs::accessat(CWD, folder, needed, AtFlags::EACCESS).is_ok();
+    if found.uid() != ours && !is_usable() {
         return Some((folder.to_owned(), found.uid()));
     }
     let deeper = depth.checked_sub(1).filter(|_| found.is_dir())?;
