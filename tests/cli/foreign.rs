@@ -560,3 +560,31 @@ fn what_sudo_left_is_named_with_the_way_out() {
     env.sh("chown -R 1234 .git/refs/recover .git/logs && chmod -R a+rwX .git/refs .git/logs").expect(0);
     by("doctor").expect(0);
 }
+
+/// A project of root's above is one, but not a user's to write to: the hint makes one of their own.
+#[test]
+fn a_project_of_roots_above_is_left_by_the_hint() {
+    if !is_root("a_project_of_roots_above_is_left_by_the_hint") {
+        return;
+    }
+    let env = TestEnv::plain();
+    let recover = env!("CARGO_BIN_EXE_recover");
+    env.sh(&format!("cp {recover} ../recover; chmod 755 .. ../recover; chmod 1777 .; chown -R 65534 ../home"))
+        .expect(0);
+    env.recover(&["checkpoint", "create"]).expect(0);
+    env.sh("mkdir sub && chown 65534 sub").expect(0);
+    let by = |args: &str| {
+        env.sh(&format!("cd sub && setpriv --reuid=65534 --regid=65534 --clear-groups ../../recover {args}"))
+    };
+    if by("--version").code != 0 {
+        println!(
+            "a_project_of_roots_above_is_left_by_the_hint: skipped, another user cannot look into the temporary folder"
+        );
+        return;
+    }
+    let refused = by("checkpoint create").expect(1).stderr;
+    let hint = refused.lines().find_map(|line| line.strip_prefix("hint: ")).expect("a hint").to_owned();
+    assert!(hint.starts_with("mkdir ") && hint.ends_with("/sub/.ultraplan"), "{refused}");
+    env.sh(&format!("setpriv --reuid=65534 --regid=65534 --clear-groups {hint}")).expect(0);
+    by("checkpoint create").expect(0);
+}

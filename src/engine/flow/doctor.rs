@@ -89,7 +89,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             "{} belongs to another user (uid {}), as what sudo leaves does: {}",
             left.path.display(),
             left.owner,
-            left.hint()
+            left.hint(context.cwd())
         );
         report.error("foreign_owner", left.path.display().to_string(), message, false);
     }

@@ -16,7 +16,7 @@ pub use corruption_marker::mark_odb_suspect;
 pub use git_lock::{left_over, remove_left_over};
 pub use linked::{LinkedWorktree, find_linked, work_trees};
 pub use lock::WorktreeLock;
-pub use owner::{check_owner, foreign_owner, is_declared_safe, is_open_to_all, left_by_another};
+pub use owner::{check_owner, foreign_owner, is_declared_safe, is_of_another, is_open_to_all, left_by_another};
 pub use refs::{
     CheckpointRef, PREFIX, delete_refs, kept_names, list_refs, ref_component, ref_exists, ref_name, ref_names, resolve,
     resolve_ref, set_ref,

@@ -33,6 +33,11 @@ pub fn foreign_owner(path: &Path) -> Option<u32> {
     fs::symlink_metadata(path).ok().map(|found| found.uid()).filter(|owner| !is_ours(*owner))
 }
 
+/// Whether a folder belongs to another user, root included.
+pub fn is_of_another(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|found| found.uid() != rustix::process::geteuid().as_raw())
+}
+
 /// What another user left in a folder that we write to, as `sudo` does, and we may not use; folders are looked into `depth`
 /// levels deep. To root it makes no difference, and none where a project is shared.
 pub fn left_by_another(folder: &Path, depth: usize) -> Option<(PathBuf, u32)> {

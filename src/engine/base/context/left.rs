@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use crate::engine::base::error::{Error, ErrorKind};
-use crate::git::repo::left_by_another;
+use crate::git::repo::{is_of_another, left_by_another};
 use crate::model::hint::Hint;
 
 use super::Context;
+
+/// What a project without git is known by.
+const PROJECT: &str = ".ultraplan";
 
 /// How deep our folders are looked into: as deep as a run's logs and references are.
 const DEPTH: usize = 5;
@@ -30,8 +33,16 @@ impl Left {
         Some(Self { places, path, owner })
     }
 
-    /// The command that makes it the user's again.
-    pub fn hint(&self) -> Hint {
+    /// The command that makes it the user's again; where it is a project of another user's above the folder `start`, that
+    /// makes one of the user's own there.
+    pub fn hint(&self, start: &Path) -> Hint {
+        if let [own] = self.places.as_slice()
+            && own.ends_with(PROJECT)
+            && let Some(project) = own.parent().filter(|project| *project != start && start.starts_with(project))
+            && is_of_another(project)
+        {
+            return Hint::program("mkdir").arg(start.join(PROJECT));
+        }
         let user = rustix::process::geteuid().as_raw();
         Hint::program("sudo").args(["chown", "-R"]).arg(user.to_string()).args(&self.places)
     }
@@ -46,7 +57,7 @@ impl Context {
     /// Looks for it where this project is written to.
     pub fn left_by_another(&self) -> Option<Left> {
         let state = self.store.dir();
-        let above = state.parent().filter(|above| above.ends_with(".ultraplan")).unwrap_or(state);
+        let above = state.parent().filter(|above| above.ends_with(PROJECT)).unwrap_or(state);
         let of_git = self.repo.get().filter(|_| self.has_git).map(|repo| of_git(repo.common_dir()));
         Left::find(of_git.into_iter().flatten().chain([above.to_owned()]))
     }
@@ -57,11 +68,10 @@ pub(super) fn explained(error: Error, start: &Path) -> Error {
     if error.hint.is_some() || !is_denied(&error) {
         return error;
     }
-    let folders = start
-        .ancestors()
-        .flat_map(|folder| of_git(&folder.join(".git")).into_iter().chain([folder.join(".ultraplan")]));
+    let folders =
+        start.ancestors().flat_map(|folder| of_git(&folder.join(".git")).into_iter().chain([folder.join(PROJECT)]));
     match Left::find(folders.filter(|folder| folder.is_dir())) {
-        Some(left) => error.hint(left.hint()),
+        Some(left) => error.hint(left.hint(start)),
         None => error,
     }
 }
