@@ -447,3 +447,18 @@ fn a_newer_record_of_trust_is_not_overwritten() {
     assert_ne!(ran.code, 0, "{ran:?}");
     assert_eq!(fs::read_to_string(&file).expect("the record"), newer);
 }
+
+// What is remembered of a job's machine is gone with it: the hint is what works there.
+#[test]
+fn in_ci_the_hint_is_the_variable() {
+    let mut env = TestEnv::repo();
+    env.put(FILE, "[[feedback]]\nname = 'test'\ncommand = 'true'\n");
+    let command = ["run", "--attempts", "1", "--", "true"];
+    assert!(env.error(13, &command)["hint"].as_str().is_some_and(|hint| hint.ends_with("trust")));
+    env.set("CI", "true");
+    let error = env.error(13, &command);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("RECOVER_TRUST=1 in the job")), "{error:#}");
+    let hint = error["hint"].as_str().expect("a hint");
+    let recover = env!("CARGO_BIN_EXE_recover");
+    env.sh(&hint.replacen("recover", recover, 1)).expect(0);
+}

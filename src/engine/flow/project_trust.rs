@@ -161,6 +161,11 @@ pub fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<()> {
              review it and trust it, once for this repository, and again when it changes; --trust or RECOVER_TRUST=1 allow one call"
         )
     };
+    // What is remembered is gone with the job's machine.
+    if context.env("CI").is_some() {
+        let message = format!("{message}; in CI RECOVER_TRUST=1 in the job's environment allows it");
+        return Err(Error::new(ErrorKind::NotTrusted, message).hint(context.rerun(&["--trust"])));
+    }
     Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::recover(["trust"])))
 }
 
