@@ -202,6 +202,15 @@ impl Config {
         &self.guarded
     }
 
+    /// Has masked, too, what these values say, outside of tasks.
+    pub fn add_masks(&mut self, values: &Guarded) {
+        let redact = &mut self.settings.redact;
+        for (key, list) in [("redact.patterns", &mut redact.patterns), ("redact.variables", &mut redact.variables)] {
+            let said = values.get(key).and_then(Json::as_array).into_iter().flatten();
+            list.extend(said.filter_map(Json::as_str).map(str::to_owned));
+        }
+    }
+
     /// What of it would hold here and does not, because the user does not trust it: by full key path.
     pub fn withheld(&self) -> Vec<OriginEntry> {
         let entries = self.withheld.iter().map(|(path, Entry { value, origin })| {

@@ -462,3 +462,22 @@ fn in_ci_the_hint_is_the_variable() {
     let recover = env!("CARGO_BIN_EXE_recover");
     env.sh(&hint.replacen("recover", recover, 1)).expect(0);
 }
+
+#[test]
+fn what_masks_nothing_yet_is_said() {
+    let env = TestEnv::repo();
+    env.put(FILE, "[redact]\npatterns = ['ACME-[0-9]+']\n");
+    let ran = env.recover(&["run", "--", "echo", "ACME-777"]).expect(0);
+    assert!(ran.stderr.contains("[redact] masks nothing until it is trusted"), "{}", ran.stderr);
+    let status = env.json(0, &["status"]);
+    assert!(status["warnings"].to_string().contains("[redact]"), "{status:#}");
+    env.recover(&["trust"]).expect(0);
+    let status = env.json(0, &["status"]);
+    assert!(!status["warnings"].to_string().contains("[redact]"), "{status:#}");
+    assert!(!status.to_string().contains("ACME-777"), "{status:#}");
+    // What was once trusted to be masked stays so when the file is broken.
+    assert!(!env.recover(&["log"]).expect(0).stdout.contains("ACME-777"));
+    env.put(FILE, "[redact\n");
+    let log = env.recover(&["log", "--json"]).expect(0);
+    assert!(!log.stdout.contains("ACME-777") && log.stdout.contains("[redacted]"), "{}", log.stdout);
+}

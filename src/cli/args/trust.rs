@@ -4,9 +4,9 @@ use clap::Args;
 
 /// Trust what a project's configuration starts.
 ///
-/// Values of .ultraplan/recover.toml that start programs or widen rights (checks, [runner] command, fallback, agent and shell,
-/// [agent.NAME], [notify], [remote], skip_permissions) came with the project, perhaps with a clone: they count only once they
-/// are trusted. recover trust shows them, with what changed since, and remembers them for this repository and all its work
+/// Values of .ultraplan/recover.toml that start programs, widen rights or mask what is shown (checks, [runner] command,
+/// fallback, agent and shell, [agent.NAME], [notify], [redact], skip_permissions) came with the project, perhaps with a clone:
+/// they count only once they are trusted. recover trust shows them, with what changed since, and remembers them for this repository and all its work
 /// trees; any change of one of them ends it. A command that would start an untrusted one asks on a terminal, and is refused
 /// elsewhere (13); --trust, or RECOVER_TRUST=1 in the environment, is enough for one call. What is typed on the command line,
 /// and what your own configuration says, needs no trust.

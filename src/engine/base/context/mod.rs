@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::config::{Around, Config, ConfigError, Guarded, UserConfig};
+use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::{Root, TemporaryFolder};
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
@@ -214,12 +214,15 @@ impl Context {
             _ if !is_ours => Config::without_file(&file, without)?,
             Err(error) if may_go_without && error.refused.is_none() => {
                 project_problem = Some(error);
-                match Config::without_file(&file, without) {
+                let mut config = match Config::without_file(&file, without) {
                     Err(_) if setup.broken_config == BrokenConfig::IsIgnored => {
                         Config::without_file(&file, Around { env: &|_| None, ..without })
                     }
                     left => left,
-                }?
+                }?;
+                // What was once trusted to be masked stays so.
+                config.add_masks(&trust.latest().unwrap_or_default());
+                config
             }
             loaded => loaded?,
         };
@@ -471,6 +474,10 @@ impl Context {
         self.warn_of_config();
         for (path, owner) in &self.skipped {
             self.warn(format!("{} belongs to another user (uid {owner}): it is ignored", path.display()));
+        }
+        if self.config.withheld().iter().any(|entry| is_mask(&entry.key)) {
+            let way = self.line(Hint::recover(["trust"]));
+            self.warn(format!("the project's [redact] masks nothing until it is trusted: {way}"));
         }
         if !self.setup.settings_only {
             origin::warn_if_foreign(self);
