@@ -1,4 +1,4 @@
-//! Whose is what root makes for somebody, under `sudo`.
+//! Under `sudo` root gives what it makes in a folder of the caller to the caller.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,6 @@ use std::sync::LazyLock;
 
 use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
-
-use super::root::kind_of;
 
 static CALLER: LazyLock<Option<u32>> = LazyLock::new(|| {
     let named = || std::env::var("SUDO_UID").ok()?.parse::<u32>().ok();
@@ -27,7 +25,8 @@ pub(super) fn give(folder: impl AsFd, made: impl AsFd) -> Result<(), Errno> {
     let Some(caller) = sudo_caller() else { return Ok(()) };
     let (folder, found) = (rustix::fs::fstat(folder)?, rustix::fs::fstat(&made)?);
     // What has another name was not made here.
-    let is_new = found.st_uid == 0 && (found.st_nlink == 1 || kind_of(&found) == FileType::Directory);
+    let is_new =
+        found.st_uid == 0 && (found.st_nlink == 1 || FileType::from_raw_mode(found.st_mode) == FileType::Directory);
     if folder.st_uid != caller || !is_new {
         return Ok(());
     }
