@@ -35,10 +35,10 @@ recover hook uninstall claude
 echo '{' > .ultraplan/recover.toml
 recover status
 
-recover --json status
+recover --json retry-status
 
 printf '[retry]\nmax_atempts = 3\n' > .ultraplan/recover.toml
-recover --json status
+recover --json retry-status
 
 rm .ultraplan/recover.toml
 cd / && recover --json checkpoint create
