@@ -79,7 +79,7 @@ fn a_file_that_cannot_be_read_is_broken_too() {
     env.json(0, &["checkpoint", "create"]);
     env.put(PROJECT, "");
     let path = env.work().join(PROJECT);
-    fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("a mode");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o0)).expect("a mode");
     assert!(env.json(0, &["status"])["warnings"].to_string().contains("cannot be read"));
 }
 

@@ -239,8 +239,7 @@ fn file_plan(
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
             None if layer.view().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
             // What was left out then was not examined.
-            None if ignored.excludes(path) => Ok(Baseline::Unknown),
-            None if ignored.by_rules(path, false)? || ignored.by_rules(path, true)? => Ok(Baseline::Unknown),
+            None if ignored.says_nothing_of(path)? => Ok(Baseline::Unknown),
             None => Ok(Baseline::Absent),
         });
         match known {

@@ -12,9 +12,9 @@ use crate::git::repo::repository::Repo;
 use crate::git::worktree::ignore_rules::{FILE, Rules};
 use crate::model::path::RepoPath;
 
-/// What a capture leaves out as ignored: what its rules exclude, and what the `.gitignore` files in its tree ignore and is neither tracked in its index
-/// nor included by its rules. `info/exclude` and the user's excludes are those of now. Files are read when a path needs
-/// them.
+/// What a capture leaves out as ignored: what its rules exclude, and what the `.gitignore` files in its tree ignore and is
+/// neither tracked in its index nor included by its rules. `info/exclude` and the user's excludes are those of now. Files are
+/// read when a path needs them.
 pub struct TreeIgnores<'a> {
     lookup: &'a TreeLookup<'a>,
     side: TreeView<'a>,
@@ -44,12 +44,12 @@ impl<'a> TreeIgnores<'a> {
     /// Whether it left out `path`, a file or a folder, or would have: what it has not says nothing then.
     pub fn has(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
         let by_git = || Ok(self.by_rules(path, is_folder)? && !self.include.matches(path) && !self.is_tracked(path)?);
-        if self.excludes(path) { Ok(true) } else { by_git() }
+        if self.exclude.matches(path) { Ok(true) } else { by_git() }
     }
 
-    /// Whether its rules left out `path`, tracked or not, or would have.
-    pub fn excludes(&self, path: &RepoPath) -> bool {
-        self.exclude.matches(path)
+    /// Whether `path` was perhaps not examined: its rules exclude it, or git would ignore it if it was not tracked.
+    pub fn says_nothing_of(&self, path: &RepoPath) -> Result<bool> {
+        Ok(self.exclude.matches(path) || self.by_rules(path, false)? || self.by_rules(path, true)?)
     }
 
     fn is_tracked(&self, path: &RepoPath) -> Result<bool> {
@@ -58,7 +58,7 @@ impl<'a> TreeIgnores<'a> {
     }
 
     /// Whether git would ignore it if it was not tracked: itself or one of its folders.
-    pub fn by_rules(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
+    fn by_rules(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
         for folder in path.ancestors() {
             if self.of(&folder.parent().unwrap_or_default())?.matches(folder.as_bytes(), true) {
                 return Ok(true);

@@ -69,7 +69,7 @@ fn of_run(state: &State, run: &Run, key: &Rc<RunKey>, rows: &mut Vec<Row>) {
     /// Since when, and what stands below each other.
     type Block = (Timestamp, Vec<(Node, usize)>);
     let mut iterations: BTreeMap<u32, (BTreeMap<u32, Block>, Vec<Block>)> = BTreeMap::new();
-    open(run.iterations.pages().chain(state.checkpoints.pages_of(&run.key)).collect());
+    open(&run.iterations.pages().chain(state.checkpoints.pages_of(&run.key)).collect::<Vec<_>>());
     for (iteration, attempt) in run.iterations.attempts() {
         let node = Node::Attempt(iteration.number, attempt.number);
         let (attempts, _) = iterations.entry(iteration.number).or_default();
@@ -102,7 +102,7 @@ fn of_run(state: &State, run: &Run, key: &Rc<RunKey>, rows: &mut Vec<Row>) {
 const FEW: usize = 64;
 
 /// Decodes what is looked at next, on every processor.
-fn open(pages: Vec<&(dyn Part + Sync)>) {
+fn open(pages: &[&(dyn Part + Sync)]) {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let mut parts = pages.chunks(pages.len().div_ceil(processors).max(FEW));
     let own = parts.next();

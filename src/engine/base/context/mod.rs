@@ -143,6 +143,46 @@ pub struct Context {
     pub(in crate::engine) fencing: Cell<Option<u64>>,
 }
 
+/// Where a project's configuration is.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    files: &'a Root,
+    file: &'a Path,
+    project: &'a Path,
+}
+
+/// What is configured, and why the project's file does not count.
+fn configured(
+    setup: &Setup,
+    Places { files, file, project }: Places<'_>,
+    around: Around<'_>,
+    (store, trust): (&Store, &TrustRecord),
+) -> Result<(Config, Option<ConfigError>)> {
+    let loaded = Config::load(files, file, around);
+    let problem = match loaded.and_then(|config| lane_root(&config, project).map(|_| config)) {
+        Ok(config) => return Ok((config, None)),
+        Err(problem) => problem,
+    };
+    let may_go_without = match setup.broken_config {
+        BrokenConfig::Refuses => false,
+        BrokenConfig::IsLeftOut => store.exists(),
+        BrokenConfig::IsIgnored => true,
+    };
+    if !may_go_without || problem.refused.is_some() {
+        return Err(problem.into());
+    }
+    let without = Around { task: None, ..around };
+    let mut config = match Config::without_file(file, without) {
+        Err(_) if setup.broken_config == BrokenConfig::IsIgnored => {
+            Config::without_file(file, Around { env: &|_| None, ..without })
+        }
+        left => left,
+    }?;
+    // What was once trusted to be masked stays so.
+    config.add_masks(&trust.latest().unwrap_or_default());
+    Ok((config, Some(problem)))
+}
+
 impl Context {
     /// Finds work tree, state directory and settings.
     pub fn new(setup: Setup, interrupts: Interrupts) -> Result<Self> {
@@ -195,36 +235,15 @@ impl Context {
                 || trust.holds(values)
         };
         let around = Around { env: &setup.env, user: &user, task: setup.naming.task.as_ref(), trusts: &trusts };
-        let mut project_problem = None;
         let store = match &setup.state_dir {
             Some(dir) => Store::new(plain_path(&setup.cwd.join(dir)), setup.lock_timeout),
             None => Store::of_project(&project, setup.lock_timeout),
         };
-        let may_go_without = match setup.broken_config {
-            BrokenConfig::Refuses => false,
-            BrokenConfig::IsLeftOut => store.exists(),
-            BrokenConfig::IsIgnored => true,
-        };
-        let without = Around { task: None, ..around };
-        let load = || {
-            let config = Config::load(&files, &file, around)?;
-            lane_root(&config, &project).map(|_| config)
-        };
-        let mut config = match setup.known_config.clone().map_or_else(load, Ok) {
-            _ if !is_ours => Config::without_file(&file, without)?,
-            Err(error) if may_go_without && error.refused.is_none() => {
-                project_problem = Some(error);
-                let mut config = match Config::without_file(&file, without) {
-                    Err(_) if setup.broken_config == BrokenConfig::IsIgnored => {
-                        Config::without_file(&file, Around { env: &|_| None, ..without })
-                    }
-                    left => left,
-                }?;
-                // What was once trusted to be masked stays so.
-                config.add_masks(&trust.latest().unwrap_or_default());
-                config
-            }
-            loaded => loaded?,
+        let places = Places { files: &files, file: &file, project: &project };
+        let (mut config, project_problem) = match &setup.known_config {
+            _ if !is_ours => (Config::without_file(&file, Around { task: None, ..around })?, None),
+            Some(known) => (known.clone(), None),
+            None => configured(&setup, places, around, (&store, &trust))?,
         };
         let store = store.with_copy(found.as_ref().map(Repo::common_dir));
         store.check()?;
