@@ -463,7 +463,7 @@ fn a_plan_says_what_is_superseded() {
     let plan = env.json(0, &["rollback", "--to", "iteration:1", "--dry-run"]);
     assert_eq!(plan["plan"]["superseded"], serde_json::json!([2, 3]));
     let told = env.recover(&["rollback", "--to", "iteration:1", "--dry-run"]).expect(0).stdout;
-    assert!(told.contains("iterations 2 to 3 would be superseded"), "{told}");
+    assert!(told.contains("iterations 2 to 3 would be superseded; their history stays"), "{told}");
     assert_eq!(env.json(0, &["rollback", "--iteration", "3"])["result"]["superseded"], serde_json::json!([3]));
     assert_eq!(env.json(0, &["undo"])["result"]["superseded"], serde_json::json!([]));
 }

@@ -135,8 +135,9 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
         let _ = writeln!(text, "{verb} from {} to {}", name(&result.head.before), name(&result.head.after));
     }
     if let Some(over) = superseded_text(result) {
-        let verb = if dry_run { "would be" } else { "is" };
-        let _ = writeln!(text, "{over} {verb} superseded; its history stays");
+        let (verb, whose) = if result.superseded.len() == 1 { ("is", "its") } else { ("are", "their") };
+        let verb = if dry_run { "would be" } else { verb };
+        let _ = writeln!(text, "{over} {verb} superseded; {whose} history stays");
     }
     text += &taken_back_text(restore, dry_run);
     match &result.safety_checkpoint_id {
