@@ -67,6 +67,7 @@ fn what_writes_is_a_command_that_asks() {
     terminal.press("py");
     terminal.expect("Done. Any key goes back.");
     terminal.press(" ");
+    terminal.expect_shown(SIZE, "? help");
     terminal.expect_shown(SIZE, "pinned");
     assert!(env.exists("file3"));
     let from = terminal.said().len();
@@ -77,6 +78,7 @@ fn what_writes_is_a_command_that_asks() {
     terminal.expect_after(from, "Any key goes back.");
     assert!(!env.exists("file3") && env.exists("file2"));
     terminal.press(" ");
+    terminal.expect_shown(SIZE, "? help");
     terminal.expect_shown(SIZE, "superseded");
     let from = terminal.said().len();
     terminal.press("u");
