@@ -33,6 +33,17 @@ fn says(status: &'static str, headers: &'static str) -> u16 {
     port
 }
 
+/// Without how long a connection was tried for.
+fn untimed(answer: Answer<()>) -> Answer<()> {
+    match answer {
+        Answer::Away { said, after } => {
+            let said = said.split(' ').filter(|word| word.parse::<u64>().is_err()).collect::<Vec<_>>().join(" ");
+            Answer::Away { said, after }
+        }
+        other => other,
+    }
+}
+
 #[test]
 fn who_is_away_says_how_long() {
     let env = TestEnv::repo();
@@ -43,7 +54,7 @@ fn who_is_away_says_how_long() {
         let listed = remote.list(&here, &["refs/recover-runs/"], &limits()).unwrap().map(drop);
         let new = commit(&env, "1", None);
         let pushed = remote.push(&here, &[update(RUN, None, Some(&new))], &limits()).unwrap();
-        assert_eq!(listed, pushed, "{url}");
+        assert_eq!(untimed(listed), untimed(pushed.clone()), "{url}");
         pushed
     };
     let seconds = |answer: Answer<()>| match answer {
