@@ -103,11 +103,6 @@ impl Checkpoints {
         self.pages.iter().map(|page| page.ids.len()).sum()
     }
 
-    /// What those of a run are kept in: for who looks at all of them.
-    pub fn pages_of(&self, run: &RunKey) -> impl Iterator<Item = &(dyn Part + Sync)> {
-        self.pages.iter().filter(move |page| page.run == *run).map(|page| &page.content as _)
-    }
-
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()

@@ -92,11 +92,6 @@ impl Page {
 }
 
 impl Iterations {
-    /// What they are kept in: for who looks at all of them.
-    pub fn pages(&self) -> impl Iterator<Item = &(dyn Part + Sync)> {
-        self.pages.values().map(|page| &page.content as _)
-    }
-
     /// How many there are.
     pub fn len(&self) -> usize {
         self.pages.values().map(|page| page.about().statuses.len()).sum()

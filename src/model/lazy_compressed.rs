@@ -70,8 +70,6 @@ pub trait Part {
     fn is_missing(&self) -> bool;
     /// Gives it the bytes that it was packed as.
     fn fill(&mut self, bytes: Bytes);
-    /// Decodes it, unless it is: for who will look at it.
-    fn open(&self);
 }
 
 impl<T: Content> Part for LazyCompressed<T> {
@@ -92,10 +90,6 @@ impl<T: Content> Part for LazyCompressed<T> {
 
     fn fill(&mut self, bytes: Bytes) {
         *self = Self { open: OnceLock::new(), packed: Some(bytes) };
-    }
-
-    fn open(&self) {
-        self.opened();
     }
 }
 

@@ -1,13 +1,10 @@
 //! The rows on the left: runs, newest first; in one that is open its iterations, attempts and checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZero;
 use std::rc::Rc;
-use std::thread;
 
 use crate::model::attempt::{AttemptOutcome, IterationStatus};
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
-use crate::model::lazy_compressed::Part;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -69,7 +66,6 @@ fn of_run(state: &State, run: &Run, key: &Rc<RunKey>, rows: &mut Vec<Row>) {
     /// Since when, and what stands below each other.
     type Block = (Timestamp, Vec<(Node, usize)>);
     let mut iterations: BTreeMap<u32, (BTreeMap<u32, Block>, Vec<Block>)> = BTreeMap::new();
-    open(&run.iterations.pages().chain(state.checkpoints.pages_of(&run.key)).collect::<Vec<_>>());
     for (iteration, attempt) in run.iterations.attempts() {
         let node = Node::Attempt(iteration.number, attempt.number);
         let (attempts, _) = iterations.entry(iteration.number).or_default();
@@ -96,23 +92,6 @@ fn of_run(state: &State, run: &Run, key: &Rc<RunKey>, rows: &mut Vec<Row>) {
             depth: depth.min(2 + usize::from(number > 0)),
         }));
     }
-}
-
-/// So many pages are decoded sooner than a thread for them is started.
-const FEW: usize = 64;
-
-/// Decodes what is looked at next, on every processor.
-fn open(pages: &[&(dyn Part + Sync)]) {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut parts = pages.chunks(pages.len().div_ceil(processors).max(FEW));
-    let own = parts.next();
-    let open = |part: &[&(dyn Part + Sync)]| part.iter().for_each(|page| page.open());
-    thread::scope(|scope| {
-        for part in parts {
-            scope.spawn(move || open(part));
-        }
-        own.into_iter().for_each(open);
-    });
 }
 
 /// What a row says. `open` is whether more of its run is shown.
