@@ -29,6 +29,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::engine::base::context::mask_secrets;
 use crate::engine::flow::{forget, inside};
 use crate::engine::{self, Context, Result};
+use crate::policy::fingerprints::Fingerprints;
 use crate::policy::settings::RedactSettings;
 use crate::process::{DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_detached, run_watchdog};
 
@@ -48,7 +49,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     }
     if args.get(1).is_some_and(|first| first == DETACHED) {
         let settings = args.get(2).and_then(|text| serde_json::from_str(text.to_str()?).ok());
-        mask_secrets(&settings.unwrap_or_default());
+        mask_secrets(&settings.unwrap_or_default(), Fingerprints::default());
         return ProcessExitCode::from(run_detached(args.get(3..).unwrap_or_default()));
     }
     if args.get(1).is_some_and(|first| first == WATCHDOG) {
@@ -60,7 +61,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         Err(error) => error.exit(),
     }
     // Those of the configuration too, once it is read.
-    mask_secrets(&RedactSettings::default());
+    mask_secrets(&RedactSettings::default(), Fingerprints::default());
     let args = expand_aliases(args);
     // Only the command that is called is built; help, and errors with what may have been meant, come from the whole tree.
     let parsed = parse(&args).or_else(|error| match error.kind() {

@@ -18,6 +18,7 @@ pub mod condense;
 pub mod decide;
 pub mod escape;
 pub mod excerpt;
+pub mod fingerprints;
 pub mod foreign_pull_request;
 pub mod headline;
 pub mod hints;

@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use super::fingerprints::Fingerprints;
 use super::patterns::{Found, Patterns, Single};
 use super::settings::RedactSettings;
 
@@ -122,6 +123,8 @@ pub struct Redactor {
     /// The same as they stand in a JSON text, where that is something else.
     in_json: Vec<String>,
     patterns: Vec<Regex>,
+    /// Those of earlier processes that recorded something.
+    known: Vec<Fingerprints>,
 }
 
 static REDACTOR: LazyLock<RwLock<Arc<Redactor>>> = LazyLock::new(RwLock::default);
@@ -155,7 +158,18 @@ impl Redactor {
         });
         // What the configuration holds was examined when it was read.
         let patterns = settings.patterns.iter().filter_map(|pattern| Regex::new(pattern).ok());
-        Self { in_json: in_json.collect(), patterns: patterns.collect(), values }
+        Self { in_json: in_json.collect(), patterns: patterns.collect(), values, known: Vec::new() }
+    }
+
+    /// With what is known of the secrets of earlier processes, beside what is known by the one that holds: a process may look
+    /// at the states of several work trees.
+    #[must_use]
+    pub fn knowing(mut self, known: Fingerprints) -> Self {
+        self.known.clone_from(&Self::current().known);
+        if !known.is_empty() && !self.known.contains(&known) {
+            self.known.push(known);
+        }
+        self
     }
 
     /// Has [`redact`] mask this too, from now on.
@@ -173,11 +187,21 @@ impl Redactor {
         &self.values
     }
 
+    /// The values as they may stand in a text.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().chain(&self.in_json).map(String::as_str)
+    }
+
     fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut redacted = Cow::Borrowed(text);
-        for value in self.values.iter().chain(&self.in_json).filter(|value| value.len() <= text.len()) {
+        for value in self.texts().filter(|value| value.len() <= text.len()) {
             if memchr::memmem::find(redacted.as_bytes(), value.as_bytes()).is_some() {
-                redacted = Cow::Owned(redacted.replace(value.as_str(), REDACTED));
+                redacted = Cow::Owned(redacted.replace(value, REDACTED));
+            }
+        }
+        for known in &self.known {
+            if let Some(masked) = known.mask(&redacted, REDACTED) {
+                redacted = Cow::Owned(masked);
             }
         }
         for pattern in &self.patterns {
@@ -190,8 +214,8 @@ impl Redactor {
 
     /// Whether a JSON text may hold anything to mask.
     fn may_be_in_json(&self, json: &str) -> bool {
-        let has = |value: &String| memchr::memmem::find(json.as_bytes(), value.as_bytes()).is_some();
-        !self.patterns.is_empty() || self.values.iter().chain(&self.in_json).any(has)
+        let has = |value: &str| memchr::memmem::find(json.as_bytes(), value.as_bytes()).is_some();
+        !self.patterns.is_empty() || !self.known.is_empty() || self.texts().any(has)
     }
 }
 

@@ -5,6 +5,7 @@
 //! from elsewhere ([`Origin::Foreign`]) gives out no lock.
 
 mod error;
+mod known_secrets;
 mod ledger;
 mod ledger_line;
 mod masked;

@@ -214,6 +214,42 @@ fn secrets_are_masked_wherever_they_are_shown_and_run_as_they_were_typed() {
     }
     assert_masked("the messages of checkpoints", &env.sh("git log --all --format=%s").stdout, &secrets);
     assert_kept(&env, &secrets);
+    // From a shell that does not have the variables.
+    for args in SHOWN {
+        let ran = env.recover_command(args).env_remove("DB_PASSWORD").env_remove("MY_PIN").output().expect("it runs");
+        let said = [ran.stdout, ran.stderr].concat();
+        assert_masked(&args.join(" "), &String::from_utf8_lossy(&said), &secrets);
+    }
+}
+
+// What only the agent said is in the raw log alone, for a shell without the variable too, also while it is at work.
+#[test]
+fn what_an_agent_said_of_its_environment_is_masked_in_every_shell() {
+    let mut env = TestEnv::repo();
+    env.set("DEPLOY_TOKEN", "corr3ct-h0rse \"battery\"");
+    env.script(
+        "agent.sh",
+        "echo \"with $DEPLOY_TOKEN\"; echo \"error: $DEPLOY_TOKEN is refused\" >&2\n: > ../said; read line < ../go",
+    );
+    env.sh("mkfifo ../go");
+    let mut run = env.recover_command(&["-q", "run", "--run", "r", "--attempts", "1", "--no-wait", "--", "./agent.sh"]);
+    let mut run = run.spawn().expect("it runs");
+    while !env.exists("../said") {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let look = |args: &[&str]| {
+        let ran = env.recover_command(args).env_remove("DEPLOY_TOKEN").output().expect("it runs");
+        let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+        assert!(!said.contains("corr3ct"), "{args:?} shows it:\n{said}");
+        said
+    };
+    let live = look(&["--json", "status", "--run", "r"]);
+    assert!(live.contains("[redacted]"), "{live}");
+    env.sh("echo fail > ../go");
+    run.wait().expect("it ends");
+    for args in SHOWN {
+        look(args);
+    }
 }
 
 // trust.md, 5: what only looks like one stays.

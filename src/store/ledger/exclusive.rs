@@ -75,6 +75,7 @@ impl Exclusive {
         if made.is_empty() {
             return Ok(());
         }
+        self.store.keep_known_secrets()?;
         self.write(text.as_bytes())?;
         tracing::debug!(micros = self.asked.elapsed().as_micros(), "recorded since the ledger's lock was asked for");
         // Given up while the state changes, so that it is not copied for it.

@@ -254,7 +254,7 @@ impl Context {
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree).filter(|_| is_whole) {
             config = Config::load(&files, &file, Around { task: Some(&task), ..around })?;
         }
-        mask_secrets(&config.settings.redact);
+        mask_secrets(&config.settings.redact, store.known_secrets());
         let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
         // The default is the state directory's, wherever that is.
         let store = match config.settings.checkpoint.lane_file.as_str() {

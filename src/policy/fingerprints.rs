@@ -1,0 +1,174 @@
+//! Values that can be found in a text by who does not know them.
+//!
+//! A secret of the environment in which a run was recorded is masked in every shell that looks at the run. It is not stored
+//! for that: kept are its length, a hash that rolls over a text to find where it may be, and a salted SHA-256 that says
+//! whether it is.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// Those of the latest values are kept: tokens that live for a job come anew with each.
+const MOST: usize = 1000;
+const BASE: u32 = 16_777_619;
+
+/// Hashes of values under one salt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fingerprints {
+    salt: String,
+    values: Vec<Fingerprint>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Fingerprint {
+    /// In bytes.
+    length: usize,
+    rolling: u32,
+    sha256: String,
+}
+
+impl Fingerprints {
+    /// None yet; `salt` is random.
+    pub fn new(salt: String) -> Self {
+        Self { salt, values: Vec::new() }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Takes these values in too; says whether one was new.
+    pub fn add<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) -> bool {
+        let before = self.values.len();
+        for value in values.into_iter().filter(|value| !value.is_empty()) {
+            let bytes = value.as_bytes();
+            let made = Fingerprint { length: bytes.len(), rolling: hash(bytes), sha256: self.salted(bytes) };
+            if !self.values.contains(&made) {
+                self.values.push(made);
+            }
+        }
+        let is_new = self.values.len() > before;
+        self.values.drain(..self.values.len().saturating_sub(MOST));
+        is_new
+    }
+
+    /// The text with `mask` in place of each value, longer ones first; `None` where it holds none.
+    pub fn mask(&self, text: &str, mask: &str) -> Option<String> {
+        let lengths: BTreeSet<usize> = self.values.iter().map(|value| value.length).collect();
+        let mut masked = None;
+        for length in lengths.into_iter().rev() {
+            masked = self.mask_length(masked.as_deref().unwrap_or(text), length, mask).or(masked);
+        }
+        masked
+    }
+
+    fn mask_length(&self, text: &str, length: usize, mask: &str) -> Option<String> {
+        let bytes = text.as_bytes();
+        let known: Vec<&Fingerprint> = self.values.iter().filter(|value| value.length == length).collect();
+        let top = (1..length).fold(1_u32, |power, _| power.wrapping_mul(BASE));
+        let mut masked: Option<String> = None;
+        // What is before it is in `masked`; where the window begins, and its hash.
+        let (mut done, mut at, mut rolling) = (0, 0, hash(bytes.get(..length)?));
+        loop {
+            let window = &bytes[at..at + length];
+            if known.iter().any(|value| value.rolling == rolling && value.sha256 == self.salted(window)) {
+                let masked = masked.get_or_insert_default();
+                masked.push_str(&text[done..at]);
+                masked.push_str(mask);
+                done = at + length;
+                let Some(next) = bytes.get(done..done + length) else { break };
+                (at, rolling) = (done, hash(next));
+                continue;
+            }
+            let Some(next) = bytes.get(at + length) else { break };
+            let gone = u32::from(bytes[at]).wrapping_mul(top);
+            rolling = rolling.wrapping_sub(gone).wrapping_mul(BASE).wrapping_add(u32::from(*next));
+            at += 1;
+        }
+        masked.map(|masked| masked + &text[done..])
+    }
+
+    fn salted(&self, bytes: &[u8]) -> String {
+        let digest = Sha256::new().chain_update(self.salt.as_bytes()).chain_update([0]).chain_update(bytes).finalize();
+        digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+fn hash(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |hash: u32, byte| hash.wrapping_mul(BASE).wrapping_add(u32::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(values: &[&str]) -> Fingerprints {
+        let mut made = Fingerprints::new("salt".to_owned());
+        made.add(values.iter().copied());
+        made
+    }
+
+    #[test]
+    fn a_value_is_found_wherever_it_stands() {
+        let known = of(&["hunter22", "hünter-33", "hunter22-longer"]);
+        let text = "hunter22hunter22 x hünter-33, hunter22-longer hunter2";
+        assert_eq!(known.mask(text, "*").as_deref(), Some("** x *, * hunter2"));
+        assert_eq!(known.mask("hunter2", "*"), None);
+        assert_eq!(known.mask("", "*"), None);
+        assert_eq!(Fingerprints::default().mask(text, "*"), None);
+    }
+
+    #[test]
+    fn nothing_of_a_value_is_kept_and_the_oldest_go() {
+        let mut known = of(&["hunter22"]);
+        assert!(!known.add(["hunter22"]));
+        let text = serde_json::to_string(&known).unwrap();
+        assert!(!text.contains("hunter"), "{text}");
+        assert_eq!(serde_json::from_str::<Fingerprints>(&text).unwrap(), known);
+        let many: Vec<String> = (0..MOST).map(|number| format!("value-{number:08}")).collect();
+        assert!(known.add(many.iter().map(String::as_str)));
+        assert_eq!(known.mask("hunter22 value-00000000", "*").as_deref(), Some("hunter22 *"));
+    }
+
+    proptest! {
+        #[test]
+        fn it_masks_what_who_knows_the_values_would_mask(
+            text in "[ab-é]{0,40}", values in prop::collection::vec("[ab-é]{4,6}", 0..4),
+        ) {
+            let mut sorted = values.clone();
+            sorted.sort_by_key(|value| std::cmp::Reverse(value.len()));
+            let simple = |text: &str, of_length: &[&String]| {
+                let mut masked = String::new();
+                let mut rest = text;
+                'text: while let Some(first) = rest.chars().next() {
+                    for value in of_length {
+                        if let Some(after) = rest.strip_prefix(value.as_str()) {
+                            masked.push('*');
+                            rest = after;
+                            continue 'text;
+                        }
+                    }
+                    masked.push(first);
+                    rest = &rest[first.len_utf8()..];
+                }
+                masked
+            };
+            let mut expected = text.clone();
+            for length in (4..=12).rev() {
+                let of_length: Vec<&String> = sorted.iter().filter(|value| value.len() == length).collect();
+                expected = simple(&expected, &of_length);
+            }
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            prop_assert_eq!(of(&values).mask(&text, "*").unwrap_or(text), expected);
+        }
+    }
+}
