@@ -43,7 +43,7 @@ impl People {
 
     /// Takes over what is recorded.
     pub fn know(&self, context: &Context, state: &State) {
-        let numbers = state.checkpoints.values().map(|one| (one.id.to_string(), one.seq)).collect();
+        let numbers = state.checkpoints.numbers().map(|(seq, id)| (id.to_string(), seq)).collect();
         let run = found_unnamed(context, state).map(|key| join(key.flags()));
         *self.known() = Known { numbers, run };
     }

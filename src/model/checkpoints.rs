@@ -125,7 +125,12 @@ impl Checkpoints {
 
     /// The ids of all, in no order.
     pub fn ids(&self) -> impl Iterator<Item = &CheckpointId> {
-        self.pages.iter().flat_map(|page| page.ids.values())
+        self.numbers().map(|(_, id)| id)
+    }
+
+    /// The sequences and ids of all, in no order. None of them is opened for that.
+    pub fn numbers(&self) -> impl Iterator<Item = (u64, &CheckpointId)> {
+        self.pages.iter().flat_map(|page| page.ids.iter().map(|(seq, id)| (*seq, id)))
     }
 
     /// The latest with this id.

@@ -125,6 +125,12 @@ impl Iterations {
         self.pages.values().flat_map(|page| page.content.values())
     }
 
+    /// Those from this number on, lowest number first.
+    pub fn since(&self, first: u32) -> impl DoubleEndedIterator<Item = &Iteration> {
+        let pages = self.pages.range(first / PAGE..).map(|(_, page)| page);
+        pages.flat_map(move |page| page.content.range(first..)).map(|(_, iteration)| iteration)
+    }
+
     /// The latest `most` and, of those before them, all that are not completed, lowest number first.
     pub fn recent(&self, most: usize) -> Vec<&Iteration> {
         let before = self.len().saturating_sub(most);
@@ -319,6 +325,9 @@ mod tests {
             prop_assert_eq!(pages.usage(), attempts().map(|(_, attempt)| attempt.usage()).sum());
             let last = attempts().map(|(_, attempt)| attempt).filter(|attempt| attempt.ended_seq.is_some());
             prop_assert_eq!(pages.last_ended(), last.max_by_key(|attempt| attempt.ended_seq));
+            for number in 0..60 {
+                prop_assert!(pages.since(number).eq(map.range(number..).map(|(_, one)| one)));
+            }
             for seq in 0..60 {
                 prop_assert!(pages.ended_after(seq).eq(attempts().filter(|(_, one)| one.ended_seq > Some(seq))));
             }

@@ -91,11 +91,16 @@ pub enum Prompt {
     Note(String),
 }
 
+/// So many of the latest iterations are more than a screen shows.
+const FIRST: u32 = 200;
+
 /// Everything that a key can change.
 #[derive(Debug)]
 pub struct App {
     pub recorded: Recorded,
     pub rows: Vec<Row>,
+    /// So many of the latest iterations of a run are among the rows: the first screen does not wait for older ones.
+    listed: u32,
     pub at: usize,
     pub open: BTreeSet<RunKey>,
     pub page: Page,
@@ -118,11 +123,12 @@ impl App {
     pub fn new(recorded: Recorded, now: Timestamp) -> Self {
         let newest = recorded.state.runs.last().map(|run| run.key.clone());
         let open: BTreeSet<RunKey> = recorded.chosen.clone().or(newest).into_iter().collect();
-        let rows = rows(&recorded.state, &open);
+        let rows = rows(&recorded.state, &open, FIRST);
         let at = rows.iter().position(|row| open.contains(&row.run)).unwrap_or(0);
         Self {
             recorded,
             rows,
+            listed: FIRST,
             at,
             open,
             page: Page::Overview,
@@ -136,6 +142,16 @@ impl App {
             pair: None,
             found: String::new(),
         }
+    }
+
+    /// Lists what the first screen did not wait for; says whether that is more.
+    pub fn complete(&mut self) -> bool {
+        let is_more = self.listed < u32::MAX;
+        if is_more {
+            let selected = self.rows.get(self.at).cloned();
+            self.list(selected);
+        }
+        is_more
     }
 
     /// Takes over what was recorded meanwhile; the same row stays selected while it is there.
@@ -165,7 +181,8 @@ impl App {
     }
 
     fn list(&mut self, selected: Option<Row>) {
-        self.rows = rows(&self.recorded.state, &self.open);
+        self.listed = u32::MAX;
+        self.rows = rows(&self.recorded.state, &self.open, self.listed);
         let again = selected.and_then(|selected| self.rows.iter().position(|row| *row == selected));
         self.at = again.unwrap_or(self.at).min(self.rows.len().saturating_sub(1));
     }

@@ -99,7 +99,10 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
                 draw(app, page, ui.stderr_color, frame.area(), frame.buffer_mut());
             };
             terminal.draw(shown).context("cannot draw on the terminal")?;
-            dirty = false;
+            dirty = app.complete();
+            if dirty {
+                continue;
+            }
         }
         let wait = if is_made || columns == 0 { GLANCE } else { IDLE };
         match keys.recv_timeout(wait) {
