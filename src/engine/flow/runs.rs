@@ -57,25 +57,14 @@ pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Li
     Ok(shown.into_iter().map(listed).collect())
 }
 
-/// Up to how many checkpoints of the state directory the size of one run is found out on the way: each costs the reading
-/// of its trees.
-const SIZED_AT_ONCE: usize = 100;
-
-/// What one run takes, as [`list`] has it; with many checkpoints by what their captures counted, which branches may hold
-/// meanwhile. `None` where it cannot be found out.
+/// What one run takes, by what the captures of its checkpoints counted, which branches may hold meanwhile; `None` where it
+/// cannot be found out. [`list`] has it exactly, which costs the reading of every checkpoint's trees.
 pub(super) fn size_of(context: &Context, state: &State, key: &RunKey) -> Option<u64> {
-    if state.checkpoints.len() > SIZED_AT_ONCE {
-        let counted = counted_size(context, state, key);
-        return counted.inspect_err(|error| tracing::debug!(%error, "the size of the run is not known")).ok();
-    }
-    // What came later is of no account.
-    let last = state.checkpoints.of(key).next_back().map_or(0, |checkpoint| checkpoint.seq);
-    let sizes = sizes(context, state, state.checkpoints.values().filter(|checkpoint| checkpoint.seq <= last));
-    sizes.inspect_err(|error| tracing::debug!(%error, "the size of the run is not known")).ok()?.get(key).copied()
+    let counted = counted_size(context, state, key);
+    counted.inspect_err(|error| tracing::debug!(%error, "the size of the run is not known")).ok()
 }
 
-/// What one run takes, by the counts of its checkpoints. Where some are missing (an older version took them), all are found
-/// out once.
+/// Where counts are missing (an older version took the checkpoints, or some were removed), all are found out once.
 fn counted_size(context: &Context, state: &State, key: &RunKey) -> Result<u64> {
     let mut counts = counts::known(context);
     if !state.checkpoints.ids().all(|id| counts.contains_key(id)) {
