@@ -73,7 +73,8 @@ impl State {
 
     /// The run with this key.
     pub fn run(&self, key: &RunKey) -> Option<&Run> {
-        self.runs.iter().find(|run| run.key == *key)
+        // Most of what is asked is about one of the latest.
+        self.runs.iter().rfind(|run| run.key == *key)
     }
 
     /// Runs of a work tree, oldest first.

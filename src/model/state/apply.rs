@@ -38,7 +38,7 @@ impl State {
             (Payload::CheckpointCreated { checkpoint, .. }, _) => self.add_checkpoint(checkpoint),
             (Payload::CheckpointReturned { checkpoint }, _) => {
                 self.pruned.remove(&checkpoint.id);
-                if let Some(run) = self.runs.iter_mut().find(|run| run.key == checkpoint.run) {
+                if let Some(run) = run_mut(&mut self.runs, &checkpoint.run) {
                     run.removed.remove(&checkpoint.seq);
                 }
                 self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
@@ -73,7 +73,7 @@ impl State {
             _ => {}
         }
         let after_checkpoint = self.last_checkpoint_seq;
-        if let Some(run) = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key)) {
+        if let Some(run) = event.run.as_ref().and_then(|key| run_mut(&mut self.runs, key)) {
             apply_to_run(run, event);
             steps::apply(run, event, after_checkpoint);
             count_operations(run, event);
@@ -122,7 +122,7 @@ impl State {
     fn remember_removed(&mut self, ids: &[CheckpointId]) {
         let gone = ids.iter().filter_map(|id| self.checkpoints.by_id(id)).filter(|checkpoint| !checkpoint.is_safety());
         for checkpoint in gone {
-            if let Some(run) = self.runs.iter_mut().find(|run| run.key == checkpoint.run) {
+            if let Some(run) = run_mut(&mut self.runs, &checkpoint.run) {
                 run.removed.insert(checkpoint.seq, checkpoint.into());
             }
         }
@@ -131,7 +131,7 @@ impl State {
     fn add_checkpoint(&mut self, checkpoint: &Checkpoint) {
         // What is taken in after a loss may have come after others that are lost.
         let is_next = checkpoint.previous.as_ref().is_none_or(|id| self.checkpoint(id).is_some());
-        if let Some(run) = self.runs.iter_mut().find(|run| run.key == checkpoint.run && !checkpoint.is_safety()) {
+        if let Some(run) = run_mut(&mut self.runs, &checkpoint.run).filter(|_| !checkpoint.is_safety()) {
             let begins = checkpoint.attempt.is_none() || checkpoint.verdict == Verdict::Passed;
             if !run.was_captured && is_next && begins {
                 run.initial_checkpoint = Some(checkpoint.id.clone());
@@ -178,7 +178,7 @@ impl State {
                 other.restored = Some(restored.clone());
             }
         }
-        let run = event.run.as_ref().and_then(|key| self.runs.iter_mut().find(|run| run.key == *key));
+        let run = event.run.as_ref().and_then(|key| run_mut(&mut self.runs, key));
         if operation.scope.covers_files() {
             if operation.paths.is_empty() {
                 worktree.baseline.clear();
@@ -297,6 +297,11 @@ fn new_run(
         imported: Vec::new(),
         details: details.into(),
     }
+}
+
+/// The run with this key. Most events are about one of the latest.
+fn run_mut<'r>(runs: &'r mut [Run], key: &RunKey) -> Option<&'r mut Run> {
+    runs.iter_mut().rfind(|run| run.key == *key)
 }
 
 fn apply_to_run(run: &mut Run, event: &Event) {

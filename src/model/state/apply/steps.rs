@@ -78,7 +78,7 @@ fn ended(run: &mut Run, end: &StepEnd, event: &Event, last_checkpoint: u64) {
 pub(super) fn crossed(state: &mut State, operation: &Operation, given_back: &[StepRef]) {
     let mut mark = |steps: &[StepRef], crossed: bool| {
         for StepRef { run, name } in steps {
-            let run = state.runs.iter_mut().find(|known| known.key == *run);
+            let run = super::run_mut(&mut state.runs, run);
             if let Some(step) = run.and_then(|run| step_mut(run, name)) {
                 step.crossed = crossed && step.status == StepStatus::Done;
             }
