@@ -18,6 +18,7 @@ use chrono::Utc;
 use clap::builder::styling::AnsiColor;
 
 use crate::engine::Context;
+use crate::engine::base::clock::local_times;
 use crate::engine::base::progress::{Observer, Progress, ProgressEvent};
 use crate::model::feedback::FeedbackResult;
 use crate::model::run::RunKey;
@@ -26,7 +27,7 @@ use crate::process::{Footer, Registered, Stderr, Suspension, on_suspend};
 
 use super::keys::{Key, Keys};
 use super::people::wrapped;
-use super::render::{local_times, moment, said, seconds};
+use super::render::{moment, said, seconds};
 use super::ui::{Ui, escape};
 use status_line::{Doing, View};
 use story::Story;

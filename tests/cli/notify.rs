@@ -91,12 +91,14 @@ fn what_is_given_up_and_who_is_needed_is_told_once_each() {
 fn a_run_that_waits_for_a_known_time_says_until_when() {
     let mut env = quick();
     own(&env, &toml(KEEP));
-    env.set("RECOVER_TEST_NOW", "2030-03-01T22:00:00.000Z");
+    env.set("RECOVER_TEST_NOW", "2030-03-01T22:00:00.000Z").set("TZ", "IST-5:30");
     let limit = r#"printf '{"type":"result","subtype":"success","is_error":true,"session_id":"s","result":"Claude AI usage limit reached|1898647200"}\n'; exit 1"#;
     env.recover(&["run", "--run", "r", "--no-wait", "--agent", "claude", "--", "sh", "-c", limit]).expect(6);
     assert_eq!(events(&env, 2), ["ended r", "parked r"]);
     let until = document(&env, "parked")["until"].as_str().expect("a time").to_owned();
     assert!(until.starts_with("2030-03-02T02:0"), "{until}");
+    let line = fs::read_to_string(env.root().join("parked.txt")).expect("a line");
+    assert!(line.contains("is parked until 2030-03-02 07:3"), "the reader's own time: {line}");
 }
 
 // A loop of one's own has no supervisor that ends: its attempts say it.

@@ -8,7 +8,7 @@ use crate::model::selector::Selector;
 ///
 /// Each one is shown in a temporary work tree, never in yours, and CMD runs there: exit code 0 says good, 125 that it cannot
 /// say, any other below 128 bad. What CMD or --prepare makes there stays from one checkpoint to the next. Of 40 checkpoints at
-/// most 7 are tested.
+/// most 7 are tested. A CMD that does not always say the same of the same files leads to the wrong one.
 #[derive(Args, Debug)]
 pub struct BisectArgs {
     /// Checkpoint at which CMD passes

@@ -142,11 +142,7 @@ fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String
         text.push_str(&format!("{kind} ({cause}): {}\n", escape(&failure.message)));
     }
     if let Some(decision) = decision {
-        text.push_str(&format!(
-            "Decision: {} ({})\n",
-            render::actions(decision),
-            render::local_times(&decision.reason)
-        ));
+        text.push_str(&format!("Decision: {} ({})\n", render::actions(decision), clock::local_times(&decision.reason)));
     }
     text
 }

@@ -429,7 +429,7 @@ fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
         text.push_str(&render::manual_steps_text(&manual_steps(failure, ends_by.as_deref())));
     }
     if let Some(decision) = &resumed.run.decision {
-        text.push_str(&format!("Decision: {}\n", render::local_times(&decision.reason)));
+        text.push_str(&format!("Decision: {}\n", clock::local_times(&decision.reason)));
     }
     for action in next_actions(context, resumed) {
         text.push_str(&format!("Next: {action}\n"));

@@ -1,6 +1,7 @@
 //! How a supervised run ended.
 
 use crate::engine::Context;
+use crate::engine::base::clock::local_times;
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::model::decision::Standing;
 use crate::model::hint::Hint;
@@ -9,7 +10,7 @@ use crate::policy::recommended::{next_command, way_back};
 use super::super::ui::{Ui, escape};
 use super::attempts::iterations_text;
 use super::status::look_at_text;
-use super::tables::{local_times, moment};
+use super::tables::moment;
 
 /// Says where the report is that a bad end left (A6, S13).
 pub fn note_report(driven: &Driven, ui: &Ui) {

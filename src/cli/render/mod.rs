@@ -25,4 +25,4 @@ pub use runs::runs_table;
 pub(super) use status::manual_steps_text;
 pub use status::{actions, retry_text, status_text};
 pub use steps::crossed_text;
-pub use tables::{date_time, in_words, local_times, moment, when};
+pub use tables::{date_time, in_words, moment, when};

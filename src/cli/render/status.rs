@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::agent;
 use crate::engine::attempt::budgets::Retry;
+use crate::engine::base::clock::local_times;
 use crate::engine::flow::remote::RunRemote;
 use crate::engine::flow::status::{Activity, Status};
 use crate::model::decision::{Budget, BudgetScope};
@@ -20,7 +21,7 @@ use crate::policy::report::ToLookAt;
 use super::super::ui::{Ui, escape};
 use super::attempts::latest_iterations;
 use super::steps::steps_table;
-use super::tables::{local_times, moment, when};
+use super::tables::{moment, when};
 use crate::policy::amounts::{count, size};
 
 /// How many attempts `status` lists: with the failure and the options it fits a small terminal.

@@ -1,6 +1,6 @@
 //! What every table and text shares: how a table is laid out, and how a time is shown.
 
-use chrono::{DateTime, Local};
+use chrono::Local;
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table as Comfy, Width, presets};
 use unicode_width::UnicodeWidthStr;
 
@@ -39,17 +39,6 @@ pub fn moment(at: Timestamp, now: Timestamp) -> String {
 /// `2026-01-05 04:19:02`, in the user's own time.
 pub fn date_time(at: Timestamp) -> String {
     at.datetime().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
-}
-
-/// A sentence of the record with its times in the user's own: `2026-01-05 04:19` for `2026-01-05T04:19:02.150Z`.
-pub fn local_times(text: &str) -> String {
-    let local = |word: &str| {
-        let end = word.find('Z')? + 1;
-        let at = DateTime::parse_from_rfc3339(word.get(..end)?).ok()?.with_timezone(&Local);
-        Some(format!("{}{}", at.format("%Y-%m-%d %H:%M"), &word[end..]))
-    };
-    let words = text.split(' ').map(|word| local(word).unwrap_or_else(|| word.to_owned()));
-    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A status as the screens say it: `in progress`.

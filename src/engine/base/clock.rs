@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{DateTime, Local, Utc};
 
 use crate::model::time::Timestamp;
 use crate::process::{Interrupts, Signal};
@@ -24,6 +24,17 @@ pub struct Wait {
     until: Timestamp,
     length: Duration,
     begun: Instant,
+}
+
+/// A sentence of the record with its times in the user's own: `2026-01-05 04:19` for `2026-01-05T04:19:02.150Z`.
+pub fn local_times(text: &str) -> String {
+    let local = |word: &str| {
+        let end = word.find('Z')? + 1;
+        let at = DateTime::parse_from_rfc3339(word.get(..end)?).ok()?.with_timezone(&Local);
+        Some(format!("{}{}", at.format("%Y-%m-%d %H:%M"), &word[end..]))
+    };
+    let words = text.split(' ').map(|word| local(word).unwrap_or_else(|| word.to_owned()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 impl Clock {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::attempt::night::night;
+use crate::engine::base::clock::local_times;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
@@ -220,5 +221,6 @@ fn summary(context: &Context, run: &Run, happened: &Happened, night: Option<&Nig
     };
     let reason = happened.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let night = night.map(|night| format!("; {}", night.summary)).unwrap_or_default();
-    escape(&redact(&format!("{project}: run {} {what}{reason}{night}", run.key.run_id)))
+    let told = format!("{project}: run {} {what}{reason}{night}", run.key.run_id);
+    escape(&redact(&local_times(&told)))
 }
