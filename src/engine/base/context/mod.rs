@@ -481,10 +481,15 @@ impl Context {
 
     /// Says which configuration is broken, where the command can do without.
     pub fn warn_of_config(&self) {
-        let problems = [("your own", &self.user_problem), ("the project's", &self.project_problem)];
-        for (whose, problem) in problems.into_iter().filter_map(|(whose, problem)| Some((whose, problem.as_ref()?))) {
+        let problems = [
+            ("your own", "", &self.user_problem),
+            ("the project's", ", and no run starts until it is mended", &self.project_problem),
+        ];
+        for (whose, more, problem) in
+            problems.into_iter().filter_map(|(whose, more, problem)| Some((whose, more, problem.as_ref()?)))
+        {
             let problem = Error::from(problem.clone());
-            self.warn(format!("{whose} configuration does not count, the defaults do: {problem}"));
+            self.warn(format!("{whose} configuration does not count, the defaults do{more}: {problem}"));
         }
     }
 
