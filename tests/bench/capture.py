@@ -27,7 +27,7 @@ from pathlib import Path
 import common
 
 ARCHIVE = Path("/usr/src/linux-source-6.1.tar.xz")
-TARGET_MIB = 100.0
+TARGET_MIB = 64.0
 TARGET_SMALL_MS = 10.0
 TARGET_DISK = 1.2
 # The ledger with its second name, its fold and what is written from it: they grow with what is recorded, not captured.
@@ -43,7 +43,6 @@ class Bench:
         self.root = root
         self.env = common.environment(work)
         self.index = work / f"{root.name}.private-index"
-        self.peak = 0.0
         self.count = 0
         # No change is ever the same as one of an earlier run, whose objects are still there.
         self.of_run = f"{time.time_ns():x}"
@@ -54,15 +53,16 @@ class Bench:
         return subprocess.run(command, cwd=folder or self.root, env=env, check=True, capture_output=True, text=True).stdout
 
     def timed(self, command, env=None):
-        return common.measure(command, self.root, env or self.env)
+        return common.measure(command, self.root, env or self.env)[0]
 
     def recover(self, *args):
-        seconds, mib = self.timed([self.recover_path, "--json", *args])
-        self.peak = max(self.peak, mib)
-        return seconds
+        return self.timed([self.recover_path, "--json", *args])
+
+    def memory(self, *args):
+        return common.anonymous([self.recover_path, "--json", *args], self.root, self.env)
 
     def reference(self, line="git add -A && git write-tree", index=None):
-        return self.timed(["sh", "-c", line], self.env | {"GIT_INDEX_FILE": str(index or self.index)})[0]
+        return self.timed(["sh", "-c", line], self.env | {"GIT_INDEX_FILE": str(index or self.index)})
 
     def prepare(self):
         """A commit of everything in one pack, and an index that knows the files."""
@@ -92,6 +92,9 @@ class Bench:
         names = self.git("for-each-ref", "--format=delete %(refname)", "refs/recover")
         command = ["git", "update-ref", "--stdin"]
         subprocess.run(command, cwd=self.root, env=self.env, check=True, input=names, text=True)
+
+    def latest(self):
+        return self.git("for-each-ref", "--format=%(refname)", "refs/recover").split()[-1].rsplit("/", 1)[1]
 
     def files(self):
         listed = self.git("ls-files", "-z").split("\0")[:-1]
@@ -207,7 +210,7 @@ def roll_back(bench, runs, chosen, count):
     """Changed files are put back, with the safety checkpoint that keeps the change."""
     files = chosen.sample(bench.files(), count)
     bench.settle()
-    target = bench.git("for-each-ref", "--format=%(refname)", "refs/recover").split()[-1].rsplit("/", 1)[1]
+    target = bench.latest()
     index = bench.root / ".git/index"
 
     def change():
@@ -268,7 +271,19 @@ def small(recover, work, runs):
     make_tree(root, 100)
     bench = Bench(recover, work, root)
     bench.prepare()
-    return unchanged(bench, runs), bench.peak
+    return unchanged(bench, runs)
+
+
+def memory(bench, chosen):
+    """Anonymous memory of a capture that knows nothing, of one that knows all, and of a rollback of a quarter of the tree."""
+    bench.settle()
+    bench.forget()
+    taken = {"first capture": bench.memory("checkpoint", "create")}
+    taken["nothing changed"] = bench.memory("checkpoint", "create")
+    target, files = bench.latest(), bench.files()
+    bench.edit(chosen.sample(files, len(files) // 4))
+    taken["rollback of a quarter"] = bench.memory("rollback", "--to", target, "--edits", "discard")
+    return taken
 
 
 def make_tree(root, count):
@@ -336,7 +351,7 @@ def measure(options, work):
     row("roll back 1,000 changed files", *roll_back(bench, runs, chosen, 1000), 1.0, "`git checkout`")
     if len(bench.files()) > 20_000:
         row("roll back 20,000 changed files", *roll_back(bench, runs, chosen, 20_000), 1.2, "`git checkout`")
-    little, little_peak = small(options.recover, work, runs * 5)
+    little = small(options.recover, work, runs * 5)
     for name in ("create", "if-changed"):
         ms, git_ms = little[name] * 1000, little["G"] * 1000
         figures = f"{ms:.1f} ms | {git_ms:.1f} ms | {ms / git_ms:.2f} | ≤ {TARGET_SMALL_MS:.0f} ms"
@@ -345,8 +360,8 @@ def measure(options, work):
     for name, mine, git in zip(("bytes", "blocks"), ours, theirs):
         figures = f"{mine / 2**20:.2f} MiB | {git / 2**20:.2f} MiB | {mine / git:.2f} | ≤ {TARGET_DISK} × git"
         add(f"100 checkpoints of 10 changed files, {name}", figures, mine <= TARGET_DISK * git)
-    peak = max(bench.peak, little_peak)
-    add("peak memory of all of it", f"{peak:.0f} MiB | - | - | ≤ {TARGET_MIB:.0f} MiB", peak <= TARGET_MIB)
+    for case, mib in memory(bench, chosen).items():
+        add(f"anonymous memory, {case}", f"{mib:.0f} MiB | - | - | ≤ {TARGET_MIB:.0f} MiB", mib <= TARGET_MIB)
     return rows, len(bench.files()), bench.git("--version").strip()
 
 

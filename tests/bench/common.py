@@ -33,6 +33,20 @@ def small_repository(folder, env):
         subprocess.run(line, cwd=folder, env=env, check=True)
 
 
+def anonymous(command, folder, env):
+    """The most anonymous memory that was seen, in MiB: mapped packs are the page cache's."""
+    null = subprocess.DEVNULL
+    child = subprocess.Popen(command, cwd=folder, env=env, stdin=null, stdout=null)
+    most = 0
+    while child.poll() is None:
+        lines = Path(f"/proc/{child.pid}/status").read_text().splitlines()
+        most = max([most, *(int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))])
+        time.sleep(0.0005)
+    if child.returncode != 0:
+        sys.exit(f"{shlex.join(map(str, command))} ended with {child.returncode}")
+    return most / 1024
+
+
 def measure(command, folder, env):
     """Seconds, and the peak resident set in MiB: that of the process or of a child it waited for, whichever is more."""
     begun = time.perf_counter()

@@ -12,11 +12,9 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 
-from common import environment, program, small_repository
+from common import anonymous, environment, program, small_repository
 
 SYNCS = ("fsync", "fdatasync", "syncfs", "sync", "sync_file_range", "msync")
 # Syncs, opened files.
@@ -41,29 +39,6 @@ def traced(command, folder, env):
     names = [match and match[1] for match in (re.match(r"\d+ +(\w+)\(", line) for line in lines)]
     failed = sum(" = -1 " in line for line, name in zip(lines, names) if name in ("open", "openat"))
     return sum(name in SYNCS for name in names), sum(name in ("open", "openat") for name in names) - failed
-
-
-def anonymous(command, folder, env):
-    """The most anonymous memory that was seen, in MiB."""
-    child = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.DEVNULL)
-    most = 0
-
-    def watch():
-        nonlocal most
-        while child.poll() is None:
-            try:
-                text = Path(f"/proc/{child.pid}/status").read_text()
-            except OSError:
-                return
-            found = re.search(r"RssAnon:\s+(\d+) kB", text)
-            most = max(most, int(found[1]) if found else 0)
-            time.sleep(0.0005)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    child.wait()
-    watcher.join()
-    return most / 1024
 
 
 def main():
