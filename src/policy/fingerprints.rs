@@ -4,20 +4,22 @@
 //! for that: kept are its length, a hash that rolls over a text to find where it may be, and a salted SHA-256 that says
 //! whether it is.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// Those of the latest values are kept: tokens that live for a job come anew with each.
 const MOST: usize = 1000;
+/// No variable of an environment is longer, in bytes.
+const LONGEST: usize = 1 << 20;
 const BASE: u32 = 16_777_619;
 
-/// Hashes of values under one salt.
+/// Hashes of values under one salt, as they are kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fingerprints {
     salt: String,
+    /// The latest last.
     values: Vec<Fingerprint>,
 }
 
@@ -45,36 +47,70 @@ impl Fingerprints {
         let before = self.values.len();
         for value in values.into_iter().filter(|value| !value.is_empty()) {
             let bytes = value.as_bytes();
-            let made = Fingerprint { length: bytes.len(), rolling: hash(bytes), sha256: self.salted(bytes) };
-            if !self.values.contains(&made) {
-                self.values.push(made);
+            let sha256 = salted(&self.salt, bytes);
+            if self.values.iter().all(|known| known.sha256 != sha256) {
+                self.values.push(Fingerprint { length: bytes.len(), rolling: hash(bytes), sha256 });
             }
         }
         let is_new = self.values.len() > before;
         self.values.drain(..self.values.len().saturating_sub(MOST));
         is_new
     }
+}
 
+/// The same, to look texts through.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finder {
+    salt: String,
+    /// By length, the longest first.
+    lengths: Vec<OfLength>,
+}
+
+/// The values of one length, in bytes.
+#[derive(Clone, Debug, PartialEq)]
+struct OfLength {
+    length: usize,
+    /// What the hash of a byte is multiplied with when it leaves the window.
+    top: u32,
+    /// By the hash that rolls, the salted one.
+    values: BTreeMap<u32, Vec<String>>,
+}
+
+impl From<Fingerprints> for Finder {
+    fn from(Fingerprints { salt, values }: Fingerprints) -> Self {
+        let mut lengths: BTreeMap<usize, BTreeMap<u32, Vec<String>>> = BTreeMap::new();
+        for Fingerprint { length, rolling, sha256 } in
+            values.into_iter().filter(|value| (1..=LONGEST).contains(&value.length))
+        {
+            lengths.entry(length).or_default().entry(rolling).or_default().push(sha256);
+        }
+        let of_length = |(length, values)| {
+            let top = (1..length).fold(1_u32, |power, _| power.wrapping_mul(BASE));
+            OfLength { length, top, values }
+        };
+        Self { salt, lengths: lengths.into_iter().rev().map(of_length).collect() }
+    }
+}
+
+impl Finder {
     /// The text with `mask` in place of each value, longer ones first; `None` where it holds none.
     pub fn mask(&self, text: &str, mask: &str) -> Option<String> {
-        let lengths: BTreeSet<usize> = self.values.iter().map(|value| value.length).collect();
         let mut masked = None;
-        for length in lengths.into_iter().rev() {
-            masked = self.mask_length(masked.as_deref().unwrap_or(text), length, mask).or(masked);
+        for of_length in &self.lengths {
+            masked = self.mask_length(masked.as_deref().unwrap_or(text), of_length, mask).or(masked);
         }
         masked
     }
 
-    fn mask_length(&self, text: &str, length: usize, mask: &str) -> Option<String> {
-        let bytes = text.as_bytes();
-        let known: Vec<&Fingerprint> = self.values.iter().filter(|value| value.length == length).collect();
-        let top = (1..length).fold(1_u32, |power, _| power.wrapping_mul(BASE));
+    fn mask_length(&self, text: &str, known: &OfLength, mask: &str) -> Option<String> {
+        let (bytes, length) = (text.as_bytes(), known.length);
         let mut masked: Option<String> = None;
         // What is before it is in `masked`; where the window begins, and its hash.
         let (mut done, mut at, mut rolling) = (0, 0, hash(bytes.get(..length)?));
         loop {
-            let window = &bytes[at..at + length];
-            if known.iter().any(|value| value.rolling == rolling && value.sha256 == self.salted(window)) {
+            // Between two characters only: no value begins or ends within one.
+            let found = known.values.get(&rolling).zip(text.get(at..at + length));
+            if found.is_some_and(|(values, window)| values.contains(&salted(&self.salt, window.as_bytes()))) {
                 let masked = masked.get_or_insert_default();
                 masked.push_str(&text[done..at]);
                 masked.push_str(mask);
@@ -84,21 +120,17 @@ impl Fingerprints {
                 continue;
             }
             let Some(next) = bytes.get(at + length) else { break };
-            let gone = u32::from(bytes[at]).wrapping_mul(top);
+            let gone = u32::from(bytes[at]).wrapping_mul(known.top);
             rolling = rolling.wrapping_sub(gone).wrapping_mul(BASE).wrapping_add(u32::from(*next));
             at += 1;
         }
         masked.map(|masked| masked + &text[done..])
     }
+}
 
-    fn salted(&self, bytes: &[u8]) -> String {
-        let digest = Sha256::new().chain_update(self.salt.as_bytes()).chain_update([0]).chain_update(bytes).finalize();
-        digest.iter().fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-    }
+fn salted(salt: &str, bytes: &[u8]) -> String {
+    let digest = Sha256::new().chain_update(salt.as_bytes()).chain_update([0]).chain_update(bytes).finalize();
+    format!("{digest:x}")
 }
 
 fn hash(bytes: &[u8]) -> u32 {
@@ -117,14 +149,18 @@ mod tests {
         made
     }
 
+    fn masked(known: &Fingerprints, text: &str) -> Option<String> {
+        Finder::from(known.clone()).mask(text, "*")
+    }
+
     #[test]
     fn a_value_is_found_wherever_it_stands() {
         let known = of(&["hunter22", "hünter-33", "hunter22-longer"]);
         let text = "hunter22hunter22 x hünter-33, hunter22-longer hunter2";
-        assert_eq!(known.mask(text, "*").as_deref(), Some("** x *, * hunter2"));
-        assert_eq!(known.mask("hunter2", "*"), None);
-        assert_eq!(known.mask("", "*"), None);
-        assert_eq!(Fingerprints::default().mask(text, "*"), None);
+        assert_eq!(masked(&known, text).as_deref(), Some("** x *, * hunter2"));
+        assert_eq!(masked(&known, "hunter2"), None);
+        assert_eq!(masked(&known, ""), None);
+        assert_eq!(masked(&Fingerprints::default(), text), None);
     }
 
     #[test]
@@ -136,7 +172,17 @@ mod tests {
         assert_eq!(serde_json::from_str::<Fingerprints>(&text).unwrap(), known);
         let many: Vec<String> = (0..MOST).map(|number| format!("value-{number:08}")).collect();
         assert!(known.add(many.iter().map(String::as_str)));
-        assert_eq!(known.mask("hunter22 value-00000000", "*").as_deref(), Some("hunter22 *"));
+        assert_eq!(masked(&known, "hunter22 value-00000000").as_deref(), Some("hunter22 *"));
+    }
+
+    #[test]
+    fn what_cannot_be_a_value_is_none() {
+        let mut known = of(&["hunter22"]);
+        known.values[0].length = usize::MAX;
+        assert_eq!(masked(&known, "hunter22"), None);
+        let bytes = "ü".as_bytes();
+        let tail = Fingerprint { length: 1, rolling: hash(&bytes[1..]), sha256: salted("salt", &bytes[1..]) };
+        assert_eq!(masked(&Fingerprints { salt: "salt".to_owned(), values: vec![tail] }, "ü"), None);
     }
 
     proptest! {
@@ -147,20 +193,20 @@ mod tests {
             let mut sorted = values.clone();
             sorted.sort_by_key(|value| std::cmp::Reverse(value.len()));
             let simple = |text: &str, of_length: &[&String]| {
-                let mut masked = String::new();
+                let mut made = String::new();
                 let mut rest = text;
                 'text: while let Some(first) = rest.chars().next() {
                     for value in of_length {
                         if let Some(after) = rest.strip_prefix(value.as_str()) {
-                            masked.push('*');
+                            made.push('*');
                             rest = after;
                             continue 'text;
                         }
                     }
-                    masked.push(first);
+                    made.push(first);
                     rest = &rest[first.len_utf8()..];
                 }
-                masked
+                made
             };
             let mut expected = text.clone();
             for length in (4..=12).rev() {
@@ -168,7 +214,7 @@ mod tests {
                 expected = simple(&expected, &of_length);
             }
             let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            prop_assert_eq!(of(&values).mask(&text, "*").unwrap_or(text), expected);
+            prop_assert_eq!(masked(&of(&values), &text).unwrap_or(text), expected);
         }
     }
 }

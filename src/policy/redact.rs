@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::fingerprints::Fingerprints;
+use super::fingerprints::{Finder, Fingerprints};
 use super::patterns::{Found, Patterns, Single};
 use super::settings::RedactSettings;
 
@@ -124,7 +124,7 @@ pub struct Redactor {
     in_json: Vec<String>,
     patterns: Vec<Regex>,
     /// Those of earlier processes that recorded something.
-    known: Vec<Fingerprints>,
+    known: Vec<Finder>,
 }
 
 static REDACTOR: LazyLock<RwLock<Arc<Redactor>>> = LazyLock::new(RwLock::default);
@@ -166,8 +166,11 @@ impl Redactor {
     #[must_use]
     pub fn knowing(mut self, known: Fingerprints) -> Self {
         self.known.clone_from(&Self::current().known);
-        if !known.is_empty() && !self.known.contains(&known) {
-            self.known.push(known);
+        if !known.is_empty() {
+            let known = Finder::from(known);
+            if !self.known.contains(&known) {
+                self.known.push(known);
+            }
         }
         self
     }
