@@ -1,5 +1,7 @@
-//! Fingerprints of what was secret where something was recorded, so that it is masked for a reader whose environment lacks
-//! the variable, too. As private as the ledger, and never part of what leaves the machine.
+//! Fingerprints of what was secret where something was recorded.
+//!
+//! By them it is masked for a reader whose environment lacks the variable. They are as private as the ledger, and never part
+//! of what leaves the machine.
 
 use std::io;
 use std::path::PathBuf;
