@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -13,12 +14,16 @@ use crate::env::TestEnv;
 
 /// How long anything may take that should happen soon.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long something that was left on a terminal is waited for.
+const LEFT: Duration = Duration::from_secs(2);
 
 /// A process on a terminal.
 pub struct Terminal {
     keys: File,
     child: Child,
     said: Arc<Mutex<String>>,
+    /// It ends when nobody has the terminal any more, and everything is read.
+    reader: JoinHandle<()>,
     /// Whether it may use escape codes.
     escapes: bool,
 }
@@ -65,15 +70,15 @@ impl Terminal {
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
         let keys = File::from(pty);
         let said = Arc::new(Mutex::new(String::new()));
-        let (mut reader, shared) = (keys.try_clone().expect("a handle"), Arc::clone(&said));
-        std::thread::spawn(move || {
+        let (mut output, shared) = (keys.try_clone().expect("a handle"), Arc::clone(&said));
+        let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            while let Ok(length @ 1..) = reader.read(&mut buffer) {
+            while let Ok(length @ 1..) = output.read(&mut buffer) {
                 shared.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..length]));
             }
         });
         let escapes = !vars.iter().any(|(name, _)| *name == "NO_COLOR");
-        Some(Self { keys, child, said, escapes })
+        Some(Self { keys, child, said, reader, escapes })
     }
 
     /// Of a program that draws on the whole screen whoever asks: without colour it moves the cursor all the same.
@@ -151,7 +156,11 @@ impl Terminal {
         };
         let modes = tcgetattr(&self.keys).expect("the terminal's modes").local_modes;
         assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG), "{modes:?}");
-        std::thread::sleep(Duration::from_millis(100));
+        // What it left behind may keep the terminal.
+        let ended = Instant::now();
+        while !self.reader.is_finished() && ended.elapsed() < LEFT {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let said = self.said();
         assert!(self.escapes || !said.contains('\u{1b}'), "{said}");
         (status.code().unwrap_or(-1), said)
