@@ -59,7 +59,7 @@ impl Fingerprints {
 }
 
 /// The same, to look texts through.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Finder {
     salt: String,
     /// By length, the longest first.
@@ -67,7 +67,7 @@ pub struct Finder {
 }
 
 /// The values of one length, in bytes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 struct OfLength {
     length: usize,
     /// What the hash of a byte is multiplied with when it leaves the window.
@@ -93,6 +93,11 @@ impl From<Fingerprints> for Finder {
 }
 
 impl Finder {
+    /// Whether both are of the same salt, which each state has for itself.
+    pub fn is_of_state_of(&self, other: &Self) -> bool {
+        self.salt == other.salt
+    }
+
     /// The text with `mask` in place of each value, longer ones first; `None` where it holds none.
     pub fn mask(&self, text: &str, mask: &str) -> Option<String> {
         let mut masked = None;

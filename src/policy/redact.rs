@@ -168,9 +168,9 @@ impl Redactor {
         self.known.clone_from(&Self::current().known);
         if !known.is_empty() {
             let known = Finder::from(known);
-            if !self.known.contains(&known) {
-                self.known.push(known);
-            }
+            // What was known of the same state before is part of it.
+            self.known.retain(|other| !other.is_of_state_of(&known));
+            self.known.push(known);
         }
         self
     }
@@ -218,7 +218,8 @@ impl Redactor {
     /// Whether a JSON text may hold anything to mask.
     fn may_be_in_json(&self, json: &str) -> bool {
         let has = |value: &str| memchr::memmem::find(json.as_bytes(), value.as_bytes()).is_some();
-        !self.patterns.is_empty() || !self.known.is_empty() || self.texts().any(has)
+        let is_known = |known: &Finder| known.mask(json, REDACTED).is_some();
+        !self.patterns.is_empty() || self.texts().any(has) || self.known.iter().any(is_known)
     }
 }
 

@@ -24,15 +24,18 @@ impl Store {
         if self.origin() != Origin::Ours {
             return Fingerprints::default();
         }
-        let path = self.known_secrets_path();
-        let read = self.root().read_present(&path).and_then(|bytes| match bytes {
-            Some(bytes) => Ok(serde_json::from_slice(&bytes)?),
-            None => Ok(Fingerprints::default()),
-        });
+        let read = self.read_known_secrets().and_then(|content| content.map_err(io::Error::from));
         read.unwrap_or_else(|error| {
-            tracing::warn!(%error, file = %path.display(), "secrets of earlier runs may be shown");
+            let file = self.known_secrets_path();
+            tracing::warn!(%error, file = %file.display(), "secrets of earlier runs may be shown");
             Fingerprints::default()
         })
+    }
+
+    /// What the file says, or why that is nothing; an error where it is there and cannot be read.
+    fn read_known_secrets(&self) -> io::Result<serde_json::Result<Fingerprints>> {
+        let bytes = self.root().read_present(&self.known_secrets_path())?;
+        Ok(bytes.map_or_else(|| Ok(Fingerprints::default()), |bytes| serde_json::from_slice(&bytes)))
     }
 
     /// Keeps what is to be known of this process's secrets before something is recorded that may hold one, with the
@@ -44,7 +47,8 @@ impl Store {
         }
         let path = self.known_secrets_path();
         let failed = |source: io::Error| StoreError::Io { action: "write", path: path.clone(), source };
-        let mut known = self.known_secrets();
+        // A damaged one says nothing any more; one that cannot be read may, and is not written over.
+        let mut known = self.read_known_secrets().map_err(failed)?.unwrap_or_default();
         if known.is_empty() {
             known = Fingerprints::new(new_id().map_err(failed)?);
         }

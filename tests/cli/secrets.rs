@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::env::TestEnv;
+use crate::live::until;
 
 /// Texts with a secret in them, and the secret; put together here, so that nobody takes this file for a leak.
 fn secrets() -> Vec<(String, String)> {
@@ -234,9 +235,7 @@ fn what_an_agent_said_of_its_environment_is_masked_in_every_shell() {
     env.sh("mkfifo ../go");
     let mut run = env.recover_command(&["-q", "run", "--run", "r", "--attempts", "1", "--no-wait", "--", "./agent.sh"]);
     let mut run = run.spawn().expect("it runs");
-    while !env.exists("../said") {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    until("it said so", || env.exists("../said"));
     let look = |args: &[&str]| {
         let ran = env.recover_command(args).env_remove("DEPLOY_TOKEN").output().expect("it runs");
         let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();

@@ -37,7 +37,11 @@ fn says(status: &'static str, headers: &'static str) -> u16 {
 fn untimed(answer: Answer<()>) -> Answer<()> {
     match answer {
         Answer::Away { said, after } => {
-            let said = said.split(' ').filter(|word| word.parse::<u64>().is_err()).collect::<Vec<_>>().join(" ");
+            let mut words: Vec<&str> = said.split(' ').collect();
+            if let Some(at) = words.windows(3).position(|three| three[0] == "after" && three[2] == "ms") {
+                words.remove(at + 1);
+            }
+            let said = words.join(" ");
             Answer::Away { said, after }
         }
         other => other,

@@ -481,15 +481,13 @@ impl Context {
 
     /// Says which configuration is broken, where the command can do without.
     pub fn warn_of_config(&self) {
-        let problems = [
-            ("your own", "", &self.user_problem),
-            ("the project's", ", and no run starts until it is mended", &self.project_problem),
-        ];
-        for (whose, more, problem) in
-            problems.into_iter().filter_map(|(whose, more, problem)| Some((whose, more, problem.as_ref()?)))
-        {
-            let problem = Error::from(problem.clone());
-            self.warn(format!("{whose} configuration does not count, the defaults do{more}: {problem}"));
+        let own = "your own configuration does not count, the defaults do";
+        let project =
+            "the project's configuration does not count, the defaults do, and no run starts until it is mended";
+        for (what, problem) in [(own, &self.user_problem), (project, &self.project_problem)] {
+            if let Some(problem) = problem {
+                self.warn(format!("{what}: {}", Error::from(problem.clone())));
+            }
         }
     }
 
