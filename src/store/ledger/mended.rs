@@ -27,7 +27,8 @@ impl Store {
         let copy = copy.root().read_present(copy.path()).map_err(self.io("read the second copy of"))?;
         let ledger = self.root.read_present(&self.ledger_path()).map_err(self.io("read"))?;
         let Some(copy) = copy else { return Ok(None) };
-        let (ledger, copy) = (whole(ledger.as_deref().unwrap_or_default()), whole(&copy));
+        let (ledger, copy) = (whole(ledger.as_deref().unwrap_or_default()), lines_of_copy(copy));
+        let copy = copy.as_slice();
         let folded = |bytes: &[u8]| {
             let mut loaded = Loaded::default();
             self.fold(&mut loaded, bytes).map(|()| loaded.lines)
@@ -154,6 +155,18 @@ impl Store {
 /// The lines that have an end.
 fn whole(bytes: &[u8]) -> &[u8] {
     &bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]
+}
+
+/// The lines of a copy. Its last one counts without its end as well where it can be read: the ledger had it before.
+fn lines_of_copy(mut copy: Vec<u8>) -> Vec<u8> {
+    let end = whole(&copy).len();
+    let last = salvage(&copy[end..]);
+    if last.events.is_empty() || last.unreadable > 0 {
+        copy.truncate(end);
+    } else {
+        copy.push(b'\n');
+    }
+    copy
 }
 
 /// The highest number of an event that can still be read.

@@ -435,6 +435,11 @@ fn what_the_ledger_lost_counts_still_and_comes_back() {
     assert!(matches!(store.lock(), Err(StoreError::Corrupt { .. })));
     fs::write(store.created_marker(), "0").unwrap();
     assert_eq!(store.load().unwrap().lines, 3);
+    // The copy's last line lacks its end and nothing else: the ledger had it.
+    fs::write(&copy, &all[..all.len() - 1]).unwrap();
+    assert_eq!(store.load().unwrap().lines, 5);
+    drop(store.lock().unwrap());
+    assert_eq!((fs::read(&ledger).unwrap(), fs::read(&copy).unwrap()), (all.clone(), all.clone()));
     // Another ledger that has less than what was known here.
     fs::write(&copy, &all).unwrap();
     fs::write(&ledger, line_of(1, 2)).unwrap();
