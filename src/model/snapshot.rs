@@ -51,6 +51,13 @@ pub struct Entry {
     pub mode: u32,
 }
 
+impl Entry {
+    /// Whether it has content of its own: a regular file or a symbolic link.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self.kind, EntryKind::File | EntryKind::Symlink)
+    }
+}
+
 /// Everything captured of a work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {

@@ -203,10 +203,6 @@ fn reason(path: &RepoPath, reason: impl Into<String>) -> PathReason {
     PathReason { path: path.clone(), reason: reason.into(), size: None }
 }
 
-fn is_file(entry: &Entry) -> bool {
-    matches!(entry.kind, EntryKind::File | EntryKind::Symlink)
-}
-
 impl Planner<'_> {
     fn path(&mut self, path: &RepoPath) {
         let (now, target) = (self.input.now.entries.get(path), self.input.target.entries.get(path));
@@ -222,7 +218,7 @@ impl Planner<'_> {
         if stays {
             return;
         }
-        if let Some(skipped) = self.no_folder_above(path).filter(|_| target.is_some_and(is_file)) {
+        if let Some(skipped) = self.no_folder_above(path).filter(|_| target.is_some_and(Entry::is_file)) {
             let why = format!("where the checkpoint has a folder: {}", skipped.reason);
             self.out.conflicts.push(reason(&skipped.path, why));
             return;
@@ -248,24 +244,24 @@ impl Planner<'_> {
 
     fn change(&mut self, path: &RepoPath, now: Option<&Entry>, target: Option<&Entry>) {
         if let (Some(from), Some(to)) = (now, target)
-            && is_file(from)
+            && from.is_file()
             && from.kind == to.kind
             && from.oid == to.oid
         {
             self.out.set_mode.push(PlannedMode { path: path.clone(), from: from.mode, mode: to.mode });
             return;
         }
-        let overwritten = now.is_some_and(is_file) && target.is_some_and(is_file);
+        let overwritten = now.is_some_and(Entry::is_file) && target.is_some_and(Entry::is_file);
         if let Some(from) = now.filter(|_| !overwritten) {
             self.deleted.insert(path.clone());
-            if is_file(from) {
+            if from.is_file() {
                 self.out.delete.push(PlannedDelete { path: path.clone(), from: from.clone() });
             } else {
                 self.out.remove_dirs.push(PlannedDir { path: path.clone(), mode: from.mode });
             }
         }
         match target {
-            Some(entry) if is_file(entry) => {
+            Some(entry) if entry.is_file() => {
                 let from = now.filter(|_| overwritten).cloned();
                 self.out.write.push(PlannedWrite { path: path.clone(), from, entry: entry.clone() });
             }
@@ -414,7 +410,7 @@ impl Planner<'_> {
     fn conflicts(&mut self) {
         let now = self.input.now;
         for path in self.out.make_dirs.iter().map(|dir| &dir.path) {
-            if now.entries.get(path).is_some_and(is_file) && !self.deleted.contains(path) {
+            if now.entries.get(path).is_some_and(Entry::is_file) && !self.deleted.contains(path) {
                 self.out.conflicts.push(reason(path, "a file that stays is where the checkpoint has a folder"));
             }
             let hidden = now.skipped.iter().find(|skipped| skipped.path == *path);

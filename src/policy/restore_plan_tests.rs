@@ -39,7 +39,7 @@ fn apply(now: &Snapshot, plan: &RestorePlan) -> Snapshot {
     let mut files: BTreeMap<RepoPath, Entry> = now
         .entries
         .iter()
-        .filter(|(_, entry)| is_file(entry))
+        .filter(|(_, entry)| entry.is_file())
         .map(|(path, entry)| (path.clone(), entry.clone()))
         .collect();
     let mut folders: BTreeMap<RepoPath, u32> = folder_modes(now).map(|(path, mode)| (path.clone(), mode)).collect();
@@ -137,11 +137,11 @@ proptest! {
             let (was, wanted, is) = (now.entries.get(path), target.entries.get(path), after.entries.get(path));
             if kept.contains(path) {
                 prop_assert_eq!(is, was, "{:?}", path);
-            } else if is.is_none_or(is_file) && wanted.is_none_or(is_file) {
+            } else if is.is_none_or(Entry::is_file) && wanted.is_none_or(Entry::is_file) {
                 prop_assert_eq!(is, wanted, "{:?}", path);
             }
             if path.starts_with(&RepoPath::from("c")) || path.starts_with(&RepoPath::from("a/b")) {
-                prop_assert_eq!(is.filter(|entry| is_file(entry)), was.filter(|entry| is_file(entry)));
+                prop_assert_eq!(is.filter(|entry| entry.is_file()), was.filter(|entry| entry.is_file()));
             }
         }
     }

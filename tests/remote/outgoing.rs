@@ -83,7 +83,8 @@ fn what_looks_like_a_secret_stays_and_is_listed() {
         }
     }
     // What is left of the times belongs to the right files.
-    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) = (before.modified(&whole), stored.modified(&after));
+    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        (before.modified(&here).unwrap(), stored.modified(&here).unwrap());
     assert!(!new.is_empty() && new.iter().all(|(path, at)| old.get(path) == Some(at)), "{old:?} {new:?}");
     assert!(stored.verify(&here).unwrap().is_empty());
     assert!(stored.events_jsonl(&here).unwrap().is_empty(), "events go another way");

@@ -12,9 +12,8 @@ use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, load_checkpoint};
 use crate::git::odb::blob_size;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Entry, EntryKind, Snapshot};
+use crate::model::snapshot::Entry;
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 use crate::store::views::{ActiveState, latest_checkpoint, session_checkpoint};
 
 /// How many bytes of working memory and file states the view of the latest checkpoint holds (S2).
@@ -30,17 +29,9 @@ pub fn document(context: &Context, state: &State, checkpoint: &Checkpoint) -> Re
     let repo = context.repo()?;
     let stored = load_checkpoint(repo, &checkpoint.commit)?;
     let snapshot = stored.snapshot(repo)?;
-    let modified = modified(context, checkpoint, &stored, &snapshot)?;
-    let mut files = Map::new();
-    for (path, entry) in files_of(&snapshot) {
-        let file = FileState {
-            path: path.clone(),
-            blob: entry.oid.clone(),
-            size: blob_size(repo, &entry.oid)?,
-            modified: modified.get(path).copied(),
-        };
-        files.insert(path.to_lossy().into_owned(), told(&file));
-    }
+    let files = snapshot.entries.into_iter().filter(|(_, entry)| entry.is_file()).collect();
+    let states = file_states(context, checkpoint, &stored, files)?;
+    let files = states.iter().map(|file| (file.path.to_lossy().into_owned(), told(file))).collect();
     let mut memory = Map::new();
     for kept in stored.memory(repo)? {
         memory.insert(kept.path.to_lossy().into_owned(), remembered(&kept));
@@ -59,30 +50,27 @@ fn told(file: &FileState) -> Value {
     json!({"checksum": file.blob, "last_modified": file.modified, "size_bytes": file.size})
 }
 
-fn files_of(snapshot: &Snapshot) -> impl Iterator<Item = (&RepoPath, &Entry)> {
-    snapshot.entries.iter().filter(|(_, entry)| matches!(entry.kind, EntryKind::File | EntryKind::Symlink))
-}
-
-/// When files were last modified, as far as the checkpoint or the last capture of the worktree knows.
-fn modified(
+/// The states of files of a checkpoint; when they were last modified, as far as it or the last capture of the worktree
+/// knows that.
+fn file_states(
     context: &Context,
     checkpoint: &Checkpoint,
     stored: &StoredCheckpoint,
-    snapshot: &Snapshot,
-) -> Result<BTreeMap<RepoPath, Timestamp>> {
-    let mut modified = stored.modified(snapshot);
-    if checkpoint.worktree != context.worktree_id() || files_of(snapshot).all(|(path, _)| modified.contains_key(path)) {
-        return Ok(modified);
-    }
-    let seen = last_seen(context.repo()?)?;
-    for (path, entry) in files_of(snapshot) {
+    files: Vec<(RepoPath, Entry)>,
+) -> Result<Vec<FileState>> {
+    let repo = context.repo()?;
+    let mut modified = stored.modified(repo)?;
+    let is_unknown = |path: &&RepoPath| !modified.contains_key(*path);
+    let unknown: BTreeSet<_> = files.iter().map(|(path, _)| path).filter(is_unknown).collect();
+    let is_here = checkpoint.worktree == context.worktree_id();
+    let seen = if is_here && !unknown.is_empty() { last_seen(repo, &unknown) } else { BTreeMap::new() };
+    let state = |(path, entry): (RepoPath, Entry)| {
         // The same content with a time from before the checkpoint was the same then.
-        let was = seen.get(path).filter(|(blob, at)| *blob == entry.oid && *at <= checkpoint.created_at);
-        if let (false, Some((_, at))) = (modified.contains_key(path), was) {
-            modified.insert(path.clone(), *at);
-        }
-    }
-    Ok(modified)
+        let was = seen.get(&path).filter(|(blob, at)| *blob == entry.oid && *at <= checkpoint.created_at);
+        let modified = modified.remove(&path).or(was.map(|(_, at)| *at));
+        Ok(FileState { size: blob_size(repo, &entry.oid)?, path, blob: entry.oid, modified })
+    };
+    files.into_iter().map(state).collect()
 }
 
 /// Keeps what the view of the latest checkpoint holds, while the capture still knows all of it. It can be made again: a
@@ -122,20 +110,9 @@ pub fn refresh_active(context: &Context, state: &State) -> Result<()> {
 fn made_again(context: &Context, checkpoint: &Checkpoint) -> Result<ActiveState> {
     let repo = context.repo()?;
     let stored = load_checkpoint(repo, &checkpoint.commit)?;
-    let snapshot = stored.snapshot(repo)?;
-    let modified = modified(context, checkpoint, &stored, &snapshot)?;
-    let changed: BTreeSet<&RepoPath> = checkpoint.changed_paths.iter().collect();
-    let (first, others): (Vec<_>, Vec<_>) = files_of(&snapshot).partition(|(path, _)| changed.contains(path));
-    let mut files = Vec::new();
-    for (path, entry) in first.into_iter().chain(others).take(MOST_BYTES / STATE_BYTES) {
-        files.push(FileState {
-            path: path.clone(),
-            blob: entry.oid.clone(),
-            size: blob_size(repo, &entry.oid)?,
-            modified: modified.get(path).copied(),
-        });
-    }
-    Ok(bounded(checkpoint, &stored.memory(repo)?, files, files_of(&snapshot).count() as u64))
+    let files = stored.files_from(repo, &checkpoint.changed_paths, MOST_BYTES / STATE_BYTES)?;
+    let files = file_states(context, checkpoint, &stored, files)?;
+    Ok(bounded(checkpoint, &stored.memory(repo)?, files, checkpoint.captured.files))
 }
 
 /// The working memory first, then the states of files in their order, up to the limit. A file of the memory that is closed

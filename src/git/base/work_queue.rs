@@ -8,9 +8,17 @@ use super::error::Result;
 /// More threads than this only wait for the file system.
 const MOST: usize = 8;
 
+/// So many small tasks, a tree or the like, are worth a thread of their own.
+const SMALL_PER_THREAD: usize = 64;
+
 /// How many threads there are work for.
 pub(in crate::git) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST)
+}
+
+/// How many threads so many small tasks are worth.
+pub(in crate::git) fn threads_for(small_tasks: usize) -> usize {
+    (small_tasks / SMALL_PER_THREAD).clamp(1, threads())
 }
 
 /// The tasks of one thread. The last one added is done first, so that what is open stays little.

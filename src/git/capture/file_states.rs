@@ -7,7 +7,6 @@ use git2::Oid;
 use super::file_times::millis;
 use super::snapshot::Capture;
 use super::tree_builder::stored;
-use crate::git::base::error::Result;
 use crate::git::base::openat::split;
 use crate::git::repo::repository::Repo;
 use crate::git::worktree::cache::{Cache, walk_order};
@@ -59,16 +58,21 @@ impl Capture {
     }
 }
 
-/// When the files that the last recorded capture of this worktree saw were last modified, each with its blob.
-pub fn last_seen(repo: &Repo) -> Result<BTreeMap<RepoPath, (ObjectId, Timestamp)>> {
+/// When these files were last modified, each with its blob, as the last recorded capture of this worktree saw them.
+pub fn last_seen(repo: &Repo, wanted: &BTreeSet<&RepoPath>) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {
+    let mut names: BTreeMap<RepoPath, BTreeSet<&[u8]>> = BTreeMap::new();
+    for path in wanted {
+        names.entry(path.parent().unwrap_or_default()).or_default().insert(split(path).1);
+    }
     let cache = Cache::read(repo);
     let mut seen = BTreeMap::new();
     for folder in cache.folders() {
-        let folder_path = RepoPath::new(folder.path);
-        seen.extend(folder.items().map(|item| {
+        let above = RepoPath::new(folder.path);
+        let Some(names) = names.get(&above) else { continue };
+        seen.extend(folder.items().filter(|item| names.contains(item.name)).map(|item| {
             let at = Timestamp::from_millis(millis(item.stat.mtime));
-            (folder_path.join(item.name), (ObjectId(item.oid.to_string()), at))
+            (above.join(item.name), (ObjectId(item.oid.to_string()), at))
         }));
     }
-    Ok(seen)
+    seen
 }

@@ -2,18 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use git2::Oid;
+use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 
 use crate::git::base::error::Result;
 use crate::git::base::modes::{GITLINK, TREE, git_mode};
-use crate::git::base::object_id;
+use crate::git::base::{object_id, work_queue};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::Level;
 use crate::git::worktree::cache::{Cache, flag};
 use crate::git::worktree::scan::{Content, FileEntry, Folder, Scan};
 use crate::model::manifest::{DefaultModes, Nested, PathMode};
 use crate::model::path::RepoPath;
+
+/// Bytes of trees that wait to be written at a time.
+const AT_ONCE: usize = 1 << 20;
 
 /// What was made of a folder.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +50,7 @@ pub(in crate::git) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); folders.len()];
     let links: BTreeMap<&RepoPath, &Nested> = scan.nested.iter().map(|nested| (&nested.path, nested)).collect();
     let relinked = relinked(&cache.header.nested, &scan.nested);
+    let mut unwritten = Unwritten { writer, trees: Vec::new(), bytes: 0 };
     for at in (0..folders.len()).rev() {
         let folder = &folders[at];
         if let Some(cached) = folder.cached.filter(|_| made[at].same && !relinked.contains(&folder.path)) {
@@ -57,7 +61,7 @@ pub(in crate::git) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -
         let reused = folder.cached.filter(|_| made[at].same).and_then(|cached| cached.tree);
         made[at].tree = match reused {
             Some(tree) => Some(tree),
-            None => build(writer, scan, at, &children[at], &made, &links)?,
+            None => build(&mut unwritten, scan, at, &children[at], &made, &links)?,
         };
         children[at] = Vec::new();
         let Some(parent) = parents[at] else { continue };
@@ -79,7 +83,37 @@ pub(in crate::git) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -
         // One that lost its tree shows in the number of them.
         made[parent].same &= made[at].tree.is_none() || made[at].same;
     }
+    unwritten.write()?;
     Ok(made)
+}
+
+/// Trees whose ids are known and that are not written yet: deflating them takes longer than saying what they are, and several
+/// threads can do it.
+struct Unwritten<'w> {
+    writer: &'w ObjectWriter,
+    trees: Vec<(Oid, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Unwritten<'_> {
+    fn add(&mut self, tree: Vec<u8>) -> Result<Oid> {
+        let oid = object_id::id_of(ObjectType::Tree, &tree)?;
+        self.bytes += tree.len();
+        self.trees.push((oid, tree));
+        if self.bytes >= AT_ONCE {
+            self.write()?;
+        }
+        Ok(oid)
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let threads = work_queue::threads_for(self.trees.len());
+        self.bytes = 0;
+        work_queue::run(std::mem::take(&mut self.trees), threads, |(oid, tree), _, (): &mut ()| {
+            self.writer.write_as(oid, ObjectType::Tree, &tree)
+        })?;
+        Ok(())
+    }
 }
 
 /// The folder that holds each folder.
@@ -111,7 +145,7 @@ fn same_items(scan: &Scan, folder: &Folder, count: u32) -> bool {
 }
 
 fn build(
-    writer: &ObjectWriter,
+    unwritten: &mut Unwritten<'_>,
     scan: &Scan,
     at: usize,
     children: &[usize],
@@ -139,7 +173,7 @@ fn build(
     if level.is_empty() && at > 0 {
         return Ok(None);
     }
-    writer.write(git2::ObjectType::Tree, &level.into_bytes()).map(Some)
+    unwritten.add(level.into_bytes()).map(Some)
 }
 
 /// The items that were captured, with their blobs.

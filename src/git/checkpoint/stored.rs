@@ -125,20 +125,26 @@ impl StoredCheckpoint {
         found.map_or_else(|| Ok(Vec::new()), |oid| database.blob(oid))
     }
 
-    /// When its files and symlinks were last modified, as far as it keeps that. `snapshot` is all that it holds.
-    pub fn modified(&self, snapshot: &Snapshot) -> BTreeMap<RepoPath, Timestamp> {
+    /// Files and symlinks, no more than `most`: these, as far as it holds them, then others.
+    pub fn files_from(&self, repo: &Repo, first: &[RepoPath], most: usize) -> Result<Vec<(RepoPath, Entry)>> {
+        self.view().files_from(&TreeLookup::stored(repo)?, first, most)
+    }
+
+    /// When its files and symlinks were last modified, as far as it keeps that.
+    pub fn modified(&self, repo: &Repo) -> Result<BTreeMap<RepoPath, Timestamp>> {
         match &self.manifest.times {
-            FileTimes::Some(times) => times.iter().map(|one| (one.path.clone(), one.modified)).collect(),
+            FileTimes::Some(times) => Ok(times.iter().map(|one| (one.path.clone(), one.modified)).collect()),
             FileTimes::All(steps) => {
-                let files = || snapshot.entries.iter().filter(|(_, entry)| is_file(entry));
-                if files().count() != steps.len() {
-                    return BTreeMap::new();
+                // One more would be one too many.
+                let files = self.files_from(repo, &[], steps.len() + 1)?;
+                if files.len() != steps.len() {
+                    return Ok(BTreeMap::new());
                 }
                 let sum = |at: &mut i64, step: &i64| {
                     *at = at.saturating_add(*step);
                     Some(Timestamp::from_millis(*at))
                 };
-                files().map(|(path, _)| path.clone()).zip(steps.iter().scan(0, sum)).collect()
+                Ok(files.into_iter().map(|(path, _)| path).zip(steps.iter().scan(0, sum)).collect())
             }
         }
     }
@@ -186,10 +192,6 @@ impl StoredCheckpoint {
     pub fn same_as(&self, other: &Self) -> bool {
         self.tree == other.tree && self.index_tree == other.index_tree && same_manifest(&self.manifest, &other.manifest)
     }
-}
-
-fn is_file(entry: &Entry) -> bool {
-    matches!(entry.kind, EntryKind::File | EntryKind::Symlink)
 }
 
 /// Whether modes and empty folders are equal.

@@ -255,25 +255,30 @@ impl ObjectWriter {
             ObjectType::Tree => object_id::id_of(kind, data)?,
             _ => Oid::hash_object(kind, data).map_err(Error::git("hash an object"))?,
         };
+        self.write_as(oid, kind, data).map(|()| oid)
+    }
+
+    /// Writes an object whose id is known already, unless it is there.
+    pub fn write_as(&self, oid: Oid, kind: ObjectType, data: &[u8]) -> Result<()> {
         if self.state().known.contains(&oid) {
-            return Ok(oid);
+            return Ok(());
         }
         self.with_tools(|tools| {
             let is_there = tools.target.exists(oid);
             let damaged = is_there && !self.is_whole(tools, oid)?;
             if is_there && !damaged && self.relies_on(oid, Some((kind, data))) {
-                return Ok(oid);
+                return Ok(());
             }
             let mut state = self.state();
             if !state.known.insert(oid) {
                 // Another thread was faster.
-                return Ok(oid);
+                return Ok(());
             }
             state.added += data.len() as u64;
             let object = (oid, kind, data);
             // A loose object is found before a packed one.
             let result = if damaged { self.add_loose(state, tools, object) } else { self.add(state, tools, object) };
-            result.inspect_err(|error| self.state().give_up(error)).map(|()| oid)
+            result.inspect_err(|error| self.state().give_up(error))
         })
     }
 

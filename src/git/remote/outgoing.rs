@@ -29,7 +29,7 @@ use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::{FileTimes, Manifest, Nested};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::{EntryKind, ObjectId};
+use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 use crate::policy::secret_file::{has_secret, is_secret_path};
 
@@ -491,10 +491,8 @@ fn times_without(repo: &Repo, stored: &StoredCheckpoint, gone: &[PathReason]) ->
     if let FileTimes::Some(times) = &stored.manifest.times {
         return Ok(FileTimes::Some(times.iter().filter(|one| !gone.contains(&one.path)).cloned().collect()));
     }
-    let snapshot = stored.snapshot(repo)?;
-    let modified = stored.modified(&snapshot);
-    let is_file = |kind: EntryKind| matches!(kind, EntryKind::File | EntryKind::Symlink);
-    let kept = snapshot.entries.iter().filter(|(path, entry)| is_file(entry.kind) && !gone.contains(path));
+    let (snapshot, modified) = (stored.snapshot(repo)?, stored.modified(repo)?);
+    let kept = snapshot.entries.iter().filter(|(path, entry)| entry.is_file() && !gone.contains(path));
     let mut before = 0;
     let steps: Option<Vec<i64>> = kept
         .map(|(path, _)| {

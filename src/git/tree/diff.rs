@@ -106,7 +106,7 @@ fn change(
 /// Lines added and removed; `None` for binary or very large content.
 fn lines(repository: &git2::Repository, from: Option<&Entry>, to: Option<&Entry>) -> Result<Option<(u64, u64)>> {
     let database = Database::of(repository)?;
-    let has_lines = |entry: &&Entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink);
+    let has_lines = |entry: &&Entry| entry.is_file();
     let read = |entry: Option<&Entry>| -> Result<Option<Vec<u8>>> {
         let Some(entry) = entry.filter(has_lines) else { return Ok(Some(Vec::new())) };
         let oid = parse_oid(&entry.oid)?;

@@ -16,9 +16,6 @@ use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
-/// So many trees are worth a thread of their own.
-const TREES_PER_THREAD: usize = 64;
-
 /// Looks paths up in the trees of one object database.
 pub struct TreeLookup<'r> {
     database: Database<'r>,
@@ -55,7 +52,7 @@ impl<'r> TreeLookup<'r> {
     pub(in crate::git) fn read_ahead(&self, trees: impl Iterator<Item = Oid>) -> Result<()> {
         let missing: HashSet<Oid> = trees.filter(|oid| !self.known.borrow().contains_key(oid)).collect();
         let database = &self.database;
-        let threads = (missing.len() / TREES_PER_THREAD).clamp(1, work_queue::threads());
+        let threads = work_queue::threads_for(missing.len());
         let read = work_queue::run(missing.into_iter().collect(), threads, |oid, _, read: &mut Vec<_>| {
             read.push((oid, Tree::read(database, oid)?));
             Ok(())

@@ -64,6 +64,37 @@ impl<'a> TreeView<'a> {
         }
     }
 
+    /// Files and symlinks, no more than `most`: these, as far as it holds them, then others, each in the order of their paths.
+    /// Only the trees on the way to them are read.
+    pub fn files_from(
+        &self,
+        lookup: &TreeLookup<'_>,
+        first: &[RepoPath],
+        most: usize,
+    ) -> Result<Vec<(RepoPath, Entry)>> {
+        let first: BTreeSet<&RepoPath> = first.iter().collect();
+        let mut files = Vec::new();
+        for path in first.iter().copied() {
+            if files.len() == most {
+                break;
+            }
+            files.extend(self.entry(lookup, path)?.filter(Entry::is_file).map(|entry| (path.clone(), entry)));
+        }
+        // What comes next is at the end.
+        let mut ahead = vec![(RepoPath::default(), TREE, parse_oid(self.tree)?)];
+        while let Some((path, mode, oid)) = ahead.pop().filter(|_| files.len() < most) {
+            if mode == TREE {
+                let (tree, from) = (lookup.tree(oid)?, ahead.len());
+                ahead.extend(tree.entries().map(|entry| (trees::child(&path, entry.name), entry.mode, entry.oid)));
+                ahead[from..].reverse();
+            } else if !first.contains(&path) {
+                let entry = self.entry_of(&path, mode, oid)?;
+                files.extend(Some((path, entry)).filter(|(_, entry)| entry.is_file()));
+            }
+        }
+        Ok(files)
+    }
+
     /// Whether a path is a folder that holds something.
     pub fn is_folder(&self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<bool> {
         Ok(matches!(lookup.find(self.tree, path)?, Some((TREE, _))))

@@ -200,6 +200,14 @@ proptest! {
         let b = TreeView::new(&tree_b, None, &manifest_b);
         let lookup = TreeLookup::stored(&repo).unwrap();
         let full = [a.snapshot(&lookup).unwrap(), b.snapshot(&lookup).unwrap()];
+        let first: Vec<RepoPath> = edits.iter().map(|(path, _)| path.clone()).collect();
+        let files = full[1].entries.iter().filter(|(_, entry)| entry.is_file());
+        let (mut chosen, others): (Vec<_>, Vec<_>) = files.partition(|(path, _)| first.contains(path));
+        chosen.extend(others);
+        for most in [0, 1, first.len(), chosen.len()] {
+            let found = b.files_from(&TreeLookup::stored(&repo).unwrap(), &first, most).unwrap();
+            prop_assert_eq!(found.iter().map(|(path, entry)| (path, entry)).collect::<Vec<_>>(), &chosen[..most.min(chosen.len())]);
+        }
         let lookup = TreeLookup::stored(&repo).unwrap();
         let few = diff_trees(&lookup, a, b).unwrap();
         check([&full[0], &full[1]], [&few.0, &few.1])?;
