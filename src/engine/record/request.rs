@@ -56,5 +56,12 @@ pub struct Prepared {
     pub(super) changes: OnceCell<(CheckpointId, Changes)>,
 }
 
+impl Prepared {
+    /// The lock alone: what was captured goes.
+    pub(in crate::engine) fn into_lock(self) -> WorktreeLock {
+        self.lock
+    }
+}
+
 /// How much changed since the checkpoint before, and what.
 pub(super) type Changes = (ChangeTotals, Vec<RepoPath>);

@@ -109,7 +109,8 @@ pub fn run(
         restore_index: planned.index,
         context: encode(&journaled)?,
     };
-    let lock = &planned.prepared.lock;
+    // What was captured is recorded: what follows reads the stored one, and needs the memory.
+    let lock = &planned.prepared.into_lock();
     interruption.refuse(request.kind)?;
     start_journal(context, lock, &journal)?;
     let done = match apply(context, lock, &journal, (Expect::Captured, interruption)) {

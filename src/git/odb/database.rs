@@ -104,6 +104,12 @@ impl<'r> Database<'r> {
         let mut reader = match self.open_loose(oid) {
             Ok(Some(reader)) => reader,
             Ok(None) => {
+                // Without a copy of it where that can be: it may be large.
+                if let Ok(object) = self.odb.read(oid)
+                    && object.kind() == ObjectType::Blob
+                {
+                    return out.write_all(object.data()).map(|()| Ok(object.len() as u64));
+                }
                 return match self.packed(oid) {
                     Ok(Object { kind: ObjectType::Blob, data }) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
                     Ok(_) => Ok(Err(Error::corrupt(format!("{oid} is not a blob")))),
