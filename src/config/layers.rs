@@ -44,12 +44,28 @@ pub enum Origin {
     Environment(String),
     /// The flag of that name.
     Flag(String),
+    /// A list to which each of these adds, the weakest first.
+    Several(Vec<Self>),
 }
 
 impl Origin {
     /// Whether somebody has decided it, rather than left it to a default.
     pub fn is_explicit(&self) -> bool {
-        !matches!(self, Self::Default | Self::Preset(_))
+        match self {
+            Self::Default | Self::Preset(_) => false,
+            Self::Several(all) => all.iter().any(Self::is_explicit),
+            _ => true,
+        }
+    }
+
+    /// Of a list that this one adds to.
+    pub(super) fn onto(self, before: &Self) -> Self {
+        let mut all = match before {
+            Self::Several(all) => all.clone(),
+            one => vec![one.clone()],
+        };
+        all.push(self);
+        Self::Several(all)
     }
 }
 
@@ -63,6 +79,10 @@ impl fmt::Display for Origin {
             Self::Task { name, path, line } => write!(f, "task {name} {}:{line}", path.display()),
             Self::Environment(name) => write!(f, "env {name}"),
             Self::Flag(name) => write!(f, "flag {name}"),
+            Self::Several(all) => {
+                let all: Vec<String> = all.iter().map(Self::to_string).collect();
+                f.write_str(&all.join(", "))
+            }
         }
     }
 }

@@ -238,14 +238,15 @@ impl Config {
 
     fn lay(&mut self, layer: Layer, origin: impl Fn(usize) -> Origin) {
         for (path, stored) in layer {
-            let mut value = stored.value;
+            let (mut value, mut origin) = (stored.value, origin(stored.line));
             if schema::leaf(&path).is_some_and(|key| key.adds)
                 && let (Some(before), Json::Array(more)) = (self.said.get(&path), &mut value)
             {
                 let known = before.value.as_array().cloned().unwrap_or_default();
                 more.splice(0..0, known);
+                origin = origin.onto(&before.origin);
             }
-            self.said.insert(path, Entry { value, origin: origin(stored.line) });
+            self.said.insert(path, Entry { value, origin });
         }
     }
 

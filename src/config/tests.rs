@@ -43,6 +43,24 @@ fn origin(config: &Config, key: &str) -> String {
 }
 
 #[test]
+fn a_list_that_adds_up_names_all_that_add_to_it() {
+    let user = b"[redact]\nvariables = ['MINE']\n".to_vec();
+    let user = UserConfig::read(Path::new("/home/config.toml"), user).unwrap();
+    let text =
+        "[redact]\n# theirs\nvariables = ['THEIRS']\npatterns = ['x1']\n[task.a.redact]\nvariables = ['TASKS']\n";
+    let task = TaskId::from("a".to_owned());
+    let around = Around { env: &nothing, user: &user, task: Some(&task), trusts: &|_| true };
+    let project = parse::parse(file(), text, Owner::Project).unwrap();
+    let config = Config::from_document(file(), project, around).unwrap();
+    assert_eq!(config.settings.redact.variables, ["MINE", "THEIRS", "TASKS"]);
+    let name = file().display();
+    let all = format!("user /home/config.toml:2, {name}:3, task a {name}:6");
+    assert_eq!(origin(&config, "redact.variables"), all);
+    assert_eq!(origin(&config, "redact.patterns"), format!("{name}:4"));
+    assert!(config.origin("redact.variables").unwrap().is_explicit());
+}
+
+#[test]
 fn a_missing_or_empty_file_is_the_default() {
     let missing = load(&Root::shared("/nonexistent"), Path::new("recover.toml")).unwrap();
     assert_eq!(missing.settings, Settings::default());
