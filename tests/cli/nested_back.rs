@@ -1,5 +1,8 @@
 //! What comes back of nested repositories: of those that are gone, and with `--nested` of those that are there.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::env::TestEnv;
@@ -292,4 +295,26 @@ fn what_could_not_be_captured_is_listed_as_kept() {
         let text = env.recover(&["rollback", "--to", "@1", "--edits", "discard"]).expect(0).stdout;
         assert!(!text.contains("Nothing to do") && text.contains("kept sub"), "{text}");
     }
+}
+
+// As long as a restore is at work in it, nobody else is.
+#[test]
+fn the_lock_of_a_nested_repository_is_held_until_it_is_restored() {
+    let env = TestEnv::repo();
+    own(&env);
+    checkpoint(&env);
+    env.write("own/tracked", "2\n");
+    env.write("a.txt", "2\n");
+    // The restore waits for this when all files are written.
+    env.write(".git/index.lock", "");
+    let arguments = ["--lock-timeout", "60s", "rollback", "--to", "@1", "--nested", "--edits", "discard"];
+    let mut restore = env.recover_command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while env.read("own/tracked") != "1\n" {
+        assert_eq!(restore.try_wait().unwrap(), None, "it has not waited");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let refused = env.error(11, &["-C", "own", "--lock-timeout", "0s", "checkpoint", "create"]);
+    std::fs::remove_file(env.work().join(".git/index.lock")).unwrap();
+    assert!(restore.wait().unwrap().success(), "{refused}");
+    env.json(0, &["-C", "own", "checkpoint", "create"]);
 }

@@ -57,9 +57,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The lock alone: what was captured goes.
-    pub(in crate::engine) fn into_lock(self) -> WorktreeLock {
-        self.lock
+    /// The work tree's lock, and the repositories inside it with theirs; the work tree's capture goes.
+    pub(in crate::engine) fn into_locks(self) -> (WorktreeLock, Vec<NestedCapture>) {
+        (self.lock, self.nested)
     }
 }
 

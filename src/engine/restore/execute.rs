@@ -110,7 +110,7 @@ pub fn run(
         context: encode(&journaled)?,
     };
     // What was captured is recorded: what follows reads the stored one, and needs the memory.
-    let lock = &planned.prepared.into_lock();
+    let (lock, _nested) = &planned.prepared.into_locks();
     interruption.refuse(request.kind)?;
     start_journal(context, lock, &journal)?;
     let done = match apply(context, lock, &journal, (Expect::Captured, interruption)) {
