@@ -39,7 +39,7 @@ fn changes_from(before: &StoredCheckpoint, capture: &Capture) -> git::Result<Cha
     if capture.is_same_tree(before) {
         return Ok((totals, paths));
     }
-    let opened = capture.objects().open()?;
+    let opened = capture.objects().open();
     let (before, now) = diff_trees(&TreeLookup::new(&opened)?, before.view(), capture.view())?;
     for (path, before, now) in before.unlike(&now) {
         if paths.len() < MAX_CHANGED_PATHS {

@@ -414,7 +414,7 @@ impl Grafts {
         then: &StoredCheckpoint,
         (now, target): (&mut Snapshot, &mut Snapshot),
     ) -> Result<()> {
-        let opened = prepared.capture.objects().open()?;
+        let opened = prepared.capture.objects().open();
         let lookup = TreeLookup::new(&opened)?;
         let root = outer.workdir();
         for graft in &self.all {

@@ -200,7 +200,7 @@ fn file_plan(
     let Both { prepared, stored, now, target, mut nested } = capture_both(context, lock, &request.nested, wanted)?;
     let operation = head::refuse_operation(&prepared.capture.manifest, &stored.manifest);
     operation.map_err(|error| as_conflict(request, error))?;
-    let opened = prepared.capture.objects().open()?;
+    let opened = prepared.capture.objects().open();
     let lookup = TreeLookup::new(&opened)?;
     let ignored_now = TreeIgnores::new(repo, &lookup, prepared.capture.view())?;
     let ignored_then = TreeIgnores::new(repo, &lookup, stored.view())?;
@@ -336,7 +336,7 @@ fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, 
     let compare = |prepared: &Prepared| -> Result<(StoredCheckpoint, Snapshot, Snapshot, Grafts)> {
         let mut nested =
             if wanted.of_base { Grafts::default() } else { grafts(context, prepared, captured, request, selection)? };
-        let opened = prepared.capture.objects().open()?;
+        let opened = prepared.capture.objects().open();
         let lookup = TreeLookup::new(&opened)?;
         let here = &prepared.capture.manifest;
         let base = if wanted.of_base { captured.base(repo, here)? } else { None };

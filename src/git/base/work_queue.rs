@@ -1,7 +1,9 @@
 //! A small pool of threads that share a queue of tasks; a task may add more.
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 
 use super::error::Result;
 
@@ -13,7 +15,9 @@ const SMALL_PER_THREAD: usize = 64;
 
 /// How many threads there are work for.
 pub(in crate::git) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST)
+    // Asked once: it reads the files that say what a container may have.
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get).min(MOST))
 }
 
 /// How many threads so many small tasks are worth.
@@ -128,7 +132,7 @@ pub(in crate::git) fn run<T: Send, O: Default + Send>(
         }
         Ok(output)
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
         let own = one();
         let ended = others.into_iter().map(|other| match other.join() {

@@ -87,7 +87,7 @@ impl Capture {
 
     /// Every path it holds.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        let opened = self.objects().open()?;
+        let opened = self.objects().open();
         self.view().snapshot(&TreeLookup::new(&opened)?)
     }
 

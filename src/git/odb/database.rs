@@ -10,11 +10,12 @@
 //! are in memory one at a time; git itself puts what is larger than `core.bigFileThreshold` there without a delta, and
 //! what this program packs is at most 8 MiB large.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::read::ZlibDecoder;
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
@@ -36,6 +37,9 @@ pub(in crate::git) struct Object {
     pub data: Vec<u8>,
 }
 
+/// Kind and content of an object in memory.
+pub(in crate::git) type InMemory = (ObjectType, Arc<Vec<u8>>);
+
 impl Object {
     fn of(object: &git2::OdbObject<'_>) -> Self {
         Self { kind: object.kind(), data: object.data().to_vec() }
@@ -46,6 +50,8 @@ impl Object {
 pub(in crate::git) struct Database<'r> {
     odb: Odb<'r>,
     folders: Vec<PathBuf>,
+    /// Objects that are in no file yet.
+    memory: HashMap<Oid, InMemory>,
     /// The packs, as they were when the list of them was read again; `None` before that.
     packs: Mutex<Option<PackFolder>>,
 }
@@ -61,11 +67,21 @@ impl<'r> Database<'r> {
         // Every object is hashed here after it was read, several times faster than libgit2 does it.
         git2::opts::strict_hash_verification(false);
         let odb = repository.odb().map_err(Error::git("open the object database"))?;
-        Ok(Self { odb, folders: folders(&repository.commondir().join("objects")), packs: Mutex::default() })
+        let folders = folders(&repository.commondir().join("objects"));
+        Ok(Self { odb, folders, memory: HashMap::new(), packs: Mutex::default() })
+    }
+
+    /// Of a folder of objects and what is in memory beside it.
+    pub(super) fn with_memory(odb: Odb<'r>, objects: &Path, memory: HashMap<Oid, InMemory>) -> Self {
+        git2::opts::strict_hash_verification(false);
+        Self { odb, folders: folders(objects), memory, packs: Mutex::default() }
     }
 
     /// Reads an object; a missing or damaged one is [`Error::Corrupt`], one that cannot be opened is not.
     pub fn read(&self, oid: Oid) -> Result<Object> {
+        if let Some((kind, data)) = self.memory.get(&oid) {
+            return Ok(Object { kind: *kind, data: data.to_vec() });
+        }
         let object = match self.loose(oid)? {
             Some(object) => object,
             None => self.packed(oid)?,
@@ -101,6 +117,9 @@ impl<'r> Database<'r> {
     /// It is an error if the object is missing, damaged or has another size than it says; what was written by then is to
     /// be thrown away. The content is not hashed: who must know that reads again what was written.
     pub fn copy_blob(&self, oid: Oid, out: &mut dyn Write) -> io::Result<Result<u64>> {
+        if let Some((ObjectType::Blob, data)) = self.memory.get(&oid) {
+            return out.write_all(data).map(|()| Ok(data.len() as u64));
+        }
         let mut reader = match self.open_loose(oid) {
             Ok(Some(reader)) => reader,
             Ok(None) => {
@@ -142,6 +161,9 @@ impl<'r> Database<'r> {
 
     /// The size of an object in bytes. Of a loose one only the beginning is read, so that damage further on is not seen.
     pub fn size(&self, oid: Oid) -> Result<u64> {
+        if let Some((_, data)) = self.memory.get(&oid) {
+            return Ok(data.len() as u64);
+        }
         if let Some(mut reader) = self.open_loose(oid)? {
             let head = read_head(&mut reader).map(|(_, size)| size);
             return head.ok_or_else(|| Error::corrupt(format!("object {oid} is cut short or damaged")));
@@ -155,7 +177,7 @@ impl<'r> Database<'r> {
 
     /// Whether an object is there.
     pub fn has(&self, oid: Oid) -> bool {
-        let found = || self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH);
+        let found = || self.memory.contains_key(&oid) || self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH);
         found() || (self.is_refreshed() && found())
     }
 

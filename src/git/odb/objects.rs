@@ -16,13 +16,14 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use git2::{ObjectType, Oid};
+use git2::{ObjectType, Odb, Oid};
 
 use self::publishing::Needs;
 use self::tools::{Permits, Tools};
+use super::database::Database;
 use super::pack::{self, IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Published, Staged};
 use super::{database, format, owned_objects, pack_folder, packing};
@@ -84,7 +85,7 @@ pub(in crate::git) struct ObjectWriter {
 }
 
 /// An object that is not in a file yet.
-type InMemory = (Oid, ObjectType, Vec<u8>);
+type InMemory = (Oid, database::InMemory);
 
 #[derive(Default)]
 struct State {
@@ -165,10 +166,11 @@ impl ObjectWriter {
             }
             repo.own().tighten(&quarantine);
             publish::clear(&quarantine.join("objects"), &target)?;
-            let small = packing::tidy_up(repo, &quarantine, &target);
-            if packing::is_any_cut_short(repo, &target) {
+            let listing = packing::tidy_up(repo, &quarantine, &target);
+            if listing.as_ref().is_some_and(|listing| packing::is_any_cut_short(repo, &target, listing)) {
                 corruption_marker::mark_odb_suspect(repo)?;
             }
+            let small = listing.map_or(packing::MOST, |listing| listing.small().count());
             has_small = small > 0;
             if small < packing::MOST {
                 notes = Some((repo.shared().clone(), owned_objects::folder(repo)));
@@ -226,6 +228,19 @@ impl ObjectWriter {
             state.is_repository = true;
         }
         git2::Repository::open_bare(&self.quarantine).map_err(Error::git("open the quarantine"))
+    }
+
+    /// The database that sees everything written so far, as long as that is in memory or published: without any file of its
+    /// own. `None` where it is not.
+    pub fn database(&self) -> Result<Option<Database<'static>>> {
+        let state = self.state();
+        let (true, Some(path)) = (state.spool.is_none() && state.staged.is_empty(), self.target.to_str()) else {
+            return Ok(None);
+        };
+        let odb = Odb::new().and_then(|odb| odb.add_disk_alternate(path).map(|()| odb));
+        let odb = odb.map_err(Error::git("open the object database"))?;
+        let memory = state.few.iter().cloned().collect();
+        Ok(Some(Database::with_memory(odb, &self.target, memory)))
     }
 
     /// Has the quarantine see the real objects too, by the file that names them.
@@ -301,7 +316,7 @@ impl ObjectWriter {
             if state.few.len() + files < UNPACK_LIMIT {
                 if data.len() <= LARGE && state.bytes + data.len() <= IN_MEMORY {
                     state.bytes += data.len();
-                    state.few.push((oid, kind, data.to_vec()));
+                    state.few.push((oid, (kind, Arc::new(data.to_vec()))));
                     return Ok(());
                 }
                 return self.add_loose(state, tools, object);
@@ -312,7 +327,7 @@ impl ObjectWriter {
         let earlier = std::mem::take(&mut state.few);
         state.bytes = 0;
         drop(state);
-        for (oid, kind, data) in earlier {
+        for (oid, (kind, data)) in earlier {
             self.spool(tools, (oid, kind, &data))?;
         }
         self.spool(tools, object)
@@ -374,7 +389,7 @@ impl ObjectWriter {
             if self.notes.is_some() && few.len() > 1 {
                 return self.stage_small_pack(state, tools, &few);
             }
-            for (oid, kind, data) in few {
+            for (oid, (kind, data)) in few {
                 let path = self.next_file(state)?;
                 write_loose(tools, &path, kind, &data)?;
                 state.staged.push(Staged::Loose { oid, path });
@@ -386,7 +401,7 @@ impl ObjectWriter {
 
     fn stage_small_pack(&self, state: &mut State, tools: &mut Tools, few: &[InMemory]) -> Result<()> {
         let mut pack = PackWriter::create(self.next_file(state)?)?;
-        for (oid, kind, data) in few {
+        for (oid, (kind, data)) in few {
             let entry = format::entry(&mut tools.compress, *kind, data).map_err(Error::at(&self.quarantine))?;
             pack.append(*oid, &entry)?;
         }
@@ -399,7 +414,7 @@ impl ObjectWriter {
     fn show_few(&self, state: &State) -> Result<()> {
         let objects = self.objects();
         self.with_tools(|tools| {
-            for (oid, kind, data) in &state.few {
+            for (oid, (kind, data)) in &state.few {
                 let path = format::loose_path(&objects, *oid);
                 if !path.exists() {
                     path.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&path))?;

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -199,59 +199,75 @@ struct Kept {
 /// The lists in the merged file, by their checkpoints' commits.
 type Merged = BTreeMap<String, Kept>;
 
-/// Whether there are many lists that have to be merged.
-pub(in crate::git) fn is_scattered(repo: &Repo) -> Result<bool> {
-    Ok(names(repo)?.iter().filter(|name| is_own(&name.to_string_lossy())).count() >= MANY)
-}
+/// What is in the folder of lists, read once.
+#[derive(Debug, Default)]
+pub(super) struct Listing(Vec<OsString>);
 
-/// Whether so many loose objects were never packed: those of lists that were written since `packed`, when objects became a
-/// pack last. The lists are only read where their sizes do not rule it out.
-pub(in crate::git) fn are_loose(repo: &Repo, count: u64, packed: Option<SystemTime>) -> Result<bool> {
-    let by_size = |_: &Path, size: u64| size.saturating_sub(OTHER_LINES) / OBJECT_LINE;
-    if loose(repo, packed, by_size)? < count {
-        return Ok(false);
+impl Listing {
+    pub fn read(repo: &Repo) -> Result<Self> {
+        let folder = folder(repo);
+        match repo.shared().list(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            found => Ok(Self(found.map_err(Error::at(&folder))?.into_iter().map(|(name, _)| name).collect())),
+        }
     }
-    let read = |path: &Path, _: u64| {
-        let text = repo.shared().read_present(path).ok().flatten().unwrap_or_default();
-        loose_lines(&String::from_utf8_lossy(&text))
-    };
-    Ok(loose(repo, packed, read)? >= count)
+
+    fn after<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter_map(move |name| name.to_str()?.strip_prefix(prefix))
+    }
+
+    /// The names of the small packs that are noted; some of them may be gone.
+    pub fn small(&self) -> impl Iterator<Item = &str> {
+        self.after(SMALL)
+    }
+
+    /// The packs whose removal was noted and is not over.
+    pub fn going(&self) -> impl Iterator<Item = &str> {
+        self.after(GOING)
+    }
+
+    /// Whether there are many lists that have to be merged.
+    pub fn is_scattered(&self) -> bool {
+        self.0.iter().filter(|name| is_own(&name.to_string_lossy())).count() >= MANY
+    }
+
+    /// Whether so many loose objects were never packed: those of lists that were written since `packed`, when objects became
+    /// a pack last. The lists are only read where their sizes do not rule it out.
+    pub fn are_loose(&self, repo: &Repo, count: u64, packed: Option<SystemTime>) -> bool {
+        let by_size = |_: &Path, size: u64| size.saturating_sub(OTHER_LINES) / OBJECT_LINE;
+        let read = |path: &Path, _: u64| {
+            let text = repo.shared().read_present(path).ok().flatten().unwrap_or_default();
+            loose_lines(&String::from_utf8_lossy(&text))
+        };
+        self.loose(repo, packed, by_size) >= count && self.loose(repo, packed, read) >= count
+    }
+
+    fn loose(&self, repo: &Repo, packed: Option<SystemTime>, of_list: impl Fn(&Path, u64) -> u64) -> u64 {
+        let folder = folder(repo);
+        let mut loose = 0;
+        for name in &self.0 {
+            let path = folder.join(name);
+            if name == MERGED {
+                loose += loose_of_merged(repo, &path).unwrap_or(0);
+                continue;
+            }
+            let name = name.to_string_lossy();
+            if !is_own(&name) && !name.ends_with(GONE) {
+                continue;
+            }
+            let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
+            let is_new = packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
+            if is_own(&name) || is_new {
+                loose += of_list(&path, metadata.len());
+            }
+        }
+        loose
+    }
 }
 
 /// How many lines of a list say a loose object.
 fn loose_lines(text: &str) -> u64 {
     text.lines().filter(|line| line.starts_with("loose ")).count() as u64
-}
-
-fn loose(repo: &Repo, packed: Option<SystemTime>, of_list: impl Fn(&Path, u64) -> u64) -> Result<u64> {
-    let folder = folder(repo);
-    let mut loose = 0;
-    for name in names(repo)? {
-        let path = folder.join(&name);
-        if name == MERGED {
-            loose += loose_of_merged(repo, &path).unwrap_or(0);
-            continue;
-        }
-        let name = name.to_string_lossy();
-        if !is_own(&name) && !name.ends_with(GONE) {
-            continue;
-        }
-        let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-        let is_new = packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
-        if is_own(&name) || is_new {
-            loose += of_list(&path, metadata.len());
-        }
-    }
-    Ok(loose)
-}
-
-/// What is in the folder of lists.
-fn names(repo: &Repo) -> Result<Vec<OsString>> {
-    let folder = folder(repo);
-    match repo.shared().list(&folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        found => Ok(found.map_err(Error::at(&folder))?.into_iter().map(|(name, _)| name).collect()),
-    }
 }
 
 fn is_own(name: &str) -> bool {
@@ -264,13 +280,8 @@ pub(super) fn note_small(root: &Root, folder: &Path, pack: &str) -> bool {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_nanos());
     let made = root.create_dir_all(folder);
     let path = folder.join(format!("{SMALL}{pack}"));
-    let noted = made.and_then(|()| root.write(&path, at.to_string().as_bytes(), Sync::Nothing));
+    let noted = made.and_then(|()| root.create(&path)?.write_all(at.to_string().as_bytes()));
     noted.inspect_err(|error| tracing::debug!(%error, "{pack} was not noted")).is_ok()
-}
-
-/// How many small packs are noted; some of them may be gone.
-pub(super) fn count_small(repo: &Repo) -> Result<usize> {
-    Ok(names(repo)?.iter().filter(|name| name.to_string_lossy().starts_with(SMALL)).count())
 }
 
 /// The names of the small packs that are noted, and when each was made, in nanoseconds since the epoch: at no time, where
@@ -278,9 +289,8 @@ pub(super) fn count_small(repo: &Repo) -> Result<usize> {
 pub(super) fn small(repo: &Repo) -> Result<Vec<(String, u64)>> {
     let folder = folder(repo);
     let mut small = Vec::new();
-    for name in names(repo)? {
-        let Some(pack) = name.to_str().and_then(|name| name.strip_prefix(SMALL)) else { continue };
-        let path = folder.join(&name);
+    for pack in Listing::read(repo)?.small() {
+        let path = folder.join(format!("{SMALL}{pack}"));
         let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
         let at = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok());
         small.push((pack.to_owned(), at.unwrap_or(0)));
@@ -302,12 +312,6 @@ pub(super) fn note_going(repo: &Repo, pack: &str) {
     }
 }
 
-/// The packs whose removal was noted and is not over.
-pub(super) fn going(repo: &Repo) -> Result<Vec<String>> {
-    let name = |name: OsString| name.to_str().and_then(|name| name.strip_prefix(GOING)).map(str::to_owned);
-    Ok(names(repo)?.into_iter().filter_map(name).collect())
-}
-
 /// The removal of a pack is over.
 pub(super) fn forget_going(repo: &Repo, pack: &str) -> Result<()> {
     forget(repo, &format!("{GOING}{pack}"))
@@ -318,12 +322,12 @@ fn forget(repo: &Repo, name: &str) -> Result<()> {
     gone(repo.shared().remove_file(&path)).map_err(Error::at(&path))
 }
 
-/// Merges all lists of their own. Only for who holds off captures.
+/// Merges all lists of their own. Only for who holds off removals, and others who merge.
 pub(in crate::git) fn merge(repo: &Repo) -> Result<()> {
     let folder = folder(repo);
     let mut merged = read_merged(repo.shared(), &folder)?;
     let mut own = Vec::new();
-    for name in names(repo)? {
+    for name in Listing::read(repo)?.0 {
         let path = folder.join(&name);
         let name = name.to_string_lossy().into_owned();
         if !is_own(&name) {
@@ -346,7 +350,7 @@ pub(super) fn unpacked(repo: &Repo) -> Result<Vec<OwnedObjects>> {
     let folder = folder(repo);
     let mut texts: Vec<String> =
         read_merged(repo.shared(), &folder)?.into_values().filter(|kept| !kept.packed).map(|kept| kept.text).collect();
-    for name in names(repo)?.into_iter().filter(|name| name.to_string_lossy().ends_with(GONE)) {
+    for name in Listing::read(repo)?.0.into_iter().filter(|name| name.to_string_lossy().ends_with(GONE)) {
         let path = folder.join(name);
         let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?;
         texts.extend(bytes.and_then(|bytes| String::from_utf8(bytes).ok()));

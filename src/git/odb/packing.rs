@@ -27,7 +27,7 @@ use flate2::read::ZlibDecoder;
 use git2::Oid;
 
 use super::format::{self, loose_path, read_head};
-use super::owned_objects::{self, OwnedObjects};
+use super::owned_objects::{self, Listing, OwnedObjects};
 use super::pack::{IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Staged, gone};
 use crate::git::base::error::{Error, Result};
@@ -82,48 +82,56 @@ pub(in crate::git) struct Removed {
 }
 
 /// Merges the lists and packs their objects where there are many and no capture is under way. The quarantine is the
-/// caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it. Returns how many
-/// small packs there are now.
-pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) -> usize {
-    if let Err(error) = try_tidy_up(repo, &quarantine.join("objects"), objects) {
-        tracing::debug!(%error, "the objects of checkpoints stay as they are");
+/// caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it. Returns what is noted
+/// now, where that can be read.
+pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) -> Option<Listing> {
+    let failed = |error: &Error| tracing::debug!(%error, "the objects of checkpoints stay as they are");
+    let listing = Listing::read(repo).inspect_err(failed).ok()?;
+    match try_tidy_up(repo, &quarantine.join("objects"), objects, &listing).inspect_err(failed) {
+        Ok(false) => Some(listing),
+        _ => Listing::read(repo).inspect_err(failed).ok(),
     }
-    owned_objects::count_small(repo).unwrap_or(MOST)
 }
 
-fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path) -> Result<()> {
+/// Whether anything was done.
+fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path, listing: &Listing) -> Result<bool> {
+    let mut is_done = false;
     // Removals that were cut off.
-    for name in owned_objects::going(repo)? {
+    for name in listing.going() {
+        is_done = true;
         remove_pack(repo, &objects.join("pack").join(format!("{name}.pack")))?;
     }
     let is_fit = || !gc::is_announced(repo.common_dir()) && !is_indexed_with_others(objects);
-    if owned_objects::count_small(repo)? >= FEW
+    if listing.small().count() >= FEW
         && is_fit()
         && let Some(_others_wait) = owned_objects::try_lock_packing(repo)?
     {
+        is_done = true;
         pack(repo, drafts, objects, &[])?;
     }
-    let is_scattered = owned_objects::is_scattered(repo)?;
-    // Where captures never cease there are ever more lists, and nobody is alone to merge them: they are not looked at then.
+    let is_scattered = listing.is_scattered();
     let mut alone = if is_scattered { owned_objects::try_lock_exclusive(repo)? } else { None };
     if is_scattered && alone.is_none() {
-        return Ok(());
+        // Where captures never cease nobody is ever alone. Beside them the lists are merged by one at a time, and nothing is
+        // removed that they may need.
+        let Some(_others_wait) = owned_objects::try_lock_packing(repo)? else { return Ok(is_done) };
+        return owned_objects::merge(repo).map(|()| true);
     }
     let packed = repo.shared().open(&path(repo)).and_then(|file| file.metadata()?.modified()).ok();
-    let is_due = owned_objects::are_loose(repo, MANY, packed)? && !gc::is_announced(repo.common_dir());
+    let is_due = listing.are_loose(repo, MANY, packed) && !gc::is_announced(repo.common_dir());
     if !is_due && !is_scattered {
-        return Ok(());
+        return Ok(is_done);
     }
     if alone.is_none() {
         alone = owned_objects::try_lock_exclusive(repo)?;
     }
-    let Some(_alone) = alone else { return Ok(()) };
+    let Some(_alone) = alone else { return Ok(is_done) };
     owned_objects::merge(repo)?;
-    if !is_due {
-        return Ok(());
+    if is_due {
+        pack(repo, drafts, objects, &owned_objects::unpacked(repo)?)?;
+        owned_objects::set_packed(repo)?;
     }
-    pack(repo, drafts, objects, &owned_objects::unpacked(repo)?)?;
-    owned_objects::set_packed(repo)
+    Ok(true)
 }
 
 /// Makes one pack of the small ones and of the loose objects of these lists.
@@ -194,18 +202,18 @@ fn can_be_packed(path: &Path, oid: Oid) -> io::Result<bool> {
 
 /// Whether a pack that was made here does not end as its index says, which a few bytes of both show: it was cut short, or
 /// another one lies there. What is damaged in its middle is found by whoever reads it, as is what cannot be read here.
-pub(super) fn is_any_cut_short(repo: &Repo, objects: &Path) -> bool {
-    find_cut_short(repo, objects).unwrap_or_else(|error| {
+pub(super) fn is_any_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -> bool {
+    find_cut_short(repo, objects, listing).unwrap_or_else(|error| {
         tracing::debug!(%error, "the packs of checkpoints are not looked at");
         false
     })
 }
 
-fn find_cut_short(repo: &Repo, objects: &Path) -> Result<bool> {
+fn find_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -> Result<bool> {
     let path = path(repo);
     let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
     let (named, _) = std::str::from_utf8(&bytes).ok().and_then(decode).unwrap_or_default();
-    for (name, _) in named.into_iter().chain(owned_objects::small(repo)?) {
+    for name in named.iter().map(|(name, _)| name.as_str()).chain(listing.small()) {
         let file = |ending: &str| objects.join("pack").join(format!("{name}.{ending}"));
         // Without its index it was collected, or is about to be published.
         let Some(index) = end_of(&file("idx"), 40)? else { continue };

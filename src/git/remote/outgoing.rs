@@ -154,12 +154,13 @@ pub fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
             leaving.withheld.push(PathReason { path: folder.clone(), reason: NESTED.to_owned(), size: None });
             continue;
         }
-        let opened = capture.objects().open()?;
+        let opened = capture.objects().open();
         let mut sink = only_ids();
-        let mut walk = Walk::new(Database::of(opened.repository())?, filter, &mut sink, &blob);
+        let mut walk = Walk::new(opened.database()?, filter, &mut sink, &blob);
         let base = capture.head.commit.as_ref().filter(|_| sort == Sort::WorkTree);
+        let repository = opened.repository()?;
         let beside = Beside {
-            base: base.and_then(|commit| tree_of(opened.repository(), commit)),
+            base: base.and_then(|commit| tree_of(repository, commit)),
             index: capture.index_tree.as_ref().map(parse_oid).transpose()?.filter(|_| sort == Sort::WorkTree),
             sent: None,
         };

@@ -24,7 +24,7 @@ pub fn changed_files(
     to: TreeView<'_>,
     first: impl Fn(&str) -> bool,
 ) -> Result<Vec<ChangedFile>> {
-    let opened = objects.open()?;
+    let opened = objects.open();
     let (from, to) = diff_trees(&TreeLookup::new(&opened)?, from, to)?;
     let file = |entry: Option<&Entry>| entry.filter(|entry| entry.kind == EntryKind::File).cloned();
     let mut paths: Vec<(bool, &RepoPath)> = Vec::new();
@@ -36,7 +36,7 @@ pub fn changed_files(
         }
     }
     paths.sort();
-    let mut reader = Reader { database: Database::of(opened.repository())?, left: MAX_TOTAL_BYTES };
+    let mut reader = Reader { database: opened.database()?, left: MAX_TOTAL_BYTES };
     let mut changed = Vec::new();
     for (_, path) in paths.into_iter().take(MAX_FILES) {
         let before = file(from.entries.get(path)).map(|entry| reader.content(&entry)).transpose()?;

@@ -43,15 +43,16 @@ pub fn changes_with(
     selection: &Selection,
     seen: &Seen,
 ) -> Result<Vec<Change>> {
-    let opened = objects.open()?;
-    let (from, to) = diff_trees(&TreeLookup::new(&opened)?, from, to)?;
-    let repository = opened.repository();
+    let opened = objects.open();
+    let lookup = TreeLookup::new(&opened)?;
+    let (from, to) = diff_trees(&lookup, from, to)?;
+    let database = lookup.database();
     let mut created: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut deleted: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut changes = Vec::new();
     let change = |path: &RepoPath, kind, from: Option<&Entry>, to: Option<&Entry>| match seen.get(path) {
         Some((known, entry)) if known.kind == kind && entry.as_ref() == to => Ok(known.clone()),
-        _ => change(repository, path, kind, from, to),
+        _ => change(database, path, kind, from, to),
     };
     for (path, before, after) in from.unlike(&to).filter(|(path, ..)| selection.matches(path)) {
         match (before, after) {
@@ -92,20 +93,19 @@ fn is_content(entry: &Entry) -> bool {
 }
 
 fn change(
-    repository: &git2::Repository,
+    database: &Database<'_>,
     path: &RepoPath,
     kind: ChangeType,
     from: Option<&Entry>,
     to: Option<&Entry>,
 ) -> Result<Change> {
-    let lines = lines(repository, from, to)?;
+    let lines = lines(database, from, to)?;
     let (added, deleted) = lines.map_or((None, None), |(added, deleted)| (Some(added), Some(deleted)));
     Ok(Change { path: path.clone(), kind, old_path: None, added, deleted })
 }
 
 /// Lines added and removed; `None` for binary or very large content.
-fn lines(repository: &git2::Repository, from: Option<&Entry>, to: Option<&Entry>) -> Result<Option<(u64, u64)>> {
-    let database = Database::of(repository)?;
+fn lines(database: &Database<'_>, from: Option<&Entry>, to: Option<&Entry>) -> Result<Option<(u64, u64)>> {
     let has_lines = |entry: &&Entry| entry.is_file();
     let read = |entry: Option<&Entry>| -> Result<Option<Vec<u8>>> {
         let Some(entry) = entry.filter(has_lines) else { return Ok(Some(Vec::new())) };
@@ -142,8 +142,8 @@ fn check_differing(database: &Database<'_>, from: Oid, to: Oid) -> Result<()> {
 /// A patch from one tree to another, with binary content, that `git apply` takes. Only selected paths are in it.
 pub fn patch_text(objects: Objects<'_>, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
     let failed = || Error::git("compare two trees");
-    let opened = objects.open()?;
-    let repository = opened.repository();
+    let opened = objects.open();
+    let repository = opened.repository()?;
     let tree = |id: &ObjectId| repository.find_tree(parse_oid(id)?).map_err(failed());
     check_differing(&Database::of(repository)?, parse_oid(from)?, parse_oid(to)?)?;
     let (from, to) = (tree(from)?, tree(to)?);

@@ -25,7 +25,7 @@ pub struct TreeLookup<'r> {
 impl<'r> TreeLookup<'r> {
     /// For the trees that a repository sees.
     pub fn new(opened: &'r Opened<'_>) -> Result<Self> {
-        Ok(Self { database: Database::of(opened.repository())?, known: Rc::clone(&opened.trees) })
+        Ok(Self { database: opened.database()?, known: Rc::clone(&opened.trees) })
     }
 
     /// For stored trees.

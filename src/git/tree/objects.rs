@@ -1,12 +1,13 @@
 //! Where the objects of a comparison are read from.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use git2::Oid;
 
 use crate::git::base::error::Result;
+use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::Tree;
 use crate::git::repo::repository::Repo;
@@ -32,33 +33,45 @@ impl<'a> Objects<'a> {
         Self(Source::Writer(writer, known))
     }
 
-    /// Opens the repository that sees them.
-    pub fn open(self) -> Result<Opened<'a>> {
-        let (of, trees) = match self.0 {
-            Source::Stored(repo) => (Of::Stored(&repo.inner), KnownTrees::default()),
-            Source::Writer(writer, known) => (Of::Writer(writer.repository()?), Rc::clone(known)),
+    /// Opens them. What a writer writes after this need not be seen.
+    pub fn open(self) -> Opened<'a> {
+        let trees = match self.0 {
+            Source::Stored(_) => KnownTrees::default(),
+            Source::Writer(_, known) => Rc::clone(known),
         };
-        Ok(Opened { of, trees })
+        Opened { source: self.0, quarantine: OnceCell::new(), trees }
     }
 }
 
-/// A repository that sees the objects of a comparison.
+/// The objects of a comparison, opened.
 pub struct Opened<'a> {
-    of: Of<'a>,
+    source: Source<'a>,
+    /// The repository that sees what a writer has written.
+    quarantine: OnceCell<git2::Repository>,
     /// Those that were read already.
     pub(in crate::git) trees: KnownTrees,
 }
 
-enum Of<'a> {
-    Stored(&'a git2::Repository),
-    Writer(git2::Repository),
-}
-
 impl Opened<'_> {
-    pub(in crate::git) fn repository(&self) -> &git2::Repository {
-        match &self.of {
-            Of::Stored(repository) => repository,
-            Of::Writer(repository) => repository,
+    /// The database that has them. What a writer holds in memory is read from there.
+    pub(in crate::git) fn database(&self) -> Result<Database<'_>> {
+        match self.source {
+            Source::Stored(repo) => Database::open(repo),
+            Source::Writer(writer, _) => match writer.database()? {
+                Some(database) => Ok(database),
+                None => Database::of(self.repository()?),
+            },
+        }
+    }
+
+    /// A repository that sees them, for what git's library reads by itself.
+    pub(in crate::git) fn repository(&self) -> Result<&git2::Repository> {
+        match self.source {
+            Source::Stored(repo) => Ok(&repo.inner),
+            Source::Writer(writer, _) => match self.quarantine.get() {
+                Some(repository) => Ok(repository),
+                None => writer.repository().map(|repository| self.quarantine.get_or_init(|| repository)),
+            },
         }
     }
 }

@@ -13,7 +13,6 @@ use super::objects::Objects;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::GITLINK;
 use crate::git::base::object_id::parse_oid;
-use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -38,14 +37,13 @@ struct Side {
 /// Applied with `git apply` to a clean checkout of `base` it gives the content and modes of `tree`. Nested repositories
 /// are left out: a patch cannot carry them.
 pub fn write_patch(objects: Objects<'_>, base: Option<&ObjectId>, tree: &ObjectId, out: &mut dyn Write) -> Result<()> {
-    let opened = objects.open()?;
-    let repository = opened.repository();
-    let database = Database::of(repository)?;
+    let opened = objects.open();
+    let database = opened.database()?;
     let from = match base {
         Some(base) => {
             let oid = parse_oid(base)?;
             database.check(oid)?;
-            let commit = repository.find_commit(oid).map_err(Error::git(format!("read commit {base}")))?;
+            let commit = opened.repository()?.find_commit(oid).map_err(Error::git(format!("read commit {base}")))?;
             trees::read(&database, commit.tree_id())?
         }
         None => Flat::new(),

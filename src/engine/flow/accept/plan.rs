@@ -145,7 +145,7 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
     }
     let outputs: Vec<&RepoPath> = initial.manifest.outputs.iter().chain(&good.manifest.outputs).collect();
     let capture = checkpoint::prepare(context)?.capture;
-    let opened = capture.objects().open()?;
+    let opened = capture.objects().open();
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
     let unlike: BTreeMap<&RepoPath, bool> = then.unlike(&now).map(|(path, _, is)| (path, is.is_some())).collect();
     let (mut taken, mut left_out) = (BTreeSet::new(), Vec::new());
@@ -319,7 +319,7 @@ pub(super) fn refuse_unlike(
     if capture.is_same_tree(good) {
         return Ok(BTreeSet::new());
     }
-    let opened = capture.objects().open()?;
+    let opened = capture.objects().open();
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
     let unlike = then.unlike(&now).map(|(path, ..)| path).filter(|path| !outputs.iter().any(|all| all.contains(path)));

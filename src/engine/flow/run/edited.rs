@@ -61,7 +61,7 @@ fn is_as(context: &Context, prepared: &Prepared, known: &Checkpoint) -> Result<b
     if prepared.capture.is_same_tree(&stored) {
         return Ok(true);
     }
-    let opened = prepared.capture.objects().open()?;
+    let opened = prepared.capture.objects().open();
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, stored.view(), prepared.capture.view())?;
     let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
     Ok(then.unlike(&now).all(|(path, ..)| before.contains(path) || after.contains(path)))

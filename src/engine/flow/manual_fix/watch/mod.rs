@@ -261,7 +261,7 @@ impl<'a> Watch<'a> {
     fn differences(&self, prepared: &Prepared) -> Result<Seen> {
         let state = self.context.load()?.state;
         let changes = changes_with_seen(self.context, &state, &self.session, prepared, &self.known)?;
-        let opened = prepared.capture.objects().open()?;
+        let opened = prepared.capture.objects().open();
         let lookup = TreeLookup::new(&opened)?;
         let side = prepared.capture.view();
         let seen = |change: Change| -> Result<_> {
