@@ -20,7 +20,7 @@ use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::hint::Hint;
-use crate::model::operation::{OperationKind, Scope};
+use crate::model::operation::OperationKind;
 use crate::model::selector::Selector;
 use crate::model::state::State;
 use crate::policy::amounts::count;
@@ -241,18 +241,12 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
     let request = |state: &State| {
         let checkpoint = select::checkpoint(context, state, selector)?;
         Ok(RestoreRequest {
-            kind: OperationKind::Restore,
-            run: Some(checkpoint.run.clone()),
-            checkpoint_id: checkpoint.id.clone(),
-            scope: Scope::All,
             paths: args.path.clone(),
             commits: how.commits.unwrap_or(Commits::Keep),
             edits: how.edits,
             restore_index: args.restore_index,
-            reposition: None,
             nested: NestedRequest { restore: args.nested, placed: Vec::new() },
-            unasked: false,
-            undoes: None,
+            ..RestoreRequest::new(OperationKind::Restore, checkpoint)
         })
     };
     put_back(context, OperationKind::Restore, request)

@@ -73,21 +73,20 @@ fn restore_chosen(
     let request = request(&state)?;
     let planned = plan::plan(context, lock, &state, &request)?;
     let crossing = Crossing::of(context, &state, &request);
-    let run = || request.run.as_ref().and_then(|key| state.run(key)).cloned();
-    let moves = request.reposition.as_ref().is_some_and(|to| run().is_some_and(|run| to.moves(&run)))
+    let before = request.run.as_ref().and_then(|key| state.run(key));
+    let moves = request.reposition.as_ref().zip(before).is_some_and(|(to, run)| to.moves(run))
         || moves_line(&state, &request)
         || gives_steps_back(&state, &crossing.refs());
     // An undo whose files are there already moves on to what was before.
     let changes = !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());
-        result.tell(&request, run().as_ref(), &crossing, crossing.planned());
-        return Ok(Restore { kind, changed: changes, result, run: run() });
+        result.tell(&request, before, &crossing, crossing.planned());
+        return Ok(Restore { kind, changed: changes, result, run: before.cloned() });
     }
-    let before = run();
     let mut restore = execute::run(context, &request, planned, crossing.refs(), takes_back)?;
-    let compensated = compensate(context, &crossing, &request.checkpoint_id)?;
-    restore.result.tell(&request, before.as_ref(), &crossing, compensated);
+    let compensated = compensate(context, &crossing, &request.target.id)?;
+    restore.result.tell(&request, before, &crossing, compensated);
     Ok(restore)
 }
 
@@ -119,8 +118,10 @@ impl RestoreResult {
 /// Whether another checkpoint is good afterwards, or stages of a lane come to stand as rolled back (C5).
 fn moves_line(state: &State, request: &RestoreRequest) -> bool {
     let run = request.reposition.as_ref().and(request.run.as_ref());
-    let target = state.checkpoint(&request.checkpoint_id).filter(|target| run == Some(&target.run));
-    let Some(target) = target else { return false };
+    let target = &request.target;
+    if run != Some(&target.run) {
+        return false;
+    }
     let passed = |one: &Checkpoint| one.verdict == Verdict::Passed;
     let mut after = state.standing(&target.run).rev().take_while(|one| one.seq > target.seq);
     (passed(target) && state.is_superseded(target)) || after.any(|one| passed(one) || one.lane_fields.stage.is_some())

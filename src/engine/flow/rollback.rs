@@ -131,9 +131,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
     }
     let reposition = run.filter(|_| own && whole).map(|run| reposition(run, target, checkpoint.after_iteration));
     Ok(RestoreRequest {
-        kind: OperationKind::Rollback,
         run: run.map(|run| run.key.clone()),
-        checkpoint_id: checkpoint.id.clone(),
         scope: options.scope,
         paths: options.paths.clone(),
         commits: options.commits,
@@ -141,8 +139,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         restore_index: options.restore_index,
         reposition,
         nested: NestedRequest { restore: options.nested, placed: Vec::new() },
-        unasked: false,
-        undoes: None,
+        ..RestoreRequest::new(OperationKind::Rollback, checkpoint)
     })
 }
 

@@ -2,11 +2,10 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{ErrorKind, Result};
-use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::failure::Cause;
-use crate::model::operation::{OperationKind, Scope};
+use crate::model::operation::OperationKind;
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
@@ -27,18 +26,11 @@ pub fn rollback_target<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>)
 /// edits stay, and HEAD where moving it would be refused. A dry run only plans it.
 pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<Restore> {
     let mut request = RestoreRequest {
-        kind: OperationKind::Rollback,
         run: Some(key.clone()),
-        checkpoint_id: target.id.clone(),
-        scope: Scope::All,
-        paths: Vec::new(),
         commits: Commits::Refuse,
         edits,
-        restore_index: false,
-        reposition: None,
-        nested: NestedRequest::default(),
         unasked: true,
-        undoes: None,
+        ..RestoreRequest::new(OperationKind::Rollback, target)
     };
     match restore(context, &request) {
         Err(error) if error.kind == ErrorKind::HeadMoved && edits == Edits::Keep => {

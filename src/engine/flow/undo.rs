@@ -35,21 +35,18 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
             Error::new(ErrorKind::NothingToUndo, message).hint(instead(context, state, kind))
         })?;
         Ok(RestoreRequest {
-            kind,
             run: entry.run.clone(),
-            checkpoint_id: entry.checkpoint_id.clone(),
             scope: entry.scope,
             paths: entry.paths.clone(),
             commits,
             edits,
             restore_index: entry.index_restored || (entry.scope == Scope::All && entry.paths.is_empty()),
-            reposition: None,
             nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
-            unasked: false,
             undoes: Some(Undone {
                 head: entry.head.clone(),
                 operation: ToldOperation { command: entry.kind.as_str(), checkpoint_id: entry.restored.clone() },
             }),
+            ..RestoreRequest::noted(kind, state, &entry.checkpoint_id)?
         })
     })
 }

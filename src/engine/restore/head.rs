@@ -54,8 +54,7 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
         return Ok(());
     }
     let message = format!("run {} works in {}, not in {here}", run.key, run.worktree);
-    let words = ["rollback", "--to", request.checkpoint_id.as_str()];
-    let again = Hint::recover(words).run(&run.key).at(context.place_of(run.worktree.path()));
+    let again = request.command(&[]).at(context.place_of(run.worktree.path()));
     Err(Error::new(ErrorKind::HeadMoved, message).hint(again))
 }
 
@@ -85,9 +84,9 @@ fn is_before_branch(state: &State, target: &Checkpoint, now: &Head) -> bool {
 /// tree: then it is the base commit that is meant. What else lay there was neither this work tree's nor the run's.
 ///
 /// `checkpoint restore` restores what was captured, wherever that was.
-pub fn means_base(context: &Context, request: &RestoreRequest, run: Option<&Run>, target: &Checkpoint) -> Result<bool> {
+pub fn means_base(context: &Context, request: &RestoreRequest, run: Option<&Run>) -> Result<bool> {
     let asked = request.kind == OperationKind::Rollback && context.has_git() && is_run_here(context, run);
-    Ok(asked && is_beginning_elsewhere(context, target)?)
+    Ok(asked && is_beginning_elsewhere(context, &request.target)?)
 }
 
 /// Whether a checkpoint is of another work tree of this repository and of before the run did anything.

@@ -16,7 +16,6 @@ use crate::git::restore::{check, keep_nonempty_dirs};
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out};
 use crate::model::checkpoint::Checkpoint;
-use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::Manifest;
 use crate::model::operation::OperationKind;
@@ -109,10 +108,7 @@ impl Planned {
 /// Captures what is there and plans the way to the checkpoint.
 pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &RestoreRequest) -> Result<Planned> {
     let repo = context.repo()?;
-    let target = state.checkpoint(&request.checkpoint_id).cloned().ok_or_else(|| {
-        Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {}", request.checkpoint_id))
-            .hint(Hint::recover(["checkpoint", "list", "--all-runs"]))
-    })?;
+    let target = &request.target;
     let run = request.run.as_ref().and_then(|key| state.run(key));
     head::refuse_elsewhere(context, request, run)?;
     let stored = load_checkpoint(repo, &target.commit)?;
@@ -122,7 +118,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         return Err(Error::new(ErrorKind::Usage, "--path selects files: it has no meaning with --scope state"));
     }
 
-    let of_base = head::means_base(context, request, run, &target)?;
+    let of_base = head::means_base(context, request, run)?;
     let (prepared, stored, files, nested) = if request.scope.covers_files() {
         let wanted = Wanted { captured: &stored, of_base, selection: &selection };
         let (prepared, stored, mut files, nested) = file_plan(context, state, request, lock, &wanted)?;
@@ -152,7 +148,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let head = if moves_head {
         let now = &prepared.capture.head;
-        let before_lane = of_base || head::is_before_lane(context, state, run, &target, now)?;
+        let before_lane = of_base || head::is_before_lane(context, state, run, target, now)?;
         let whose = OwnCommits::of(context, state, run, now)?;
         head::plan(repo, &whose, now, &stored.manifest.head, request, before_lane)?
     } else {
@@ -166,6 +162,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         || prepared.capture.manifest.index_extras != stored.manifest.index_extras;
     let index = (request.restore_index || follows) && index_differs && context.has_git();
     let memory_root = memory::named_root(context);
+    let target = target.clone();
     Ok(Planned { prepared, target, stored, of_base, files, nested, memory, memory_root, head, index })
 }
 

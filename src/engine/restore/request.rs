@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::checkpoint::StorageType;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::operation::{HeadMove, OperationKind, Reposition, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
+use crate::model::state::State;
 use crate::model::step::ToldStep;
 use crate::policy::restore_plan::Edits;
 use crate::policy::settings::RollbackSettings;
@@ -48,8 +50,8 @@ pub struct RestoreRequest {
     pub kind: OperationKind,
     /// The run whose bookkeeping follows, where it does; else the run the event is about.
     pub run: Option<RunKey>,
-    /// The checkpoint.
-    pub checkpoint_id: CheckpointId,
+    /// What is gone back to.
+    pub target: Checkpoint,
     /// What it covers.
     pub scope: Scope,
     /// Only these paths (globs); empty for all.
@@ -91,6 +93,33 @@ pub struct ToldOperation {
 }
 
 impl RestoreRequest {
+    /// All that a checkpoint holds, for its run, where nobody has changed anything; HEAD stays.
+    pub fn new(kind: OperationKind, target: &Checkpoint) -> Self {
+        Self {
+            kind,
+            run: Some(target.run.clone()),
+            target: target.clone(),
+            scope: Scope::All,
+            paths: Vec::new(),
+            commits: Commits::Keep,
+            edits: Edits::Refuse,
+            restore_index: false,
+            reposition: None,
+            nested: NestedRequest::default(),
+            unasked: false,
+            undoes: None,
+        }
+    }
+
+    /// [`Self::new`] of a checkpoint that was noted by its id.
+    pub fn noted(kind: OperationKind, state: &State, id: &CheckpointId) -> Result<Self> {
+        let target = state.checkpoint(id).ok_or_else(|| {
+            let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
+            Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {id}")).hint(list)
+        })?;
+        Ok(Self::new(kind, target))
+    }
+
     /// Whether the working memory stays, where it is not restored after an error either.
     pub(super) fn leaves_memory(&self, settings: &RollbackSettings) -> bool {
         self.unasked && !settings.on_error
@@ -103,9 +132,9 @@ impl RestoreRequest {
             OperationKind::Rollback if self.reposition.as_ref().is_some_and(|to| to.clear_failure) => {
                 vec!["rollback".to_owned(), "--full".to_owned()]
             }
-            OperationKind::Rollback => vec!["rollback".to_owned(), "--to".to_owned(), self.checkpoint_id.to_string()],
+            OperationKind::Rollback => vec!["rollback".to_owned(), "--to".to_owned(), self.target.id.to_string()],
             OperationKind::Restore => {
-                vec!["checkpoint".to_owned(), "restore".to_owned(), self.checkpoint_id.to_string()]
+                vec!["checkpoint".to_owned(), "restore".to_owned(), self.target.id.to_string()]
             }
         };
         let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);

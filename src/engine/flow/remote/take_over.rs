@@ -13,8 +13,7 @@ use crate::engine::record::driving::Driving;
 use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
-use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, RestoreRequest};
+use crate::engine::restore::request::RestoreRequest;
 use crate::git::history::commit_exists;
 use crate::git::remote::{RUNS, read_state, run_ref};
 use crate::git::worktree::uncommitted;
@@ -22,7 +21,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::{Hint, join};
 use crate::model::id::RunId;
-use crate::model::operation::{OperationKind, Scope};
+use crate::model::operation::OperationKind;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::remote::ChainedEvent;
 use crate::model::run::{RunKey, RunSpec};
@@ -288,20 +287,8 @@ fn latest(state: &State, key: &RunKey) -> Option<Checkpoint> {
 
 /// The files of a checkpoint, HEAD stays.
 fn files_of(key: &RunKey, checkpoint: &Checkpoint, edits: Edits) -> RestoreRequest {
-    RestoreRequest {
-        kind: OperationKind::Restore,
-        run: Some(key.clone()),
-        checkpoint_id: checkpoint.id.clone(),
-        scope: Scope::All,
-        paths: Vec::new(),
-        commits: Commits::Keep,
-        edits,
-        restore_index: false,
-        reposition: None,
-        nested: NestedRequest::default(),
-        unasked: false,
-        undoes: None,
-    }
+    let whole = RestoreRequest::new(OperationKind::Restore, checkpoint);
+    RestoreRequest { run: Some(key.clone()), edits, ..whole }
 }
 
 /// Refuses where files were edited here since the run last wrote here (13).

@@ -4,7 +4,6 @@ use anyhow::Context as _;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::engine::base::runs::run_of;
 use crate::engine::flow::remote::{renew, require_agreed_step};
 use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::model::event::Payload;
@@ -30,13 +29,13 @@ pub struct Crossing {
 impl Crossing {
     /// Finds them. A restore of some paths, or of the working memory alone, is no way back to before a step.
     pub fn of(context: &Context, state: &State, request: &RestoreRequest) -> Self {
-        let target = state.checkpoint(&request.checkpoint_id);
-        let whole = request.scope.covers_files() && request.paths.is_empty();
-        let Some(target) = target.filter(|_| whole) else { return Self::default() };
+        if !request.scope.covers_files() || !request.paths.is_empty() {
+            return Self::default();
+        }
         let worktree = context.worktree_id();
         let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (&run.key, step)));
         let mut steps: Vec<(&RunKey, &Step)> =
-            all.filter(|(_, step)| step.start.worktree == worktree && step.is_after(target.seq)).collect();
+            all.filter(|(_, step)| step.start.worktree == worktree && step.is_after(request.target.seq)).collect();
         steps.sort_by_key(|(_, step)| std::cmp::Reverse(step.ended_seq));
         let undone = state.worktrees.get(&worktree).and_then(|worktree| worktree.undo.last());
         let undone = undone.filter(|_| request.kind == OperationKind::Undo);
@@ -104,10 +103,15 @@ fn reason(kind: OperationKind, step: &Step) -> Option<Stays> {
     }
 }
 
+/// What is recorded of a step.
+fn recorded<'a>(state: &'a State, key: &RunKey, name: &str) -> Option<&'a Step> {
+    state.run(key)?.step(name)
+}
+
 /// Steps whose effects the operation took back that is undone now.
 fn compensated_by(state: &State, entry: &UndoEntry) -> Vec<(RunKey, Step, &'static str)> {
     let steps = entry.steps.iter().filter_map(|name| {
-        let step = state.run(&name.run)?.step(&name.name)?;
+        let step = recorded(state, &name.run, &name.name)?;
         let why = "its effect was undone, and is not repeated";
         (step.status == StepStatus::Compensated).then(|| (name.run.clone(), step.clone(), why))
     });
@@ -124,8 +128,8 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &Checkp
     for (key, step) in &crossing.compensable {
         let name = &step.start.name;
         let _lock = StepLock::take(context, key, name, &|_| {})?;
-        let now = run_of(&context.load()?.state, key)?.step(name).cloned();
-        if now.is_none_or(|now| now.status != StepStatus::Done) {
+        let now = context.load()?.state;
+        if recorded(&now, key, name).is_none_or(|now| now.status != StepStatus::Done) {
             // Another rollback was faster.
             continue;
         }
@@ -137,9 +141,9 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &Checkp
         }
         let payload = Payload::StepCompensated { name: name.clone(), succeeded, exit_code: Some(code) };
         context.record(key, vec![payload])?;
-        let step = run_of(&context.load()?.state, key)?.step(name).map(|step| step.told(key));
-        done.extend(step.map(|step| Compensated {
-            step,
+        let now = context.load()?.state;
+        done.extend(recorded(&now, key, name).map(|step| Compensated {
+            step: step.told(key),
             compensate_exit_code: Some(code),
             succeeded: Some(succeeded),
         }));
