@@ -326,4 +326,12 @@ impl Checkpoint {
     pub fn is_safety(&self) -> bool {
         self.trigger == trigger::SAFETY
     }
+
+    /// Whether a lane's work tree may go back to it: it is one of a stage, and nothing had failed there.
+    pub fn is_safe_stage(&self) -> bool {
+        let fields = &self.lane_fields;
+        let staged = fields.stage.as_deref().is_some_and(|stage| stage != RETRY);
+        let failed = matches!(fields.status.as_deref(), Some("failed" | "blocked"));
+        staged && !failed && self.verdict != Verdict::Failed && fields.exit_code.unwrap_or(0) == 0
+    }
 }

@@ -27,11 +27,28 @@ pub struct Checkpoints {
     lanes: Vec<Lane>,
 }
 
-/// A lane, and the sequence of the latest checkpoint that each stage has a record of.
+/// What is known of a lane without a look at its pages, however many records it has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Lane {
     run: RunKey,
-    latest: BTreeMap<String, u64>,
+    /// By stage, the latest checkpoint that is a record of it.
+    latest: BTreeMap<String, Latest>,
+    /// By stage, the sequence of the latest one that a work tree may go back to.
+    safe: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Latest {
+    seq: u64,
+    /// It alone, by its sequence: what its page has too, with others.
+    content: LazyCompressed<BTreeMap<u64, Checkpoint>>,
+}
+
+impl Latest {
+    fn of(checkpoint: &Checkpoint) -> Self {
+        let seq = checkpoint.seq;
+        Self { seq, content: BTreeMap::from([(seq, checkpoint.clone())]).into() }
+    }
 }
 
 /// The stages that a checkpoint is a record of.
@@ -138,6 +155,17 @@ impl Checkpoints {
         self.get(self.seq_of(id)?)
     }
 
+    /// Whether there is one with this id. It is not opened for that.
+    pub fn has(&self, id: &CheckpointId) -> bool {
+        self.seq_of(id).is_some()
+    }
+
+    /// Whether a run has one with this id. It is not opened for that.
+    pub fn has_of(&self, run: &RunKey, id: &CheckpointId) -> bool {
+        let mut pages = self.pages.iter().filter(|page| page.run == *run);
+        pages.any(|page| page.ids.values().any(|known| known == id))
+    }
+
     fn seq_of(&self, id: &CheckpointId) -> Option<u64> {
         let mut ids = self.pages.iter().rev().flat_map(|page| page.ids.iter().rev());
         ids.find(|(_, known)| *known == id).map(|(seq, _)| *seq)
@@ -182,20 +210,35 @@ impl Checkpoints {
 
     /// The latest one of a run that each stage has a record of.
     pub fn latest_of_stages(&self, run: &RunKey) -> impl Iterator<Item = (&str, &Checkpoint)> {
-        let lane = self.lanes.iter().find(|lane| lane.run == *run);
-        let latest = lane.into_iter().flat_map(|lane| &lane.latest);
-        latest.filter_map(|(stage, seq)| Some((stage.as_str(), self.get(*seq)?)))
+        let latest = self.lane(run).into_iter().flat_map(|lane| &lane.latest);
+        latest.filter_map(|(stage, latest)| Some((stage.as_str(), latest.content.get(&latest.seq)?)))
+    }
+
+    /// The sequence of the latest one of a run in each stage that a work tree may go back to. None is opened for that.
+    pub fn latest_safe_of_stages(&self, run: &RunKey) -> impl Iterator<Item = (&str, u64)> {
+        let safe = self.lane(run).into_iter().flat_map(|lane| &lane.safe);
+        safe.map(|(stage, seq)| (stage.as_str(), *seq))
+    }
+
+    fn lane(&self, run: &RunKey) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.run == *run)
     }
 
     /// Notes the stages that a checkpoint is a record of.
     fn add_stages(lanes: &mut Vec<Lane>, checkpoint: &Checkpoint) {
         for stage in stages(checkpoint) {
             let at = lanes.iter().position(|lane| lane.run == checkpoint.run).unwrap_or_else(|| {
-                lanes.push(Lane { run: checkpoint.run.clone(), latest: BTreeMap::new() });
+                lanes.push(Lane { run: checkpoint.run.clone(), latest: BTreeMap::new(), safe: BTreeMap::new() });
                 lanes.len() - 1
             });
-            let latest = lanes[at].latest.entry(stage.to_owned()).or_default();
-            *latest = checkpoint.seq.max(*latest);
+            let Lane { latest, safe, .. } = &mut lanes[at];
+            if latest.get(stage).is_none_or(|known| known.seq <= checkpoint.seq) {
+                latest.insert(stage.to_owned(), Latest::of(checkpoint));
+            }
+            if stage != RETRY && checkpoint.is_safe_stage() && !checkpoint.is_safety() {
+                let latest = safe.entry(stage.to_owned()).or_default();
+                *latest = checkpoint.seq.max(*latest);
+            }
         }
     }
 
@@ -249,6 +292,10 @@ impl Checkpoints {
             change(checkpoint);
             page.has_passed |= checkpoint.verdict == Verdict::Passed;
         }
+        let run = page.run.clone();
+        if self.lane(&run).is_some() {
+            self.find_stages(&BTreeSet::from([run]));
+        }
     }
 
     /// Takes those with these ids out.
@@ -267,7 +314,9 @@ impl Checkpoints {
 
     /// All that may be packed, always in the same order.
     pub fn parts(&mut self) -> impl Iterator<Item = &mut dyn Part> {
-        self.pages.iter_mut().map(|page| &mut page.content as &mut dyn Part)
+        let pages = self.pages.iter_mut().map(|page| &mut page.content as &mut dyn Part);
+        let latest = self.lanes.iter_mut().flat_map(|lane| lane.latest.values_mut());
+        pages.chain(latest.map(|latest| &mut latest.content as &mut dyn Part))
     }
 
     /// Packs all. Pages of a run that are small become one.
@@ -287,9 +336,7 @@ impl Checkpoints {
                 }
             }
         }
-        for page in &mut self.pages {
-            page.content.pack();
-        }
+        self.parts().for_each(Part::pack);
     }
 }
 
@@ -308,7 +355,8 @@ mod tests {
         let oid = "0".repeat(40);
         let made = json!({
             "id": format!("ckpt_{seq:04}"), "seq": seq, "run_id": format!("run-{run}"), "task_id": null,
-            "stage": stage.then_some("pre_pr"), "status": null, "type": "task", "trigger": "manual", "worktree": "/w",
+            "stage": stage.then_some(if seq.is_multiple_of(3) { "pre_pr" } else { "after_lane_tests" }),
+            "status": seq.is_multiple_of(5).then_some("failed"), "type": "task", "trigger": "manual", "worktree": "/w",
             "state_dir": "/w/.ultraplan/state", "after_iteration": 0, "attempt": null, "verdict": "unverified",
             "storage_type": "snapshot", "commit": oid, "tree": oid, "base_commit": null, "head_ref": null,
             "patch_path": null, "previous": null, "created_at": "2026-01-01T00:00:00Z", "description": "text",
@@ -418,6 +466,16 @@ mod tests {
             for run in 0..3 {
                 let key = RunKey::new(format!("run-{run}"), None, None);
                 prop_assert!(pages.of(&key).eq(map.values().filter(|checkpoint| checkpoint.run == key)));
+                let (mut latest, mut safe) = (BTreeMap::new(), BTreeMap::new());
+                for checkpoint in map.values().filter(|checkpoint| checkpoint.run == key) {
+                    let Some(stage) = checkpoint.lane_fields.stage.as_deref() else { continue };
+                    latest.insert(stage, checkpoint);
+                    if checkpoint.is_safe_stage() {
+                        safe.insert(stage, checkpoint.seq);
+                    }
+                }
+                prop_assert_eq!(pages.latest_of_stages(&key).collect::<BTreeMap<_, _>>(), latest);
+                prop_assert_eq!(pages.latest_safe_of_stages(&key).collect::<BTreeMap<_, _>>(), safe);
             }
             for seq in 0..300 {
                 prop_assert_eq!(pages.get(seq), map.get(&seq));

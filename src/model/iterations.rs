@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, Iteration, IterationStatus};
+use super::id::CheckpointId;
 use super::lazy_compressed::{LazyCompressed, Part};
 use super::usage::Usage;
 
@@ -44,8 +45,8 @@ struct About {
     subtasks: BTreeSet<u32>,
     /// Sequence of the last end of one.
     last_ended: u64,
-    /// Whether one has not ended.
-    unended: bool,
+    /// Those that have not ended: numbers of iteration and attempt.
+    unended: Vec<(u32, u32)>,
     /// What they used up.
     #[serde(default)]
     usage: Usage,
@@ -59,10 +60,55 @@ impl About {
             attempts: attempts().count(),
             subtasks: attempts().map(|attempt| checksum(&attempt.subtask)).collect(),
             last_ended: attempts().filter_map(|attempt| attempt.ended_seq).max().unwrap_or(0),
-            unended: attempts().any(|attempt| attempt.outcome.is_none()),
+            unended: content.values().flat_map(unended_of).collect(),
             usage: attempts().map(Attempt::usage).sum(),
         }
     }
+
+    /// What is known once an attempt begins. Returns whether it could be said without a look.
+    fn begin(&mut self, number: u32, attempt: &Attempt) -> bool {
+        self.statuses.insert(number, IterationStatus::InProgress);
+        self.attempts += 1;
+        self.subtasks.insert(checksum(&attempt.subtask));
+        let is_new = !self.unended.contains(&(number, attempt.number));
+        self.unended.push((number, attempt.number));
+        is_new && attempt.outcome.is_none() && attempt.usage() == Usage::default()
+    }
+
+    /// [`Self::begin`], once one ends.
+    fn end(&mut self, end: &End) -> bool {
+        let before = self.unended.len();
+        self.unended.retain(|one| *one != (end.iteration, end.attempt));
+        self.statuses.insert(end.iteration, end.status);
+        self.last_ended = self.last_ended.max(end.seq);
+        self.usage = self.usage + end.usage;
+        before == self.unended.len() + 1
+    }
+}
+
+/// What an attempt's end says of its iteration without a look.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Number of the iteration.
+    pub iteration: u32,
+    /// Number of the attempt in it.
+    pub attempt: u32,
+    /// Where the iteration stands then.
+    pub status: IterationStatus,
+    /// Sequence of the event.
+    pub seq: u64,
+    /// What the attempt used up.
+    pub usage: Usage,
+}
+
+/// The attempts of an iteration that have not ended.
+fn unended_of(iteration: &Iteration) -> impl Iterator<Item = (u32, u32)> {
+    let unended = iteration.attempts.iter().filter(|attempt| attempt.outcome.is_none());
+    unended.map(|attempt| (iteration.number, attempt.number))
+}
+
+fn pending(number: u32) -> Iteration {
+    Iteration { number, status: IterationStatus::Pending, attempts: Vec::new(), reason: None, began: None }
 }
 
 /// Of a subtask's name: which pages speak of it is known by these.
@@ -81,7 +127,7 @@ impl Eq for Page {}
 impl Page {
     fn about(&self) -> Cow<'_, About> {
         match &self.about {
-            Some(about) if self.content.is_packed() => Cow::Borrowed(about),
+            Some(about) if self.content.was_packed() => Cow::Borrowed(about),
             _ => Cow::Owned(About::of(&self.content)),
         }
     }
@@ -115,9 +161,39 @@ impl Iterations {
 
     /// The one with this number; a pending one where there is none.
     pub fn get_or_pending(&mut self, number: u32) -> &mut Iteration {
-        let pending =
-            || Iteration { number, status: IterationStatus::Pending, attempts: Vec::new(), reason: None, began: None };
-        self.pages.entry(number / PAGE).or_default().content.entry(number).or_insert_with(pending)
+        self.pages.entry(number / PAGE).or_default().content.entry(number).or_insert_with(|| pending(number))
+    }
+
+    /// An attempt begins: its iteration, a pending one where there is none, is under way and gets it by `change`.
+    pub fn begin(&mut self, number: u32, attempt: &Attempt, change: impl Fn(&mut Iteration) + Send + Sync + 'static) {
+        self.change(number, |about| about.begin(number, attempt), change);
+    }
+
+    /// An attempt ends, as `change` notes in its iteration.
+    pub fn end(&mut self, end: &End, change: impl Fn(&mut Iteration) + Send + Sync + 'static) {
+        self.change(end.iteration, |about| about.end(end), change);
+    }
+
+    /// Notes what an iteration began from, unless that is known.
+    pub fn note_began(&mut self, number: u32, began: Option<CheckpointId>) {
+        let note = move |iteration: &mut Iteration| iteration.began = iteration.began.take().or(began.clone());
+        self.change(number, |_| true, note);
+    }
+
+    /// Changes an iteration, a pending one where there is none: on a page that nobody looks at, once somebody does. `known`
+    /// says at once what is known of it without a look, and whether that could be said.
+    fn change(
+        &mut self,
+        number: u32,
+        known: impl FnOnce(&mut About) -> bool,
+        change: impl Fn(&mut Iteration) + Send + Sync + 'static,
+    ) {
+        let page = self.pages.entry(number / PAGE).or_default();
+        let is_known = page.content.was_packed() && page.about.as_mut().is_some_and(known);
+        let change = move |content: &mut BTreeMap<u32, Iteration>| {
+            change(content.entry(number).or_insert_with(|| pending(number)));
+        };
+        if is_known { page.content.change_later(change) } else { change(&mut page.content) }
     }
 
     /// All, lowest number first.
@@ -149,7 +225,7 @@ impl Iterations {
 
     /// The attempts that have not ended, to be changed.
     pub fn unended_mut(&mut self) -> impl Iterator<Item = &mut Attempt> {
-        let pages = self.pages.values_mut().filter(|page| page.about().unended);
+        let pages = self.pages.values_mut().filter(|page| !page.about().unended.is_empty());
         let attempts = pages.flat_map(|page| page.content.values_mut()).flat_map(|iteration| &mut iteration.attempts);
         attempts.filter(|attempt| attempt.outcome.is_none())
     }
@@ -157,6 +233,11 @@ impl Iterations {
     /// Where each stands, lowest number first.
     pub fn statuses(&self) -> impl DoubleEndedIterator<Item = (u32, IterationStatus)> {
         self.pages.values().flat_map(Page::statuses)
+    }
+
+    /// Where the one with this number stands.
+    pub fn status(&self, number: u32) -> Option<IterationStatus> {
+        self.pages.get(&(number / PAGE))?.about().statuses.get(&number).copied()
     }
 
     /// The highest number.
@@ -290,10 +371,26 @@ mod tests {
             for (seq, step) in (1..).zip(steps) {
                 match step {
                     Step::Attempt(number, subtask, ended) => {
-                        let entry = pages.get_or_pending(number);
-                        let count = u32::try_from(entry.attempts.len()).expect("few");
-                        entry.attempts.push(attempt(count + 1, subtask, ended.then_some(seq)));
-                        map.insert(number, entry.clone());
+                        let entry = map.entry(number).or_insert_with(|| pending(number));
+                        let begun = attempt(u32::try_from(entry.attempts.len()).expect("few") + 1, subtask, None);
+                        let begin = move |entry: &mut Iteration| {
+                            entry.status = IterationStatus::InProgress;
+                            entry.attempts.push(begun.clone());
+                        };
+                        begin(entry);
+                        let begun = entry.attempts.last().expect("just begun").clone();
+                        pages.begin(number, &begun, begin);
+                        if ended {
+                            let ended = attempt(begun.number, subtask, Some(seq));
+                            let status = IterationStatus::Failed;
+                            let (attempt, usage) = (begun.number, ended.usage());
+                            let end = move |entry: &mut Iteration| {
+                                entry.status = status;
+                                *entry.attempts.last_mut().expect("just begun") = ended.clone();
+                            };
+                            end(entry);
+                            pages.end(&End { iteration: number, attempt, status, seq, usage }, end);
+                        }
                     }
                     Step::Complete(number) => {
                         for one in pages.get_mut(number).into_iter().chain(map.get_mut(&number)) {
@@ -319,6 +416,9 @@ mod tests {
                 prop_assert_eq!((pages.len(), pages.is_empty()), (map.len(), map.is_empty()));
                 prop_assert!(pages.statuses().eq(map.values().map(|one| (one.number, one.status))));
                 prop_assert_eq!(pages.last_number(), map.keys().next_back().copied());
+                prop_assert_eq!(pages.status(5), map.get(&5).map(|one| one.status));
+                let known: BTreeSet<_> = pages.pages.values().flat_map(|page| page.about().into_owned().unended).collect();
+                prop_assert_eq!(known, map.values().flat_map(unended_of).collect());
             }
             let attempts = || map.values().flat_map(|one| one.attempts.iter().map(move |attempt| (one, attempt)));
             prop_assert_eq!(pages.count_attempts(), attempts().count());

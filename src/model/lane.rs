@@ -60,7 +60,7 @@ impl<'a> LaneRecord<'a> {
 
     /// Whether the work tree may go back to it: nothing had failed there, and it was not gone back past itself.
     pub fn is_safe(&self) -> bool {
-        self.status != Some(ROLLED_BACK) && matches!(self.origin, Origin::Own(checkpoint) if is_safe(checkpoint))
+        self.status != Some(ROLLED_BACK) && matches!(self.origin, Origin::Own(checkpoint) if checkpoint.is_safe_stage())
     }
 }
 
@@ -120,10 +120,28 @@ impl State {
         let fits = |checkpoint: &&Checkpoint| {
             let stage = checkpoint.lane_fields.stage.as_deref();
             let other = failed || stage != Some(stands.stage);
-            checkpoint.seq < at && other && is_safe(checkpoint)
+            checkpoint.seq < at && other && checkpoint.is_safe_stage()
         };
         let earlier = self.standing(key).rfind(fits);
-        earlier.or_else(|| stands.checkpoint().filter(|checkpoint| is_safe(checkpoint)))
+        earlier.or_else(|| stands.checkpoint().filter(|checkpoint| checkpoint.is_safe_stage()))
+    }
+
+    /// The stage of [`Self::lane_safest`]. As long as nothing was gone back over, no checkpoint but the latest ones of the
+    /// lane's stages is looked at for it.
+    pub fn lane_safest_stage(&self, key: &RunKey) -> Option<&str> {
+        let stands = self.lane_stands(key).filter(|record| record.status != Some(ROLLED_BACK))?;
+        let failed = !stands.is_safe();
+        let at = stands.checkpoint().map_or(u64::MAX, |checkpoint| checkpoint.seq);
+        let went_back = self.run(key).is_some_and(|run| !run.line.is_straight() || !run.rolled_back.is_empty());
+        let mut latest = self.checkpoints.latest_safe_of_stages(key);
+        if went_back || latest.any(|(stage, seq)| seq >= at && (failed || stage != stands.stage)) {
+            // One before the latest of its stage may be meant.
+            return self.lane_safest(key)?.lane_fields.stage.as_deref();
+        }
+        let other = |stage: &str| failed || stage != stands.stage;
+        let earlier = self.checkpoints.latest_safe_of_stages(key).filter(|(stage, _)| other(stage));
+        let itself = || stands.checkpoint().filter(|one| one.is_safe_stage())?.lane_fields.stage.as_deref();
+        earlier.max_by_key(|(_, seq)| *seq).map(|(stage, _)| stage).or_else(itself)
     }
 }
 
@@ -165,14 +183,6 @@ fn imported(run: Option<&Run>) -> impl Iterator<Item = LaneRecord<'_>> {
     })
 }
 
-/// Whether a work tree may go back to a checkpoint: it is one of a stage, and nothing had failed there.
-fn is_safe(checkpoint: &Checkpoint) -> bool {
-    let fields = &checkpoint.lane_fields;
-    let staged = fields.stage.as_deref().is_some_and(|stage| stage != RETRY);
-    let failed = matches!(fields.status.as_deref(), Some("failed" | "blocked"));
-    staged && !failed && checkpoint.verdict != Verdict::Failed && fields.exit_code.unwrap_or(0) == 0
-}
-
 /// Whether records are kept of this run: it is named as a lane, or has them already.
 pub fn is_lane(state: &State, key: &RunKey) -> bool {
     key.lane != NONE || !state.lane_records(key).is_empty()
@@ -182,4 +192,67 @@ pub fn is_lane(state: &State, key: &RunKey) -> bool {
 pub fn stages_after(state: &State, run: &Run, seq: u64) -> Vec<u64> {
     let staged = |checkpoint: &&Checkpoint| checkpoint.seq > seq && checkpoint.lane_fields.stage.is_some();
     state.checkpoints_of(&run.key).filter(staged).map(|checkpoint| checkpoint.seq).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+    use crate::model::run::RunSpec;
+    use crate::model::time::Timestamp;
+
+    /// A lane with these checkpoints: each with its stage, whether it failed, and whether it is a record of a retry too.
+    fn lane(key: &RunKey, checkpoints: &[(u8, bool, bool)]) -> State {
+        let oid = "0".repeat(40);
+        let (task_id, session, spec) = (None, "s".to_owned(), Box::new(RunSpec::default()));
+        let mut events = vec![Payload::RunCreated { task_id, session, worktree: "/w".into(), spec }];
+        for (seq, (stage, failed, retried)) in (1_u64..).zip(checkpoints) {
+            let stage = [None, Some(AFTER_TESTS), Some(PRE_PR), Some(RETRY)][usize::from(*stage)];
+            let made = json!({
+                "id": format!("ckpt_{seq:04}"), "seq": seq, "run_id": key.run_id, "phase": key.phase, "lane": key.lane,
+                "task_id": null, "stage": stage,
+                "status": failed.then_some("failed"), "retry_status": retried.then_some("retrying"), "type": "task",
+                "trigger": "manual", "worktree": "/w", "state_dir": "/s", "after_iteration": 0, "attempt": null,
+                "verdict": "unverified", "storage_type": "snapshot", "commit": oid, "tree": oid, "base_commit": null,
+                "head_ref": null, "patch_path": null, "previous": null, "created_at": "2026-01-01T00:00:00Z",
+                "description": "text", "pinned": false, "captured": {"files": 0, "bytes": 0}, "skipped": [],
+                "changes": {"modified": 0, "created": 0, "deleted": 0}, "feedback_results": {}, "duration_ms": 1,
+            });
+            let checkpoint = serde_json::from_value(made).expect("a checkpoint");
+            events.push(Payload::CheckpointCreated { checkpoint, adopted: false, own_commits: Vec::new() });
+        }
+        let mut state = State::default();
+        for (seq, payload) in (1..).zip(events) {
+            let (at, run) = (Timestamp::default(), Some(key.clone()));
+            state.apply(&Event { seq, at, schema: EVENT_SCHEMA, run, source: EventSource::Recover, payload });
+        }
+        state
+    }
+
+    proptest! {
+        // What is known without a look at the checkpoints is what a look says.
+        #[test]
+        fn the_safest_stage_is_that_of_the_safest_checkpoint(
+            checkpoints in prop::collection::vec((0..4_u8, any::<bool>(), any::<bool>()), 0..12),
+            turn in prop::option::of(0..12_u64),
+            back in prop::collection::btree_set(1..12_u64, 0..3),
+            goes_back in any::<bool>(),
+        ) {
+            let key = RunKey::new("r", None, Some("l"));
+            let mut state = lane(&key, &checkpoints);
+            if goes_back {
+                let last = state.last_checkpoint_seq;
+                let run = &mut *state.runs[0].details;
+                run.rolled_back = back;
+                if let Some(to) = turn {
+                    run.line.turn(last, to);
+                }
+            }
+            let safest = state.lane_safest(&key).and_then(|safest| safest.lane_fields.stage.as_deref());
+            prop_assert_eq!(state.lane_safest_stage(&key), safest);
+        }
+    }
 }

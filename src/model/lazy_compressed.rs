@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
 use flate2::Compression;
-use flate2::read::DeflateDecoder;
+use flate2::bufread::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
@@ -18,16 +18,36 @@ pub trait Content: Clone + Default + Serialize + DeserializeOwned {}
 
 impl<T: Clone + Default + Serialize + DeserializeOwned> Content for T {}
 
+/// So many times larger than its packed form a value is at most, as a rule.
+const ROOM: usize = 8;
+
 /// A value, packed or not: it makes no difference to who reads or changes it. A clone shares it until one of the two is
-/// changed.
+/// changed. What is to be changed of a packed one can wait until somebody looks at it.
 ///
 /// In JSON it is itself, or `null` where it is packed: its bytes are kept beside, see [`Part`].
 #[derive(Clone, Debug)]
 pub struct LazyCompressed<T> {
     /// Filled at the first look, where it is packed.
     open: OnceLock<Arc<T>>,
-    /// What `open` is unpacked from; `None` once anything may have been changed.
+    /// What `open` is unpacked from; `None` once anything may have been changed but by `later`.
     packed: Option<Bytes>,
+    /// What is changed as soon as it is unpacked.
+    later: Vec<Later<T>>,
+}
+
+/// A change that waits.
+struct Later<T>(Arc<dyn Fn(&mut T) + Send + Sync>);
+
+impl<T> Clone for Later<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for Later<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a change")
+    }
 }
 
 /// Where packed bytes are kept.
@@ -74,14 +94,14 @@ pub trait Part {
 
 impl<T: Content> Part for LazyCompressed<T> {
     fn pack(&mut self) {
-        if self.packed.is_none() {
+        if !self.is_packed() {
             let all = deflate(&**self);
             self.fill(Bytes { length: all.len(), source: Arc::new(all), at: 0 });
         }
     }
 
     fn bytes(&self) -> Option<Vec<u8>> {
-        self.packed.as_ref().map(Bytes::read)
+        self.packed.as_ref().filter(|_| self.is_packed()).map(Bytes::read)
     }
 
     fn is_missing(&self) -> bool {
@@ -89,13 +109,18 @@ impl<T: Content> Part for LazyCompressed<T> {
     }
 
     fn fill(&mut self, bytes: Bytes) {
-        *self = Self { open: OnceLock::new(), packed: Some(bytes) };
+        *self = Self { open: OnceLock::new(), packed: Some(bytes), later: Vec::new() };
     }
 }
 
 impl<T: Content> LazyCompressed<T> {
     /// Whether its packed bytes say what it is.
     pub fn is_packed(&self) -> bool {
+        self.packed.is_some() && self.later.is_empty()
+    }
+
+    /// Whether it is as it was packed but for [`Self::change_later`].
+    pub fn was_packed(&self) -> bool {
         self.packed.is_some()
     }
 
@@ -103,17 +128,30 @@ impl<T: Content> LazyCompressed<T> {
     pub fn unpack(&mut self) {
         self.opened();
         self.packed = None;
+        self.later.clear();
+    }
+
+    /// Changes it: at once where it is open, else as soon as it is.
+    pub fn change_later(&mut self, change: impl Fn(&mut T) + Send + Sync + 'static) {
+        if self.was_packed() && self.open.get().is_none() {
+            self.later.push(Later(Arc::new(change)));
+        } else {
+            change(self);
+        }
     }
 
     fn opened(&self) -> &Arc<T> {
-        self.open
-            .get_or_init(|| Arc::new(self.packed.as_ref().map(|packed| inflate(&packed.read())).unwrap_or_default()))
+        self.open.get_or_init(|| {
+            let mut value = self.packed.as_ref().map(|packed| inflate(&packed.read())).unwrap_or_default();
+            self.later.iter().for_each(|Later(change)| change(&mut value));
+            Arc::new(value)
+        })
     }
 }
 
 impl<T> From<T> for LazyCompressed<T> {
     fn from(open: T) -> Self {
-        Self { open: OnceLock::from(Arc::new(open)), packed: None }
+        Self { open: OnceLock::from(Arc::new(open)), packed: None, later: Vec::new() }
     }
 }
 
@@ -155,10 +193,11 @@ fn deflate(open: &impl Serialize) -> Vec<u8> {
 }
 
 fn inflate<T: Content>(packed: &[u8]) -> T {
-    let mut json = String::new();
-    let read = DeflateDecoder::new(packed).read_to_string(&mut json);
+    // In one go, with no buffer in between.
+    let mut json = Vec::with_capacity(packed.len().saturating_mul(ROOM));
+    let read = DeflateDecoder::new(packed).read_to_end(&mut json);
     // What this version packed is whole: the file that it was in has a checksum. Only who forges that comes here.
-    read.ok().and_then(|_| serde_json::from_str(&json).ok()).unwrap_or_else(|| {
+    read.ok().and_then(|_| serde_json::from_slice(&json).ok()).unwrap_or_else(|| {
         tracing::error!("the cache recover/fold.cache is forged: remove it");
         T::default()
     })
@@ -166,10 +205,7 @@ fn inflate<T: Content>(packed: &[u8]) -> T {
 
 impl<T: Content> Serialize for LazyCompressed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.packed {
-            Some(_) => serializer.serialize_unit(),
-            None => (**self).serialize(serializer),
-        }
+        if self.is_packed() { serializer.serialize_unit() } else { (**self).serialize(serializer) }
     }
 }
 
@@ -194,7 +230,7 @@ impl<'de, T: Content> Visitor<'de> for Either<T> {
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<LazyCompressed<T>, E> {
-        Ok(LazyCompressed { open: OnceLock::new(), packed: None })
+        Ok(LazyCompressed { open: OnceLock::new(), packed: None, later: Vec::new() })
     }
 }
 
@@ -241,6 +277,25 @@ mod tests {
         assert_eq!(read_again(&packed), packed);
         packed.pack();
         assert!(!packed.contains_key(&7) && packed.contains_key(&8));
+    }
+
+    #[test]
+    fn a_change_waits_for_the_first_look() {
+        let mut packed = some();
+        packed.pack();
+        packed.change_later(|numbers| drop(numbers.remove(&7)));
+        let kept = packed.clone();
+        packed.change_later(|numbers| drop(numbers.insert(41, "one more".to_owned())));
+        assert!(packed.open.get().is_none() && !packed.is_packed() && packed.bytes().is_none());
+        assert_eq!(read_again(&packed), packed);
+        assert_eq!((packed.contains_key(&7), packed.len(), kept.len()), (false, 40, 39));
+        packed.change_later(BTreeMap::clear);
+        assert!(packed.is_empty());
+        packed.pack();
+        assert!(packed.is_packed() && packed.is_empty());
+        let mut kept = kept;
+        kept.pack();
+        assert_eq!((kept.is_packed(), kept.contains_key(&7), kept.len()), (true, false, 39));
     }
 
     #[test]

@@ -462,7 +462,7 @@ impl Run {
     /// The iteration that comes after `number`: what is done or given up is not done again.
     pub fn iteration_after(&self, number: u32) -> u32 {
         let is_over = |number: &u32| {
-            let status = self.iterations.get(*number).map(|iteration| iteration.status);
+            let status = self.iterations.status(*number);
             matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped))
         };
         (number.saturating_add(1)..=u32::MAX).find(|number| !is_over(number)).unwrap_or(u32::MAX)

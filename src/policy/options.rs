@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::model::decision::Strategy;
 use crate::model::failure::{Cause, Failure, FailureType};
 use crate::model::run::Run;
-use crate::model::state::{Named, State};
+use crate::model::state::State;
 
 use super::recommended::{self, Outlook};
 
@@ -37,7 +37,7 @@ pub fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeO
     let next = next.filter(|next| run.spec.iterations_total.is_none_or(|total| *next <= total));
     let recommended = Some(recommended::strategy(run, outlook.unchecked)).filter(|_| outlook.is_open());
     let has_good_checkpoint = state.last_good(&run.key).is_some();
-    let has_checkpoint = has_good_checkpoint || state.initial(&run.key).and_then(Named::kept).is_some();
+    let has_checkpoint = has_good_checkpoint || state.keeps_initial(&run.key);
     Strategy::ALL
         .into_iter()
         .map(|strategy| {

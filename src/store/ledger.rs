@@ -10,6 +10,7 @@ mod mended;
 mod of_run;
 mod unsynced;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt;
@@ -38,6 +39,8 @@ pub use identity::Owned;
 
 /// How many events are folded anew at each start before the cache is renewed.
 const CACHE_EVERY: u64 = 64;
+/// Or events about so many runs.
+const CACHE_EVERY_RUNS: usize = 8;
 /// How much of the ledger's end the cache remembers: the last line's checksum and closing.
 const END_LENGTH: usize = 11;
 /// More bytes than a list without lane records has, whatever a crash leaves of one.
@@ -81,8 +84,9 @@ pub struct Loaded {
     lines: u64,
     /// Bytes of the packed lines that they begin with.
     packed: u64,
-    /// Events folded beyond the cache.
-    beyond_cache: u64,
+    /// How many bytes of them the cache had, and what was folded beyond it.
+    cached: u64,
+    beyond_cache: Beyond,
     /// Bytes after the last whole line: an append that was cut off, or one that is just being made.
     torn: u64,
     /// All lines, where they are not what stands in the ledger's own file.
@@ -91,6 +95,28 @@ pub struct Loaded {
     standing: Standing,
     /// What it was read from.
     files: Files,
+}
+
+/// Events that were folded and are not in the cache.
+#[derive(Clone, Debug, Default)]
+struct Beyond {
+    count: u64,
+    /// The runs that they are about: whoever folds them unpacks what the cache has of each.
+    runs: BTreeSet<RunKey>,
+}
+
+impl Beyond {
+    fn add(&mut self, run: Option<&RunKey>) {
+        self.count += 1;
+        if let Some(run) = run.filter(|run| !self.runs.contains(*run)) {
+            self.runs.insert(run.clone());
+        }
+    }
+
+    /// Whether the cache is to be renewed.
+    fn are_many(&self) -> bool {
+        self.count >= CACHE_EVERY || self.runs.len() >= CACHE_EVERY_RUNS
+    }
 }
 
 /// An event to append.
@@ -114,7 +140,8 @@ impl NewEvent {
 impl Loaded {
     /// What the cache says of so many bytes.
     fn cached(state: State, offset: u64, ends_with: String, lines: u64, packed: u64) -> Self {
-        let mut loaded = Self { state: Arc::new(state), offset, ends_with, lines, packed, ..Self::default() };
+        let state = Arc::new(state);
+        let mut loaded = Self { state, offset, ends_with, lines, packed, cached: offset, ..Self::default() };
         loaded.begin_at_end();
         loaded
     }
@@ -160,8 +187,8 @@ pub struct Exclusive {
     /// When the lock was asked for, and since when it is held.
     asked: Instant,
     held: Instant,
-    /// Whether so much was folded anew that the cache is to be renewed.
-    cache_is_due: bool,
+    /// How many bytes the cache had, where so much was folded beyond it that it is to be renewed.
+    cached_before: Option<u64>,
     _owned: Owned,
 }
 
@@ -496,9 +523,8 @@ impl Store {
             return Err(self.corrupt(1, "the file is empty"));
         }
         // What was read before, where the file still has it.
-        let is_usable = |recent: &Loaded| {
-            recent.beyond_cache < CACHE_EVERY && recent.mended.is_none() && recent.is_in(file, length)
-        };
+        let is_usable =
+            |recent: &Loaded| !recent.beyond_cache.are_many() && recent.mended.is_none() && recent.is_in(file, length);
         let known = match recent.filter(is_usable) {
             Some(recent) => Some(recent),
             None => self.cached(file, length)?,
@@ -591,7 +617,7 @@ impl Store {
             }
         }
         let store = self.clone();
-        Ok(Exclusive { store, loaded, lock: Some(lock), asked, held, cache_is_due: false, _owned: owned })
+        Ok(Exclusive { store, loaded, lock: Some(lock), asked, held, cached_before: None, _owned: owned })
     }
 }
 

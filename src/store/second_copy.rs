@@ -17,6 +17,8 @@ use super::packed_lines::decompress_all;
 
 /// So many bytes of the end are compared: more than the checksum of the last line.
 const END_LENGTH: usize = 64;
+/// How many bytes are compared at a time, where both are not compared as a whole.
+const PART: u64 = 512 << 10;
 
 /// The second copy of a ledger.
 #[derive(Clone, Debug)]
@@ -115,6 +117,26 @@ impl SecondCopy {
     /// Whether every byte is the ledger's.
     pub fn is_same(&self, root: &Root, ledger: &Path) -> io::Result<bool> {
         Ok(self.root.read(&self.path)? == root.read(ledger)?)
+    }
+
+    /// Whether every byte of one part is the ledger's, however long both are. With each `number` it is the next part.
+    pub fn is_same_in_part(&self, root: &Root, ledger: &Path, number: u64) -> io::Result<bool> {
+        let (own, other) = (self.root.open(&self.path)?, root.open(ledger)?);
+        let length = other.metadata()?.len();
+        if own.metadata()?.len() != length {
+            return Ok(false);
+        }
+        let begin = number % length.div_ceil(PART).max(1) * PART;
+        let (mut ours, mut theirs) = ([0; 1 << 14], [0; 1 << 14]);
+        for at in (begin..length.min(begin + PART)).step_by(ours.len()) {
+            let count = usize::try_from(length - at).map_or(ours.len(), |rest| rest.min(ours.len()));
+            own.read_exact_at(&mut ours[..count], at)?;
+            other.read_exact_at(&mut theirs[..count], at)?;
+            if ours[..count] != theirs[..count] {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

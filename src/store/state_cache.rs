@@ -17,7 +17,7 @@ use crate::model::lazy_compressed::{Bytes, Source};
 use crate::model::state::State;
 
 /// Changes whenever [`State`], the fold or the packing changes.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/31");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/32");
 /// How long the first line is: twice eight hexadecimal digits, a blank, a newline.
 const HEAD: usize = 18;
 
@@ -52,6 +52,15 @@ impl StateCache {
             Err(error) if Refused::of(&error).is_some() => Err(error),
             Err(_) => Ok(None),
         }
+    }
+
+    /// How many bytes of the ledger the cache has, as it says itself; it is not examined for that.
+    pub fn offset(root: &Root, path: &Path) -> Option<u64> {
+        let mut head = [0; 128];
+        let length = root.open(path).ok()?.read_at(&mut head, 0).ok()?;
+        let text = std::str::from_utf8(head.get(..length)?).ok()?;
+        let (_, offset) = text.split_once("\"offset\":")?;
+        offset.split_once(',')?.0.parse().ok()
     }
 
     fn decode(file: File) -> Option<Self> {

@@ -190,7 +190,7 @@ fn find<'a>(context: &Context, state: &'a State, target: &Target) -> Result<Opti
         Target::Full => select::find_captured(context, state, &[&Selector::Initial]),
         Target::Safest => {
             // What only holds checkpoints is passed over, as by `--to good`; a run that was begun has a place of its own.
-            let is_begun = |run: &Run| run.begun_seq > 0 && state.initial(&run.key).and_then(Named::kept).is_some();
+            let is_begun = |run: &Run| run.begun_seq > 0 && state.keeps_initial(&run.key);
             let has = |run: &Run| is_lane(state, run) || is_begun(run) || state.last_good(&run.key).is_some();
             select::find_having(context, state, &has)
         }
@@ -220,7 +220,7 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
     if is_lane(state, run) {
         let message = || format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
         let first = Hint::recover(["rollback", "--to", "initial"]).run(&run.key);
-        let is_kept = state.initial(&run.key).and_then(Named::kept).is_some();
+        let is_kept = state.keeps_initial(&run.key);
         return state
             .lane_safest(&run.key)
             .ok_or_else(|| if is_kept { none(message()).hint(first) } else { none(message()) });

@@ -82,9 +82,7 @@ impl State {
                 let known = self.worktrees.get(&run.worktree).and_then(|worktree| worktree.baseline.first());
                 live.baseline = known.map(|layer| layer.checkpoint_id.clone());
                 let began = live.baseline.clone();
-                if let Some(entry) = run.iterations.get_mut(*iteration) {
-                    entry.began = entry.began.take().or(began);
-                }
+                run.iterations.note_began(*iteration, began);
             }
             if let Payload::Imported(imported) = &event.payload {
                 let imported = (**imported).clone();
@@ -130,7 +128,7 @@ impl State {
 
     fn add_checkpoint(&mut self, checkpoint: &Checkpoint) {
         // What is taken in after a loss may have come after others that are lost.
-        let is_next = checkpoint.previous.as_ref().is_none_or(|id| self.checkpoint(id).is_some());
+        let is_next = checkpoint.previous.as_ref().is_none_or(|id| self.checkpoints.has(id));
         if let Some(run) = run_mut(&mut self.runs, &checkpoint.run).filter(|_| !checkpoint.is_safety()) {
             let begins = checkpoint.attempt.is_none() || checkpoint.verdict == Verdict::Passed;
             if !run.was_captured && is_next && begins {

@@ -64,6 +64,12 @@ impl State {
         Some(self.checkpoint(id).map_or(Named::Removed, Named::Kept))
     }
 
+    /// Whether [`Self::initial`] is there still. It is not opened for that.
+    pub fn keeps_initial(&self, key: &RunKey) -> bool {
+        let id = self.run(key).and_then(|run| run.initial_checkpoint.as_ref());
+        id.is_some_and(|id| self.checkpoints.has_of(key, id))
+    }
+
     /// What an iteration came to: of the checkpoints after it the latest that passed, else the latest that was not taken on
     /// the way to the next one, else the latest. Where a rollback took the iteration back, that of then.
     pub fn end_of_iteration(&self, key: &RunKey, number: u32) -> Option<Named<'_>> {

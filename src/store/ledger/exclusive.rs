@@ -12,19 +12,21 @@ use crate::model::time::Timestamp;
 
 use super::super::error::StoreError;
 use super::super::ledger_line;
-use super::super::second_copy;
+use super::super::second_copy::{self, SecondCopy};
 use super::super::state_cache::StateCache;
-use super::{CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
+use super::{Beyond, CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
 
 impl Drop for Exclusive {
     /// The cache is renewed without the lock, which others wait for: an older one in its place costs them time, no more.
     fn drop(&mut self) {
         drop(self.lock.take());
         tracing::debug!(micros = self.held.elapsed().as_micros(), "the ledger was locked");
-        if self.cache_is_due {
+        let Some(cached) = self.cached_before else { return };
+        let (root, path) = (&self.store.root, self.store.cache_path());
+        // Of many who find at once that it is due, one renews it.
+        if StateCache::offset(root, &path).is_none_or(|now| now <= cached) {
             let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
-            let cache = StateCache::new(offset, ends_with.clone(), lines, packed, State::clone(state));
-            cache.write(&self.store.root, &self.store.cache_path());
+            StateCache::new(offset, ends_with.clone(), lines, packed, State::clone(state)).write(root, &path);
         }
     }
 }
@@ -82,11 +84,11 @@ impl Exclusive {
         *self.store.last() = None;
         let state = Arc::make_mut(&mut self.loaded.state);
         for event in &made {
+            self.loaded.beyond_cache.add(event.run.as_ref());
             state.apply(event);
         }
         self.loaded.lines += made.len() as u64;
         self.loaded.extend(text.as_bytes());
-        self.loaded.beyond_cache += made.len() as u64;
         self.store.note(self.loaded.lines, &mut self.loaded.files);
         self.look_after_files();
         *self.store.last() = Some(self.loaded.clone());
@@ -157,21 +159,23 @@ impl Exclusive {
     }
 
     fn look_after_files(&mut self) {
-        if self.loaded.beyond_cache < CACHE_EVERY {
+        if !self.loaded.beyond_cache.are_many() {
             return;
         }
-        self.check_copy();
+        // Whole in time, and never for long: others wait for the lock.
+        let number = self.loaded.lines / CACHE_EVERY;
+        self.check_copy(|copy, root, ledger| copy.is_same_in_part(root, ledger, number));
         self.compact();
-        self.cache_is_due = true;
-        self.loaded.beyond_cache = 0;
+        self.cached_before.get_or_insert(self.loaded.cached);
+        (self.loaded.cached, self.loaded.beyond_cache) = (self.loaded.offset, Beyond::default());
         self.loaded.begin_at_end();
     }
 
-    /// Compares the second copy as a whole once in a while, and writes it anew where a byte of it is another one.
-    pub(super) fn check_copy(&self) {
+    /// Writes the second copy anew where it is not the same.
+    pub(super) fn check_copy(&self, is_same: impl FnOnce(&SecondCopy, &Root, &Path) -> io::Result<bool>) {
         let ledger = self.store.ledger_path();
         if let Some(copy) = self.store.copy()
-            && !copy.is_same(&self.store.root, &ledger).unwrap_or(false)
+            && !is_same(copy, &self.store.root, &ledger).unwrap_or(false)
             && let Err(error) = self.store.root.read(&ledger).and_then(|lines| copy.replace(&lines))
         {
             tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");

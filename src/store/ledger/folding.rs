@@ -6,13 +6,14 @@ use crate::model::state::State;
 use super::super::error::StoreError;
 use super::super::ledger_line::{self, Line};
 use super::super::packed_lines;
-use super::{Arc, Loaded, Store};
+use super::{Arc, Beyond, Loaded, Store};
 
 /// How far lines were folded.
-struct Progress {
+struct Progress<'l> {
     /// Events so far.
     lines: u64,
     newer: Option<u32>,
+    beyond_cache: &'l mut Beyond,
 }
 
 impl Store {
@@ -24,7 +25,8 @@ impl Store {
             return Ok(());
         }
         let state = Arc::make_mut(&mut loaded.state);
-        let mut progress = Progress { lines: loaded.lines, newer: loaded.newer };
+        let mut progress =
+            Progress { lines: loaded.lines, newer: loaded.newer, beyond_cache: &mut loaded.beyond_cache };
         while let Some(newline) = memchr::memchr(b'\n', rest) {
             match packed_lines::packed(&rest[..newline]) {
                 None => self.fold_line(state, &mut progress, &rest[..newline])?,
@@ -40,14 +42,13 @@ impl Store {
             }
             rest = &rest[newline + 1..];
         }
-        loaded.extend(&bytes[..bytes.len() - rest.len()]);
-        loaded.beyond_cache += progress.lines - loaded.lines;
         (loaded.lines, loaded.newer) = (progress.lines, progress.newer);
+        loaded.extend(&bytes[..bytes.len() - rest.len()]);
         loaded.torn = rest.len() as u64;
         Ok(())
     }
 
-    fn fold_line(&self, state: &mut State, progress: &mut Progress, text: &[u8]) -> Result<(), StoreError> {
+    fn fold_line(&self, state: &mut State, progress: &mut Progress<'_>, text: &[u8]) -> Result<(), StoreError> {
         let number = progress.lines + 1;
         match ledger_line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
             Line::Event(event) if event.seq != number => {
@@ -57,10 +58,12 @@ impl Store {
                 if event.schema > EVENT_SCHEMA {
                     progress.newer = Some(event.schema);
                 }
+                progress.beyond_cache.add(event.run.as_ref());
                 state.apply(&event);
             }
             Line::Newer(schema) => {
                 progress.newer = Some(schema);
+                progress.beyond_cache.add(None);
                 state.last_seq = number;
             }
         }

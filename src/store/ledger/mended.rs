@@ -9,7 +9,7 @@ use crate::durable::Sync;
 use super::super::error::StoreError;
 use super::super::packed_lines::decompress_all;
 use super::super::rebuild::salvage;
-use super::super::second_copy::Standing;
+use super::super::second_copy::{SecondCopy, Standing};
 use super::files::{Look, Reader};
 use super::{Loaded, Store};
 
@@ -128,7 +128,7 @@ impl Store {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io("repair")(error)),
                 _ => *self.last() = None,
             }
-            self.lock()?.check_copy();
+            self.lock()?.check_copy(SecondCopy::is_same);
         }
         Ok(flaws)
     }

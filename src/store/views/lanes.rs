@@ -8,7 +8,7 @@ use crate::model::hint::{Hint, Place};
 use crate::model::import::ImportKind;
 use crate::model::lane::{BEFORE_START, LaneRecord, Origin};
 use crate::model::run::{Run, RunKey};
-use crate::model::state::{Named, State};
+use crate::model::state::State;
 
 use super::super::Store;
 
@@ -100,8 +100,8 @@ impl LaneBack {
         if state.lane_records(key).iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some()) {
             return Some(Self::Beginning);
         }
-        let safest = state.lane_safest(key).and_then(|checkpoint| checkpoint.lane_fields.stage.clone());
-        let initial = || state.initial(key).and_then(Named::kept).map(|_| Self::Initial);
+        let safest = state.lane_safest_stage(key).map(str::to_owned);
+        let initial = || state.keeps_initial(key).then_some(Self::Initial);
         safest.map(Self::Stage).or_else(initial)
     }
 }

@@ -3,10 +3,11 @@
 //! It is done without the ledger's lock, which others wait for to record something. Of several who wait for their turn the
 //! first writes what the events of all of them come to, and the others find nothing left to do.
 
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::durable::{FileLock, LockError, Sync};
 use crate::model::hint::Hint;
@@ -20,6 +21,10 @@ use super::{Extent, View, are_many, of_run, shared};
 
 /// Where many runs go on at once, what was done in all of them is written so often at most.
 const PACE: Duration = Duration::from_millis(100);
+/// It is written as seldom as to take one part of so many of the time: the more there is of it, the longer it takes.
+const PART: u64 = 10;
+/// But so often at least.
+const LONGEST_PACE: Duration = Duration::from_secs(1);
 
 /// Gives the ledger's lock back and writes every view that events about `runs` may have changed. Returns what was recorded.
 /// What came after that is in the views too.
@@ -46,6 +51,7 @@ fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey], extent: Extent) -> 
         }
         lock => lock?,
     };
+    let begun = Instant::now();
     let newest = store.load()?;
     // Who knows more of it writes it.
     if newest.newer.is_some() {
@@ -62,7 +68,7 @@ fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey], extent: Extent) -> 
     }
     write(store, state, views)?;
     if !is_there {
-        marks.after(extent, state.last_seq).write(store);
+        marks.after(extent, state.last_seq, begun.elapsed()).write(store);
     }
     Ok(())
 }
@@ -71,13 +77,14 @@ fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey], extent: Extent) -> 
 pub fn rewrite_views(ledger: Exclusive) -> Result<Vec<PathBuf>, StoreError> {
     let (store, _) = ledger.release();
     let _lock = FileLock::acquire(store.root(), &store.views_lock_path(), store.lock_timeout())?;
+    let begun = Instant::now();
     let state = store.load()?.state;
     let mut views = shared(&store, &state, Extent::All)?;
     for run in &state.runs {
         views.extend(of_run(&store, &state, &run.key)?);
     }
     let written = write(&store, &state, views)?;
-    Marks::default().after(Extent::All, state.last_seq).write(&store);
+    Marks::default().after(Extent::All, state.last_seq, begun.elapsed()).write(&store);
     Ok(written)
 }
 
@@ -91,6 +98,8 @@ struct Marks {
     all: u64,
     /// When that was, in milliseconds since 1970.
     all_at: u64,
+    /// How long it took, in milliseconds.
+    all_took: u64,
 }
 
 /// In milliseconds since 1970.
@@ -105,12 +114,13 @@ impl Marks {
         let text = read.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse().ok());
         let mut next = || numbers.next().unwrap_or(0);
-        Self { live: next(), all: next(), all_at: next() }
+        Self { live: next(), all: next(), all_at: next(), all_took: next() }
     }
 
     /// How long to wait before all are written again. A clock that was set back is no reason to wait.
     fn until_next(self) -> Duration {
-        now().checked_sub(self.all_at).and_then(|age| PACE.checked_sub(Duration::from_millis(age))).unwrap_or_default()
+        let pace = Duration::from_millis(self.all_took.saturating_mul(PART - 1)).clamp(PACE, LONGEST_PACE);
+        now().checked_sub(self.all_at).and_then(|age| pace.checked_sub(Duration::from_millis(age))).unwrap_or_default()
     }
 
     /// Whether what was recorded up to `seq` is in the views; the ledger ends with event `last`.
@@ -119,16 +129,22 @@ impl Marks {
         (seq..=last).contains(&mark)
     }
 
-    fn after(self, extent: Extent, last: u64) -> Self {
+    fn after(self, extent: Extent, last: u64, took: Duration) -> Self {
         match extent {
             Extent::Live => Self { live: last, ..self },
-            Extent::All => Self { live: last, all: last, all_at: now() },
+            Extent::All => {
+                let all_took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+                Self { live: last, all: last, all_at: now(), all_took }
+            }
         }
     }
 
+    /// In the place of the former one, which is as long: another file for it would cost more than all the rest of it.
     fn write(self, store: &Store) {
-        let text = format!("{:020} {:020} {}\n", self.live, self.all, self.all_at);
-        if let Err(error) = store.root().write(&store.views_mark_path(), text.as_bytes(), Sync::Nothing) {
+        let Self { live, all, all_at, all_took } = self;
+        let text = format!("{live:020} {all:020} {all_at:020} {all_took:020}\n");
+        let file = store.root().open_or_create(&store.views_mark_path());
+        if let Err(error) = file.and_then(|file| file.write_all_at(text.as_bytes(), 0)) {
             tracing::debug!(%error, "which views were written was not noted");
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::decision::Action;
 use crate::model::event::{AttemptEnd, Event, Payload};
 use crate::model::failure::{Cause, CauseDetail, Condition};
-use crate::model::iterations::checksum;
+use crate::model::iterations::{End, checksum};
 use crate::model::run::{
     Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, Run, RunStatus, run_of_subtask,
 };
@@ -62,14 +62,16 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     }
     run.accepted.remove(iteration);
     run.to_roll_back = None;
-    let entry = iteration_entry(run, *iteration);
-    if !matches!(entry.status, IterationStatus::InProgress | IterationStatus::Failed | IterationStatus::Cancelled) {
-        // What it left before is over: it begins where the work tree is now.
-        entry.began = None;
-    }
-    entry.status = IterationStatus::InProgress;
-    entry.reason = None;
-    entry.attempts.push(started);
+    let begun = started.clone();
+    run.iterations.begin(*iteration, &started, move |entry| {
+        if !matches!(entry.status, IterationStatus::InProgress | IterationStatus::Failed | IterationStatus::Cancelled) {
+            // What it left before is over: it begins where the work tree is now.
+            entry.began = None;
+        }
+        entry.status = IterationStatus::InProgress;
+        entry.reason = None;
+        entry.attempts.push(begun.clone());
+    });
     run.current_iteration = *iteration;
     run.stopped_for = None;
     run.status = RunStatus::InProgress;
@@ -88,8 +90,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
 }
 
 pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Timestamp) {
-    let entry = iteration_entry(run, end.iteration);
-    entry.status = match end.outcome {
+    let status = match end.outcome {
         AttemptOutcome::Passed => IterationStatus::Completed,
         AttemptOutcome::Cancelled => IterationStatus::Cancelled,
         // Progress was made and goes on in another session: not failed (A8).
@@ -98,31 +99,14 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         }
         AttemptOutcome::Failed => IterationStatus::Failed,
     };
-    if let Some(attempt) = entry.attempts.iter_mut().rfind(|attempt| attempt.number == end.attempt) {
-        attempt.outcome = Some(end.outcome);
-        attempt.duration_ms = Some(end.duration_ms);
-        attempt.exit_code = end.exit_code;
-        attempt.signal.clone_from(&end.signal);
-        attempt.timed_out = end.timed_out;
-        if end.log_path.is_some() {
-            attempt.log_path.clone_from(&end.log_path);
+    let (iteration, attempt, usage) = (end.iteration, end.attempt, end.usage());
+    let ended = end.clone();
+    run.iterations.end(&End { iteration, attempt, status, seq, usage }, move |entry| {
+        entry.status = status;
+        if let Some(attempt) = entry.attempts.iter_mut().rfind(|attempt| attempt.number == ended.attempt) {
+            note_end(attempt, &ended, seq);
         }
-        if end.approach.is_some() {
-            attempt.approach.clone_from(&end.approach);
-        }
-        attempt.checkpoint_id.clone_from(&end.checkpoint_id);
-        attempt.failure.clone_from(&end.failure);
-        attempt.conditions.clone_from(&end.conditions);
-        attempt.feedback_results.clone_from(&end.feedback_results);
-        attempt.charged = end.charged;
-        attempt.decision.clone_from(&end.decision);
-        attempt.ended_seq = Some(seq);
-        attempt.notes.clone_from(&end.notes);
-        attempt.cost_micros = end.cost_micros;
-        attempt.tokens = end.tokens;
-        attempt.leftovers.clone_from(&end.leftovers);
-        attempt.preconditions.clone_from(&end.preconditions);
-    }
+    });
     run.live = None;
     run.own_commits.extend(end.commits.iter().cloned());
     if let Some(session) = &end.agent_session {
@@ -152,6 +136,33 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         AttemptOutcome::Cancelled => run.status = RunStatus::Cancelled,
         AttemptOutcome::Failed => failed(run, end, at),
     }
+}
+
+/// Notes what an attempt came to.
+fn note_end(attempt: &mut Attempt, end: &AttemptEnd, seq: u64) {
+    attempt.outcome = Some(end.outcome);
+    attempt.duration_ms = Some(end.duration_ms);
+    attempt.exit_code = end.exit_code;
+    attempt.signal.clone_from(&end.signal);
+    attempt.timed_out = end.timed_out;
+    if end.log_path.is_some() {
+        attempt.log_path.clone_from(&end.log_path);
+    }
+    if end.approach.is_some() {
+        attempt.approach.clone_from(&end.approach);
+    }
+    attempt.checkpoint_id.clone_from(&end.checkpoint_id);
+    attempt.failure.clone_from(&end.failure);
+    attempt.conditions.clone_from(&end.conditions);
+    attempt.feedback_results.clone_from(&end.feedback_results);
+    attempt.charged = end.charged;
+    attempt.decision.clone_from(&end.decision);
+    attempt.ended_seq = Some(seq);
+    attempt.notes.clone_from(&end.notes);
+    attempt.cost_micros = end.cost_micros;
+    attempt.tokens = end.tokens;
+    attempt.leftovers.clone_from(&end.leftovers);
+    attempt.preconditions.clone_from(&end.preconditions);
 }
 
 /// The agent works in this session from now on.
