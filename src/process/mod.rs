@@ -56,6 +56,7 @@ pub use pager::page;
 pub use pty::{HELPER, exec_on_terminal, own_program};
 pub use signals::{Interrupts, Shield, Signal, since_boot};
 pub use suspend::{Registered, Suspension, on_suspend};
+pub use table::boot_id;
 pub use terminal::{Terminal, Typing};
 pub use watchdog::{WATCHDOG, Watchdog, run_watchdog};
 pub use watcher::{Watch, Watcher};

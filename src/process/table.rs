@@ -17,7 +17,8 @@ pub(super) struct Entry {
     pub(super) zombie: bool,
 }
 
-pub(super) use platform::{boot_id, command, entry, folder, has_variable, living, name, variable};
+pub use platform::boot_id;
+pub(super) use platform::{command, entry, folder, has_variable, living, name, variable};
 
 /// The living processes of the group `group`; `None` if the table cannot be read.
 pub(super) fn members(group: u32) -> Option<Vec<Entry>> {
@@ -89,7 +90,7 @@ mod platform {
     }
 
     /// A name for the time since the machine started; start times of two such times say nothing about each other.
-    pub(in super::super) fn boot_id() -> Option<String> {
+    pub fn boot_id() -> Option<String> {
         static ID: OnceLock<Option<String>> = OnceLock::new();
         let id = || fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
         ID.get_or_init(id).clone()
@@ -142,7 +143,7 @@ mod platform {
     }
 
     /// Start times are calendar time here, so they stay comparable.
-    pub(in super::super) fn boot_id() -> Option<String> {
+    pub fn boot_id() -> Option<String> {
         None
     }
 }

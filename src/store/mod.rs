@@ -14,6 +14,7 @@ mod packed_lines;
 mod rebuild;
 mod registry;
 mod second_copy;
+mod settled;
 mod state_cache;
 mod view_names;
 pub mod views;

@@ -94,6 +94,7 @@ pub(in crate::engine) fn import(context: &Context, bundle: &Bundle) -> Result<()
     let state = context.load()?.state;
     for checkpoint in new_ones(bundle, &state)? {
         let reference = ref_name(&checkpoint.run.run_id, &checkpoint.id);
+        context.store().forget_settled();
         bundle.unbundled.import(repo, &lock, &reference, &checkpoint.commit)?;
         let mut found = checkpoint.clone();
         take_home(context, &mut found);

@@ -203,6 +203,7 @@ pub fn record_with(
     checkpoint.commit = write_linked(repo, capture, &links, kept.committed.as_ref(), &parts)?;
     seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
     let reference = ref_name(&key.run_id, &checkpoint.id);
+    ledger.note_reference(&checkpoint.id);
     name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
     capture.write_cache(&reference, &checkpoint.commit);
     sizes::note(context, &checkpoint.id, capture.added_bytes());

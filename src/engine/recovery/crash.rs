@@ -20,6 +20,7 @@ use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::run::Run;
 use crate::model::state::State;
+use crate::process::boot_id;
 use crate::store::salvage;
 
 use super::{attempts, commits, rebuild, session, silent};
@@ -127,6 +128,19 @@ fn recover_orphaned(context: &Context, done: &mut Vec<String>) -> Result<()> {
 /// Checkpoints with a reference and without an event: the kill came between the two. A reference of a checkpoint that
 /// was pruned is a leftover and goes.
 fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
+    let boot = boot_id().unwrap_or_default();
+    let now = context.clock.now();
+    if !context.store().may_lack_events(state, now, &boot) {
+        return Ok(Vec::new());
+    }
+    let done = adopt_listed(context, state)?;
+    if context.store().exists() {
+        context.store().note_settled(now, state.last_seq, &boot);
+    }
+    Ok(done)
+}
+
+fn adopt_listed(context: &Context, state: &State) -> Result<Vec<String>> {
     let repo = context.repo()?;
     let known: HashSet<&str> = state.checkpoints.ids().map(CheckpointId::as_str).collect();
     let is_settled = |id: &str| known.contains(id) && !state.pruned.contains(id);
@@ -146,7 +160,8 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
             }
             delete_refs(repo, &lock, std::slice::from_ref(&name))?;
             done.push(format!("removed the leftover reference of {id}"));
-        } else {
+        } else if !context.load()?.state.checkpoints.has(&id.into()) {
+            // Its event did not come between the first look at the ledger and the one at the references.
             let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
             let Some(stored) = stored else { continue };
             if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {

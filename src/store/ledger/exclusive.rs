@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::durable::{Root, Sync};
-use crate::model::event::Event;
+use crate::model::event::{Event, Payload};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
@@ -15,6 +15,17 @@ use super::super::ledger_line;
 use super::super::second_copy::{self, SecondCopy};
 use super::super::state_cache::StateCache;
 use super::{Beyond, CACHE_EVERY, Exclusive, Loaded, NewEvent, Store};
+
+/// Whether references of checkpoints are removed or set again for an event.
+fn concerns_references(payload: &Payload) -> bool {
+    matches!(
+        payload,
+        Payload::CheckpointsPruned { .. }
+            | Payload::CheckpointReturned { .. }
+            | Payload::RunsForgotten { .. }
+            | Payload::RunReplaced { .. }
+    )
+}
 
 impl Drop for Exclusive {
     /// The cache is renewed without the lock, which others wait for: an older one in its place costs them time, no more.
@@ -78,6 +89,10 @@ impl Exclusive {
             return Ok(());
         }
         self.store.keep_known_secrets()?;
+        // Their references go or come after this, and a kill may come before that.
+        if made.iter().any(|event| concerns_references(&event.payload)) {
+            self.store.forget_settled();
+        }
         self.write(text.as_bytes())?;
         tracing::debug!(micros = self.asked.elapsed().as_micros(), "recorded since the ledger's lock was asked for");
         // Given up while the state changes, so that it is not copied for it.

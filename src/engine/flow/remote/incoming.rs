@@ -53,10 +53,10 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
         return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key)));
     }
     let goes_on = match &known {
-        Some(known) => {
-            is_before(repo, known, tip)? && context.store().lines_of_run(key, locked.record.sent_seq)?.is_empty()
+        Some(known) if is_before(repo, known, tip)? => {
+            context.store().lines_of_run(key, locked.record.sent_seq)?.is_empty()
         }
-        None => false,
+        _ => false,
     };
     let known = known.filter(|_| goes_on);
     let mut chain = chain::read(context, key, server.name(), tip, known.as_ref())?;
@@ -71,8 +71,6 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
     if replaces {
         let payload = Payload::RunReplaced { remote: server.name().to_owned() };
         events.push((context.clock.now(), NewEvent::about(key, payload)));
-    }
-    if replaces {
         match leave_aside(server, key, locked) {
             Ok(Some(name)) => {
                 context.note(format!("what this machine did of run {key} that nobody has seen is there as {name}"));
@@ -81,6 +79,7 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
             Err(error) => tracing::warn!(%error, "what this machine did last is not on the remote"),
         }
     }
+    context.store().forget_settled();
     let mut last_seq = loaded.last_checkpoint_seq;
     let worktree_lock = lock(context)?;
     if replaces {
