@@ -9,7 +9,7 @@ use crate::engine::restore::request::{Compensated, CrossedStep, RestoreRequest};
 use crate::model::event::Payload;
 use crate::model::id::CheckpointId;
 use crate::model::operation::{OperationKind, UndoEntry};
-use crate::model::run::RunKey;
+use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Step, StepRef, StepStatus};
 use crate::process::{Exit, Interrupts, Program, Show, Supervised, own_id};
@@ -129,11 +129,12 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &Checkp
         let name = &step.start.name;
         let _lock = StepLock::take(context, key, name, &|_| {})?;
         let now = context.load()?.state;
-        if recorded(&now, key, name).is_none_or(|now| now.status != StepStatus::Done) {
+        let waits = now.run(key).filter(|run| run.step(name).is_some_and(|now| now.status == StepStatus::Done));
+        let Some(of) = waits else {
             // Another rollback was faster.
             continue;
-        }
-        let exit = run(context, key, step, checkpoint_id, &interrupts)?;
+        };
+        let exit = run(context, of, step, checkpoint_id, &interrupts)?;
         let succeeded = exit.exit_code == Some(0) && exit.cancelled.is_none();
         let code = exit.shell_code();
         if !succeeded {
@@ -153,11 +154,12 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &Checkp
 
 fn run(
     context: &Context,
-    key: &RunKey,
+    of: &Run,
     step: &Step,
     checkpoint_id: &CheckpointId,
     interrupts: &Interrupts,
 ) -> Result<Exit> {
+    let key = &of.key;
     require_agreed_step(context, key, step.start.supervisor.boot_id.as_deref())?;
     renew(context, key)?;
     let name = step.start.name.clone();
@@ -168,7 +170,7 @@ fn run(
     let folder = step.start.cwd.path();
     let folder = if folder.is_dir() { folder } else { context.worktree().to_owned() };
     let mut supervised = Supervised { show: Show::Stderr, ..Supervised::new(program, folder) };
-    supervised.env_set = variables(context, key, &name)?;
+    supervised.env_set = variables(context, of, &name);
     supervised.env_set.push(("RECOVER_CHECKPOINT_ID".into(), checkpoint_id.as_str().into()));
     supervised.grace = context.settings().runner.grace;
     context.record(key, vec![Payload::StepCompensating { name, supervisor: own_id() }])?;

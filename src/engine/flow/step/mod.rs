@@ -29,7 +29,7 @@ use crate::model::hint::{Hint, join};
 use crate::model::id::CheckpointId;
 use crate::model::lane::{AFTER_TESTS, RETRY, is_lane};
 use crate::model::path::PathReason;
-use crate::model::run::RunKey;
+use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
 use crate::policy::masked_event::MASKED;
@@ -324,20 +324,21 @@ fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
 fn supervised(context: &Context, key: &RunKey, request: &StepRequest, lock: &StepLock) -> Result<Supervised> {
     let argv = request.command.iter().map(OsString::from).collect();
     let mut supervised = Supervised::new(Program::Argv(argv), &request.dir);
-    supervised.env_set = variables(context, key, &request.name)?;
+    let run = run_of(&context.load()?.state, key)?;
+    supervised.env_set = variables(context, &run, &request.name);
     supervised.env_set.push(lock.variable(context));
     supervised.grace = context.settings().runner.grace;
     Ok(supervised)
 }
 
 /// What a step's commands get to know.
-fn variables(context: &Context, key: &RunKey, name: &str) -> Result<Vec<(OsString, OsString)>> {
-    let run = run_of(&context.load()?.state, key)?;
-    let mut all = identity(context, &run, run.current_iteration, None);
-    for (variable, value) in [("RECOVER_PHASE", &*key.phase), ("RECOVER_LANE", &*key.lane), ("RECOVER_STEP", name)] {
+fn variables(context: &Context, run: &Run, name: &str) -> Vec<(OsString, OsString)> {
+    let mut all = identity(context, run, run.current_iteration, None);
+    let RunKey { phase, lane, .. } = &run.key;
+    for (variable, value) in [("RECOVER_PHASE", phase.as_str()), ("RECOVER_LANE", lane), ("RECOVER_STEP", name)] {
         all.push((variable.into(), value.into()));
     }
-    Ok(all)
+    all
 }
 
 /// The end: the covered files first unless it succeeded, then the event, then the stage's checkpoint.
