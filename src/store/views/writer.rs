@@ -23,8 +23,8 @@ use super::{Extent, View, are_many, of_run, shared};
 const PACE: Duration = Duration::from_millis(100);
 /// It is written as seldom as to take one part of so many of the time: the more there is of it, the longer it takes.
 const PART: u64 = 10;
-/// But so often at least.
-const LONGEST_PACE: Duration = Duration::from_secs(1);
+/// But so often at least: who ends an attempt waits for it.
+const LONGEST_PACE: Duration = Duration::from_millis(250);
 
 /// Gives the ledger's lock back and writes every view that events about `runs` may have changed. Returns what was recorded.
 /// What came after that is in the views too.
