@@ -91,7 +91,10 @@ impl Conclusion {
 
     /// The failure that is recorded: redacted, bounded.
     pub(super) fn into_failure(self, inputs: &Inputs<'_>) -> Failure {
-        let message = shorten(&self.message, MAX_MESSAGE_BYTES);
+        let short = |text: &str| Some(shorten(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty());
+        // An agent may report an error without a word.
+        let message = short(&self.message).or_else(|| short(&for_want_of_reason(inputs)));
+        let message = message.unwrap_or_else(|| exit_text(inputs.evidence));
         Failure {
             details: details(inputs, &self.evidence),
             retry_after: retry_after(inputs, &self),
