@@ -184,6 +184,11 @@ impl Checkpoints {
         self.of_where(run, |_| true)
     }
 
+    /// How many a run has. None of them is opened for that.
+    pub fn count_of(&self, run: &RunKey) -> usize {
+        self.pages.iter().filter(|page| page.run == *run).map(|page| page.ids.len()).sum()
+    }
+
     /// How many a run has, those before restores aside. None of them is opened for that.
     pub fn count_listed_of(&self, run: &RunKey) -> usize {
         self.pages.iter().filter(|page| page.run == *run).map(|page| page.ids.len() - page.safety).sum()
@@ -465,6 +470,7 @@ mod tests {
             prop_assert!(pages.values().eq(map.values()));
             for run in 0..3 {
                 let key = RunKey::new(format!("run-{run}"), None, None);
+                prop_assert_eq!(pages.count_of(&key), pages.of(&key).count());
                 prop_assert!(pages.of(&key).eq(map.values().filter(|checkpoint| checkpoint.run == key)));
                 let (mut latest, mut safe) = (BTreeMap::new(), BTreeMap::new());
                 for checkpoint in map.values().filter(|checkpoint| checkpoint.run == key) {

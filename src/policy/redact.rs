@@ -5,6 +5,7 @@
 //! its environment is none of one of its parts alone.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use regex::Regex;
@@ -235,30 +236,61 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 }
 
 /// [`redact`] of every text in a document, names of fields included.
-pub fn redact_json(document: Value) -> Value {
-    match document {
-        Value::String(text) => match redact(&text) {
-            Cow::Borrowed(_) => Value::String(text),
-            Cow::Owned(redacted) => Value::String(redacted),
-        },
-        Value::Array(items) => items.into_iter().map(redact_json).collect(),
-        Value::Object(fields) => {
-            let mut all = Map::with_capacity(fields.len());
-            for (name, value) in fields {
-                let redacted = redact(&name);
-                // Two names that are the same then stay two.
-                let mut number = 1;
-                let mut shown = redacted.clone().into_owned();
-                while all.contains_key(&shown) {
-                    number += 1;
-                    shown = format!("{redacted}-{number}");
-                }
-                all.insert(shown, redact_json(value));
-            }
-            Value::Object(all)
+pub fn redact_json(mut document: Value) -> Value {
+    mask(&mut document, &mut Names::default());
+    document
+}
+
+/// Names of fields that were looked at, each with what is shown for it where that is something else: they come again and
+/// again.
+#[derive(Default)]
+struct Names(HashMap<String, Option<String>>);
+
+impl Names {
+    fn shown(&mut self, name: &str) -> Option<&str> {
+        if !self.0.contains_key(name) {
+            let shown = match redact(name) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(shown) => Some(shown),
+            };
+            self.0.insert(name.to_owned(), shown);
         }
-        other => other,
+        self.0.get(name)?.as_deref()
     }
+}
+
+fn mask(value: &mut Value, names: &mut Names) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(redacted) = redact(text) {
+                *text = redacted;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, names)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|value| mask(value, names));
+            if fields.keys().any(|name| names.shown(name).is_some()) {
+                *fields = renamed(std::mem::take(fields), names);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn renamed(fields: Map<String, Value>, names: &mut Names) -> Map<String, Value> {
+    let mut all = Map::with_capacity(fields.len());
+    for (name, value) in fields {
+        let redacted = names.shown(&name).unwrap_or(&name);
+        // Two names that are the same then stay two.
+        let mut number = 1;
+        let mut shown = redacted.to_owned();
+        while all.contains_key(&shown) {
+            number += 1;
+            shown = format!("{redacted}-{number}");
+        }
+        all.insert(shown, value);
+    }
+    all
 }
 
 /// A document as JSON text, redacted; `pretty` for people.

@@ -66,7 +66,7 @@ pub fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
     for key in &runs {
         refuse_driven(context, &run_of(&state, key)?)?;
     }
-    let checkpoints = runs.iter().map(|key| state.checkpoints_of(key).count()).sum();
+    let checkpoints = runs.iter().map(|key| state.checkpoints.count_of(key)).sum();
     let removed = match chosen {
         Some(_) => runs.iter().flat_map(|key| forgotten::files_of(context, key)).collect(),
         None => traces(context),

@@ -203,7 +203,7 @@ fn look(
         manual_steps: unrecoverable.map(|failure| manual_steps(failure, ends_by.as_deref())).unwrap_or_default(),
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,
-        checkpoint_count: state.checkpoints_of(&run.key).count(),
+        checkpoint_count: state.checkpoints.count_of(&run.key),
         size_bytes: size(&state, &run.key),
         latest: state.latest(&run.key).map(|c| c.id.clone()),
         last_good: good,

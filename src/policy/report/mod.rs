@@ -60,7 +60,7 @@ fn checkpoints(source: &Source<'_>) -> Checkpoints {
     let key = &source.run.key;
     let initial = source.state.initial(key).and_then(Named::kept);
     Checkpoints {
-        count: source.state.checkpoints_of(key).count(),
+        count: source.state.checkpoints.count_of(key),
         last_good: source.state.last_good(key).map(CheckpointLine::of),
         initial: initial.map(CheckpointLine::of),
         latest: source.state.latest(key).map(CheckpointLine::of),
