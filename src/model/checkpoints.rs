@@ -293,12 +293,16 @@ impl Checkpoints {
     pub fn change(&mut self, id: &CheckpointId, change: impl FnOnce(&mut Checkpoint)) {
         let Some(seq) = self.seq_of(id) else { return };
         let Some(page) = self.place(seq).and_then(|at| self.pages.get_mut(at)) else { return };
-        if let Some(checkpoint) = page.content.get_mut(&seq) {
-            change(checkpoint);
-            page.has_passed |= checkpoint.verdict == Verdict::Passed;
+        let Some(checkpoint) = page.content.get_mut(&seq) else { return };
+        let was_safe = checkpoint.is_safe_stage();
+        change(checkpoint);
+        page.has_passed |= checkpoint.verdict == Verdict::Passed;
+        let Some(lane) = self.lanes.iter_mut().find(|lane| lane.run == page.run) else { return };
+        for latest in lane.latest.values_mut().filter(|latest| latest.seq == seq) {
+            *latest = Latest::of(checkpoint);
         }
-        let run = page.run.clone();
-        if self.lane(&run).is_some() {
+        if checkpoint.is_safe_stage() != was_safe {
+            let run = page.run.clone();
             self.find_stages(&BTreeSet::from([run]));
         }
     }
@@ -414,6 +418,7 @@ mod tests {
         Insert(u64, u64, bool),
         Remove(Vec<u64>),
         Pin(u64),
+        Judge(u64, bool),
         Pack,
         Store,
     }
@@ -423,6 +428,7 @@ mod tests {
             4 => (0..300_u64, 0..3_u64, any::<bool>()).prop_map(|(seq, run, stage)| Step::Insert(seq, run, stage)),
             1 => prop::collection::vec(0..300_u64, 0..60).prop_map(Step::Remove),
             1 => (0..300_u64).prop_map(Step::Pin),
+            1 => (0..300_u64, any::<bool>()).prop_map(|(seq, failed)| Step::Judge(seq, failed)),
             1 => Just(Step::Pack),
             1 => Just(Step::Store),
         ];
@@ -447,6 +453,11 @@ mod tests {
                     Step::Pin(seq) => {
                         pages.change(&format!("ckpt_{seq:04}").into(), |checkpoint| checkpoint.pinned = true);
                         map.entry(seq).and_modify(|checkpoint| checkpoint.pinned = true);
+                    }
+                    Step::Judge(seq, failed) => {
+                        let verdict = if failed { Verdict::Failed } else { Verdict::Passed };
+                        pages.change(&format!("ckpt_{seq:04}").into(), |checkpoint| checkpoint.verdict = verdict);
+                        map.entry(seq).and_modify(|checkpoint| checkpoint.verdict = verdict);
                     }
                     Step::Pack => pages.pack(),
                     Step::Store => {
