@@ -6,20 +6,20 @@ use std::io::{self, IsTerminal, Write};
 use clap::builder::styling::{AnsiColor, Style};
 use rustix::termios::Winsize;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::engine::{Context, Error};
 use crate::git::program::pager;
 use crate::model::id::CheckpointId;
-use crate::policy::redact::{redact, redact_json};
+use crate::policy::redact::{redact, redact_json_text, redacted_json_text};
 use crate::policy::settings::ColorWhen;
 use crate::process::{Stderr, page};
 
 use super::args::GlobalArgs;
 use super::exit::{ExitCode, code};
 use super::people::{People, wrapped};
-use super::replies::Document;
 use super::replies::error::{ErrorBody, ErrorDocument};
+use super::replies::{Document, document_text};
 use super::warned;
 
 pub use crate::policy::escape::{escape, escape_lines};
@@ -27,8 +27,9 @@ pub use crate::policy::escape::{escape, escape_lines};
 /// What a command answers.
 #[derive(Debug)]
 pub struct Reply {
-    /// The document's fields, `schema_version` and `command` aside; an error where they cannot be written as JSON.
-    document: serde_json::Result<Value>,
+    /// The document's fields, `schema_version` and `command` aside, as they are written for people; an error where they
+    /// cannot be written as JSON.
+    document: serde_json::Result<String>,
     /// What was warned of.
     warnings: Vec<String>,
     /// The text for people.
@@ -66,7 +67,7 @@ pub enum Paged {
 impl Reply {
     /// An answer made of a document and text.
     pub fn new(document: impl Serialize, text: impl Into<String>) -> Self {
-        let document = serde_json::to_value(document);
+        let document = serde_json::to_string_pretty(&document);
         Self {
             document,
             warnings: Vec::new(),
@@ -205,11 +206,11 @@ impl Ui {
     /// closed pipe ends quietly.
     pub fn answer(&self, command: &str, reply: Reply) -> ExitCode {
         let written = if self.json {
-            let document = reply.document.map_err(io::Error::from);
             let document =
-                document.map(|document| if reply.form == Form::Content { document } else { redact_json(document) });
+                if reply.form == Form::Content { reply.document } else { reply.document.and_then(redact_json_text) };
             let warnings: Vec<String> = reply.warnings.iter().map(|text| redact(text).into_owned()).collect();
-            document.and_then(|document| write_json(&Document::new(command, document, &warnings)))
+            let document = document.and_then(|document| document_text(command, &document, &warnings));
+            document.map_err(io::Error::from).and_then(write_line)
         } else if reply.text.is_empty() {
             Ok(())
         } else {
@@ -332,8 +333,7 @@ impl Ui {
             };
             let warnings = warned::with_others(Vec::new());
             let document = Document::new(command, ErrorDocument { error: body }, &warnings);
-            let document = serde_json::to_value(document).map(redact_json).map_err(io::Error::from);
-            if let Err(problem) = document.and_then(|document| write_json(&document))
+            if let Err(problem) = write_document(&document)
                 && problem.kind() != io::ErrorKind::BrokenPipe
             {
                 tracing::error!(error = %problem, "the answer could not be written");
@@ -403,11 +403,13 @@ fn locale_is_utf8() -> bool {
     })
 }
 
-/// Prints a document. A closed pipe is the caller's to ignore.
-pub fn write_json(document: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_vec_pretty(document)?;
-    text.push(b'\n');
+/// Prints a document, redacted. A closed pipe is the caller's to ignore.
+pub fn write_document(document: &impl Serialize) -> io::Result<()> {
+    write_line(redacted_json_text(document)?)
+}
+
+fn write_line(text: String) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(&text)?;
+    out.write_all((text + "\n").as_bytes())?;
     out.flush()
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::policy::redact::{redact, redact_json};
+use crate::policy::redact::redact;
 use crate::process::{Stderr, find_program};
 
 use super::args::VALUE_FLAGS;
@@ -14,7 +14,7 @@ use super::exit::ExitCode;
 use super::generate;
 use super::replies::Document;
 use super::replies::error::{ErrorBody, ErrorDocument};
-use super::ui::write_json;
+use super::ui::write_document;
 use crate::model::hint::join;
 
 /// Words that other tools have for what is called otherwise here: the command, and what it does.
@@ -57,7 +57,7 @@ pub fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         let named = if command.is_empty() { "recover" } else { &command };
         let document = Document::new(named, ErrorDocument { error: body }, &[]);
         // A closed pipe ends quietly.
-        let _ = serde_json::to_value(document).map(redact_json).map(|document| write_json(&document));
+        let _ = write_document(&document);
     }
     let plain = error.render().to_string();
     // Without the colours, where something typed is a secret.

@@ -8,11 +8,13 @@ use serde_json::Value;
 use crate::model::event::Payload;
 use crate::model::run::RunSpec;
 
-use super::redact::{REDACTED, redact_json};
+use super::redact::{REDACTED, may_hold_secret, redact_json};
 
 /// What happened, without secrets; as it is where it holds none.
 pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {
-    let Ok(document) = serde_json::to_value(payload) else { return Cow::Borrowed(payload) };
+    let text = serde_json::to_string(payload);
+    let document = text.ok().filter(|text| may_hold_secret(text)).and_then(|text| serde_json::from_str(&text).ok());
+    let Some(document): Option<Value> = document else { return Cow::Borrowed(payload) };
     let masked = redact_json(document.clone());
     if masked == document {
         return Cow::Borrowed(payload);

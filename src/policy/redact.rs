@@ -216,10 +216,10 @@ impl Redactor {
         redacted
     }
 
-    /// Whether a JSON text may hold anything to mask.
-    fn may_be_in_json(&self, json: &str) -> bool {
-        let has = |value: &str| memchr::memmem::find(json.as_bytes(), value.as_bytes()).is_some();
-        let is_known = |known: &Finder| known.mask(json, REDACTED).is_some();
+    /// Whether a text may hold anything to mask.
+    fn may_be_in(&self, text: &str) -> bool {
+        let has = |value: &str| memchr::memmem::find(text.as_bytes(), value.as_bytes()).is_some();
+        let is_known = |known: &Finder| known.mask(text, REDACTED).is_some();
         !self.patterns.is_empty() || self.texts().any(has) || self.known.iter().any(is_known)
     }
 }
@@ -293,14 +293,50 @@ fn renamed(fields: Map<String, Value>, names: &mut Names) -> Map<String, Value> 
     all
 }
 
-/// A document as JSON text, redacted; `pretty` for people.
+/// A document as JSON text for people, redacted.
 pub fn redacted_json_text(document: &impl serde::Serialize) -> serde_json::Result<String> {
-    let text = serde_json::to_string_pretty(document)?;
-    // Hardly any holds a secret, and a look at the whole is cheap.
-    if SECRETS.0.possible(text.as_bytes()).is_empty() && !Redactor::current().may_be_in_json(&text) {
+    redact_json_text(serde_json::to_string_pretty(document)?)
+}
+
+/// [`redact_json`] of a document that is written for people.
+pub fn redact_json_text(text: String) -> serde_json::Result<String> {
+    if !may_hold_secret(&text) {
         return Ok(text);
     }
-    serde_json::to_string_pretty(&redact_json(serde_json::to_value(document)?))
+    serde_json::to_string_pretty(&redact_json(serde_json::from_str(&text)?))
+}
+
+/// Whether [`redact_json`] may find anything in this document: hardly any holds a secret, and one look at the whole is cheap.
+pub fn may_hold_secret(json: &str) -> bool {
+    // Each text of the document is part of that one, and what may be in a part may be in the whole.
+    let Some(text) = unescaped(json) else { return true };
+    !SECRETS.0.possible(text.as_bytes()).is_empty() || Redactor::current().may_be_in(&text)
+}
+
+/// A JSON text without the escapes; `None` where it has one that is no ASCII character.
+fn unescaped(json: &str) -> Option<Cow<'_, str>> {
+    let mut text = String::new();
+    let mut rest = json;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        let escape = rest[at + 1..].chars().next()?;
+        let mut length = 1;
+        text.push(match escape {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'u' => {
+                length = 5;
+                let code = u8::from_str_radix(rest.get(at + 2..at + 6)?, 16).ok()?;
+                char::from(code).is_ascii().then_some(char::from(code))?
+            }
+            itself => itself,
+        });
+        rest = rest.get(at + 1 + length..)?;
+    }
+    Some(if text.is_empty() { Cow::Borrowed(json) } else { Cow::Owned(text + rest) })
 }
 
 fn redact_usual(text: &str) -> Cow<'_, str> {
@@ -413,7 +449,7 @@ mod tests {
         assert_eq!(redactor.redact(text), "x [redacted] [redacted], [redacted] plain-12345678 short-1 /usr/bin");
         let text = r#"pin 4711, {"a": "named \"12345678\""}"#;
         assert_eq!(redactor.redact(text), r#"pin [redacted], {"a": "[redacted]"}"#);
-        assert!(Redactor { patterns: Vec::new(), ..redactor }.may_be_in_json(r#"{"a": "named \"12345678\""}"#));
+        assert!(Redactor { patterns: Vec::new(), ..redactor }.may_be_in(text));
     }
 
     #[test]
@@ -428,6 +464,42 @@ mod tests {
         );
         let text = redacted_json_text(&document).unwrap();
         assert!(!text.contains("hunter") && text.contains("\n  \"ok\": \"fine\""), "{text}");
+    }
+
+    // What is escaped in a JSON text is looked for as it is.
+    #[test]
+    fn a_document_as_text_is_redacted_as_the_document_is() {
+        for (secret, shown) in [
+            ("MY_TOKEN\t= abcd1234", r"MY_TOKEN\t= [redacted]"),
+            ("bearer\u{c}abcdefgh12", r"bearer\f[redacted]"),
+            ("authorization\u{b}: abcd \\", r"authorization\u000b: [redacted] \\"),
+        ] {
+            let document = serde_json::json!([{ "a": secret }, "fine"]);
+            let text = redacted_json_text(&document).unwrap();
+            assert_eq!(text, serde_json::to_string_pretty(&redact_json(document.clone())).unwrap());
+            assert!(text.contains(shown), "{text}");
+            assert!(may_hold_secret(&document.to_string()));
+        }
+        assert!(
+            may_hold_secret(r#"["\ud83d\ude00"]"#)
+                && may_hold_secret(r#"["\u00e4"]"#)
+                && !may_hold_secret(r#"["ä\\"]"#)
+        );
+    }
+
+    proptest::proptest! {
+        // One that holds nothing is not even read, and nothing is missed by that.
+        #[test]
+        fn whatever_a_document_holds_is_found_in_its_text(
+            words in proptest::collection::vec("(TOKEN|secret|sk-|bearer|[ =:\t\"\\\\é])[ =:\t\n\"'\\\\a-f0-9]{0,14}", 1..5),
+        ) {
+            let document = serde_json::json!({ words[0].as_str(): words });
+            let shown = redact_json(document.clone());
+            proptest::prop_assert!(shown == document || may_hold_secret(&document.to_string()));
+            proptest::prop_assert_eq!(redacted_json_text(&document).unwrap(), serde_json::to_string_pretty(&shown).unwrap());
+            let text = serde_json::to_string(&words[0]).unwrap();
+            proptest::prop_assert_eq!(unescaped(&text).unwrap(), format!("\"{}\"", words[0]));
+        }
     }
 
     #[test]

@@ -43,3 +43,36 @@ impl<'a, T> Document<'a, T> {
         Self { schema_version: SCHEMA_VERSION, command, reply, warnings }
     }
 }
+
+/// The text of a document whose reply is written already, as an object for people.
+pub fn document_text(command: &str, reply: &str, warnings: &[String]) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Warnings<'a> {
+        #[serde(skip_serializing_if = "<[String]>::is_empty")]
+        warnings: &'a [String],
+    }
+    let begin = serde_json::to_string_pretty(&Document::new(command, (), &[]))?;
+    let end = serde_json::to_string_pretty(&Warnings { warnings })?;
+    let fields =
+        [begin.as_str(), reply, &end].into_iter().filter_map(|text| text.strip_prefix('{')?.strip_suffix("\n}"));
+    Ok(format!("{{{}\n}}", fields.collect::<Vec<_>>().join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_document_of_a_written_reply_is_the_document() {
+        let warned = ["careful".to_owned()];
+        for reply in [json!({}), json!({"a": {"b": []}, "c": "}\n"}), json!({"list": [1, {}]})] {
+            for warnings in [&[][..], &warned] {
+                let text = document_text("x y", &serde_json::to_string_pretty(&reply).unwrap(), warnings).unwrap();
+                let whole = Document::new("x y", &reply, warnings);
+                assert_eq!(text, serde_json::to_string_pretty(&whole).unwrap());
+            }
+        }
+    }
+}
