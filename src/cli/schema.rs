@@ -296,6 +296,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::policy::redact::may_hold_secret;
 
     /// What a schema says, and the definitions that it refers to.
     fn found(schema: &Value, keywords: &mut BTreeSet<String>, references: &mut BTreeSet<String>) {
@@ -346,5 +347,29 @@ mod tests {
         assert_eq!(optional, &json!({"type": "string"}));
         let nullable = &schema["$defs"]["checkpoint"]["properties"]["task_id"];
         assert_eq!(nullable, &json!({"type": ["string", "null"]}));
+    }
+
+    /// The names of the fields that a schema describes.
+    fn names<'s>(schema: &'s Value, all: &mut BTreeSet<&'s str>) {
+        let object = schema.as_object();
+        all.extend(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()));
+        let inner = object.into_iter().flatten().map(|(_, value)| value);
+        inner.chain(schema.as_array().into_iter().flatten()).for_each(|value| names(value, all));
+    }
+
+    // One that is looked at for a secret by its fields' names alone would be made into values for nothing.
+    #[test]
+    fn no_field_looks_like_that_of_a_secret() {
+        let (schema, mut all) = (all(), BTreeSet::new());
+        names(&schema, &mut all);
+        assert!(all.len() > 200, "{}", all.len());
+        for name in all {
+            for value in
+                ["\"a1b2c3d4e5f60718293a4b5c6d7e8f9001122334\"", "12345678", "{", "[\"a/b.c-d_e: 7 + 8, \\\"f\\\"\"]"]
+            {
+                let line = format!("  \"{name}\": {value},");
+                assert!(!may_hold_secret(&line), "{line}");
+            }
+        }
     }
 }

@@ -24,7 +24,7 @@ const ROOM: usize = 8;
 /// A value, packed or not: it makes no difference to who reads or changes it. A clone shares it until one of the two is
 /// changed. What is to be changed of a packed one can wait until somebody looks at it.
 ///
-/// In JSON it is itself, or `null` where it is packed: its bytes are kept beside, see [`Part`].
+/// Serialized it is itself, or nothing where it is packed: its bytes are kept beside, see [`Part`].
 #[derive(Clone, Debug)]
 pub struct LazyCompressed<T> {
     /// Filled at the first look, where it is packed.
@@ -185,19 +185,19 @@ impl<T: Content + PartialEq> PartialEq for LazyCompressed<T> {
 impl<T: Content + Eq> Eq for LazyCompressed<T> {}
 
 fn deflate(open: &impl Serialize) -> Vec<u8> {
-    let json = serde_json::to_vec(open).expect("plain data has a form in JSON");
+    let bytes = rmp_serde::to_vec_named(open).expect("plain data has a form in MessagePack");
     // It is packed again whenever it was changed: little work is worth more than few bytes.
     let mut deflated = DeflateEncoder::new(Vec::new(), Compression::fast());
-    let deflated = deflated.write_all(&json).and_then(|()| deflated.finish());
+    let deflated = deflated.write_all(&bytes).and_then(|()| deflated.finish());
     deflated.expect("memory takes everything")
 }
 
 fn inflate<T: Content>(packed: &[u8]) -> T {
     // In one go, with no buffer in between.
-    let mut json = Vec::with_capacity(packed.len().saturating_mul(ROOM));
-    let read = DeflateDecoder::new(packed).read_to_end(&mut json);
+    let mut bytes = Vec::with_capacity(packed.len().saturating_mul(ROOM));
+    let read = DeflateDecoder::new(packed).read_to_end(&mut bytes);
     // What this version packed is whole: the file that it was in has a checksum. Only who forges that comes here.
-    read.ok().and_then(|_| serde_json::from_slice(&json).ok()).unwrap_or_else(|| {
+    read.ok().and_then(|_| rmp_serde::from_slice(&bytes).ok()).unwrap_or_else(|| {
         tracing::error!("the cache recover/fold.cache is forged: remove it");
         T::default()
     })
@@ -222,7 +222,7 @@ impl<'de, T: Content> Visitor<'de> for Either<T> {
     type Value = LazyCompressed<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value, or null for one whose bytes are kept apart")
+        f.write_str("a value, or nothing for one whose bytes are kept apart")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LazyCompressed<T>, A::Error> {

@@ -55,7 +55,7 @@ const PATTERNS: &[&str] = &[
     r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",
     r"(?i)(?P<keep>[\w-]*(?:api[_-]?key|account[_-]?key|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:key|access[_-]?key))?|passw(?:or)?d|passphrase|access_token|access-token|accesstoken|auth_token|auth-token|authtoken|refresh_token|refresh-token|refreshtoken|client_token|client-token|clienttoken|session_token|session-token|sessiontoken|id_token|id-token|idtoken|api_token|api-token|apitoken|bot_token|bot-token|bottoken|npm_token|npm-token|npmtoken|github_token|github-token|githubtoken|gitlab_token|gitlab-token|gitlabtoken|private[_-]?key|credential|client[_-]?secret|identitytoken|registrytoken)(?:\\*[\x22'])?\s*(?:=>|:=|[=:])\s*(?:\\*[\x22'])?)(?:\\*[^\s\x22',;&)}\]\\]){4,}",
     // One of a name that code has too holds a digit.
-    r"(?P<keep>\b[Tt]oken(?:=(?:\\*[\x22'])?|\\*[\x22']\s*:\s*\\*[\x22']))[A-Za-z._~+/-]*[0-9][A-Za-z0-9._~+/=-]{5,}",
+    r"(?P<keep>\b(?:[Tt]oken=(?:\\*[\x22'])?|(?:[Tt]oken\\+[\x22']|[Tt]oken\x22|[Tt]oken')\s*:\s*\\*[\x22']))[A-Za-z._~+/-]*[0-9][A-Za-z0-9._~+/=-]{5,}",
     r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN=|SECRET=|PASSWORD=|PASSWD=|APIKEY=|API_KEY=|PRIVATE_KEY=)\s*(?:\\*[\x22'])?)(?:\\*[^\s\x22',;&\\]){4,}",
     r"(?P<keep>\b[A-Z0-9_]*(?:TOKEN |TOKEN\t|SECRET |SECRET\t|PASSWORD |PASSWORD\t|PASSWD |PASSWD\t|APIKEY |APIKEY\t|API_KEY |API_KEY\t|PRIVATE_KEY |PRIVATE_KEY\t)\s*=\s*(?:\\*[\x22'])?)(?:\\*[^\s\x22',;&\\]){4,}",
     r"(?P<keep>(?:-password|-token|-api-key|-secret)[= ])[^\s]+",
@@ -306,11 +306,14 @@ pub fn redact_json_text(text: String) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&redact_json(serde_json::from_str(&text)?))
 }
 
-/// Whether [`redact_json`] may find anything in this document: hardly any holds a secret, and one look at the whole is cheap.
+/// Whether [`redact_json`] may find anything in this document: hardly any holds a secret, and one look at the text is cheap.
 pub fn may_hold_secret(json: &str) -> bool {
-    // Each text of the document is part of that one, and what may be in a part may be in the whole.
-    let Some(text) = unescaped(json) else { return true };
-    !SECRETS.0.possible(text.as_bytes()).is_empty() || Redactor::current().may_be_in(&text)
+    let redactor = Redactor::current();
+    // Each text of the document is part of a line without its indentation, and what may be in a part may be in the whole.
+    json.lines().any(|line| {
+        let text = unescaped(line.trim_start());
+        text.is_none_or(|text| !SECRETS.0.possible(text.as_bytes()).is_empty() || redactor.may_be_in(&text))
+    })
 }
 
 /// A JSON text without the escapes; `None` where it has one that is no ASCII character.

@@ -1,8 +1,8 @@
 //! The fold so far, so that start-up does not grow with the ledger.
 //!
 //! A cache: it checks itself, it is never the truth, and any doubt means that the ledger is folded from its start. It is
-//! a line with the checksum of all that follows and the length of the JSON, that JSON, and the packed parts of the state
-//! in the order of [`State::parts`].
+//! a line with the checksum of all that follows it, the length of the state, and of the ledger that is in it; the state in
+//! `MessagePack`; and the packed parts of the state in the order of [`State::parts`].
 
 use std::fs::File;
 use std::io;
@@ -17,9 +17,9 @@ use crate::model::lazy_compressed::{Bytes, Source};
 use crate::model::state::State;
 
 /// Changes whenever [`State`], the fold or the packing changes.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/32");
-/// How long the first line is: twice eight hexadecimal digits, a blank, a newline.
-const HEAD: usize = 18;
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/33");
+/// How long the first line is: twice eight hexadecimal digits and once sixteen, two blanks, a newline.
+const HEAD: usize = 35;
 
 /// The fold of the ledger's first `offset` bytes.
 #[derive(Serialize, Deserialize)]
@@ -56,30 +56,23 @@ impl StateCache {
 
     /// How many bytes of the ledger the cache has, as it says itself; it is not examined for that.
     pub fn offset(root: &Root, path: &Path) -> Option<u64> {
-        let mut head = [0; 128];
-        let length = root.open(path).ok()?.read_at(&mut head, 0).ok()?;
-        let text = std::str::from_utf8(head.get(..length)?).ok()?;
-        let (_, offset) = text.split_once("\"offset\":")?;
-        offset.split_once(',')?.0.parse().ok()
+        Some(Head::read(&root.open(path).ok()?)?.offset)
     }
 
     fn decode(file: File) -> Option<Self> {
         let size = file.metadata().ok()?.len();
-        let mut head = [0; HEAD];
-        file.read_exact_at(&mut head, 0).ok()?;
-        let number = |range| u32::from_str_radix(std::str::from_utf8(head.get(range)?).ok()?, 16).ok();
-        let (checksum, length) = (number(0..8)?, number(9..HEAD - 1)?);
+        let Head { checksum, length, offset } = Head::read(&file)?;
         let mut at = (HEAD as u64).checked_add(length.into()).filter(|end| *end <= size)?;
-        let mut json = vec![0; usize::try_from(length).ok()?];
-        file.read_exact_at(&mut json, HEAD as u64).ok()?;
+        let mut state = vec![0; usize::try_from(length).ok()?];
+        file.read_exact_at(&mut state, HEAD as u64).ok()?;
         let mut found = crc32fast::Hasher::new();
-        found.update(&json);
+        found.update(&state);
         add_rest(&mut found, &file, at)?;
         if found.finalize() != checksum {
             return None;
         }
-        let mut cache = serde_json::from_str::<Self>(std::str::from_utf8(&json).ok()?).ok()?;
-        if cache.version != FORMAT {
+        let mut cache = rmp_serde::from_slice::<Self>(&state).ok()?;
+        if cache.version != FORMAT || cache.offset != offset {
             return None;
         }
         let source: Arc<dyn Source> = Arc::new(CacheFile(file));
@@ -105,12 +98,40 @@ impl StateCache {
         let parts: Vec<Vec<u8>> = self.state.parts().iter().filter_map(|part| part.bytes()).collect();
         let lengths = parts.iter().map(|part| u32::try_from(part.len()));
         self.parts = lengths.collect::<Result<_, _>>().map_err(io::Error::other)?;
-        let mut body = serde_json::to_vec(self)?;
+        let mut body = rmp_serde::to_vec_named(self).map_err(io::Error::other)?;
         let length = u32::try_from(body.len()).map_err(io::Error::other)?;
         body.extend(parts.into_iter().flatten());
-        let mut all = format!("{:08x} {length:08x}\n", crc32fast::hash(&body)).into_bytes();
+        let mut all = Head { checksum: crc32fast::hash(&body), length, offset: self.offset }.line();
         all.append(&mut body);
         Ok(all)
+    }
+}
+
+/// The cache's first line.
+struct Head {
+    /// Of all that follows.
+    checksum: u32,
+    /// Of the state in the open, in bytes.
+    length: u32,
+    /// As in the cache.
+    offset: u64,
+}
+
+impl Head {
+    fn line(&self) -> Vec<u8> {
+        format!("{:08x} {:08x} {:016x}\n", self.checksum, self.length, self.offset).into_bytes()
+    }
+
+    fn read(file: &File) -> Option<Self> {
+        let mut line = [0; HEAD];
+        file.read_exact_at(&mut line, 0).ok()?;
+        let mut words = std::str::from_utf8(&line).ok()?.trim_end().split(' ');
+        let (checksum, length, offset) = (words.next()?, words.next()?, words.next()?);
+        Some(Self {
+            checksum: u32::from_str_radix(checksum, 16).ok()?,
+            length: u32::from_str_radix(length, 16).ok()?,
+            offset: u64::from_str_radix(offset, 16).ok()?,
+        })
     }
 }
 

@@ -47,6 +47,11 @@ impl Bytes {
         Self(text.iter().fold(0, |set, byte| set | PLACES[usize::from(*byte)]))
     }
 
+    /// Whether this byte is one of them, or shares a place with one.
+    pub(super) fn has(self, byte: u8) -> bool {
+        self.meets(Self::of(byte))
+    }
+
     pub(super) fn is_empty(self) -> bool {
         self.0 == 0
     }

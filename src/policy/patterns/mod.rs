@@ -14,6 +14,8 @@ mod needs;
 pub(crate) mod oracle;
 mod single;
 
+use std::cell::LazyCell;
+
 use bytes::{Bytes, Required};
 use finder::Finder;
 pub(crate) use found::Found;
@@ -60,9 +62,9 @@ impl Patterns {
             pieces.read(owner, pattern);
         }
         let numbered = || (0..u16::MAX).zip(pieces.iter());
-        let finder = Finder::new(
-            numbered().flat_map(|(number, piece)| pieces.strings(piece).iter().map(move |string| (&**string, number))),
-        );
+        let finder = Finder::new(numbered().flat_map(|(number, piece)| {
+            pieces.strings(piece).iter().map(move |string| (&**string, string.begins_word, number))
+        }));
         let unsought = numbered().filter(|(_, piece)| finder.is_none() || pieces.strings(piece).is_empty());
         let unsought = unsought.map(|(number, _)| number).collect();
         let alternatives = pieces.into_pieces().into_iter().map(|piece| Alternative {
@@ -94,7 +96,7 @@ impl Patterns {
     /// compiled with Unicode.
     pub(crate) fn possible(&self, text: &[u8]) -> Vec<u16> {
         // Beyond ASCII there is more that is a space or a digit.
-        let seen = text.is_ascii().then(|| Bytes::in_text(text));
+        let seen = LazyCell::new(|| text.is_ascii().then(|| Bytes::in_text(text)));
         let owner = |number: &u16| {
             let Alternative { owner, bytes, .. } = &self.alternatives[usize::from(*number)];
             seen.is_none_or(|seen| bytes.are_in(seen)).then_some(*owner)

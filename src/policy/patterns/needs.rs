@@ -46,9 +46,10 @@ impl Pieces {
     /// Reads the alternatives of the pattern with the number `owner`.
     pub(super) fn read(&mut self, owner: u16, pattern: &'static str) {
         let (first, first_string) = (self.pieces.len(), self.strings.len());
-        let mut reader = Reader { pattern, at: 0, lost: false, strings: &mut self.strings };
+        let mut reader = Reader { pattern, at: 0, lost: false, boundary: false, strings: &mut self.strings };
         let mut flags = "";
         loop {
+            reader.boundary = false;
             let (start, before, first_string) = (reader.at, flags, reader.strings.len());
             let Need { bytes, .. } = reader.concatenation(&mut flags);
             if !is_usable(&reader.strings[first_string..]) {
@@ -124,6 +125,36 @@ mod tests {
             .map(|(pattern, needs)| ((*pattern).to_owned(), needs.iter().map(ToString::to_string).collect::<Vec<_>>()))
             .collect();
         assert_eq!(read(pattern), expected);
+    }
+
+    #[test]
+    fn what_a_word_begins_with_is_told_apart() {
+        let begins = |pattern: &'static str| {
+            let mut pieces = Pieces::default();
+            pieces.read(0, pattern);
+            pieces
+                .iter()
+                .flat_map(|piece| pieces.strings(piece).to_vec())
+                .map(|need| need.begins_word)
+                .collect::<Vec<_>>()
+        };
+        for pattern in [
+            r"\bsk_[a-z]",
+            r"(?i)\bsk-",
+            r"\b(?:sk_|hf_|(?:one|two){2})x",
+            r"\b(?:abc)d",
+            r"\b^(?:abc|def)",
+            r"(\babc)",
+        ] {
+            assert!(begins(pattern).iter().all(|begins| *begins), "{pattern}");
+        }
+        for pattern in
+            [r"sk_", r"\bx?sk_", r"\b[a-z]sk_", r"\b-abc", r"\Bsk_", r"\b{end}abc", r"(?:\bx|abc)def", r"x\b.abc"]
+        {
+            assert!(begins(pattern).iter().all(|begins| !*begins), "{pattern}");
+        }
+        assert_eq!(begins(r"\babc|def"), [true, false]);
+        assert_eq!(begins(r"\b(?:abc|.def|ghi)"), [true, false, true]);
     }
 
     #[test]

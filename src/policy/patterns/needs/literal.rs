@@ -9,9 +9,16 @@ use crate::policy::patterns::finder;
 pub(in crate::policy::patterns) struct Literal {
     bytes: [u8; finder::MAX_LENGTH],
     length: usize,
+    /// Whether a word begins with it wherever it is looked for: before it stands no letter of ASCII, no digit and no `_`.
+    pub(in crate::policy::patterns) begins_word: bool,
 }
 
 impl Literal {
+    /// None of it yet, at the beginning of a word or elsewhere.
+    pub(super) fn at(begins_word: bool) -> Self {
+        Self { begins_word, ..Self::default() }
+    }
+
     /// One byte more.
     pub(super) fn push(&mut self, byte: u8) {
         if let Some(place) = self.bytes.get_mut(self.length) {

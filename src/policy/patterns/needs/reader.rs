@@ -25,6 +25,8 @@ pub(super) struct Reader<'a> {
     pub at: usize,
     /// Whether there was something that changes how all is read.
     pub lost: bool,
+    /// Whether what comes next stands right behind a `\b`.
+    pub boundary: bool,
     /// What is needed, the strings of the part that is read last.
     pub strings: &'a mut Vec<Literal>,
 }
@@ -62,21 +64,30 @@ impl Reader<'_> {
                 self.at += 1;
                 let letter = byte.to_ascii_lowercase();
                 bytes.add(letter);
-                run.push(letter);
+                self.add(&mut run, letter);
                 continue;
             }
             let next = self.strings.len();
+            let boundary = self.boundary;
             let atom = self.atom(byte, flags);
             let (at_least_once, once) = self.quantifier();
             match atom {
-                Atom::Nothing => continue,
+                Atom::Nothing | Atom::Boundary => {
+                    self.boundary &= at_least_once;
+                    continue;
+                }
                 Atom::Letter(byte) if at_least_once => {
                     bytes.add(byte);
-                    run.push(byte);
+                    self.boundary = boundary;
+                    self.add(&mut run, byte);
                 }
                 Atom::Part(Need { exact: Some(text), bytes: part }) if at_least_once => {
                     bytes.add_part(&part);
-                    run.extend(&text);
+                    if run.is_empty() {
+                        run = text;
+                    } else {
+                        run.extend(&text);
+                    }
                     self.strings.truncate(next);
                 }
                 Atom::Letter(_) | Atom::Any => {
@@ -116,6 +127,15 @@ impl Reader<'_> {
         Need { exact, bytes }
     }
 
+    /// Adds a byte to what is read literally.
+    fn add(&mut self, run: &mut Literal, byte: u8) {
+        if run.is_empty() {
+            *run = Literal::at(self.boundary && WORD.has(byte));
+        }
+        run.push(byte);
+        self.boundary = false;
+    }
+
     /// Takes the run for the strings from `first` on, where it is longer.
     fn end_run(&mut self, run: &mut Literal, first: usize) {
         let run = std::mem::take(run);
@@ -134,14 +154,21 @@ impl Reader<'_> {
 
     fn atom(&mut self, byte: u8, flags: &mut &'static str) -> Atom {
         self.at += 1;
-        match byte {
+        let boundary = self.boundary;
+        let atom = match byte {
             b'^' | b'$' => Atom::Nothing,
             b'(' => self.group(flags),
             b'[' => self.class(),
             b'.' => Atom::Any,
             b'\\' => self.escape(),
             _ => self.letter(byte),
-        }
+        };
+        self.boundary = match atom {
+            Atom::Boundary => true,
+            Atom::Nothing => boundary,
+            _ => false,
+        };
+        atom
     }
 
     /// One character: a quantifier is about all its bytes.
@@ -162,6 +189,7 @@ impl Reader<'_> {
         let Some(byte) = self.peek() else { return Atom::Any };
         self.at += 1;
         match byte {
+            b'b' if self.peek() != Some(b'{') => Atom::Boundary,
             b'b' | b'B' | b'A' | b'z' | b'<' | b'>' => {
                 self.braces();
                 Atom::Nothing
@@ -284,10 +312,11 @@ impl Reader<'_> {
             }
             self.at += 1;
         }
-        let (first, mut inner) = (self.strings.len(), "");
+        let (first, boundary, mut inner) = (self.strings.len(), self.boundary, "");
         let mut need = self.concatenation(&mut inner);
         let mut all = self.strings.len() > first;
         while self.eat(b'|') {
+            self.boundary = boundary;
             let next = self.strings.len();
             let other = self.concatenation(&mut inner);
             // Each of them has to need something.
@@ -325,6 +354,8 @@ impl Reader<'_> {
 enum Atom {
     /// It takes no room: an anchor, a flag.
     Nothing,
+    /// Nor does this: a word begins or ends here.
+    Boundary,
     /// One byte that may be many.
     Any,
     /// One of these bytes.
