@@ -162,6 +162,16 @@ impl Attempt {
     pub fn usage(&self) -> Usage {
         Usage { cost_micros: self.cost_micros, tokens: self.tokens }
     }
+
+    /// Whether it passed and may have weakened what judges it.
+    pub fn is_weakened(&self) -> bool {
+        is_weakened(self.outcome, &self.conditions)
+    }
+}
+
+/// [`Attempt::is_weakened`] of one that ends like this.
+pub fn is_weakened(outcome: Option<AttemptOutcome>, conditions: &[Condition]) -> bool {
+    outcome == Some(AttemptOutcome::Passed) && conditions.contains(&Condition::Tampered)
 }
 
 /// A process that outlived its attempt outside the attempt's session.

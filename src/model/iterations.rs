@@ -48,8 +48,9 @@ struct About {
     /// Those that have not ended: numbers of iteration and attempt.
     unended: Vec<(u32, u32)>,
     /// What they used up.
-    #[serde(default)]
     usage: Usage,
+    /// Whether one passed and may have weakened what judges it.
+    weakened: bool,
 }
 
 impl About {
@@ -62,6 +63,7 @@ impl About {
             last_ended: attempts().filter_map(|attempt| attempt.ended_seq).max().unwrap_or(0),
             unended: content.values().flat_map(unended_of).collect(),
             usage: attempts().map(Attempt::usage).sum(),
+            weakened: attempts().any(Attempt::is_weakened),
         }
     }
 
@@ -72,7 +74,7 @@ impl About {
         self.subtasks.insert(checksum(&attempt.subtask));
         let is_new = !self.unended.contains(&(number, attempt.number));
         self.unended.push((number, attempt.number));
-        is_new && attempt.outcome.is_none() && attempt.usage() == Usage::default()
+        is_new && attempt.outcome.is_none() && attempt.usage() == Usage::default() && !attempt.is_weakened()
     }
 
     /// [`Self::begin`], once one ends.
@@ -82,6 +84,7 @@ impl About {
         self.statuses.insert(end.iteration, end.status);
         self.last_ended = self.last_ended.max(end.seq);
         self.usage = self.usage + end.usage;
+        self.weakened |= end.weakened;
         before == self.unended.len() + 1
     }
 }
@@ -99,6 +102,8 @@ pub struct End {
     pub seq: u64,
     /// What the attempt used up.
     pub usage: Usage,
+    /// Whether it passed and may have weakened what judges it.
+    pub weakened: bool,
 }
 
 /// The attempts of an iteration that have not ended.
@@ -262,6 +267,11 @@ impl Iterations {
         attempts.filter(move |(_, attempt)| attempt.subtask == subtask)
     }
 
+    /// The attempts that passed and may have weakened what judges them.
+    pub fn weakened(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        self.attempts_where(|about| about.weakened).filter(|(_, attempt)| attempt.is_weakened())
+    }
+
     /// The attempts that ended after the event with this sequence.
     pub fn ended_after(&self, seq: u64) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
         let attempts = self.attempts_where(move |about| about.last_ended > seq);
@@ -315,6 +325,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::failure::Condition;
     use crate::model::lazy_compressed::Bytes;
     use crate::model::run::AttemptOutcome;
 
@@ -325,7 +336,13 @@ mod tests {
             "timed_out": false, "log_path": null, "checkpoint_id": null, "failure": null, "feedback_results": {},
             "charged": false, "decision": null, "ended_seq": ended, "cost_micros": ended,
         });
-        serde_json::from_value(made).expect("an attempt")
+        let made: Attempt = serde_json::from_value(made).expect("an attempt");
+        match ended {
+            Some(seq) if seq % 4 == 0 => {
+                Attempt { outcome: Some(AttemptOutcome::Passed), conditions: vec![Condition::Tampered], ..made }
+            }
+            _ => made,
+        }
     }
 
     #[derive(Clone, Debug)]
@@ -383,13 +400,13 @@ mod tests {
                         if ended {
                             let ended = attempt(begun.number, subtask, Some(seq));
                             let status = IterationStatus::Failed;
-                            let (attempt, usage) = (begun.number, ended.usage());
+                            let (attempt, usage, weakened) = (begun.number, ended.usage(), ended.is_weakened());
                             let end = move |entry: &mut Iteration| {
                                 entry.status = status;
                                 *entry.attempts.last_mut().expect("just begun") = ended.clone();
                             };
                             end(entry);
-                            pages.end(&End { iteration: number, attempt, status, seq, usage }, end);
+                            pages.end(&End { iteration: number, attempt, status, seq, usage, weakened }, end);
                         }
                     }
                     Step::Complete(number) => {
@@ -423,6 +440,7 @@ mod tests {
             let attempts = || map.values().flat_map(|one| one.attempts.iter().map(move |attempt| (one, attempt)));
             prop_assert_eq!(pages.count_attempts(), attempts().count());
             prop_assert_eq!(pages.usage(), attempts().map(|(_, attempt)| attempt.usage()).sum());
+            prop_assert!(pages.weakened().eq(attempts().filter(|(_, attempt)| attempt.is_weakened())));
             let last = attempts().map(|(_, attempt)| attempt).filter(|attempt| attempt.ended_seq.is_some());
             prop_assert_eq!(pages.last_ended(), last.max_by_key(|attempt| attempt.ended_seq));
             for number in 0..60 {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::agent_record::is_session_id;
 use super::checkpoint::Removed;
 use super::decision::{Action, Decision, Strategy};
-use super::failure::{CauseDetail, Condition, Failure};
+use super::failure::{CauseDetail, Failure};
 use super::feedback::FeedbackResults;
 use super::folder::FolderId;
 use super::history::Line;
@@ -370,10 +370,9 @@ impl Run {
 
     /// Attempts that passed and may have weakened what judges them, with their iterations, unless a rollback took those back.
     pub fn weakened_attempts(&self) -> impl Iterator<Item = (u32, &Attempt)> {
-        let stands = self.attempts().filter(|(iteration, _)| iteration.status == IterationStatus::Completed);
-        let passed = stands.filter(|(_, attempt)| attempt.outcome == Some(AttemptOutcome::Passed));
-        let weakened = passed.filter(|(_, attempt)| attempt.conditions.contains(&Condition::Tampered));
-        weakened.map(|(iteration, attempt)| (iteration.number, attempt))
+        let weakened = self.iterations.weakened();
+        let stand = weakened.filter(|(iteration, _)| iteration.status == IterationStatus::Completed);
+        stand.map(|(iteration, attempt)| (iteration.number, attempt))
     }
 
     /// Whether a feedback loop was failing before the first attempt; one that could not be started did not say.

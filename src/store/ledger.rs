@@ -525,11 +525,10 @@ impl Store {
         // What was read before, where the file still has it.
         let is_usable =
             |recent: &Loaded| !recent.beyond_cache.are_many() && recent.mended.is_none() && recent.is_in(file, length);
-        let known = match recent.filter(is_usable) {
-            Some(recent) => Some(recent),
+        let mut loaded = match recent.filter(is_usable) {
+            Some(recent) => recent,
             None => self.cached(file, length)?,
         };
-        let mut loaded = known.unwrap_or_default();
         let mut bytes = Vec::new();
         Reader { file, at: loaded.offset }.read_to_end(&mut bytes).map_err(self.io("read"))?;
         self.fold(&mut loaded, &bytes)?;
@@ -545,15 +544,17 @@ impl Store {
         std::mem::forget(self.last().take());
     }
 
-    /// What the cache says, where it is about this file.
-    fn cached(&self, file: &File, length: u64) -> Result<Option<Loaded>, StoreError> {
+    /// What the cache says, where it is about this file; nothing otherwise.
+    fn cached(&self, file: &File, length: u64) -> Result<Loaded, StoreError> {
         let path = self.cache_path();
         let read = StateCache::read(&self.root, &path);
-        let read = read.map_err(|source| StoreError::Io { action: "read", path, source })?;
+        let read = read.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
         let cached = read.map(|StateCache { offset, ends_with, lines, packed, state, .. }| {
             Loaded::cached(state, offset, ends_with, lines, packed)
         });
-        Ok(cached.filter(|cached| cached.is_in(file, length)))
+        // One that cannot be used is no newer than this, whatever it says: it is to be renewed.
+        let none = || Loaded { cached: StateCache::offset(&self.root, &path).unwrap_or(0), ..Loaded::default() };
+        Ok(cached.filter(|cached| cached.is_in(file, length)).unwrap_or_else(none))
     }
 
     /// [`Self::load`] for commands that write: what a newer version wrote, or somebody else did, is refused before anything

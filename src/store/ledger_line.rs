@@ -29,24 +29,25 @@ pub fn with_checksum(object: &impl Serialize) -> serde_json::Result<String> {
     Ok(format!("{text}{LABEL}{checksum:08x}\"}}\n"))
 }
 
-/// The object that a line (without its newline) says with its checksum; an error where that does not fit.
-pub fn checked(line: &[u8]) -> Result<String, String> {
+/// The text of a line (without its newline), an object with its checksum; an error where that does not fit.
+pub fn checked(line: &[u8]) -> Result<&str, String> {
     let body_length = line.len().checked_sub(SUFFIX).ok_or("too short for an event")?;
     let (body, suffix) = line.split_at(body_length);
-    let mut json = body.to_vec();
-    json.push(b'}');
-    if suffix != format!("{LABEL}{:08x}\"}}", crc32fast::hash(&json)).as_bytes() {
+    let mut checksum = crc32fast::Hasher::new();
+    checksum.update(body);
+    checksum.update(b"}");
+    if suffix != format!("{LABEL}{:08x}\"}}", checksum.finalize()).as_bytes() {
         return Err("the checksum does not fit".to_owned());
     }
-    String::from_utf8(json).map_err(|error| error.to_string())
+    std::str::from_utf8(line).map_err(|error| error.to_string())
 }
 
 /// Reads a line without its newline; the error says what is wrong with it.
 pub fn decode(line: &[u8]) -> Result<Line, String> {
     let json = checked(line)?;
-    match serde_json::from_str::<Event>(&json) {
+    match serde_json::from_str::<Event>(json) {
         Ok(event) => Ok(Line::Event(Box::new(event))),
-        Err(error) => match schema_of(&json) {
+        Err(error) => match schema_of(json) {
             Some(schema) if schema > EVENT_SCHEMA => Ok(Line::Newer(schema)),
             _ => Err(error.to_string()),
         },

@@ -4,6 +4,7 @@
 //! checksums and all. A packed line holds the number of its first event, how many it holds and of which runs:
 //! `{"seq":1,"packed":900,"schema":1,"runs":["a"],"lines":"…","checksum":"…"}`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 
@@ -41,7 +42,7 @@ fn damaged(reason: &(impl ToString + ?Sized)) -> DecodeError {
 
 /// A packed line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedLine {
+pub struct PackedLine<'l> {
     /// The number of its first event.
     pub seq: u64,
     /// How many events it holds.
@@ -51,26 +52,31 @@ pub struct PackedLine {
     /// The ids of the runs that they are about.
     pub runs: BTreeSet<RunId>,
     /// Deflated, as base64.
-    lines: String,
+    #[serde(borrow)]
+    lines: Cow<'l, str>,
 }
 
 /// The packed line that `text` (without its newline) is, if it is one; the error says what is wrong with it.
-pub fn packed(text: &[u8]) -> Option<Result<PackedLine, DecodeError>> {
+pub fn packed(text: &[u8]) -> Option<Result<PackedLine<'_>, DecodeError>> {
     let digits = text.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     digits[end..].starts_with(b",\"packed\":").then(|| {
         let json = ledger_line::checked(text).map_err(|error| damaged(&error))?;
-        match ledger_line::schema_of(&json) {
-            Some(schema) if schema > SCHEMA => Err(DecodeError::Newer(schema)),
-            _ => serde_json::from_str(&json).map_err(|error| damaged(&error)),
+        let newer = |schema| if schema > SCHEMA { Err(DecodeError::Newer(schema)) } else { Ok(()) };
+        match serde_json::from_str::<PackedLine<'_>>(json) {
+            Ok(packed) => newer(packed.schema).map(|()| packed),
+            Err(error) => {
+                ledger_line::schema_of(json).map_or(Ok(()), newer)?;
+                Err(damaged(&error))
+            }
         }
     })
 }
 
-impl PackedLine {
+impl PackedLine<'_> {
     /// Its lines as they were appended, each with its newline.
     pub fn unpack(&self) -> Result<Vec<u8>, DecodeError> {
-        let deflated = STANDARD_NO_PAD.decode(&self.lines).map_err(|error| damaged(&error))?;
+        let deflated = STANDARD_NO_PAD.decode(self.lines.as_bytes()).map_err(|error| damaged(&error))?;
         let mut lines = Vec::new();
         DeflateDecoder::new(deflated.as_slice()).take(MOST).read_to_end(&mut lines).map_err(|error| damaged(&error))?;
         let count = memchr::memchr_iter(b'\n', &lines).count();
@@ -100,13 +106,22 @@ impl PackedLine {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let deflated = encoder.write_all(lines).and_then(|()| encoder.finish()).map_err(|error| damaged(&error))?;
         let count = u32::try_from(memchr::memchr_iter(b'\n', lines).count()).map_err(|error| damaged(&error))?;
-        Ok(Self { seq, count, schema: SCHEMA, runs, lines: STANDARD_NO_PAD.encode(deflated) })
+        Ok(Self { seq, count, schema: SCHEMA, runs, lines: STANDARD_NO_PAD.encode(deflated).into() })
     }
 }
 
 /// Whole lines, without their newlines.
 pub fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line))
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (line, after) = match memchr::memchr(b'\n', rest) {
+            Some(end) => (&rest[..end], &rest[end + 1..]),
+            None if rest.is_empty() => return None,
+            None => (rest, &rest[rest.len()..]),
+        };
+        rest = after;
+        Some(line)
+    })
 }
 
 /// Whole lines as packed ones, a newline after each; `first` is the number of the first of them. What does not come out

@@ -1,8 +1,8 @@
 //! The fold so far, so that start-up does not grow with the ledger.
 //!
 //! A cache: it checks itself, it is never the truth, and any doubt means that the ledger is folded from its start. It is
-//! a line with the checksum of all that follows it, the length of the state, and of the ledger that is in it; the state in
-//! `MessagePack`; and the packed parts of the state in the order of [`State::parts`].
+//! a line with the checksum of all that follows it, the length of the state, that of the ledger that is in it, and the
+//! format; the state in `MessagePack`; and the packed parts of the state in the order of [`State::parts`].
 
 use std::fs::File;
 use std::io;
@@ -17,14 +17,13 @@ use crate::model::lazy_compressed::{Bytes, Source};
 use crate::model::state::State;
 
 /// Changes whenever [`State`], the fold or the packing changes.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/33");
-/// How long the first line is: twice eight hexadecimal digits and once sixteen, two blanks, a newline.
-const HEAD: usize = 35;
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/34");
+/// How long the first line is: twice eight hexadecimal digits and once sixteen, the format, three blanks, a newline.
+const HEAD: usize = 36 + FORMAT.len();
 
 /// The fold of the ledger's first `offset` bytes.
 #[derive(Serialize, Deserialize)]
 pub struct StateCache {
-    version: String,
     /// Length of the part of the ledger that is folded in.
     pub offset: u64,
     /// The last bytes before `offset`: another ledger under the same name does not end alike.
@@ -42,7 +41,7 @@ pub struct StateCache {
 impl StateCache {
     /// A cache entry for a prefix of the ledger.
     pub fn new(offset: u64, ends_with: String, lines: u64, packed: u64, state: State) -> Self {
-        Self { version: FORMAT.to_owned(), offset, ends_with, lines, packed, parts: Vec::new(), state }
+        Self { offset, ends_with, lines, packed, parts: Vec::new(), state }
     }
 
     /// Reads the cache; anything wrong with its content is the same as none.
@@ -72,7 +71,7 @@ impl StateCache {
             return None;
         }
         let mut cache = rmp_serde::from_slice::<Self>(&state).ok()?;
-        if cache.version != FORMAT || cache.offset != offset {
+        if cache.offset != offset {
             return None;
         }
         let source: Arc<dyn Source> = Arc::new(CacheFile(file));
@@ -119,13 +118,15 @@ struct Head {
 
 impl Head {
     fn line(&self) -> Vec<u8> {
-        format!("{:08x} {:08x} {:016x}\n", self.checksum, self.length, self.offset).into_bytes()
+        format!("{:08x} {:08x} {:016x} {FORMAT}\n", self.checksum, self.length, self.offset).into_bytes()
     }
 
+    /// `None` where another version wrote it.
     fn read(file: &File) -> Option<Self> {
         let mut line = [0; HEAD];
         file.read_exact_at(&mut line, 0).ok()?;
-        let mut words = std::str::from_utf8(&line).ok()?.trim_end().split(' ');
+        let numbers = std::str::from_utf8(&line).ok()?.strip_suffix('\n')?.strip_suffix(FORMAT)?;
+        let mut words = numbers.split(' ');
         let (checksum, length, offset) = (words.next()?, words.next()?, words.next()?);
         Some(Self {
             checksum: u32::from_str_radix(checksum, 16).ok()?,

@@ -32,8 +32,8 @@ pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
         let asked = format.map(|format| written(context, &report, format)).transpose()?;
         return Ok(Reply::new(ReportReply { report: &report, format, content: asked }, ""));
     }
-    // Whoever copies it takes it elsewhere.
-    let form = if format == ReportFormat::Md { Form::Alone } else { Form::Verbatim };
+    // Whoever copies it takes it elsewhere; it is masked already.
+    let form = if format == ReportFormat::Md { Form::Alone } else { Form::Content };
     let mut text = written(context, &report, format)?;
     // The mark is for whoever looks for the report among other texts.
     if ui.width.is_some() && format == ReportFormat::Md && text.starts_with("<!--") {

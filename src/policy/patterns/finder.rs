@@ -1,11 +1,9 @@
 //! One search for many short strings, letter case aside.
 //!
 //! The program starts anew for every log, so what counts is that the table is made in no time: the last three bytes of
-//! a string lead to it, and where they are found up to sixteen are compared as one number.
+//! a string lead to it, and where they are found it is compared.
 
-/// The longest string that can be looked for: longer ones are cut.
-pub(super) const MAX_LENGTH: usize = 16;
-/// The shortest one.
+/// The shortest string that can be looked for.
 pub(super) const MIN_LENGTH: usize = 3;
 
 /// The most places in the table of beginnings, as a power of two, and the fewest.
@@ -22,15 +20,15 @@ pub(super) struct Finder {
     /// How far the hash is shifted to be a place in it.
     shift: u32,
     strings: Vec<Entry>,
+    /// The strings' bytes.
+    bytes: Vec<u8>,
     owners: Vec<u16>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// The bytes, the last one lowest.
-    key: u128,
-    /// Which bytes count.
-    mask: u128,
+    /// Its part of `bytes`.
+    string: (u32, u32),
     /// Whether the byte before it may be none of a word.
     begins_word: bool,
     /// Its part of `owners`.
@@ -43,27 +41,19 @@ impl Finder {
     /// Makes the table of strings of [`MIN_LENGTH`] bytes or more, each with whether it is to begin a word, and with the
     /// number that it is found for. `None` where there are more strings than the table can hold.
     pub(super) fn new<'a>(strings: impl IntoIterator<Item = (&'a [u8], bool, u16)>) -> Option<Self> {
-        let mut keys: Vec<(u128, u128, bool, u16)> = strings
-            .into_iter()
-            .map(|(string, begins_word, owner)| {
-                let string = &string[..string.len().min(MAX_LENGTH)];
-                let key = string.iter().fold(0, |key, byte| key << 8 | u128::from(byte.to_ascii_lowercase()));
-                (key, u128::MAX >> (8 * (MAX_LENGTH - string.len())), begins_word, owner)
-            })
-            .collect();
+        let mut keys: Vec<(&[u8], bool, u16)> = strings.into_iter().collect();
         keys.sort_unstable();
         keys.dedup();
         let bits = (keys.len().max(1).ilog2() + SLOT_BITS_FOR_ONE).clamp(LEAST_SLOT_BITS, MOST_SLOT_BITS);
         let (heads, shift) = (vec![0; 1 << bits], u32::BITS - bits);
-        let mut finder = Self { heads, shift, strings: Vec::new(), owners: Vec::new() };
-        for group in keys.chunk_by(|one, other| (one.0, one.1, one.2) == (other.0, other.1, other.2)) {
-            let (key, mask, begins_word, _) = group[0];
-            let start = u32::try_from(finder.owners.len()).ok()?;
-            finder.owners.extend(group.iter().map(|(.., owner)| *owner));
-            let end = u32::try_from(finder.owners.len()).ok()?;
-            let [.., a, b, c, d] = key.to_be_bytes();
-            let head = &mut finder.heads[slot(u32::from_be_bytes([a, b, c, d]), shift)];
-            finder.strings.push(Entry { key, mask, begins_word, owners: (start, end), next: *head });
+        let mut finder = Self { heads, shift, strings: Vec::new(), bytes: Vec::new(), owners: Vec::new() };
+        for group in keys.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
+            let (string, begins_word, _) = group[0];
+            let string_at = appended(&mut finder.bytes, string.iter().map(u8::to_ascii_lowercase))?;
+            let owners = appended(&mut finder.owners, group.iter().map(|(.., owner)| *owner))?;
+            let last = string.iter().fold(0, |last, byte| last << 8 | u32::from(byte.to_ascii_lowercase()));
+            let head = &mut finder.heads[slot(last, shift)];
+            finder.strings.push(Entry { string: string_at, begins_word, owners, next: *head });
             *head = u16::try_from(finder.strings.len()).ok()?;
         }
         Some(finder)
@@ -75,25 +65,34 @@ impl Finder {
         for (at, byte) in text.iter().enumerate() {
             last = last << 8 | u32::from(byte.to_ascii_lowercase());
             let mut next = self.heads[slot(last, self.shift)];
-            if next == 0 {
-                continue;
-            }
-            let window = &text[at.saturating_sub(MAX_LENGTH - 1)..=at];
-            let window = window.iter().fold(0, |key, byte| key << 8 | u128::from(byte.to_ascii_lowercase()));
             while let Some(entry) = usize::from(next).checked_sub(1).map(|index| &self.strings[index]) {
-                if window & entry.mask == entry.key && !(entry.begins_word && is_in_word(text, at, entry)) {
-                    found(&self.owners[entry.owners.0 as usize..entry.owners.1 as usize]);
+                if self.ends_with(&text[..=at], entry) {
+                    found(part(&self.owners, entry.owners));
                 }
                 next = entry.next;
             }
         }
     }
+
+    fn ends_with(&self, text: &[u8], entry: &Entry) -> bool {
+        let string = part(&self.bytes, entry.string);
+        let Some((before, end)) = text.len().checked_sub(string.len()).map(|at| text.split_at(at)) else {
+            return false;
+        };
+        let is_in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        end.eq_ignore_ascii_case(string) && !(entry.begins_word && before.last().is_some_and(is_in_word))
+    }
 }
 
-/// Whether the byte before the string that ends at this place is one of a word.
-fn is_in_word(text: &[u8], end: usize, entry: &Entry) -> bool {
-    let before = end.checked_sub(entry.mask.count_ones() as usize / 8).map(|at| text[at]);
-    before.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+/// Adds what is given; where it stands. `None` where there is no room for the numbers.
+fn appended<T>(all: &mut Vec<T>, more: impl Iterator<Item = T>) -> Option<(u32, u32)> {
+    let start = u32::try_from(all.len()).ok()?;
+    all.extend(more);
+    Some((start, u32::try_from(all.len()).ok()?))
+}
+
+fn part<T>(all: &[T], (start, end): (u32, u32)) -> &[T] {
+    &all[start as usize..end as usize]
 }
 
 /// The place in the table for what ends with the last three of these bytes.
@@ -107,7 +106,7 @@ mod tests {
 
     #[test]
     fn every_string_is_found_wherever_it_is() {
-        let strings = ["abc", "bcd", "abcdefgh", "abcdefghijklmnopqrs", "\u{e9}rr", "x y"];
+        let strings = ["abc", "bcd", "abcdefgh", "abcdefghij", "\u{e9}rr", "x y"];
         let finder = Finder::new((0..).zip(strings).map(|(number, text)| (text.as_bytes(), false, number))).unwrap();
         for (text, expected) in [
             ("", vec![]),
@@ -115,8 +114,8 @@ mod tests {
             ("ABC", vec![0]),
             ("zabcd", vec![0, 1]),
             ("abcdefgh", vec![0, 1, 2]),
-            ("abcdefghijklmnopq", vec![0, 1, 2, 3]),
-            ("abcdefghijklmnoXq", vec![0, 1, 2]),
+            ("abcdefghij", vec![0, 1, 2, 3]),
+            ("abcdefghX", vec![0, 1, 2]),
             ("abcdefg", vec![0, 1]),
             ("m\u{e9}rRx Y", vec![4, 5]),
             ("abcabc", vec![0, 0]),

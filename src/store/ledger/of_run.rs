@@ -2,6 +2,8 @@
 
 use std::io;
 
+use memchr::memmem::Finder;
+
 use crate::model::event::Event;
 use crate::model::run::RunKey;
 
@@ -69,22 +71,25 @@ impl Store {
 
 /// How a run's lines begin, which is named before anything of any length.
 struct Head {
-    run_id: String,
+    run_id: Finder<'static>,
     /// With phase and lane.
-    key: String,
+    key: Finder<'static>,
+    lane: Finder<'static>,
 }
 
 impl Head {
     fn of(key: &RunKey) -> serde_json::Result<Self> {
         let run_id = serde_json::to_string(&key.run_id)?;
         let whole = serde_json::to_string(key)?;
-        Ok(Self { run_id, key: whole.trim_start_matches('{').trim_end_matches('}').to_owned() })
+        let key = whole.trim_start_matches('{').trim_end_matches('}');
+        let finder = |text: &str| Finder::new(text).into_owned();
+        Ok(Self { run_id: finder(&run_id), key: finder(key), lane: finder("\"lane\":") })
     }
 
     /// Whether a line may be one of the run's. Lanes share their run's id.
     fn may_begin(&self, line: &[u8]) -> bool {
-        let begin = &line[..line.len().min(HEAD + self.key.len())];
-        let has = |text: &str| memchr::memmem::find(begin, text.as_bytes()).is_some();
-        has(&self.run_id) && (has(&self.key) || !has("\"lane\":"))
+        let begin = &line[..line.len().min(HEAD + self.key.needle().len())];
+        let has = |finder: &Finder<'_>| finder.find(begin).is_some();
+        has(&self.run_id) && (has(&self.key) || !has(&self.lane))
     }
 }

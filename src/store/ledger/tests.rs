@@ -125,6 +125,29 @@ fn the_cached_fold_is_the_fold_and_a_replaced_ledger_is_noticed() {
 }
 
 #[test]
+fn a_cache_that_cannot_be_used_is_renewed() {
+    let (_folder, store) = store();
+    // Each command is a process.
+    let anew = || Store::new(store.dir().to_owned(), Duration::from_secs(5));
+    let append = |index: u64| {
+        anew().lock().unwrap().append(now(), vec![created(&format!("run-{index}"))]).unwrap();
+    };
+    (0..2 * CACHE_EVERY).for_each(append);
+    let whole = fs::read(store.cache_path()).unwrap();
+    let at = |text: &[u8], part: &str| text.windows(part.len()).position(|window| window == part.as_bytes()).unwrap();
+    // Another version's, one that is damaged, and one of a ledger that was longer.
+    for (part, other) in [(env!("CARGO_PKG_VERSION"), "7.7.7"), ("run-1", "ruX-1"), ("00000000000", "00000000001")] {
+        let mut bytes = whole.clone();
+        let at = at(&bytes, part);
+        bytes[at..at + other.len()].copy_from_slice(other.as_bytes());
+        fs::write(store.cache_path(), &bytes).unwrap();
+        assert!(anew().load().unwrap().beyond_cache.are_many(), "{part}");
+        append(anew().load().unwrap().lines);
+        assert!(!anew().load().unwrap().beyond_cache.are_many(), "{part}");
+    }
+}
+
+#[test]
 fn run_folders_never_leave_the_state_directory() {
     let (_folder, store) = store();
     for id in ["../../etc", "a/b", "..", ".", "a b", "ok-1"] {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::attempt::is_weakened;
 use crate::model::decision::Action;
 use crate::model::event::{AttemptEnd, Event, Payload};
 use crate::model::failure::{Cause, CauseDetail, Condition};
@@ -99,9 +100,16 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         }
         AttemptOutcome::Failed => IterationStatus::Failed,
     };
-    let (iteration, attempt, usage) = (end.iteration, end.attempt, end.usage());
+    let known = End {
+        iteration: end.iteration,
+        attempt: end.attempt,
+        status,
+        seq,
+        usage: end.usage(),
+        weakened: is_weakened(Some(end.outcome), &end.conditions),
+    };
     let ended = end.clone();
-    run.iterations.end(&End { iteration, attempt, status, seq, usage }, move |entry| {
+    run.iterations.end(&known, move |entry| {
         entry.status = status;
         if let Some(attempt) = entry.attempts.iter_mut().rfind(|attempt| attempt.number == ended.attempt) {
             note_end(attempt, &ended, seq);

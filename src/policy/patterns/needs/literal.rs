@@ -2,12 +2,13 @@
 
 use std::ops::Deref;
 
-use crate::policy::patterns::finder;
+/// Longer strings are cut.
+const MAX_LENGTH: usize = 16;
 
 /// The beginning of a string, in lower case: longer ones find no less, and cost more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::policy::patterns) struct Literal {
-    bytes: [u8; finder::MAX_LENGTH],
+    bytes: [u8; MAX_LENGTH],
     length: usize,
     /// Whether a word begins with it wherever it is looked for: before it stands no letter of ASCII, no digit and no `_`.
     pub(in crate::policy::patterns) begins_word: bool,
