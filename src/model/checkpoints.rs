@@ -4,7 +4,9 @@
 //! checkpoints and whose it holds is known without, so that one among a thousand is found by opening one page, and those of
 //! a run by opening its own, however many runs go on at the same time.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod ids;
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,8 @@ use super::checkpoint::{Checkpoint, RETRY, Verdict};
 use super::id::CheckpointId;
 use super::lazy_compressed::{LazyCompressed, Part};
 use super::run_key::RunKey;
+
+use ids::Ids;
 
 /// How many checkpoints of a run a page holds. A new one begins a page of its own where the last is packed, until all are
 /// packed again.
@@ -63,8 +67,8 @@ fn stages(checkpoint: &Checkpoint) -> impl Iterator<Item = &str> {
 struct Page {
     /// Whose they are.
     run: RunKey,
-    /// Their ids, by sequence.
-    ids: BTreeMap<u64, CheckpointId>,
+    /// Their ids.
+    ids: Ids,
     /// Whether one of them has passed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     has_passed: bool,
@@ -77,21 +81,21 @@ struct Page {
 
 impl Page {
     fn of(run: RunKey) -> Self {
-        Self { run, ids: BTreeMap::new(), has_passed: false, safety: 0, content: LazyCompressed::default() }
+        Self { run, ids: Ids::default(), has_passed: false, safety: 0, content: LazyCompressed::default() }
     }
 
     fn first(&self) -> u64 {
-        self.ids.keys().next().copied().unwrap_or(0)
+        self.ids.first().unwrap_or(0)
     }
 
     /// Whether a checkpoint of its run that comes after its first one is to be added here.
     fn takes(&self, seq: u64) -> bool {
-        let is_within = self.ids.keys().next_back().is_some_and(|last| seq < *last);
+        let is_within = self.ids.last().is_some_and(|last| seq < last);
         is_within || (self.ids.len() < PAGE && !self.content.is_packed())
     }
 
     fn add(&mut self, checkpoint: Checkpoint) {
-        self.ids.insert(checkpoint.seq, checkpoint.id.clone());
+        self.ids.insert(checkpoint.seq, checkpoint.id.as_str());
         self.has_passed |= checkpoint.verdict == Verdict::Passed;
         self.safety += usize::from(checkpoint.is_safety());
         self.content.insert(checkpoint.seq, checkpoint);
@@ -100,7 +104,8 @@ impl Page {
     /// Keeps only some of them.
     fn retain(&mut self, keep: impl Fn(&Checkpoint) -> bool) {
         self.content.retain(|_, checkpoint| keep(checkpoint));
-        self.ids = self.content.iter().map(|(seq, checkpoint)| (*seq, checkpoint.id.clone())).collect();
+        self.ids = Ids::default();
+        self.content.iter().for_each(|(seq, checkpoint)| self.ids.insert(*seq, checkpoint.id.as_str()));
         self.has_passed = self.content.values().any(|checkpoint| checkpoint.verdict == Verdict::Passed);
         self.safety = self.content.values().filter(|checkpoint| checkpoint.is_safety()).count();
     }
@@ -137,17 +142,17 @@ impl Checkpoints {
 
     /// The page of the one with this sequence.
     fn place(&self, seq: u64) -> Option<usize> {
-        self.pages.iter().rposition(|page| page.ids.contains_key(&seq))
+        self.pages.iter().rposition(|page| page.ids.contains(seq))
     }
 
     /// The ids of all, in no order.
-    pub fn ids(&self) -> impl Iterator<Item = &CheckpointId> {
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.numbers().map(|(_, id)| id)
     }
 
     /// The sequences and ids of all, in no order. None of them is opened for that.
-    pub fn numbers(&self) -> impl Iterator<Item = (u64, &CheckpointId)> {
-        self.pages.iter().flat_map(|page| page.ids.iter().map(|(seq, id)| (*seq, id)))
+    pub fn numbers(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.pages.iter().flat_map(|page| page.ids.iter())
     }
 
     /// The latest with this id.
@@ -163,20 +168,33 @@ impl Checkpoints {
     /// Whether a run has one with this id. It is not opened for that.
     pub fn has_of(&self, run: &RunKey, id: &CheckpointId) -> bool {
         let mut pages = self.pages.iter().filter(|page| page.run == *run);
-        pages.any(|page| page.ids.values().any(|known| known == id))
+        pages.any(|page| page.ids.has(id.as_str()))
     }
 
     fn seq_of(&self, id: &CheckpointId) -> Option<u64> {
         let mut ids = self.pages.iter().rev().flat_map(|page| page.ids.iter().rev());
-        ids.find(|(_, known)| *known == id).map(|(seq, _)| *seq)
+        ids.find(|(_, known)| id == known).map(|(seq, _)| seq)
     }
 
     /// All, oldest first.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Checkpoint> {
-        let ids = self.pages.iter().flat_map(|page| page.ids.keys().map(move |seq| (*seq, page)));
+        let ids = self.pages.iter().flat_map(|page| page.ids.iter().map(move |(seq, _)| (seq, page)));
         let mut all: Vec<(u64, &Page)> = ids.collect();
         all.sort_unstable_by_key(|(seq, _)| *seq);
         all.into_iter().filter_map(|(seq, page)| page.content.get(&seq))
+    }
+
+    /// All, newest first. Of a page those are looked for only that come before what was asked for.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Checkpoint> {
+        // Of each page the newest that was not given yet.
+        let mut ids: Vec<_> = self.pages.iter().map(|page| page.ids.iter().rev().map(|(seq, _)| seq)).collect();
+        let mut next: BinaryHeap<(u64, usize)> =
+            ids.iter_mut().enumerate().filter_map(|(at, ids)| Some((ids.next()?, at))).collect();
+        std::iter::from_fn(move || {
+            let (seq, at) = next.pop()?;
+            next.extend(ids[at].next().map(|before| (before, at)));
+            self.pages[at].content.get(&seq)
+        })
     }
 
     /// Those of a run, oldest first.
@@ -309,13 +327,13 @@ impl Checkpoints {
 
     /// Takes those with these ids out.
     pub fn remove(&mut self, ids: &[CheckpointId]) {
-        let gone: BTreeSet<&CheckpointId> = ids.iter().collect();
+        let gone: BTreeSet<&str> = ids.iter().map(CheckpointId::as_str).collect();
         let mut runs = BTreeSet::new();
-        for page in self.pages.iter_mut().filter(|page| page.ids.values().any(|id| gone.contains(id))) {
+        for page in self.pages.iter_mut().filter(|page| page.ids.iter().any(|(_, id)| gone.contains(id))) {
             if self.lanes.iter().any(|lane| lane.run == page.run) {
                 runs.insert(page.run.clone());
             }
-            page.retain(|checkpoint| !gone.contains(&checkpoint.id));
+            page.retain(|checkpoint| !gone.contains(checkpoint.id.as_str()));
         }
         self.put_in_order();
         self.find_stages(&runs);
@@ -473,11 +491,12 @@ mod tests {
                 }
                 prop_assert_eq!((pages.len(), pages.is_empty()), (map.len(), map.is_empty()));
                 let ids: BTreeSet<_> = pages.ids().collect();
-                prop_assert_eq!(ids, map.values().map(|checkpoint| &checkpoint.id).collect());
+                prop_assert_eq!(ids, map.values().map(|checkpoint| checkpoint.id.as_str()).collect());
                 let of_runs = (0..3).map(|run| pages.of(&RunKey::new(format!("run-{run}"), None, None)).count());
                 prop_assert_eq!(of_runs.sum::<usize>(), map.len());
                 prop_assert_eq!(pages.has_stage(), map.values().any(|one| one.lane_fields.stage.is_some()));
             }
+            prop_assert!(pages.newest_first().eq(map.values().rev()));
             prop_assert!(pages.values().eq(map.values()));
             for run in 0..3 {
                 let key = RunKey::new(format!("run-{run}"), None, None);

@@ -309,11 +309,23 @@ pub fn redact_json_text(text: String) -> serde_json::Result<String> {
 /// Whether [`redact_json`] may find anything in this document: hardly any holds a secret, and one look at the text is cheap.
 pub fn may_hold_secret(json: &str) -> bool {
     let redactor = Redactor::current();
-    let has_escapes = memchr::memchr(b'\\', json.as_bytes()).is_some();
-    // Each text of the document is part of a line without its indentation, and what may be in a part may be in the whole.
-    json.split_terminator('\n').map(str::trim_ascii_start).any(|line| {
-        let text = if has_escapes { unescaped(line) } else { Some(Cow::Borrowed(line)) };
-        text.is_none_or(|text| !SECRETS.0.possible(text.as_bytes()).is_empty() || redactor.may_be_in(&text))
+    // Each text of the document is part of a line, and what may be in a part may be in the whole.
+    SECRETS.0.may_match_a_line(json.as_bytes())
+        || redactor.may_be_in(json)
+        || lines_with_escapes(json).any(|line| {
+            let text = unescaped(line);
+            text.is_none_or(|text| !SECRETS.0.possible(text.as_bytes()).is_empty() || redactor.may_be_in(&text))
+        })
+}
+
+fn lines_with_escapes(json: &str) -> impl Iterator<Item = &str> {
+    let mut rest = json;
+    std::iter::from_fn(move || {
+        let escape = memchr::memchr(b'\\', rest.as_bytes())?;
+        let start = memchr::memrchr(b'\n', &rest.as_bytes()[..escape]).map_or(0, |newline| newline + 1);
+        let (line, after) = rest[start..].split_once('\n').unwrap_or((&rest[start..], ""));
+        rest = after;
+        Some(line)
     })
 }
 

@@ -17,7 +17,6 @@ use crate::git::repo::{delete_refs, ref_names, resolve_ref};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::hint::Hint;
-use crate::model::id::CheckpointId;
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::process::boot_id;
@@ -142,7 +141,7 @@ fn adopt(context: &Context, state: &State) -> Result<Vec<String>> {
 
 fn adopt_listed(context: &Context, state: &State) -> Result<Vec<String>> {
     let repo = context.repo()?;
-    let known: HashSet<&str> = state.checkpoints.ids().map(CheckpointId::as_str).collect();
+    let known: HashSet<&str> = state.checkpoints.ids().collect();
     let is_settled = |id: &str| known.contains(id) && !state.pruned.contains(id);
     let mut done = Vec::new();
     if state.last_seq == 0 && rebuild::unrecorded(context)? > 0 {

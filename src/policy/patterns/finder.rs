@@ -3,6 +3,8 @@
 //! The program starts anew for every log, so what counts is that the table is made in no time: the last three bytes of
 //! a string lead to it, and where they are found it is compared.
 
+use std::ops::ControlFlow;
+
 /// The shortest string that can be looked for.
 pub(super) const MIN_LENGTH: usize = 3;
 
@@ -51,7 +53,7 @@ impl Finder {
             let (string, begins_word, _) = group[0];
             let string_at = appended(&mut finder.bytes, string.iter().map(u8::to_ascii_lowercase))?;
             let owners = appended(&mut finder.owners, group.iter().map(|(.., owner)| *owner))?;
-            let last = string.iter().fold(0, |last, byte| last << 8 | u32::from(byte.to_ascii_lowercase()));
+            let last = string.iter().fold(0, |last, byte| last << 8 | folded(*byte));
             let head = &mut finder.heads[slot(last, shift)];
             finder.strings.push(Entry { string: string_at, begins_word, owners, next: *head });
             *head = u16::try_from(finder.strings.len()).ok()?;
@@ -59,19 +61,21 @@ impl Finder {
         Some(finder)
     }
 
-    /// Calls `found` with the owners of each string that is in `text`, once for each place.
-    pub(super) fn find(&self, text: &[u8], mut found: impl FnMut(&[u16])) {
+    /// Calls `found` with the owners of each string that is in `text`, and where it ends, once for each place, until that
+    /// says to stop.
+    pub(super) fn find(&self, text: &[u8], mut found: impl FnMut(&[u16], usize) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut last = 0;
         for (at, byte) in text.iter().enumerate() {
-            last = last << 8 | u32::from(byte.to_ascii_lowercase());
+            last = last << 8 | folded(*byte);
             let mut next = self.heads[slot(last, self.shift)];
             while let Some(entry) = usize::from(next).checked_sub(1).map(|index| &self.strings[index]) {
                 if self.ends_with(&text[..=at], entry) {
-                    found(part(&self.owners, entry.owners));
+                    found(part(&self.owners, entry.owners), at)?;
                 }
                 next = entry.next;
             }
         }
+        ControlFlow::Continue(())
     }
 
     fn ends_with(&self, text: &[u8], entry: &Entry) -> bool {
@@ -93,6 +97,11 @@ fn appended<T>(all: &mut Vec<T>, more: impl Iterator<Item = T>) -> Option<(u32, 
 
 fn part<T>(all: &[T], (start, end): (u32, u32)) -> &[T] {
     &all[start as usize..end as usize]
+}
+
+/// A byte without a letter's case, and what else differs in that bit.
+fn folded(byte: u8) -> u32 {
+    u32::from(byte | 0x20)
 }
 
 /// The place in the table for what ends with the last three of these bytes.
@@ -121,10 +130,26 @@ mod tests {
             ("abcabc", vec![0, 0]),
         ] {
             let mut found = Vec::new();
-            finder.find(text.as_bytes(), |owners| found.extend_from_slice(owners));
+            let all = finder.find(text.as_bytes(), |owners, _| {
+                found.extend_from_slice(owners);
+                ControlFlow::Continue(())
+            });
+            assert!(all.is_continue());
             found.sort_unstable();
             assert_eq!(found, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn whoever_has_found_enough_is_asked_no_more() {
+        let finder = Finder::new([(b"abc".as_slice(), false, 1), (b"bcd", false, 2)]).unwrap();
+        let mut ends = Vec::new();
+        let stopped = finder.find(b"xabcdabc", |owners, end| {
+            ends.push((owners.to_vec(), end));
+            if owners == [2] { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(stopped.is_break());
+        assert_eq!(ends, [(vec![1], 3), (vec![2], 4)]);
     }
 
     #[test]
@@ -142,7 +167,11 @@ mod tests {
             ("xabcdefghijklmnop", vec![]),
         ] {
             let mut found = Vec::new();
-            finder.find(text.as_bytes(), |owners| found.extend_from_slice(owners));
+            let all = finder.find(text.as_bytes(), |owners, _| {
+                found.extend_from_slice(owners);
+                ControlFlow::Continue(())
+            });
+            assert!(all.is_continue());
             found.sort_unstable();
             assert_eq!(found, expected, "{text}");
         }

@@ -15,6 +15,7 @@ pub(crate) mod oracle;
 mod single;
 
 use std::cell::LazyCell;
+use std::ops::ControlFlow;
 
 use bytes::{Bytes, Required};
 use finder::Finder;
@@ -82,10 +83,11 @@ impl Patterns {
             self.ask(*number, line, matches);
         }
         if let Some(finder) = &self.finder {
-            finder.find(line, |owners| {
+            let _all = finder.find(line, |owners, _| {
                 for number in owners {
                     self.ask(*number, line, matches);
                 }
+                ControlFlow::Continue(())
             });
         }
         matches.found.sort_unstable();
@@ -98,16 +100,33 @@ impl Patterns {
         // Beyond ASCII there is more that is a space or a digit.
         let seen = LazyCell::new(|| text.is_ascii().then(|| Bytes::in_text(text)));
         let owner = |number: &u16| {
-            let Alternative { owner, bytes, .. } = &self.alternatives[usize::from(*number)];
-            seen.is_none_or(|seen| bytes.are_in(seen)).then_some(*owner)
+            let alternative = &self.alternatives[usize::from(*number)];
+            alternative.may_match(*seen).then_some(alternative.owner)
         };
         let mut possible: Vec<u16> = self.unsought.iter().filter_map(owner).collect();
         if let Some(finder) = &self.finder {
-            finder.find(text, |owners| possible.extend(owners.iter().filter_map(owner)));
+            let _all = finder.find(text, |owners, _| {
+                possible.extend(owners.iter().filter_map(owner));
+                ControlFlow::Continue(())
+            });
         }
         possible.sort_unstable();
         possible.dedup();
         possible
+    }
+
+    /// Whether one of the patterns may match within a line of `text`, as [`Self::possible`] has it of the line alone.
+    pub(crate) fn may_match_a_line(&self, text: &[u8]) -> bool {
+        let Some(finder) = self.finder.as_ref().filter(|_| self.unsought.is_empty()) else { return !text.is_empty() };
+        let found = finder.find(text, |owners, at| {
+            let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
+            let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
+            let line = &text[start..end];
+            let seen = line.is_ascii().then(|| Bytes::in_text(line));
+            let may_match = owners.iter().any(|number| self.alternatives[usize::from(*number)].may_match(seen));
+            if may_match { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        found.is_break()
     }
 
     /// Whether any pattern matches `line`.
@@ -125,6 +144,13 @@ impl Patterns {
         {
             matches.found.push(alternative.owner);
         }
+    }
+}
+
+impl Alternative {
+    /// Whether a text may match that has these bytes; `None` where that is not all.
+    fn may_match(&self, seen: Option<Bytes>) -> bool {
+        seen.is_none_or(|seen| self.bytes.are_in(seen))
     }
 }
 
@@ -156,6 +182,18 @@ impl Matches {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_line_needs_is_looked_for_in_that_line() {
+        let patterns = Patterns::new([r"\btoken\d", r"(?i)secret="]);
+        for text in ["token1", "a\n1 token", "x\ntokenX9\n", "\u{e9} token", "a secret=", "SECRET="] {
+            assert!(patterns.may_match_a_line(text.as_bytes()), "{text}");
+        }
+        for text in ["", "token\n1", "1\ntoken\n2", "atoken1", "secret\n="] {
+            assert!(!patterns.may_match_a_line(text.as_bytes()), "{text}");
+        }
+        assert!(Patterns::new([r"\d"]).may_match_a_line(b"x"), "one that needs no string is not looked for");
+    }
 
     #[test]
     fn what_a_set_of_the_same_patterns_finds_is_found() {

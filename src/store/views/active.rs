@@ -55,7 +55,7 @@ impl ActiveState {
 
 /// The latest checkpoint of whichever run, those before restores and what a rollback went back over aside.
 pub fn latest_checkpoint(state: &State) -> Option<&Checkpoint> {
-    state.checkpoints.values().rfind(|checkpoint| !checkpoint.is_safety() && !state.is_superseded(checkpoint))
+    state.checkpoints.newest_first().find(|checkpoint| !checkpoint.is_safety() && !state.is_superseded(checkpoint))
 }
 
 /// The latest checkpoint as the view shows it; `None` without any. What is kept of another one says nothing.
