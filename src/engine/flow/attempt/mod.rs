@@ -44,6 +44,8 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     if let Some(prepared) = &prepared {
         checkpoint::publish_early(context, &state, None, prepared);
     }
+    // What nobody else holds is changed in place.
+    drop(state);
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
@@ -91,6 +93,7 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     // Trees are compared before the lock, which others wait for.
     let found = known.map(|run| detect(context, &state, run, &ending, prepared.as_ref().ok())).unwrap_or_default();
     checkpoint::publish_early(context, &state, known.map(|run| &run.key), &prepared);
+    drop(state);
     let mut ledger = context.store().lock()?;
     let (key, events) = select::find_or_create_for_attempt(context, ledger.state())?;
     ledger.append(context.clock.now(), events)?;
