@@ -12,9 +12,9 @@ use super::redact::{REDACTED, may_hold_secret, redact_json};
 
 /// What happened, without secrets; as it is where it holds none.
 pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {
-    let text = serde_json::to_string(payload);
-    let document = text.ok().filter(|text| may_hold_secret(text)).and_then(|text| serde_json::from_str(&text).ok());
-    let Some(document): Option<Value> = document else { return Cow::Borrowed(payload) };
+    let holds = serde_json::to_string(payload).is_ok_and(|text| may_hold_secret(&text));
+    let document = if holds { serde_json::to_value(payload).ok() } else { None };
+    let Some(document) = document else { return Cow::Borrowed(payload) };
     let masked = redact_json(document.clone());
     if masked == document {
         return Cow::Borrowed(payload);

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use regex::Regex;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value};
 
 use super::fingerprints::{Finder, Fingerprints};
@@ -294,7 +295,7 @@ fn renamed(fields: Map<String, Value>, names: &mut Names) -> Map<String, Value> 
 }
 
 /// A document as JSON text for people, redacted.
-pub fn redacted_json_text(document: &impl serde::Serialize) -> serde_json::Result<String> {
+pub fn redacted_json_text(document: &impl Serialize) -> serde_json::Result<String> {
     redact_json_text(serde_json::to_string_pretty(document)?)
 }
 
@@ -303,7 +304,10 @@ pub fn redact_json_text(text: String) -> serde_json::Result<String> {
     if !may_hold_secret(&text) {
         return Ok(text);
     }
-    serde_json::to_string_pretty(&redact_json(serde_json::from_str(&text)?))
+    let mut reader = serde_json::Deserializer::from_str(&text);
+    // It is deeper than what may be read by as much as was put around that.
+    reader.disable_recursion_limit();
+    serde_json::to_string_pretty(&redact_json(Value::deserialize(&mut reader)?))
 }
 
 /// Whether [`redact_json`] may find anything in this document: hardly any holds a secret, and one look at the text is cheap.
@@ -516,6 +520,14 @@ mod tests {
             let text = serde_json::to_string(&words[0]).unwrap();
             proptest::prop_assert_eq!(unescaped(&text).unwrap(), format!("\"{}\"", words[0]));
         }
+    }
+
+    #[test]
+    fn what_is_as_deep_as_can_be_read_is_redacted_with_what_is_around_it() {
+        let read: Value =
+            serde_json::from_str(&format!("{}\"password=hunter22\"{}", "[".repeat(126), "]".repeat(126))).unwrap();
+        let text = redacted_json_text(&serde_json::json!({"events": [{"payload": {"a": read}}]})).unwrap();
+        assert!(text.contains("password=[redacted]") && !text.contains("hunter"), "{text}");
     }
 
     #[test]
