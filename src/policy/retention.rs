@@ -51,9 +51,7 @@ impl Limits {
     /// Whether these limits say what to keep, and it is nothing.
     pub fn keeps_nothing(&self) -> bool {
         let none = |count: Option<u32>| count.unwrap_or(0) == 0;
-        let removes = self.max_age.is_some() || self.max_total_size.is_some() || self.drop_failed || self.drop_passed;
         self.keeps()
-            && !removes
             && [self.keep_last, self.keep_hourly, self.keep_daily, self.keep_weekly].into_iter().all(none)
             && self.keep_within.unwrap_or_default().is_zero()
     }

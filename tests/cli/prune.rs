@@ -146,7 +146,7 @@ fn failed_runs_keep_theirs_until_they_are_old() {
     let mut env = TestEnv::repo();
     at(&mut env, 0);
     env.json(6, &["run", "--run", "r", "--on-failure", "stop", "--", "sh", "-c", "echo x > x; exit 3"]);
-    let prune = ["checkpoint", "prune", "--keep-last", "0", "--max-age", "1s"];
+    let prune = ["checkpoint", "prune", "--keep-last", "0", "--max-age", "1s", "--run", "r", "--yes"];
     at(&mut env, 3 * DAY);
     let kept = env.json(0, &prune);
     assert!(reasons(&kept["kept"]).values().all(|why| why.contains("the run failed")), "{kept}");
@@ -167,6 +167,11 @@ fn removing_everything_has_to_be_said() {
     let refused = env.json(13, &all);
     assert_eq!(refused["error"]["code"], "confirmation_needed");
     assert!(refused["error"]["message"].as_str().unwrap().contains("--yes"), "{refused}");
+    // Whatever else is to be removed beside that.
+    for more in [&[][..], &["--max-age", "1s"], &["--drop-passed", "--drop-failed"], &["--max-total-size", "1GiB"]] {
+        let refused = env.json(13, &[&["checkpoint", "prune", "--keep-last", "0"], more].concat());
+        assert_eq!(refused["error"]["code"], "confirmation_needed", "{more:?}");
+    }
     assert_eq!(env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].as_array().unwrap().len(), 4);
     let done = env.json(0, &[&all[..], &["--yes"]].concat());
     assert_eq!((done["removed"].as_array().unwrap().len(), done["kept"].as_array().unwrap().len()), (2, 0));

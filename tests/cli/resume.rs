@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
-use crate::live::NOW;
+use crate::live::{NOW, ended, until};
 use crate::run::{CHECK, quick};
 
 /// An environment in which a cooldown is over when a command waits for it.
@@ -495,6 +495,39 @@ fn what_nothing_ran_in_is_not_begun_again() {
     assert_eq!(refused["code"], "not_failed");
     assert!(refused["hint"].as_str().expect("a hint").contains("rollback --to initial --run manual"), "{refused}");
     assert_eq!(env.read("work.txt"), "a person's\n");
+}
+
+/// B3, B4: the plan of a run that was killed is what is done: what it left goes back, and is nobody's edit.
+#[test]
+fn the_plan_of_a_killed_run_says_that_its_files_go_back() {
+    let env = TestEnv::repo();
+    let child =
+        env.start(&["run", "--run", "r", "--", "sh", "-c", "echo half >> a.txt; touch ../began; exec sleep 60"]);
+    until("it is at work", || env.root().join("began").exists());
+    env.sh(&format!("kill -KILL {}", child.id()));
+    ended(child);
+    let before = env.read("a.txt");
+    let plan = env.json(0, &["resume", "--dry-run"])["plan"].clone();
+    assert_eq!(plan["restore"]["written"], json!([{"path": "a.txt"}]), "{plan}");
+    assert_eq!(env.read("a.txt"), before, "nothing was done");
+    let resumed = env.json(0, &["resume", "--", "true"]);
+    assert_eq!(resumed["outcome"], "complete");
+    assert!(!env.read("a.txt").contains("half"));
+}
+
+/// B3: what a plan says of the last iteration is what is done: nothing is run.
+#[test]
+fn nothing_is_planned_after_the_last_iteration() {
+    let env = TestEnv::repo();
+    let fails = ["run", "--run", "r", "--attempts", "1", "--on-failure", "stop", "--", "sh", "-c"];
+    env.json(8, &[&fails[..], &["echo ran >> ../ran; exit 1"]].concat());
+    let resume = ["resume", "r", "--strategy", "continue_next"];
+    let plan = env.json(0, &[&resume[..], &["--dry-run"]].concat())["plan"].clone();
+    assert_eq!((&plan["iteration"], &plan["command"]), (&json!(1), &json!([])));
+    let told = env.recover(&[&resume[..], &["--dry-run"]].concat()).expect(0).stdout;
+    assert!(told.contains("Plan: continue_next, no iteration is left, and nothing is run\n"), "{told}");
+    assert_eq!(env.json(0, &resume)["outcome"], "complete");
+    assert_eq!(env.sh("cat ../ran").stdout, "ran\n");
 }
 
 /// B3, B4: a dry run says what would become of the files, what would be run, and with which prompt; what is refused then is

@@ -125,6 +125,21 @@ fn leaving_changes_nothing() {
         assert!(said.contains("error: cancelled; nothing was changed"), "{said}");
         assert_eq!(everything(&env), before, "{args:?} {steps:?} {leave:?}");
     }
+    // So it is where a target was given, and for whatever else asks.
+    for (args, shown) in [
+        (&["rollback", "--iteration", "3"][..], "Do it?"),
+        (&["rollback", "--full"], "Do it?"),
+        (&["forget", "r"], "n leave everything as it is"),
+    ] {
+        for leave in ["\u{3}", "n"] {
+            let Some(mut terminal) = Terminal::of(&env, args) else { return };
+            terminal.expect(shown);
+            terminal.press(leave);
+            let (code, said) = terminal.end();
+            assert!(code != 0 && said.contains("nothing was changed"), "{args:?} {leave:?}: {code}\n{said}");
+            assert_eq!(everything(&env), before, "{args:?} {leave:?}");
+        }
+    }
     // The resume screen reads lines.
     let Some(mut terminal) = Terminal::of(&env, &["resume"]) else { return };
     terminal.expect("Choose 1-");

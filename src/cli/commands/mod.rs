@@ -188,23 +188,13 @@ pub fn writes(command: &Command) -> bool {
 /// Whether a command runs children or waits, so that signals are its own to handle.
 pub fn supervises(command: &Command) -> bool {
     match command {
-        // The last one asks on a screen, on which Ctrl-C leaves everything as it was, the terminal included.
         Command::Run(_)
         | Command::Resume(_)
         | Command::Step(_)
         | Command::Accept(_)
         | Command::Bisect(_)
         | Command::Browse(_)
-        | Command::Remote(_)
-        | Command::Trust(_) => true,
-        // So do these.
-        Command::Rollback(args) => args.iteration.is_none() && args.to.is_none() && !args.full,
-        Command::Checkpoint(args) => match &args.command {
-            CheckpointCommand::Show(args) => args.selector.is_none(),
-            CheckpointCommand::Diff(args) => args.from.is_none(),
-            CheckpointCommand::Restore(args) => args.selector.is_none(),
-            _ => false,
-        },
+        | Command::Remote(_) => true,
         Command::Status(args) => args.watch,
         Command::RetryStatus(args) => args.wait.is_some(),
         Command::Log(args) => args.follow,

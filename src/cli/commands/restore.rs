@@ -42,6 +42,7 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
         restore_index: args.restore_index,
         nested: args.nested,
     };
+    let mut is_confirmed = context.dry_run();
     let target = match (args.iteration, &args.to, args.full) {
         (Some(number), _, _) => Target::Iteration(number),
         (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
@@ -50,14 +51,14 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
             let how = How { commits: args.commits, edits: args.edits };
             let choice = choose_rollback(context, ui, &options, how, &given(args))?;
             context.confirm();
+            is_confirmed = true;
             options.commits = choice.how.commits.unwrap_or_default();
             options.edits = choice.how.edits;
             choice.target
         }
         (None, None, false) => Target::Safest,
     };
-    let is_given = args.iteration.is_some() || args.to.is_some() || args.full;
-    if is_given && ui.interactive && !context.dry_run() {
+    if ui.interactive && !is_confirmed {
         let how = How { commits: args.commits, edits: args.edits };
         let how = confirm_rollback(context, ui, &options, &target, how)?;
         context.confirm();

@@ -385,7 +385,11 @@ fn longest(wait: Wait) -> Option<Duration> {
 fn plan_text(resumed: &Resumed) -> String {
     let Some(plan) = &resumed.plan else { return String::new() };
     let how = resumed.strategy.map_or("start afresh", Strategy::as_str);
-    let mut text = format!("Plan: {how}, iteration {}\n", plan.iteration);
+    let goes_on = match plan.iteration {
+        _ if plan.none_left => "no iteration is left, and nothing is run".to_owned(),
+        number => format!("iteration {number}"),
+    };
+    let mut text = format!("Plan: {how}, {goes_on}\n");
     text.push_str(
         &plan
             .restore

@@ -144,7 +144,7 @@ impl<'a> ResumeReply<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "resume_plan")]
 struct ResumePlan<'a> {
-    /// The iteration that it would go on with.
+    /// The iteration that it would go on with; the last one where none is left.
     iteration: u32,
     /// Whether the prompt would say how the last attempt ended.
     error_context: bool,

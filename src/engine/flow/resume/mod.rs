@@ -274,7 +274,9 @@ fn take_up(
             require_command(context, &run, request)?;
         }
         let plan = plan(context, &state, &run, request, strategy)?;
-        let prompt = prompt_of(context, &planned(&run, request, strategy), &run.next_subtask(run.current_iteration));
+        let planned = planned(&run, request, strategy);
+        let prompt =
+            if plan.none_left { None } else { prompt_of(context, &planned, &run.next_subtask(run.current_iteration)) };
         let standing = if request.restart || granted { Standing::Allowed } else { standing };
         return Ok(Ready::Done(Resumed { plan: Some(plan), ..prepared(run, prompt, standing) }));
     };

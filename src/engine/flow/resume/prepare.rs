@@ -5,6 +5,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::rollback::tell_of_edits;
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
 use crate::engine::record::run_settings::configured_checks;
+use crate::engine::recovery::crash;
 use crate::engine::restore::request::Restore;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Strategy;
@@ -63,8 +64,10 @@ pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strat
 /// What a resume would do, as its dry run says.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The iteration that it would go on with.
+    /// The iteration that it would go on with; the last one where none is left.
     pub iteration: u32,
+    /// Whether none is left, so that nothing would be run.
+    pub none_left: bool,
     /// Whether the prompt would say how the last attempt ended.
     pub error_context: bool,
     /// What would be run; empty where nothing would be.
@@ -82,16 +85,23 @@ pub(super) fn plan(
     strategy: Option<Strategy>,
 ) -> Result<Plan> {
     let planned = planned(run, request, strategy);
-    let is_here = context.load()?.state.run(&run.key).is_some_and(|here| here.last_seq >= run.last_seq);
+    let has = |here: &State| here.run(&run.key).is_some_and(|here| here.last_seq >= run.last_seq);
+    // What a killed attempt left is in a checkpoint by then, and nobody's edit.
+    let edits = if has(&context.load()?.state) { Edits::Refuse } else { Edits::Discard };
+    let is_here = has(&*crash::load_recovered(context)?);
     let restore = if is_here && !is_prepared(run, request) {
-        restore_files(context, state, run, request, strategy)?
+        restore_files(context, state, run, request, (strategy, edits))?
     } else {
         None
     };
+    let total = spec_of(run, request, planned.current_iteration).iterations_total;
+    let iteration = total.map_or(planned.current_iteration, |total| planned.current_iteration.min(total));
+    let none_left = iteration < planned.current_iteration;
     Ok(Plan {
-        iteration: planned.current_iteration,
+        iteration,
+        none_left,
         error_context: planned.next_error_context,
-        command: if request.prepare_only { Vec::new() } else { request.command_of(run).0.to_vec() },
+        command: if request.prepare_only || none_left { Vec::new() } else { request.command_of(run).0.to_vec() },
         restore,
     })
 }
@@ -116,25 +126,27 @@ pub(super) fn prepare(
 ) -> Result<()> {
     let key = &run.key;
     if !is_prepared(run, request) {
-        restore_files(context, state, run, request, strategy)?;
+        restore_files(context, state, run, request, (strategy, Edits::Refuse))?;
     }
     let events = announced(context, run, request, strategy, granted);
     context.record(key, events)
 }
 
-/// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for. `None` where no files go
-/// back.
+/// A fresh start goes back to the initial checkpoint, a rollback to the one that its cause asks for, with these edits. `None`
+/// where no files go back.
 fn restore_files(
     context: &Context,
     state: &State,
     run: &Run,
     request: &ResumeRequest,
-    strategy: Option<Strategy>,
+    (strategy, edits): (Option<Strategy>, Edits),
 ) -> Result<Option<Restore>> {
     let key = &run.key;
     let initial = || state.initial(key).and_then(Named::kept);
     let restore = |target: &Checkpoint, edits: Edits| {
-        tell_of_edits(context, state, target)?;
+        if edits != Edits::Discard {
+            tell_of_edits(context, state, target)?;
+        }
         restore_checkpoint(context, key, target, edits).map(Some)
     };
     if request.restart {
@@ -150,7 +162,7 @@ fn restore_files(
         Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
             .hint(Hint::recover(["resume", "--restart"]).run(key))
     })?;
-    restore(target, Edits::Refuse)
+    restore(target, edits)
 }
 
 /// What the run executes from now on.
