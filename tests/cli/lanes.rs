@@ -462,6 +462,21 @@ fn steps_that_a_lane_goes_back_past_run_again() {
     assert_eq!(lane.here(0, &["step", "work", "--", "false"])["executed"], false);
 }
 
+// C4: where a lane's stage failed after the run's work was done, its resume says so, and not that there is nothing to do.
+#[test]
+fn a_stage_that_failed_after_the_work_is_what_is_left() {
+    let lane = Lane::begun();
+    lane.here(0, &["--resume", "--", "sh", "-c", "echo work > work.txt"]);
+    lane.here(1, &["step", "pr", "--stage", "pre_pr", "--", "sh", "-c", "exit 1"]);
+    let resume = lane.here(0, &["--resume"])["resume_hint"].clone();
+    let told = lane.paste(&resume).expect(0).stdout;
+    assert!(told.contains("its lane is not") && told.contains("pre_pr (failed)"), "{told}");
+    assert!(!told.contains("nothing to do"), "{told}");
+    lane.here(0, &["step", "pr", "--", "true"]);
+    let told = lane.paste(&resume).expect(0).stdout;
+    assert!(told.contains("is complete: nothing to do"), "{told}");
+}
+
 // C8: a record for each failed attempt with the error and the last five entries of the log, handed to the runner.
 #[test]
 fn retries_leave_records_with_their_context() {

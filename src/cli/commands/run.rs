@@ -355,7 +355,9 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         render::note_report(driven, ui);
     }
     let lane = render::lane(context, Some(&resumed.run.key))?;
-    let text = resumed_text(context, &resumed, ui) + &plan_text(&resumed) + &lane.prompt;
+    let stage = lane.standing.as_ref().and_then(|standing| standing.status.as_deref());
+    let has_failed = matches!(stage, Some("failed" | "blocked"));
+    let text = resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed) + &lane.prompt;
     // A prompt is for an agent to read.
     let is_prompt = resumed.driven.is_none() && (resumed.standing == Standing::Allowed || resumed.plan.is_some());
     let form = if is_prompt { Form::Verbatim } else { Form::People };
@@ -407,10 +409,17 @@ fn plan_text(resumed: &Resumed) -> String {
     text
 }
 
-fn resumed_text(context: &Context, resumed: &Resumed, ui: &Ui) -> String {
+/// `has_failed`: the stage of the run's lane.
+fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui) -> String {
     let key = Some(&resumed.run.key);
     if let Some(driven) = &resumed.driven {
         return render::driven_text(context, driven, ui);
+    }
+    if resumed.run.status.is_done() && resumed.plan.is_some() {
+        return String::new();
+    }
+    if resumed.run.status.is_done() && has_failed {
+        return format!("The iterations of run {} are done; its lane is not.\n", resumed.run.key);
     }
     if resumed.run.status == RunStatus::Accepted {
         return format!("Run {} was accepted: nothing to do.\n", resumed.run.key);
