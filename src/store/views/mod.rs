@@ -9,6 +9,7 @@ mod recovery;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -46,7 +47,7 @@ pub enum Extent {
     All,
 }
 
-/// Up to how many open runs the beginning of an attempt is in the views that tell what was done.
+/// Up to how many runs at work the beginning of an attempt is in the views that tell what was done.
 const FEW_RUNS: usize = 4;
 
 impl Extent {
@@ -56,9 +57,14 @@ impl Extent {
     }
 }
 
-/// Whether many runs may be at work at once.
+/// Runs of which something was recorded within so long are at work at the same time.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
+/// Whether many runs are at work at once. Those that merely stand open are not.
 pub fn are_many(state: &State) -> bool {
-    state.runs.iter().filter(|run| !run.status.has_ended()).count() > FEW_RUNS
+    let open = || state.runs.iter().filter(|run| !run.status.has_ended());
+    let latest = open().map(|run| run.last_at).max().unwrap_or_default();
+    open().filter(|run| latest.since(run.last_at) <= AT_ONCE).count() > FEW_RUNS
 }
 
 /// A view's file.
@@ -136,4 +142,40 @@ pub fn encode(view: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let mut text = redacted_json_text(view).map_err(failed)?;
     text.push('\n');
     Ok(text.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
+    use crate::model::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn runs_that_stand_open_are_not_at_work() {
+        let mut state = State::default();
+        let mut record = |run: &str, seconds: i64, payload: Payload| {
+            let event = Event {
+                seq: state.last_seq + 1,
+                at: Timestamp::from_millis(seconds * 1000),
+                schema: EVENT_SCHEMA,
+                run: Some(RunKey::new(run, None, None)),
+                source: EventSource::Recover,
+                payload,
+            };
+            state.apply(&event);
+            are_many(&state)
+        };
+        let begun = |run: &str| Payload::RunCreated {
+            task_id: None,
+            session: run.to_owned(),
+            worktree: "/w".into(),
+            spec: Box::default(),
+        };
+        let all = ["a", "b", "c", "d", "e"];
+        assert_eq!(all.map(|run| record(run, 100, begun(run))), [false, false, false, false, true]);
+        let mut later = |run, seconds| record(run, seconds, Payload::RetryReset {});
+        assert!(!later("a", 200), "the night is over, and one goes on");
+        assert_eq!(["b", "c", "d", "e"].map(|run| later(run, 203)), [false, false, false, true]);
+    }
 }
