@@ -118,6 +118,15 @@ enum Field {
     Other,
 }
 
+/// Notes a field that may not come twice.
+fn once<T, E: serde::de::Error>(field: &mut Option<T>, value: Option<T>, name: &'static str) -> Result<(), E> {
+    if field.is_some() {
+        return Err(E::duplicate_field(name));
+    }
+    *field = value;
+    Ok(())
+}
+
 /// An event's fields but for those of its head, which are noted in passing.
 struct WithoutHead<'h, A> {
     map: A,
@@ -131,13 +140,13 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutHead<'_, A> {
         let (map, head) = (&mut self.map, &mut *self.head);
         while let Some(field) = map.next_key()? {
             match field {
-                Field::Seq => head.seq = Some(map.next_value()?),
-                Field::At => head.at = Some(map.next_value()?),
-                Field::Schema => head.schema = Some(map.next_value()?),
-                Field::RunId => head.run_id = map.next_value()?,
-                Field::Phase => head.phase = map.next_value()?,
-                Field::Lane => head.lane = map.next_value()?,
-                Field::Source => head.source = Some(map.next_value()?),
+                Field::Seq => once(&mut head.seq, map.next_value().map(Some)?, "seq")?,
+                Field::At => once(&mut head.at, map.next_value().map(Some)?, "at")?,
+                Field::Schema => once(&mut head.schema, map.next_value().map(Some)?, "schema")?,
+                Field::RunId => once(&mut head.run_id, map.next_value()?, "run_id")?,
+                Field::Phase => once(&mut head.phase, map.next_value()?, "phase")?,
+                Field::Lane => once(&mut head.lane, map.next_value()?, "lane")?,
+                Field::Source => once(&mut head.source, map.next_value().map(Some)?, "source")?,
                 Field::Type => return seed.deserialize("type".into_deserializer()).map(Some),
                 Field::Payload => return seed.deserialize("payload".into_deserializer()).map(Some),
                 Field::Other => drop(map.next_value::<IgnoredAny>()?),
@@ -561,6 +570,20 @@ mod tests {
             }
             Value::Object(fields.into_iter().collect())
         })
+    }
+
+    #[test]
+    fn no_field_comes_twice() {
+        let event = |more: &str| {
+            let text = format!(
+                r#"{{"seq":1,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","source":"recover",{more}"type":"retry_reset","payload":{{}}}}"#
+            );
+            serde_json::from_str::<Event>(&text)
+        };
+        assert!(event("").is_ok());
+        for more in [r#""seq":2,"#, r#""run_id":"q","#, r#""schema":1,"#, r#""source":"recover","#] {
+            assert!(event(more).is_err(), "{more}");
+        }
     }
 
     proptest! {

@@ -604,6 +604,7 @@ mod tests {
             ("url https://user:hunter2@git.example.com/x.git", "url https://user:[redacted]@git.example.com/x.git"),
             ("Authorization: Bearer abc.def.ghi", "Authorization: [redacted]"),
             ("Authorization:p", "Authorization:[redacted]"),
+            ("pa\u{17f}\u{17f}word=hunter2222", "pa\u{17f}\u{17f}word=[redacted]"),
             ("bearer\u{a0}abcdefghi", "bearer\u{a0}[redacted]"),
             ("key sk-proj-********************aBcD. You", "key [redacted]. You"),
             (

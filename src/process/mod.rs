@@ -54,7 +54,7 @@ pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, own_id}
 pub use output::{Captured, Keep};
 pub use pager::page;
 pub use pty::{HELPER, exec_on_terminal, own_program};
-pub use signals::{Interrupts, Shield, Signal, since_boot};
+pub use signals::{Asking, Interrupts, Shield, Signal, since_boot};
 pub use suspend::{Registered, Suspension, on_suspend};
 pub use table::boot_id;
 pub use terminal::{Terminal, Typing};

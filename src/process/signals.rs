@@ -99,6 +99,10 @@ struct State {
     unheard: u32,
     /// How many are at something that must come to an end, and will act on a signal then.
     shields: u32,
+    /// How many wait for an answer on the terminal.
+    asking: u32,
+    /// Nobody but those acts on a signal.
+    only_asked_for: bool,
     /// Who is to be woken through a byte.
     listeners: Vec<(u64, UnixStream)>,
     next_listener: u64,
@@ -116,6 +120,20 @@ impl Interrupts {
     /// The third signal that comes while no child is supervised, and that nobody [takes](Self::take), ends the process
     /// as it would have without this: the way out if something takes too long.
     pub fn install() -> io::Result<Self> {
+        let installed = Self::started(false)?;
+        installed.state().only_asked_for = false;
+        Ok(installed)
+    }
+
+    /// The same for as long as a question is asked. After that a signal ends the process as it would have without this,
+    /// unless somebody installed it.
+    pub fn while_asking() -> io::Result<Asking> {
+        let interrupts = Self::started(true)?;
+        interrupts.state().asking += 1;
+        Ok(Asking { interrupts })
+    }
+
+    fn started(only_asked_for: bool) -> io::Result<Self> {
         static INSTALLED: OnceLock<Interrupts> = OnceLock::new();
         static INSTALLING: Mutex<()> = Mutex::new(());
         let _guard = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -123,6 +141,7 @@ impl Interrupts {
             return Ok(installed.clone());
         }
         let interrupts = Self::disconnected();
+        interrupts.state().only_asked_for = only_asked_for;
         let nohup = ignored_signals() >> (SIGHUP - 1) & 1 == 1;
         let wanted = Signal::ALL.into_iter().map(Signal::number).filter(|number| !(nohup && *number == SIGHUP));
         let mut signals = Signals::new(wanted.chain(LIKE_TERM))?;
@@ -227,6 +246,9 @@ impl Interrupts {
         if !state.listeners.is_empty() || state.shields > 0 {
             return Delivery::Heard;
         }
+        if state.only_asked_for && state.asking == 0 {
+            return Delivery::Unheard;
+        }
         state.unheard += 1;
         if state.unheard < UNHEARD_LIMIT { Delivery::Heard } else { Delivery::Unheard }
     }
@@ -252,6 +274,25 @@ impl Shield {
 impl Drop for Shield {
     fn drop(&mut self) {
         self.interrupts.state().shields -= 1;
+    }
+}
+
+/// While it is there, a question is asked, and a signal is the answer.
+#[derive(Debug)]
+pub struct Asking {
+    interrupts: Interrupts,
+}
+
+impl Asking {
+    /// The first request that was not taken yet.
+    pub fn pending(&self) -> Option<Signal> {
+        self.interrupts.pending()
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.interrupts.state().asking -= 1;
     }
 }
 

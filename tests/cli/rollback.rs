@@ -427,7 +427,8 @@ fn conflicts_and_missing_checkpoints_name_the_way_out() {
     assert_eq!(error["code"], "operation_in_progress");
 
     let env = three_iterations();
-    env.json(0, &["checkpoint", "prune", "--keep-last", "0", "--drop-passed", "--drop-failed", "--yes"]);
+    let run = text(&env.json(0, &["status"])["run"]["run_id"]).clone();
+    env.json(0, &["checkpoint", "prune", "--keep-last", "0", "--drop-passed", "--drop-failed", "--run", &run, "--yes"]);
     let error = env.error(4, &["rollback", "--iteration", "2"]);
     assert!(text(&error["message"]).starts_with("No checkpoint available"), "{error}");
     assert!(text(&error["hint"]).contains("resume --restart"), "{error}");

@@ -149,6 +149,24 @@ fn leaving_changes_nothing() {
     assert_eq!(everything(&env), before);
 }
 
+// A yes is no reason to go on whatever comes: while it waits for others, Ctrl-C still ends it.
+#[test]
+fn after_a_yes_a_signal_still_ends_it() {
+    let env = failed();
+    let lock = env.root().join("work/.ultraplan/state/recover/ledger.lock");
+    let holder = std::fs::File::open(lock).expect("the ledger's lock");
+    holder.lock().expect("locked");
+    let Some(mut terminal) = Terminal::of(&env, &["forget", "r", "--lock-timeout", "60s"]) else { return };
+    terminal.expect("n leave everything as it is");
+    terminal.press("y");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    terminal.press("\u{3}");
+    let (code, said) = terminal.end();
+    assert_ne!(code, 0, "{said}");
+    drop(holder);
+    assert_eq!(env.json(0, &["status", "--run", "r"])["run"]["run_id"], "r");
+}
+
 // A checkpoint is chosen where none is named; what changed since is shown before.
 #[test]
 fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {

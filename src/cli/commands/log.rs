@@ -33,7 +33,7 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
         text.push_str(&format!("Run {}\n", escape(&run.to_string())));
     }
     for (event, line) in &events {
-        let value: Value = serde_json::from_str(line)
+        let value = document_of(event, line)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq)))?;
         text.push_str(&match only {
             Some(_) => render::event_line_of_run(event, line),
@@ -45,6 +45,11 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
         text.push_str("Nothing has been recorded.\n");
     }
     Ok(Reply::new(LogReply { events: documents }, text).paged(Paged::Text("log")))
+}
+
+/// An event as it was recorded; what of that cannot be shown, since another program wrote it, is left out.
+fn document_of(event: &Event, line: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(line).or_else(|_| serde_json::to_value(event))
 }
 
 /// The run that all events are of which are of one.
@@ -118,7 +123,7 @@ fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()
     let mut out = io::stdout().lock();
     for (event, line) in events {
         if ui.json {
-            let document = redact_json(serde_json::from_str(line)?);
+            let document = redact_json(document_of(event, line)?);
             writeln!(out, "{document}")?;
             continue;
         }

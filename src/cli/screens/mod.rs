@@ -22,7 +22,7 @@ use rustix::termios::tcgetwinsize;
 
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
-use crate::process::Interrupts;
+use crate::process::{Asking, Interrupts};
 
 use super::keys::{Key, Keys};
 use super::people::wrapped;
@@ -43,19 +43,19 @@ struct Talk<'a> {
     keys: Receiver<Key>,
     _taken: Keys,
     /// While the terminal is taken no signal may end the process at once, whatever the command does with them otherwise.
-    interrupts: Interrupts,
+    asking: Asking,
 }
 
 impl<'a> Talk<'a> {
     fn begin(context: &'a Context, ui: &'a Ui) -> Result<Self> {
-        let interrupts = Interrupts::install().context("cannot listen for signals")?;
+        let asking = Interrupts::while_asking().context("cannot listen for signals")?;
         let (taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
-        Ok(Self { context, ui, keys, _taken: taken, interrupts })
+        Ok(Self { context, ui, keys, _taken: taken, asking })
     }
 
     /// The next key; `None` after a glance without one.
     fn key(&self) -> Result<Option<Key>> {
-        if let Some(signal) = self.interrupts.pending() {
+        if let Some(signal) = self.asking.pending() {
             return Err(nothing_changed(signal.exit_code()));
         }
         match self.keys.recv_timeout(GLANCE) {

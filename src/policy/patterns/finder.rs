@@ -113,6 +113,18 @@ fn slot(last: u32, shift: u32) -> usize {
 mod tests {
     use super::*;
 
+    /// The owners of all that is found, in order.
+    fn found_in(finder: &Finder, text: &str) -> Vec<u16> {
+        let mut found = Vec::new();
+        let all = finder.find(text.as_bytes(), |owners, _| {
+            found.extend_from_slice(owners);
+            ControlFlow::Continue(())
+        });
+        assert!(all.is_continue());
+        found.sort_unstable();
+        found
+    }
+
     #[test]
     fn every_string_is_found_wherever_it_is() {
         let strings = ["abc", "bcd", "abcdefgh", "abcdefghij", "\u{e9}rr", "x y"];
@@ -129,14 +141,7 @@ mod tests {
             ("m\u{e9}rRx Y", vec![4, 5]),
             ("abcabc", vec![0, 0]),
         ] {
-            let mut found = Vec::new();
-            let all = finder.find(text.as_bytes(), |owners, _| {
-                found.extend_from_slice(owners);
-                ControlFlow::Continue(())
-            });
-            assert!(all.is_continue());
-            found.sort_unstable();
-            assert_eq!(found, expected, "{text}");
+            assert_eq!(found_in(&finder, text), expected, "{text}");
         }
     }
 
@@ -166,14 +171,7 @@ mod tests {
             (" abcdefghijklmnop", vec![2, 3]),
             ("xabcdefghijklmnop", vec![]),
         ] {
-            let mut found = Vec::new();
-            let all = finder.find(text.as_bytes(), |owners, _| {
-                found.extend_from_slice(owners);
-                ControlFlow::Continue(())
-            });
-            assert!(all.is_continue());
-            found.sort_unstable();
-            assert_eq!(found, expected, "{text}");
+            assert_eq!(found_in(&finder, text), expected, "{text}");
         }
     }
 }

@@ -103,6 +103,9 @@ impl Patterns {
             let alternative = &self.alternatives[usize::from(*number)];
             alternative.may_match(*seen).then_some(alternative.owner)
         };
+        if folds_into_ascii(text) {
+            return self.all();
+        }
         let mut possible: Vec<u16> = self.unsought.iter().filter_map(owner).collect();
         if let Some(finder) = &self.finder {
             let _all = finder.find(text, |owners, _| {
@@ -115,9 +118,17 @@ impl Patterns {
         possible
     }
 
+    /// All patterns, by number, in order.
+    fn all(&self) -> Vec<u16> {
+        let mut all: Vec<u16> = self.alternatives.iter().map(|alternative| alternative.owner).collect();
+        all.dedup();
+        all
+    }
+
     /// Whether one of the patterns may match within a line of `text`, as [`Self::possible`] has it of the line alone.
     pub(crate) fn may_match_a_line(&self, text: &[u8]) -> bool {
-        let Some(finder) = self.finder.as_ref().filter(|_| self.unsought.is_empty()) else { return !text.is_empty() };
+        let is_sought = self.unsought.is_empty() && !folds_into_ascii(text);
+        let Some(finder) = self.finder.as_ref().filter(|_| is_sought) else { return !text.is_empty() };
         let found = finder.find(text, |owners, at| {
             let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
             let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
@@ -145,6 +156,13 @@ impl Patterns {
             matches.found.push(alternative.owner);
         }
     }
+}
+
+/// Whether a text has one of the two characters that are letters of ASCII in another case: no string is found in it by its
+/// bytes alone.
+fn folds_into_ascii(text: &[u8]) -> bool {
+    let has = |letter: &str| memchr::memmem::find(text, letter.as_bytes()).is_some();
+    memchr::memchr2(0xc5, 0xe2, text).is_some() && (has("\u{17f}") || has("\u{212a}"))
 }
 
 impl Alternative {
@@ -186,7 +204,17 @@ mod tests {
     #[test]
     fn what_a_line_needs_is_looked_for_in_that_line() {
         let patterns = Patterns::new([r"\btoken\d", r"(?i)secret="]);
-        for text in ["token1", "a\n1 token", "x\ntokenX9\n", "\u{e9} token", "a secret=", "SECRET="] {
+        assert_eq!(patterns.possible("a \u{17f}ecret=".as_bytes()), [0, 1]);
+        for text in [
+            "a \u{17f}ecret=",
+            "to\u{212a}en1",
+            "token1",
+            "a\n1 token",
+            "x\ntokenX9\n",
+            "\u{e9} token",
+            "a secret=",
+            "SECRET=",
+        ] {
             assert!(patterns.may_match_a_line(text.as_bytes()), "{text}");
         }
         for text in ["", "token\n1", "1\ntoken\n2", "atoken1", "secret\n="] {
