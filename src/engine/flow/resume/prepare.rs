@@ -85,10 +85,12 @@ pub(super) fn plan(
     strategy: Option<Strategy>,
 ) -> Result<Plan> {
     let planned = planned(run, request, strategy);
-    let has = |here: &State| here.run(&run.key).is_some_and(|here| here.last_seq >= run.last_seq);
     // What a killed attempt left is in a checkpoint by then, and nobody's edit.
-    let edits = if has(&context.load()?.state) { Edits::Refuse } else { Edits::Discard };
-    let is_here = has(&*crash::load_recovered(context)?);
+    let recorded = context.load()?.state;
+    let was_killed = run.live.is_none() && recorded.run(&run.key).is_some_and(|recorded| recorded.live.is_some());
+    let edits = if was_killed { Edits::Discard } else { Edits::Refuse };
+    let here = crash::load_recovered(context)?;
+    let is_here = here.run(&run.key).is_some_and(|here| here.last_seq >= run.last_seq);
     let restore = if is_here && !is_prepared(run, request) {
         restore_files(context, state, run, request, (strategy, edits))?
     } else {
