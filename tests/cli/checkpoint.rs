@@ -192,6 +192,10 @@ fn verify_finds_a_deleted_object() {
     let before = seen(env.work());
     env.json(12, &["rollback", "--to", "@1", "--edits", "discard"]);
     assert_eq!(seen(env.work()), before);
+    // What ended with 12 is what doctor names then.
+    let report = env.json(12, &["doctor"]);
+    assert_eq!(report["problems"][0]["code"], "damaged_checkpoint", "{report}");
+    assert!(text(&report["problems"][0]["message"]).contains("only.txt"), "{report}");
     // A damaged one is no reason not to take the next.
     env.json(0, &["checkpoint", "create", "--if-changed"]);
     env.json(0, &["checkpoint", "verify", "latest"]);

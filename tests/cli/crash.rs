@@ -34,6 +34,13 @@ fn a_killed_run_is_recognised_and_goes_on() {
     assert_eq!((&status["failure"]["iteration"], &status["failure"]["attempt"]), (&2.into(), &1.into()));
     assert_eq!(status["failure"]["recoverable"], true);
     env.json(0, &["retry-status", "--check"]);
+    let goes_on = format!("(pid {pid}) goes on although its recover was killed");
+    assert!(status["warnings"][0].as_str().is_some_and(|warning| warning.contains(&goes_on)), "{}", status["warnings"]);
+    let found = &env.json(0, &["doctor"])["problems"][0];
+    assert_eq!(
+        (&found["code"], &found["severity"], &found["repairable"]),
+        (&"left_running".into(), &"warning".into(), &true.into())
+    );
     assert_eq!(env.read(".ultraplan/state/events.jsonl"), before, "looking writes nothing");
     assert!(lives(&pid), "nor does it end anything");
 
@@ -64,6 +71,19 @@ fn any_writing_command_records_the_crash() {
     assert_eq!(env.json(0, &["status"])["failure"]["type"], "crash");
     assert_eq!(env.read("work"), "half\n", "the work tree is left as it was");
     assert_eq!(env.events("attempt_ended").len(), 2);
+}
+
+/// What doctor names, its repair ends: the command is gone, what it left is a checkpoint, nothing is wrong any more.
+#[test]
+fn the_command_of_a_killed_run_is_ended_by_a_repair() {
+    let env = quick();
+    let pid = killed_in_the_second(&env);
+    assert!(env.recover(&["doctor"]).expect(0).stdout.contains("doctor --repair"), "the way is named");
+    let report = env.json(0, &["doctor", "--repair"]);
+    assert_eq!(report["problems"], serde_json::json!([]));
+    assert!(report["repaired"][0].as_str().is_some_and(|done| done.contains("recorded as a crash")), "{report}");
+    until("the orphan is gone", || !lives(&pid));
+    assert!(env.json(0, &["status"])["warnings"].is_null());
 }
 
 /// Budgets: three crashes and no more.

@@ -49,6 +49,7 @@ fn a_lane_that_is_gone_is_not_rolled_back_elsewhere() {
             assert_eq!((env.read("a.txt"), env.read("mine.txt")), ("an edit of mine\n".into(), "mine\n".into()));
         }
         let hint = lane.at(env.work(), 13, &["--rollback"])["error"]["hint"].clone();
+        assert!(text(&hint).contains(" checkpoint restore ckpt_"), "its stages stand as they are: {hint}");
         lane.paste(&hint).expect(0);
         assert_eq!(lane.read("work.txt"), "done\n");
         // The working memory is the project's.

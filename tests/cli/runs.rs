@@ -241,6 +241,17 @@ fn a_hook_finishes_forgetting_all() {
     assert!(left.iter().all(|name| name == ".git/index"), "{left:?}");
 }
 
+// git touches what it reads to plan an accept: that stays for `git gc`, and it is said.
+#[test]
+fn what_forgetting_leaves_to_git_is_said() {
+    let env = TestEnv::repo();
+    env.recover(&["run", "--run", "r", "--", "sh", "-c", "echo new >> a.txt"]).expect(0);
+    env.recover(&["accept", "--dry-run"]).expect(0);
+    let told = env.json(0, &["forget", "--all", "--yes"])["warnings"].to_string();
+    assert!(told.contains("objects of the checkpoints are left to git gc: git touched some"), "{told}");
+    assert!(!env.git(&["fsck", "--unreachable"]).is_empty());
+}
+
 // The same size as the list has.
 #[test]
 fn status_shows_the_size_of_its_run() {

@@ -196,6 +196,7 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
     bench.git(&["hash-object", "-w", "f"]);
     let done = prune(&bench, &checkpoint);
     assert!(done.objects > 0 && is_there(&bench, ONLY), "{done:?}");
+    assert!(done.left.is_some_and(|why| why.contains("touched")), "what stays is said");
     grow_old(&bench, ".git/objects");
     assert!(call(&bench, &[]).objects == 1 && !is_there(&bench, ONLY));
 

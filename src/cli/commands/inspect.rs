@@ -128,11 +128,13 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
         text.push_str("No problems.\n");
     }
     text.push_str(&render::hooks_text(&report.hooks, context.clock.now()));
-    let exit = match report.problems.as_slice() {
+    let errors: Vec<&str> =
+        report.problems.iter().filter(|problem| problem.severity == "error").map(|problem| problem.code).collect();
+    let exit = match errors.as_slice() {
         [] => ExitCode::Done,
-        problems if problems.iter().any(|problem| problem.code == NEWER_LEDGER) => ExitCode::Newer,
-        problems if problems.iter().all(|problem| problem.code == NO_SPACE) => ExitCode::NoSpace,
-        problems if problems.iter().all(|problem| [NO_SPACE, READ_ONLY].contains(&problem.code)) => ExitCode::Refused,
+        codes if codes.contains(&NEWER_LEDGER) => ExitCode::Newer,
+        codes if codes.iter().all(|code| *code == NO_SPACE) => ExitCode::NoSpace,
+        codes if codes.iter().all(|code| [NO_SPACE, READ_ONLY].contains(code)) => ExitCode::Refused,
         _ => ExitCode::Corrupt,
     };
     Ok(Reply::new(report, text).exit(exit))

@@ -12,12 +12,14 @@ use crate::durable::{Lack, lack};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::hook::{self, status::HookStatus};
+use crate::engine::flow::verify::verify;
 use crate::engine::record::{liveness, seed_json};
+use crate::engine::recovery::attempts;
 use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::odb::clear_quarantine;
-use crate::git::repo::{left_over, list_refs, ref_name, remove_left_over, set_ref};
+use crate::git::repo::{is_odb_suspect, left_over, list_refs, ref_name, remove_left_over, set_ref};
 use crate::git::{Repo, WorktreeLock};
 use crate::policy::amounts::count;
 use crate::store::views::rewrite_views;
@@ -138,6 +140,12 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         }
         if count > 0 {
             report.repaired.push(format!("removed {count} temporary files that were left over"));
+        }
+    }
+    for run in &context.load()?.state.runs {
+        if let Some(message) = attempts::still_running(context, run) {
+            let (path, repairable) = (run.worktree.to_string(), run.worktree == context.worktree_id());
+            report.problems.push(Problem { code: "left_running", severity: "warning", path, message, repairable });
         }
     }
     if let Some(unfinished) = liveness::unfinished_operation(context)? {
@@ -262,6 +270,15 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
             },
         };
         report.error(code, checkpoint.id.to_string(), message, repairable);
+    }
+    // Reading every object takes too long to do it each time.
+    if is_odb_suspect(repo) {
+        for found in verify(context, &[])?.problems {
+            let path = found.checkpoint_id.to_string();
+            if report.problems.iter().all(|known| known.path != path) {
+                report.error("damaged_checkpoint", path.clone(), format!("{path}: {}", found.message), false);
+            }
+        }
     }
     Ok(())
 }

@@ -15,10 +15,10 @@ use crate::engine::base::runs::run_of;
 use crate::engine::flow::project_trust;
 use crate::engine::record::{forgotten, nested, seed_json, storage};
 use crate::engine::recovery::crash;
-use crate::git::WorktreeLock;
 use crate::git::index::tracks_any;
 use crate::git::prune::discard;
 use crate::git::repo::{delete_refs, kept_names, ref_name, ref_names, resolve_ref, work_trees};
+use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
 use crate::model::hook::HookAgent;
@@ -144,8 +144,15 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &names)?;
     let commits: Vec<_> = gone.into_iter().map(|gone| gone.commit).collect();
-    discard(repo, &lock, &commits);
+    discard_all(context, repo, &lock, &commits);
     Ok(())
+}
+
+/// Removes the objects of checkpoints that are gone for good; what stays of them is said.
+fn discard_all(context: &Context, repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) {
+    if let Some(why) = discard(repo, lock, commits).left {
+        context.note(format!("objects of the checkpoints are left to git gc: {why}"));
+    }
 }
 
 /// The references that keep what `accept` took off branches: of a run, or all.
@@ -339,7 +346,7 @@ fn remove_checkpoints(context: &Context, commits: &[ObjectId]) -> Result<()> {
     names.extend(kept(context, None)?);
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &names)?;
-    discard(repo, &lock, commits);
+    discard_all(context, repo, &lock, commits);
     let objects = repo.common_dir().join("objects");
     for (name, _) in Root::shared(repo.common_dir()).list(&objects).unwrap_or_default() {
         if name.len() == 2 {

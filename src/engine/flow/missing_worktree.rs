@@ -60,7 +60,7 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
     };
     let there = project.place_of(&path);
     if stands_at == held.base_commit.as_ref() {
-        let back = ["rollback", "--to", held.id.as_str(), "--scope", "files", "--edits", "discard"];
+        let back = ["checkpoint", "restore", held.id.as_str(), "--edits", "discard"];
         commands = commands.and(Hint::recover(back).run(&held.run).at(there));
     } else {
         // What is committed there is newer than the checkpoint; what was not committed then is in there still.

@@ -41,6 +41,11 @@ pub(in crate::engine) fn is_driven(context: &Context, key: &RunKey) -> bool {
     matches!(tried, Err(LockError::Held { .. }))
 }
 
+/// The command of a run that goes on although its `recover` is gone.
+pub fn left_running(run: &Run) -> Option<&ProcessId> {
+    run.live.as_ref().filter(|_| is_orphaned(run))?.child.as_ref().filter(|child| is_alive(child))
+}
+
 /// Whether a run's attempt was supervised by a `recover` that is gone.
 pub fn is_orphaned(run: &Run) -> bool {
     run.live.as_ref().and_then(|live| live.supervisor.as_ref()).is_some_and(|supervisor| !is_alive(supervisor))

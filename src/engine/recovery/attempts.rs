@@ -13,9 +13,10 @@ use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ending, Started};
 use crate::engine::record::events::apply_speculatively;
-use crate::engine::record::liveness::{is_orphaned, orphaned_baseline};
+use crate::engine::record::liveness::{is_orphaned, left_running, orphaned_baseline};
 use crate::model::checkpoint::trigger;
 use crate::model::event::{AttemptEnd, Payload};
+use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::policy::classify::known;
@@ -51,10 +52,21 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
     Some((started, ending))
 }
 
+/// Says of a run whose `recover` was killed that its command goes on, and what ends it.
+pub fn still_running(context: &Context, run: &Run) -> Option<String> {
+    let pid = left_running(run)?.pid;
+    let way = Hint::recover(["doctor", "--repair"]).at(context.elsewhere(run).unwrap_or_else(|| context.place()));
+    let key = &run.key;
+    Some(format!("the command of run {key} (pid {pid}) goes on although its recover was killed: `{way}` ends it"))
+}
+
 /// Applies to the state in memory, for commands that write nothing, that orphaned attempts crashed.
 pub fn apply(context: &Context, state: &mut Arc<State>) {
     let orphaned: Vec<Run> = state.runs.iter().filter(|run| is_orphaned(run)).cloned().collect();
     for run in orphaned {
+        if let Some(told) = still_running(context, &run) {
+            context.warn(told);
+        }
         let Some((started, mut ending)) = crashed(context, &run) else { continue };
         // Who asks twice gets the same moment twice: the delay is not spread.
         end::judge(context, state, &run, &started, &mut ending, Detected::default(), 0.0);

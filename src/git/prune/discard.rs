@@ -28,6 +28,9 @@ use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::snapshot::ObjectId;
 
+/// Why some objects stay for now.
+const TOUCHED: &str = "git touched some within the last hour, as it does with those that it needs";
+
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Discarded {
@@ -35,7 +38,7 @@ pub struct Discarded {
     pub objects: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Why all were left to `git gc`, where that is so.
+    /// Why all were left to `git gc`, or some for now, where that is so.
     pub left: Option<String>,
 }
 
@@ -89,12 +92,14 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
         walk.needed(&roots.checkpoints, &mut needed.checkpoints)?;
     }
     let mut lists = Vec::new();
+    let mut is_any_touched = false;
     for gone in gone {
-        let left = remove_files(repo, &objects, &gone, &needed, &packed, done)?;
+        let left = remove_files(repo, &objects, &gone, &needed, &packed, done, &mut is_any_touched)?;
         lists.push((gone, left));
     }
     let unneeded = |oid: &Oid| !needed.others.contains(oid) && !needed.checkpoints.contains(oid);
-    let unneeded = asked.into_iter().filter(|oid| packed.contains(oid) && unneeded(oid)).collect();
+    let unneeded: HashSet<Oid> = asked.into_iter().filter(|oid| packed.contains(oid) && unneeded(oid)).collect();
+    let to_remove = unneeded.len();
     let drafts = lock.folder().join("quarantine").join("objects");
     repo.own().check(&drafts.join("pack"), false).map_err(Error::at(&drafts))?;
     publish::clear(&drafts, &objects)?;
@@ -103,7 +108,8 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
     let result = packs.remove(repo, &drafts, &objects, unneeded, &mut removed);
     publish::clear(&drafts, &objects)?;
     (done.objects, done.bytes) = (done.objects + removed.objects.len() as u64, done.bytes + removed.bytes);
-    done.left = removed.left;
+    is_any_touched |= removed.objects.len() < to_remove;
+    done.left = removed.left.or_else(|| is_any_touched.then(|| TOUCHED.to_owned()));
     for (gone, mut left) in lists {
         let packed = gone.list.files.singles().filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
         left.loose.extend(packed.filter(|oid| !removed.objects.contains(oid)));
@@ -131,6 +137,7 @@ fn remove_files(
     needed: &Needed,
     packed: &HashSet<Oid>,
     done: &mut Discarded,
+    is_any_touched: &mut bool,
 ) -> Result<Published> {
     let mut left = Published::default();
     for oid in gone.list.files.singles() {
@@ -138,7 +145,9 @@ fn remove_files(
         if needed.others.contains(oid) {
             continue;
         }
-        if needed.checkpoints.contains(oid) || touched_until(&path, gone.list.at).is_some() {
+        let is_touched = touched_until(&path, gone.list.at).is_some();
+        if is_touched || needed.checkpoints.contains(oid) {
+            *is_any_touched |= is_touched;
             left.loose.insert(*oid);
         } else if let Some(bytes) = remove_file(&path)? {
             (done.objects, done.bytes) = (done.objects + u64::from(!packed.contains(oid)), done.bytes + bytes);
@@ -152,6 +161,7 @@ fn remove_files(
         }
         let is_touched = touched_until(&path("pack"), gone.list.at).is_some();
         if is_touched || ids.iter().any(|oid| needed.checkpoints.contains(oid)) {
+            *is_any_touched |= is_touched;
             left.packs.insert(name.clone());
             continue;
         }

@@ -35,6 +35,11 @@ pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
+/// Whether damage was found since the last checkpoint of this worktree.
+pub fn is_odb_suspect(repo: &Repo) -> bool {
+    is_suspect(repo.own())
+}
+
 /// Whether damage was found since the last checkpoint of the worktree whose git folder this is.
 pub(in crate::git) fn is_suspect(own: &Root) -> bool {
     !matches!(own.kind(&note(own)), Ok(None))
