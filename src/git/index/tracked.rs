@@ -1,11 +1,20 @@
 //! Whether git brought something: what it tracks in the index or in the commit that is checked out.
 
-use std::fs;
+use std::fs::File;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+
+use memchr::memmem::Finder;
 
 use super::index_file::IndexFile;
 use crate::git::repo::repository::Repo;
+
+/// Bytes of an index that are in memory at a time.
+const PORTION: usize = 1 << 17;
+/// The name of the extension of a split index.
+const LINK: &[u8] = b"link";
 
 /// Whether git tracks one of `names` (files, or folders with something in them) in the folder `dir`, which may lie in this
 /// work tree or in the main one. What cannot be read tracks nothing: a clone does not bring a broken index.
@@ -25,11 +34,8 @@ pub fn tracks_any(repo: &Repo, dir: &Path, names: &[&str]) -> bool {
 }
 
 fn index_has_any(repo: &Repo, index: &Path, below: &Path, names: &[&str]) -> bool {
-    let Ok(bytes) = fs::read(index) else { return false };
     let wanted: Vec<Vec<u8>> = names.iter().map(|name| below.join(name).as_os_str().as_bytes().to_vec()).collect();
-    // Names stand in the file as they are, but for version 4 and for an index that is split.
-    let is_plain = matches!(bytes.get(4..8), Some([0, 0, 0, 2 | 3])) && !may_be_split(&bytes);
-    if is_plain && !wanted.iter().any(|name| memchr::memmem::find(&bytes, name).is_some()) {
+    if !File::open(index).and_then(|file| may_hold(&file, &wanted)).unwrap_or(false) {
         return false;
     }
     let Ok(Some(index)) = IndexFile::read(repo, index) else { return false };
@@ -40,20 +46,66 @@ fn index_has_any(repo: &Repo, index: &Path, below: &Path, names: &[&str]) -> boo
     index.entries().any(|entry| is_wanted(entry.path))
 }
 
-/// Whether the index may have an extension `link`: one from which on extensions, each with its size, reach the checksum at the
-/// end. Names of files hold the word as well.
-fn may_be_split(index: &[u8]) -> bool {
-    let reaches_end = |mut rest: &[u8]| {
-        loop {
-            if matches!(rest.len(), 20 | 32) {
-                return true;
-            }
-            let Some((&[_, _, _, _, a, b, c, d], content)) = rest.split_first_chunk() else { return false };
-            let Some(next) = content.get(u32::from_be_bytes([a, b, c, d]) as usize..) else { return false };
-            rest = next;
+/// Whether one of `wanted` may stand in an index: it is somewhere in the file, or names need not stand there as they are, as in
+/// version 4 and in an index that is split. The file is not in memory as a whole: every command looks here.
+fn may_hold(index: &File, wanted: &[Vec<u8>]) -> io::Result<bool> {
+    let length = index.metadata()?.len();
+    let mut version = [0; 8];
+    index.read_exact_at(&mut version, 0)?;
+    if !matches!(version[4..], [0, 0, 0, 2 | 3]) {
+        return Ok(true);
+    }
+    let finders: Vec<Finder<'_>> = wanted.iter().map(Finder::new).collect();
+    let link = Finder::new(LINK);
+    // What begins in one portion may end in the next one.
+    let most = wanted.iter().map(Vec::len).fold(LINK.len(), usize::max) - 1;
+    let (mut portion, mut from, mut kept) = (vec![0; PORTION + most], 0, 0);
+    loop {
+        let count = read_some(index, &mut portion[kept..], from + kept as u64)?;
+        let bytes = &portion[..kept + count];
+        if finders.iter().any(|name| name.find(bytes).is_some()) {
+            return Ok(true);
         }
-    };
-    memchr::memmem::find_iter(index, b"link").any(|at| reaches_end(&index[at..]))
+        for at in link.find_iter(bytes) {
+            if is_extension(index, from + at as u64, length)? {
+                return Ok(true);
+            }
+        }
+        if count == 0 {
+            return Ok(false);
+        }
+        let ended = bytes.len();
+        kept = most.min(ended);
+        portion.copy_within(ended - kept..ended, 0);
+        from += (ended - kept) as u64;
+    }
+}
+
+/// Reads what comes next; nothing at the end of the file.
+fn read_some(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buffer, at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+/// Whether an extension begins at `at` in an index of `length` bytes: from there on extensions, each with its size, reach the
+/// checksum at the end. Names of files hold the word as well.
+fn is_extension(index: &File, mut at: u64, length: u64) -> io::Result<bool> {
+    loop {
+        let rest = length.saturating_sub(at);
+        if matches!(rest, 20 | 32) {
+            return Ok(true);
+        }
+        if rest < 8 {
+            return Ok(false);
+        }
+        let mut size = [0; 4];
+        index.read_exact_at(&mut size, at + 4)?;
+        at += 8 + u64::from(u32::from_be_bytes(size));
+    }
 }
 
 #[cfg(test)]
@@ -62,11 +114,24 @@ mod tests {
 
     #[test]
     fn a_file_called_link_splits_no_index() {
+        let holds = |bytes: &[u8], wanted: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), bytes).unwrap();
+            may_hold(file.as_file(), &[wanted.as_bytes().to_vec()])
+        };
         let index = |extension: &[u8]| [b"DIRC\0\0\0\x02 a/link.c link/b ", extension, &[7; 20]].concat();
-        assert!(!may_be_split(&index(b"")));
-        assert!(!may_be_split(&index(b"TREE\0\0\0\x04abcd")));
-        assert!(may_be_split(&index(b"link\0\0\0\x04abcd")));
-        assert!(may_be_split(&index(b"link\0\0\0\x04abcdTREE\0\0\0\0")));
-        assert!(!may_be_split(b"link"));
+        assert!(!holds(&index(b""), "c/d").unwrap());
+        assert!(!holds(&index(b"TREE\0\0\0\x04abcd"), "c/d").unwrap());
+        assert!(holds(&index(b"link\0\0\0\x04abcd"), "c/d").unwrap());
+        assert!(holds(&index(b"link\0\0\0\x04abcdTREE\0\0\0\0"), "c/d").unwrap());
+        assert!(holds(b"DIRC\0\0\0\x04", "c/d").unwrap(), "names are cut short there");
+        assert!(holds(b"link", "c/d").is_err());
+        // Wherever it stands, also where one portion ends and another begins.
+        for at in (PORTION - 9..PORTION + 9).chain(2 * PORTION - 9..2 * PORTION + 9).chain([8, 3 * PORTION - 8]) {
+            let mut bytes = [&b"DIRC\0\0\0\x03"[..], &vec![b'.'; 3 * PORTION - 8]].concat();
+            assert!(!holds(&bytes, "a/file").unwrap());
+            bytes.splice(at..(at + 6).min(3 * PORTION), *b"a/file");
+            assert!(holds(&bytes, "a/file").unwrap(), "{at}");
+        }
     }
 }

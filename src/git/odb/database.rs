@@ -30,6 +30,11 @@ use crate::model::snapshot::ObjectId;
 /// How many databases may borrow from one another in a row, as in git.
 const MAX_ALTERNATES: usize = 5;
 
+/// From this many bytes on a blob is large.
+const LARGE: usize = 4 << 20;
+/// Who has a large blob in memory holds it.
+static ONE_LARGE: Mutex<()> = Mutex::new(());
+
 /// An object, whole.
 #[derive(Debug)]
 pub(in crate::git) struct Object {
@@ -123,7 +128,9 @@ impl<'r> Database<'r> {
         let mut reader = match self.open_loose(oid) {
             Ok(Some(reader)) => reader,
             Ok(None) => {
-                // Without a copy of it where that can be: it may be large.
+                // A packed one is in memory as a whole: of large ones one at a time, and without a copy where that can be.
+                let is_large = self.odb.read_header(oid).is_ok_and(|(size, _)| size > LARGE);
+                let _alone = is_large.then(|| ONE_LARGE.lock().unwrap_or_else(PoisonError::into_inner));
                 if let Ok(object) = self.odb.read(oid)
                     && object.kind() == ObjectType::Blob
                 {
