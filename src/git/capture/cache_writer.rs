@@ -1,6 +1,9 @@
 //! Writes the cache: what a capture saw, so that the next one reads only what has changed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
 
 use super::tree_builder::{BuiltTree, stored};
 use crate::git::base::error::Result;
@@ -23,12 +26,52 @@ pub(super) struct CaptureCacheBuilder {
 }
 
 /// What a cache says of the checkpoint that it is stored with.
-pub(super) struct RecordedCheckpoint<'a> {
-    pub reference: &'a str,
-    pub commit: &'a ObjectId,
-    pub tree: &'a ObjectId,
-    pub index_tree: Option<&'a ObjectId>,
-    pub index_extras: &'a [IndexExtra],
+#[derive(Debug)]
+pub(super) struct RecordedCheckpoint {
+    pub reference: String,
+    pub commit: ObjectId,
+    pub tree: ObjectId,
+    pub index_tree: Option<ObjectId>,
+    pub index_extras: Vec<IndexExtra>,
+}
+
+/// From so many files on a cache is written beside the rest of the work.
+const WORTH_A_THREAD: usize = 2048;
+
+/// A cache that is put together while its checkpoint is being recorded, and written once that is; dropped before, it is not
+/// written.
+#[derive(Debug)]
+pub(super) struct CacheInTheMaking {
+    recorded: Option<Sender<RecordedCheckpoint>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CacheInTheMaking {
+    /// Begins it; `None` where it is not worth a thread, or there is none to be had.
+    pub fn begin(seen: &Arc<CaptureCacheBuilder>) -> Option<Self> {
+        if seen.scan.items.len() < WORTH_A_THREAD || seen.is_up_to_date() {
+            return None;
+        }
+        let (recorded, told) = channel();
+        let seen = Arc::clone(seen);
+        let thread = thread::Builder::new().spawn(move || seen.store_when(&told)).ok()?;
+        Some(Self { recorded: Some(recorded), thread: Some(thread) })
+    }
+
+    /// The checkpoint is recorded.
+    pub fn store(&mut self, recorded: RecordedCheckpoint) {
+        // Where the thread is gone, it said why.
+        let _ = self.recorded.take().map(|told| told.send(recorded));
+    }
+}
+
+impl Drop for CacheInTheMaking {
+    fn drop(&mut self) {
+        self.recorded = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::debug!("the capture's cache was not written");
+        }
+    }
 }
 
 impl CaptureCacheBuilder {
@@ -43,26 +86,43 @@ impl CaptureCacheBuilder {
             && !self.scan.folders.iter().any(|folder| folder.is(flag::CHANGED))
     }
 
+    fn store_when(&self, told: &Receiver<RecordedCheckpoint>) {
+        let (folders, absent) = (self.folders(), self.absent());
+        if let Ok(recorded) = told.recv()
+            && let Err(error) = self.store_with(folders, absent, recorded)
+        {
+            tracing::debug!(%error, "the capture's cache could not be written");
+        }
+    }
+
     /// Replaces the worktree's cache, for a checkpoint that its reference holds.
-    pub fn store(&self, recorded: &RecordedCheckpoint<'_>) -> Result<()> {
+    pub fn store(&self, recorded: RecordedCheckpoint) -> Result<()> {
+        self.store_with(self.folders(), self.absent(), recorded)
+    }
+
+    fn store_with(&self, folders: Builder, absent: BTreeSet<RepoPath>, recorded: RecordedCheckpoint) -> Result<()> {
         let header = Header {
-            reference: recorded.reference.to_owned(),
-            commit: recorded.commit.0.clone(),
-            tree: recorded.tree.0.clone(),
+            reference: recorded.reference,
+            commit: recorded.commit.0,
+            tree: recorded.tree.0,
             index: match &self.index {
                 Some(index) => index.identity.clone(),
                 None => self.cache.header.index.clone(),
             },
-            index_tree: recorded.index_tree.cloned(),
-            index_extras: recorded.index_extras.to_vec(),
+            index_tree: recorded.index_tree,
+            index_extras: recorded.index_extras,
             gitlinks: match &self.index {
                 Some(index) => index.gitlinks().map(|(path, oid)| nested(path, oid)).collect(),
                 None => self.cache.header.gitlinks.clone(),
             },
-            absent: self.absent().into_iter().collect(),
+            absent: absent.into_iter().collect(),
             nested: self.scan.nested.clone(),
         };
-        let mut builder = Builder::new(&header)?;
+        folders.store(&header, self.cache.root(), self.cache.file())
+    }
+
+    fn folders(&self) -> Builder {
+        let mut builder = Builder::new();
         for (folder, made) in self.scan.folders.iter().zip(&self.made) {
             // A file that could not be read is in the folder and not in the cache.
             let all_stored = stored(&self.scan, folder).count() == folder.items.len();
@@ -85,7 +145,7 @@ impl CaptureCacheBuilder {
             });
             builder.folder(&new, items);
         }
-        builder.store(self.cache.root(), self.cache.file())
+        builder
     }
 
     /// Paths of the user's index that are no captured file.

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 
 use git2::Oid;
 
-use super::cache_writer::{CaptureCacheBuilder, RecordedCheckpoint};
+use super::cache_writer::{CacheInTheMaking, CaptureCacheBuilder, RecordedCheckpoint};
 use super::file_times;
 use super::tree_builder::{self, BuiltTree};
 use crate::git::base::error::{Error, Result};
@@ -66,7 +67,9 @@ pub struct Capture {
     /// Those that were read to compare it with something.
     pub(super) trees: KnownTrees,
     /// What was seen, until it is noted.
-    pub(super) cache_builder: RefCell<Option<CaptureCacheBuilder>>,
+    pub(super) cache_builder: RefCell<Option<Arc<CaptureCacheBuilder>>>,
+    /// What of it is being noted.
+    cache_in_the_making: RefCell<Option<CacheInTheMaking>>,
 }
 
 impl Capture {
@@ -129,7 +132,8 @@ impl Capture {
 
     /// Notes what was seen, so that the next capture reads only what changes from here on. `commit` is the checkpoint
     /// of this capture, and `reference` holds it. Without the note the next capture is slower and as right, so that a
-    /// failure is reported and no more. What was seen is forgotten here.
+    /// failure is reported and no more. What was seen is forgotten here; that of a large work tree is written by when this
+    /// capture is dropped.
     pub fn write_cache(&self, reference: &str, commit: &ObjectId) {
         if let Some(cache_builder) = self.cache_builder.take() {
             self.store(&cache_builder, reference, commit);
@@ -150,13 +154,15 @@ impl Capture {
             return;
         }
         let recorded = RecordedCheckpoint {
-            reference,
-            commit,
-            tree: &self.tree,
-            index_tree: self.index_tree.as_ref(),
-            index_extras: &self.manifest.index_extras,
+            reference: reference.to_owned(),
+            commit: commit.clone(),
+            tree: self.tree.clone(),
+            index_tree: self.index_tree.clone(),
+            index_extras: self.manifest.index_extras.clone(),
         };
-        if let Err(error) = cache_builder.store(&recorded).and_then(|()| self.writer.end_doubt()) {
+        if let Some(making) = self.cache_in_the_making.borrow_mut().as_mut() {
+            making.store(recorded);
+        } else if let Err(error) = cache_builder.store(recorded).and_then(|()| self.writer.end_doubt()) {
             tracing::debug!(%error, "the capture's cache could not be written");
         }
     }
@@ -195,7 +201,12 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
         None => cache.header.index_tree.clone(),
     };
-    let beside = tree_builder::manifest_parts(&scan, &made);
+    let seen = Arc::new(CaptureCacheBuilder { scan, made, cache, index });
+    // One that ends a doubt is written where that is seen, and a rehearsal writes none.
+    let is_apart = !writer.doubts() && !lock.is_rehearsal();
+    let making = if is_apart { CacheInTheMaking::begin(&seen) } else { None };
+    let CaptureCacheBuilder { scan, made, cache, index } = &*seen;
+    let beside = tree_builder::manifest_parts(scan, made);
     let manifest = Manifest {
         version: MANIFEST_VERSION,
         modes: beside.modes,
@@ -212,7 +223,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         index_extras: index.as_ref().map_or_else(|| cache.header.index_extras.clone(), |index| index.extras.clone()),
         memory_modes: Vec::new(),
         outputs: Outputs::own().paths(repo),
-        times: file_times::times(&scan),
+        times: file_times::times(scan),
     };
     Ok(Capture {
         tree: ObjectId(tree.to_string()),
@@ -223,7 +234,8 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         stats: CaptureStats { files: beside.files, bytes: beside.bytes },
         writer,
         trees: KnownTrees::default(),
-        cache_builder: RefCell::new(Some(CaptureCacheBuilder { scan, made, cache, index })),
+        cache_in_the_making: RefCell::new(making),
+        cache_builder: RefCell::new(Some(seen)),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What the last recorded capture saw: for each folder its entries with their metadata and blobs, and its tree.
 //!
-//! One file a worktree, `$GIT_DIR/recover/index-cache`: a header, the folders in the order of a walk, a checksum. A damaged or
+//! One file a worktree, `$GIT_DIR/recover/index-cache`: the folders in the order of a walk, a header, a checksum. A damaged or
 //! foreign file is the same as none. It is written by temp file and rename but not synced: losing it costs time only.
 //!
 //! **When an entry is trusted.** Size, mtime, ctime, inode, device and mode must all be as they were. The ctime notices
@@ -196,7 +196,7 @@ mod tests {
             CachedEntry { name: b"b", stat, oid: Oid::ZERO_SHA1, flags: flag::SETTLED },
         ];
         let header = Header { reference: "refs/x".to_owned(), ..Header::default() };
-        let mut builder = Builder::new(&header).unwrap();
+        let mut builder = Builder::new();
         for path in [b"".as_slice(), b"sub"] {
             let others: &[(&[u8], Other)] = &[(b"target", Other::IgnoredFolder), (b"x.o", Other::IgnoredFile)];
             let folder =
@@ -205,7 +205,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cache");
-        builder.store(&Root::own(folder.path()), &file).unwrap();
+        builder.store(&header, &Root::own(folder.path()), &file).unwrap();
         let bytes = std::fs::read(&file).unwrap();
         let (read, folders, by_path) = parse(&bytes).unwrap();
         assert_eq!((read.reference.as_str(), folders.len()), ("refs/x", 2));

@@ -1,4 +1,4 @@
-//! The form of the cache's file: a header, the folders in the order of a walk, a checksum.
+//! The form of the cache's file: the folders in the order of a walk, a header, its length, a checksum.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::durable::{Root, Sync};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::openat::FileStat;
 
-const MAGIC: &[u8; 8] = b"RCVCACH4";
+const MAGIC: &[u8; 8] = b"RCVCACH5";
 /// Bytes of an item beside its name.
 const ITEM: usize = 58;
 
@@ -152,13 +152,9 @@ pub(in crate::git) struct NewFolder<'a> {
 }
 
 impl Builder {
-    /// Begins with the header. Folders follow in the order of a walk.
-    pub fn new(header: &Header) -> Result<Self> {
-        let header = serde_json::to_vec(header).map_err(|error| Error::corrupt(error.to_string()))?;
-        let mut bytes = MAGIC.to_vec();
-        put_length(&mut bytes, header.len());
-        bytes.extend_from_slice(&header);
-        Ok(Self { bytes })
+    /// Begins one. Folders follow in the order of a walk.
+    pub fn new() -> Self {
+        Self { bytes: MAGIC.to_vec() }
     }
 
     /// Adds a folder and its items, sorted by name.
@@ -199,8 +195,11 @@ impl Builder {
         }
     }
 
-    /// Replaces the worktree's cache.
-    pub fn store(mut self, root: &Root, file: &std::path::Path) -> Result<()> {
+    /// Ends with the header, and replaces the worktree's cache.
+    pub fn store(mut self, header: &Header, root: &Root, file: &std::path::Path) -> Result<()> {
+        let header = serde_json::to_vec(header).map_err(|error| Error::corrupt(error.to_string()))?;
+        self.bytes.extend_from_slice(&header);
+        put_length(&mut self.bytes, header.len());
         let checksum = crc32fast::hash(&self.bytes);
         self.bytes.extend_from_slice(&checksum.to_le_bytes());
         root.write(file, &self.bytes, Sync::Nothing).map_err(Error::at(file))
@@ -218,11 +217,13 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Parsed> {
     if crc32fast::hash(body) != u32::from_le_bytes(*checksum) {
         return None;
     }
-    let mut rest = body.strip_prefix(MAGIC.as_slice())?;
-    let header = serde_json::from_slice(take_slice(&mut rest)?).ok()?;
+    let (rest, length) = body.split_last_chunk::<4>()?;
+    let (folders_end, header) = rest.split_at_checked(rest.len().checked_sub(u32::from_le_bytes(*length) as usize)?)?;
+    let header = serde_json::from_slice(header).ok()?;
+    let mut rest = folders_end.strip_prefix(MAGIC.as_slice())?;
     let (mut folders, mut by_path) = (Vec::new(), HashMap::new());
     while !rest.is_empty() {
-        let record = u32::try_from(body.len() - rest.len()).ok()?;
+        let record = u32::try_from(folders_end.len() - rest.len()).ok()?;
         by_path.insert(parse_folder(&mut rest)?.path.into(), record);
         folders.push(record);
     }
