@@ -140,6 +140,11 @@ pub(super) fn end(find: impl Fn() -> io::Result<Vec<Entry>>, grace: Duration) ->
     Ok(GroupEnd::Remains)
 }
 
+/// Whether any process of a recorded child's group lives, the child or what it started.
+pub fn is_group_alive(id: &ProcessId) -> bool {
+    id.start_time > 0 && id.is_of_this_boot() && remaining(id).is_ok_and(|left| !left.is_empty())
+}
+
 /// The living processes that certainly belong to the recorded child.
 fn remaining(id: &ProcessId) -> io::Result<Vec<Entry>> {
     if table::entry(id.pid).is_some_and(|entry| entry.start_time != id.start_time) {

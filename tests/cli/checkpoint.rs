@@ -574,3 +574,26 @@ fn git_log_of_everything_can_leave_checkpoints_out() {
     assert!(env.git(&["log", "--all", "--format=%s"]).lines().count() > 1);
     assert_eq!(env.git(&["log", "--exclude=refs/recover/*", "--all", "--format=%s"]), "first\n");
 }
+
+// Where no thread can be started, one does it all: also in a tree that is large enough for several.
+#[test]
+fn a_large_tree_is_captured_without_threads() {
+    let env = TestEnv::repo();
+    if env.sh("command -v strace").code != 0 {
+        assert!(std::env::var_os("CI").is_none(), "strace is missing");
+        eprintln!("skipped: strace is missing");
+        return;
+    }
+    for number in 0..2100 {
+        env.write(&format!("d{}/f{number}", number % 20), format!("{number}\n"));
+    }
+    env.sh("git add .; git commit -qm many").expect(0);
+    let recover = env!("CARGO_BIN_EXE_recover");
+    let without = format!("strace -f -o ../calls -e trace=clone3,clone -e inject=clone3,clone:error=EAGAIN {recover}");
+    env.sh(&format!("{without} checkpoint create")).expect(0);
+    assert!(env.sh("grep -c EAGAIN ../calls").expect(0).stdout.trim().parse::<u32>().unwrap() > 0);
+    env.write("d3/f3", "changed\n");
+    let made = env.json(0, &["checkpoint", "create"])["checkpoint"].clone();
+    assert_eq!(env.git(&["show", &format!("{}:d3/f3", text(&made["commit"]))]), "changed\n");
+    env.json(0, &["checkpoint", "verify"]);
+}

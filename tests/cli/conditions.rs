@@ -215,27 +215,6 @@ fn weakened_checks_are_noticed_in_an_attempt_that_failed() {
     assert_eq!(attempts(&document, 0)[0]["conditions"], json!([]));
 }
 
-/// What somebody deletes or skips between two attempts is not the next one's doing; what that does to it afterwards is.
-#[test]
-fn what_a_person_changed_between_attempts_is_not_the_attempts() {
-    let env = quick();
-    env.write("test_a.py", "def test_a():\n    assert f() == 1\n\ndef test_b():\n    assert g() == 2\n");
-    env.script("check.sh", "grep -qx good state");
-    let agent = "echo bad > state; [ ! -e ../harm ] || rm test_a.py; exit 1";
-    let stops = ["--run", "r", "--attempts", "1", "--on-failure", "stop", "--feedback", "own=./check.sh"];
-    env.recover(&[&["run"], &stops[..], &["--", "sh", "-c", agent]].concat()).expect(8);
-    env.sh("rm check.sh; sed -i '/test_b/,$d' test_a.py").expect(0);
-    let resume = ["resume", "r", "--strategy", "retry_same"];
-    let document = env.json(8, &resume);
-    let attempt = &attempts(&document, 0)[1];
-    assert!(!has(attempt, "tampered") && attempt["notes"] == json!([]), "{document}");
-    env.sh("touch ../harm").expect(0);
-    let document = env.json(8, &resume);
-    let attempt = &attempts(&document, 0)[2];
-    assert!(has(attempt, "tampered"), "{document}");
-    assert_eq!(attempt["notes"], json!(["test_a.py: the test file was deleted"]));
-}
-
 /// A timeout of an attempt that changed files is another than one of an attempt that hung.
 #[test]
 fn a_timeout_that_changed_files_is_productive() {

@@ -86,6 +86,22 @@ fn the_command_of_a_killed_run_is_ended_by_a_repair() {
     assert!(env.json(0, &["status"])["warnings"].is_null());
 }
 
+/// What the command started counts as well, once the command itself has ended.
+#[test]
+fn what_a_killed_runs_command_started_is_named() {
+    let env = quick();
+    env.script("agent.sh", "sleep 300 & echo $! > ../pid; echo $$ > ../shell; sleep 1");
+    let mut run = env.start(&["run", "--", "./agent.sh"]);
+    let (pid, shell) = (env.await_line("../pid"), env.await_line("../shell"));
+    kill("-KILL", run.id());
+    run.wait().unwrap();
+    until("the command itself has ended", || !lives(&shell));
+    assert!(lives(&pid));
+    assert_eq!(env.json(0, &["doctor"])["problems"][0]["code"], "left_running");
+    env.json(0, &["doctor", "--repair"]);
+    until("what it started is gone", || !lives(&pid));
+}
+
 /// Budgets: three crashes and no more.
 #[test]
 fn crashes_are_counted() {

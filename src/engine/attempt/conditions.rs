@@ -1,12 +1,9 @@
 //! Detects what is true of an attempt beside its outcome: tampered tests, flaky checks, circular fixes.
 //! It reads what the attempt left, before anything is decided.
 
-use std::collections::BTreeSet;
-
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::attempt_record::Ending;
-use crate::engine::record::edits;
 use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
 use crate::git::checkpoint::load_checkpoint;
@@ -14,7 +11,6 @@ use crate::git::tree::{Objects, changed_files};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Action;
 use crate::model::failure::{Cause, Condition, Failure, FailureType};
-use crate::model::path::RepoPath;
 use crate::model::run::{Attempt, Run, RunKey};
 use crate::model::state::State;
 use crate::policy::changed::ChangedFile;
@@ -100,8 +96,8 @@ impl Scene<'_> {
             Some(base) if tampers || repeated => self.since(base)?,
             _ => Vec::new(),
         };
-        if tampers && let Some(base) = base {
-            self.tampered(&self.without_edits(base, files.clone())?, detected);
+        if tampers {
+            self.tampered(&files, detected);
         }
         if let Some(failure) = judged.filter(|_| repeated)
             && self.circles(base, about, ending, failure, &files)?
@@ -125,17 +121,6 @@ impl Scene<'_> {
         }
         let before = load_checkpoint(self.context.repo()?, &base.commit)?;
         Ok(changed_files(capture.objects(), before.view(), capture.view(), is_test_path)?)
-    }
-
-    /// What changed since `base`, but of what somebody else changed in between only what was done to it since.
-    fn without_edits(&self, base: &Checkpoint, mut files: Vec<ChangedFile>) -> Result<Vec<ChangedFile>> {
-        for edits in edits::since(self.context, self.state, base)?.iter().rev() {
-            let edited: BTreeSet<_> = edits.paths.iter().map(RepoPath::to_lossy).collect();
-            let is_edited = |file: &ChangedFile| edited.contains(file.path.as_str());
-            files.retain(|file| !is_edited(file));
-            files.extend(self.since(edits.checkpoint)?.into_iter().filter(is_edited));
-        }
-        Ok(files)
     }
 
     fn tampered(&self, files: &[ChangedFile], detected: &mut Detected) {

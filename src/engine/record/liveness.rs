@@ -8,7 +8,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::restore::read_journal;
 use crate::model::run::{ProcessId, Run, RunKey};
-use crate::process::is_alive;
+use crate::process::{is_alive, is_group_alive};
 
 use super::step_liveness;
 
@@ -41,9 +41,9 @@ pub(in crate::engine) fn is_driven(context: &Context, key: &RunKey) -> bool {
     matches!(tried, Err(LockError::Held { .. }))
 }
 
-/// The command of a run that goes on although its `recover` is gone.
+/// The command of a run that goes on, itself or what it started, although its `recover` is gone.
 pub fn left_running(run: &Run) -> Option<&ProcessId> {
-    run.live.as_ref().filter(|_| is_orphaned(run))?.child.as_ref().filter(|child| is_alive(child))
+    run.live.as_ref().filter(|_| is_orphaned(run))?.child.as_ref().filter(|child| is_group_alive(child))
 }
 
 /// Whether a run's attempt was supervised by a `recover` that is gone.

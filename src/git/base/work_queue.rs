@@ -133,7 +133,9 @@ pub(in crate::git) fn run<T: Send, O: Default + Send>(
         Ok(output)
     };
     thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        // Where there can be no more threads, there are fewer at work.
+        let begin = |_| thread::Builder::new().spawn_scoped(scope, one).map_err(|_| shared.lock().busy -= 1).ok();
+        let others: Vec<_> = (1..threads).filter_map(begin).collect();
         let own = one();
         let ended = others.into_iter().map(|other| match other.join() {
             Ok(output) => output,
@@ -141,6 +143,17 @@ pub(in crate::git) fn run<T: Send, O: Default + Send>(
         });
         let all: Vec<Result<O>> = std::iter::once(own).chain(ended.collect::<Vec<_>>()).collect();
         all.into_iter().collect()
+    })
+}
+
+/// Does both at the same time; one after the other where there can be no more threads.
+pub(in crate::git) fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl Fn() -> B + Sync) -> (A, B) {
+    thread::scope(|scope| {
+        let beside = thread::Builder::new().spawn_scoped(scope, &other).ok();
+        let one = one();
+        let other =
+            beside.map_or_else(&other, |beside| beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (one, other)
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use git2::Oid;
@@ -11,6 +10,7 @@ use super::cache_writer::{CacheInTheMaking, CaptureCacheBuilder, RecordedCheckpo
 use super::file_times;
 use super::tree_builder::{self, BuiltTree};
 use crate::git::base::error::{Error, Result};
+use crate::git::base::work_queue::both;
 use crate::git::index::user_index::{Identity, UserIndex};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees;
@@ -250,10 +250,6 @@ fn both_trees(
     if index.is_none_or(|index| index.len() < WORTH_A_THREAD) {
         return Ok((tree_builder::trees(writer, cache, scan)?, of_index()?));
     }
-    std::thread::scope(|scope| {
-        let of_index = scope.spawn(of_index);
-        let made = tree_builder::trees(writer, cache, scan);
-        let of_index = of_index.join().unwrap_or_else(|panic| resume_unwind(panic));
-        Ok((made?, of_index?))
-    })
+    let (made, of_index) = both(|| tree_builder::trees(writer, cache, scan), of_index);
+    Ok((made?, of_index?))
 }

@@ -14,6 +14,7 @@ use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
 use crate::git::base::error::{Error, Result};
+use crate::git::base::work_queue::both;
 
 use ewah::Bitmap;
 
@@ -109,11 +110,8 @@ impl IndexFile {
         let (right, parsed) = if content.len() < LARGE {
             (right(), Self::content(content))
         } else {
-            std::thread::scope(|scope| {
-                let right = scope.spawn(right);
-                let parsed = Self::content(content);
-                (right.join().unwrap_or(false), parsed)
-            })
+            let (parsed, right) = both(|| Self::content(content), right);
+            (right, parsed)
         };
         if right { parsed } else { Err(damaged("its checksum is wrong")) }
     }
