@@ -196,9 +196,13 @@ fn verify_finds_a_deleted_object() {
     let report = env.json(12, &["doctor"]);
     assert_eq!(report["problems"][0]["code"], "damaged_checkpoint", "{report}");
     assert!(text(&report["problems"][0]["message"]).contains("only.txt"), "{report}");
-    // A damaged one is no reason not to take the next.
+    // A damaged one is no reason not to take the next, and does not become whole by that.
     env.json(0, &["checkpoint", "create", "--if-changed"]);
     env.json(0, &["checkpoint", "verify", "latest"]);
+    env.json(12, &["doctor"]);
+    env.write("only.txt", "only here\n");
+    env.json(0, &["checkpoint", "create"]);
+    env.json(0, &["doctor"]);
 }
 
 // faults.md: an object that a power failure cut short is named; nothing hangs on it and nothing is restored from it.

@@ -52,8 +52,9 @@ fn the_next_iteration_begins_where_the_one_given_up_began() {
     let back = env.sh(&format!("cd / && {}", printed(&document)));
     assert_eq!((back.code, env.read("base").as_str()), (0, "broken 3\n"), "{back:?}");
     assert_eq!(env.read("hopeless"), "mine\n");
+    assert!(env.exists("work-2") && env.exists("work-3"), "what came after it stays");
     env.json(0, &["undo"]);
-    assert!(env.exists("work-3"));
+    assert!(env.exists("work-3") && !env.exists("hopeless"));
 }
 
 #[test]

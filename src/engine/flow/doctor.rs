@@ -19,7 +19,7 @@ use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::odb::clear_quarantine;
-use crate::git::repo::{is_odb_suspect, left_over, list_refs, ref_name, remove_left_over, set_ref};
+use crate::git::repo::{is_damage_known, left_over, list_refs, ref_name, remove_left_over, set_ref};
 use crate::git::{Repo, WorktreeLock};
 use crate::policy::amounts::count;
 use crate::store::views::rewrite_views;
@@ -272,7 +272,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
         report.error(code, checkpoint.id.to_string(), message, repairable);
     }
     // Reading every object takes too long to do it each time.
-    if is_odb_suspect(repo) {
+    if is_damage_known(repo) {
         for found in verify(context, &[])?.problems {
             let path = found.checkpoint_id.to_string();
             if report.problems.iter().all(|known| known.path != path) {

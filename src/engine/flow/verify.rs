@@ -10,6 +10,7 @@ use crate::engine::record::{nested, select};
 use crate::engine::recovery::crash;
 use crate::git;
 use crate::git::checkpoint::load_checkpoint;
+use crate::git::repo::end_damage;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::id::CheckpointId;
 use crate::model::selector::Selector;
@@ -62,6 +63,8 @@ pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport>
     }
     if !problems.is_empty() {
         mark_suspect(context.repo()?);
+    } else if selectors.is_empty() && context.has_git() {
+        end_damage(context.repo()?);
     }
     Ok(VerifyReport { checked: chosen.len(), problems })
 }

@@ -12,6 +12,8 @@ use crate::durable::{Kind, Root};
 use crate::git::base::error::{Error, Result};
 
 const FILE: &str = "doubt";
+/// Beside it, for all worktrees: damage was found, and nothing since then says that all checkpoints are whole.
+const FOUND: &str = "damage-found";
 
 /// Notes for every worktree of the repository that objects are damaged.
 pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
@@ -25,6 +27,10 @@ pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(source) => return Err(Error::io(worktrees, source)),
     }
+    let found = repo.shared_folder().join(FOUND);
+    if repo.shared().has(Path::new(OWN)).map_err(Error::at(&found))? {
+        repo.shared().create(&found).map_err(Error::at(&found))?;
+    }
     for root in roots {
         let path = note(&root);
         // One without a folder of ours was never captured: it has nothing to be believed.
@@ -35,9 +41,24 @@ pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// Whether damage was found since the last checkpoint of this worktree.
-pub fn is_odb_suspect(repo: &Repo) -> bool {
-    is_suspect(repo.own())
+/// Whether damage was found in a checkpoint of any worktree, and [`end_damage`] did not end that.
+pub fn is_damage_known(repo: &Repo) -> bool {
+    !matches!(repo.shared().kind(&repo.shared_folder().join(FOUND)), Ok(None))
+}
+
+/// All checkpoints were read, and are whole. A note that stays costs the reading once more.
+pub fn end_damage(repo: &Repo) {
+    let path = repo.shared_folder().join(FOUND);
+    if let Err(error) = remove(repo.shared(), &path) {
+        tracing::debug!(%error, "{} stays", path.display());
+    }
+}
+
+fn remove(root: &Root, path: &Path) -> Result<()> {
+    match root.remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether damage was found since the last checkpoint of the worktree whose git folder this is.
@@ -47,11 +68,7 @@ pub(in crate::git) fn is_suspect(own: &Root) -> bool {
 
 /// Ends it, after a capture that began with it was recorded.
 pub(in crate::git) fn clear(own: &Root) -> Result<()> {
-    let path = note(own);
-    match own.remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
-        _ => Ok(()),
-    }
+    remove(own, &note(own))
 }
 
 fn note(own: &Root) -> PathBuf {

@@ -12,7 +12,7 @@ mod private;
 pub(super) mod refs;
 pub(super) mod repository;
 
-pub use corruption_marker::{is_odb_suspect, mark_odb_suspect};
+pub use corruption_marker::{end_damage, is_damage_known, mark_odb_suspect};
 pub use git_lock::{left_over, remove_left_over};
 pub use linked::{LinkedWorktree, find_linked, work_trees};
 pub use lock::WorktreeLock;

@@ -6,13 +6,21 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::rollback_target::restore_checkpoint;
 use crate::engine::record::edits;
 use crate::engine::record::run_settings::settings_of;
+use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
+use crate::model::path::RepoPath;
 use crate::model::run::{Iteration, OnFailure, Run};
 use crate::model::state::State;
+use crate::policy::path_filter::glob_of;
 use crate::policy::restore_plan::Edits;
 use crate::policy::settings::OnGiveUp;
+
+/// So many paths are named.
+const NAMED: usize = 20;
+/// What comes along where they are not.
+const AS_THEN: &str = ", and everything else as it was then";
 
 /// Rolls the files of the iteration back that was given up last, where that is still to be done. Returns why nothing was
 /// touched, where it is refused: edits by hand, commits of others, commits that were pushed.
@@ -24,11 +32,17 @@ pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
     };
     let number = given_up.number;
     match try_roll_back(context, &context.load()?.state, run, began) {
-        Ok(changed) => {
-            if changed {
-                let work = work_of(context, run, given_up);
+        Ok(restored) => {
+            if restored.changed {
+                let RestoreResult { written, deleted, nested, .. } = &restored.result;
+                let paths: Vec<&RepoPath> = written.iter().chain(deleted).collect();
+                // No path brings a repository inside back.
+                let is_named = paths.len() <= NAMED && nested.is_empty();
+                let (paths, also) = if is_named { (&paths[..], "") } else { (&[][..], AS_THEN) };
+                let work = work_of(context, run, given_up, paths);
                 context.note(format!(
-                    "iteration {number} was given up: the files are as they were when it began; to get its work back: {work}"
+                    "iteration {number} was given up: the files are as they were when it began; to get its work \
+                     back{also}: {work}"
                 ));
             }
             Ok(None)
@@ -46,8 +60,7 @@ pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
     }
 }
 
-/// Whether anything changed.
-fn try_roll_back(context: &Context, state: &State, run: &Run, began: &CheckpointId) -> Result<bool> {
+fn try_roll_back(context: &Context, state: &State, run: &Run, began: &CheckpointId) -> Result<Restore> {
     context.check_safe_mode("a rollback by decision")?;
     let target = state.checkpoint(began).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {began}, with which it began, is gone"))
@@ -63,14 +76,15 @@ fn try_roll_back(context: &Context, state: &State, run: &Run, began: &Checkpoint
         let hint = Hint::recover(["rollback", "--to", began.as_str()]).run(&run.key);
         return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
     }
-    Ok(restore_checkpoint(context, &run.key, target, Edits::Refuse)?.changed)
+    restore_checkpoint(context, &run.key, target, Edits::Refuse)
 }
 
-/// The command that brings its work back.
-fn work_of(context: &Context, run: &Run, given_up: &Iteration) -> String {
+/// The command that brings its work back: what is in `paths`, where there are any, else everything as it was then.
+fn work_of(context: &Context, run: &Run, given_up: &Iteration, paths: &[&RepoPath]) -> String {
+    let limits = paths.iter().flat_map(|path| ["--path".to_owned(), glob_of(path)]);
     let last = given_up.attempts.iter().rev().find_map(|attempt| attempt.checkpoint_id.as_ref());
     context.line(match last {
-        Some(id) => Hint::recover(["checkpoint", "restore", id.as_str()]).run(&run.key),
+        Some(id) => Hint::recover(["checkpoint", "restore", id.as_str()]).args(limits).run(&run.key),
         None => Hint::recover(["undo"]),
     })
 }
