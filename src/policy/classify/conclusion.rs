@@ -181,7 +181,13 @@ fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
         tool.map(|text| format!("Last tool error: {}", bounded(text))),
         stderr,
     ];
-    let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    joined(parts.into_iter().flatten(), "\n\n")
+}
+
+/// Texts that were masked one by one as one: a secret may stand in the one after its name.
+fn joined(parts: impl Iterator<Item = String>, between: &str) -> Option<String> {
+    let mut text = redact(&parts.collect::<Vec<_>>().join(between)).into_owned();
+    excerpt::cut(&mut text, excerpt::MAX_BYTES);
     (!text.is_empty()).then_some(text)
 }
 
@@ -204,8 +210,7 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
         let line = evidence.line.filter(|_| evidence.source == *source);
         excerpt::of_text(text, line, room)
     });
-    let text = parts.collect::<Vec<_>>().join("\n");
-    (!text.is_empty()).then_some(text)
+    joined(parts, "\n")
 }
 
 /// The failed tests' names, in the order of the output.
