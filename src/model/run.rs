@@ -160,14 +160,14 @@ pub struct Run {
     pub error_count: u32,
     /// The attempt under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub live: Option<LiveAttempt>,
+    pub live: Option<Box<LiveAttempt>>,
     /// The `recover` that runs the feedback loops before the first attempt, while it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baseline_supervisor: Option<ProcessId>,
+    pub baseline_supervisor: Option<Box<ProcessId>>,
     /// The `recover` that supervised its latest attempt, or the loops before the first one. While that lives, the run is at
     /// work, also between attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub driver: Option<ProcessId>,
+    pub driver: Option<Box<ProcessId>>,
     /// Checksums of the names that its attempts are booked on, but for those made of its own id ([`run_of_subtask`]): who
     /// looks for a subtask need not look at every run.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

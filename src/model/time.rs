@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, SecondsFormat, TimeDelta, Utc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z.
@@ -101,16 +102,43 @@ impl JsonSchema for Timestamp {
     }
 }
 
+/// A text; in a form that only programs read, [`Timestamp::millis`].
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            serializer.serialize_i64(self.millis())
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        deserializer.deserialize_any(TextOrMillis)
+    }
+}
+
+/// Either form: what is buffered on its way does not say which one it came in.
+struct TextOrMillis;
+
+impl Visitor<'_> for TextOrMillis {
+    type Value = Timestamp;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a time in RFC 3339")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, millis: i64) -> Result<Timestamp, E> {
+        Ok(Timestamp::from_millis(millis))
+    }
+
+    fn visit_u64<E: de::Error>(self, millis: u64) -> Result<Timestamp, E> {
+        Ok(Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX)))
     }
 }
 
@@ -187,6 +215,20 @@ mod tests {
         for millis in [0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_600_000, 86_400_000] {
             let duration = Duration::from_millis(millis);
             assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+        }
+    }
+
+    #[test]
+    fn what_only_programs_read_has_numbers() {
+        for millis in [EARLIEST, -1, 0, 1_790_000_000_123, LATEST] {
+            let at = Timestamp::from_millis(millis);
+            let packed = rmp_serde::to_vec_named(&at).unwrap();
+            assert_eq!(packed, rmp_serde::to_vec_named(&millis).unwrap());
+            assert_eq!(rmp_serde::from_slice::<Timestamp>(&packed).unwrap(), at);
+            assert_eq!(serde_json::to_value(at).unwrap(), at.to_string());
+            // Where it is buffered on its way, as within a flattened struct.
+            let buffered: serde_json::Value = rmp_serde::from_slice(&packed).unwrap();
+            assert_eq!(serde_json::from_value::<Timestamp>(buffered).unwrap(), at);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::model::lazy_compressed::{Bytes, Source};
 use crate::model::state::State;
 
 /// Changes whenever [`State`], the fold or the packing changes.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/35");
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/36");
 /// How long the first line is: twice eight hexadecimal digits and once sixteen, the format, three blanks, a newline.
 const HEAD: usize = 36 + FORMAT.len();
 

@@ -94,7 +94,10 @@ pub(in crate::engine) fn at_work<'a>(naming: &Naming, worktree: &FolderId, state
 /// The `recover` that is at work on a run.
 pub fn driver(run: &Run) -> Option<&ProcessId> {
     let of_attempt = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
-    [of_attempt, run.baseline_supervisor.as_ref(), run.driver.as_ref()].into_iter().flatten().find(|id| is_alive(id))
+    [of_attempt, run.baseline_supervisor.as_deref(), run.driver.as_deref()]
+        .into_iter()
+        .flatten()
+        .find(|id| is_alive(id))
 }
 
 /// The run of that id; several lanes may share one.

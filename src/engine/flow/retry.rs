@@ -160,7 +160,7 @@ pub(super) fn refuse_at_work(context: &Context, state: &State, run: &Run, concer
     };
     let is_at_work = |id: &&ProcessId| id.pid != std::process::id() && crate::process::is_alive(id);
     let mut concerned = state.runs.iter().filter(is_concerned);
-    let Some((key, pid)) = concerned.find_map(|run| Some((&run.key, run.driver.as_ref().filter(is_at_work)?.pid)))
+    let Some((key, pid)) = concerned.find_map(|run| Some((&run.key, run.driver.as_deref().filter(is_at_work)?.pid)))
     else {
         return Ok(());
     };

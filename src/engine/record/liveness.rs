@@ -26,7 +26,7 @@ pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
 
 /// The `recover` that ran the feedback loops before the first attempt, if it is gone.
 pub(in crate::engine) fn orphaned_baseline(run: &Run) -> Option<&ProcessId> {
-    run.baseline_supervisor.as_ref().filter(|supervisor| !is_alive(supervisor))
+    run.baseline_supervisor.as_deref().filter(|supervisor| !is_alive(supervisor))
 }
 
 /// The lock of the right to drive a run. Lanes share the folder.

@@ -332,8 +332,8 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             }
         }
         Payload::BaselineStarted { supervisor } => {
-            run.baseline_supervisor = Some(supervisor.clone());
-            run.driver = Some(supervisor.clone());
+            run.baseline_supervisor = Some(Box::new(supervisor.clone()));
+            run.driver.clone_from(&run.baseline_supervisor);
         }
         Payload::BaselineVerified { results, .. } => {
             run.baseline = Some(results.clone());

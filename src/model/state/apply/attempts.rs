@@ -78,8 +78,8 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     run.status = RunStatus::InProgress;
     run.granted = 0;
     run.parked = None;
-    run.driver.clone_from(supervisor);
-    run.live = Some(LiveAttempt {
+    run.driver = supervisor.clone().map(Box::new);
+    run.live = Some(Box::new(LiveAttempt {
         iteration: *iteration,
         attempt: *attempt,
         supervisor: supervisor.clone(),
@@ -87,7 +87,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         // The state knows these.
         after_checkpoint: 0,
         baseline: None,
-    });
+    }));
 }
 
 pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Timestamp) {
