@@ -9,6 +9,8 @@ pub(super) struct Bytes(u128);
 const COMMON: Bytes = Bytes::all_of(b" etaoinsrld");
 /// What is in many a text.
 const FREQUENT: Bytes = Bytes::all_of(b"cumfpghwyb:.-/_,()");
+/// What a log is full of.
+const DIGITS: Bytes = Bytes::all_of(b"0123456789");
 
 /// Every byte's place, as a set: a text is read by one look a byte.
 static PLACES: [u128; 256] = {
@@ -79,6 +81,17 @@ impl Bytes {
     fn frequency(self) -> u32 {
         let count = |of: Self| self.and(of).0.count_ones();
         self.0.count_ones() + 4 * count(FREQUENT) + 16 * count(COMMON) + 64 * count(Self::of(b' '))
+    }
+
+    /// How much of a text is one of them, as a rank.
+    pub(super) fn commonness(self) -> u32 {
+        if self.meets(COMMON) || self.meets(DIGITS) {
+            4
+        } else if self.meets(FREQUENT) {
+            2
+        } else {
+            0
+        }
     }
 
     /// The one that the fewest texts have.

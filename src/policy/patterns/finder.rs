@@ -1,9 +1,11 @@
 //! One search for many short strings, letter case aside.
 //!
-//! The program starts anew for every log, so what counts is that the table is made in no time: the last three bytes of
-//! a string lead to it, and where they are found it is compared.
+//! The program starts anew for every log, so what counts is that the table is made in no time: three bytes of a string
+//! lead to it, those that the fewest texts have, and where they are found it is compared.
 
 use std::ops::ControlFlow;
+
+use super::bytes::Bytes;
 
 /// The shortest string that can be looked for.
 pub(super) const MIN_LENGTH: usize = 3;
@@ -13,11 +15,13 @@ const MOST_SLOT_BITS: u32 = 14;
 const LEAST_SLOT_BITS: u32 = 6;
 /// Places for each string, as a power of two: most of them stay empty, and few strings share one.
 const SLOT_BITS_FOR_ONE: u32 = 4;
+/// How much another string in the same place weighs against common bytes, as [`Bytes::commonness`] has them.
+const SHARED: u32 = 4;
 
 /// Strings and who looks for them.
 #[derive(Debug)]
 pub(super) struct Finder {
-    /// By hash of the last three bytes: the first string, counted from 1; 0: none.
+    /// By hash of three bytes: the first string, counted from 1; 0: none.
     heads: Vec<u16>,
     /// How far the hash is shifted to be a place in it.
     shift: u32,
@@ -31,6 +35,11 @@ pub(super) struct Finder {
 struct Entry {
     /// Its part of `bytes`.
     string: (u32, u32),
+    /// The bytes that lead to it and, where there is one, the byte before them; and which of these four there are.
+    key: u32,
+    mask: u32,
+    /// How many of its bytes come after those.
+    after: u32,
     /// Whether the byte before it may be none of a word.
     begins_word: bool,
     /// Its part of `owners`.
@@ -48,29 +57,34 @@ impl Finder {
         keys.dedup();
         let bits = (keys.len().max(1).ilog2() + SLOT_BITS_FOR_ONE).clamp(LEAST_SLOT_BITS, MOST_SLOT_BITS);
         let (heads, shift) = (vec![0; 1 << bits], u32::BITS - bits);
+        let mut shared = vec![0; 1 << bits];
         let mut finder = Self { heads, shift, strings: Vec::new(), bytes: Vec::new(), owners: Vec::new() };
         for group in keys.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
             let (string, begins_word, _) = group[0];
             let string_at = appended(&mut finder.bytes, string.iter().map(u8::to_ascii_lowercase))?;
             let owners = appended(&mut finder.owners, group.iter().map(|(.., owner)| *owner))?;
-            let last = string.iter().fold(0, |last, byte| last << 8 | folded(*byte));
-            let head = &mut finder.heads[slot(last, shift)];
-            finder.strings.push(Entry { string: string_at, begins_word, owners, next: *head });
+            let key = Key::of(string, shift, &shared);
+            shared[key.slot] += 1;
+            let head = &mut finder.heads[key.slot];
+            let after = u32::try_from(string.len() - key.end).ok()?;
+            let Key { bytes: key, mask, .. } = key;
+            finder.strings.push(Entry { string: string_at, key, mask, after, begins_word, owners, next: *head });
             *head = u16::try_from(finder.strings.len()).ok()?;
         }
         Some(finder)
     }
 
-    /// Calls `found` with the owners of each string that is in `text`, and where it ends, once for each place, until that
-    /// says to stop.
+    /// Calls `found` with the owners of each string that is in `text`, and where its last byte is, once for each place,
+    /// until that says to stop.
     pub(super) fn find(&self, text: &[u8], mut found: impl FnMut(&[u16], usize) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut last = 0;
         for (at, byte) in text.iter().enumerate() {
             last = last << 8 | folded(*byte);
             let mut next = self.heads[slot(last, self.shift)];
             while let Some(entry) = usize::from(next).checked_sub(1).map(|index| &self.strings[index]) {
-                if self.ends_with(&text[..=at], entry) {
-                    found(part(&self.owners, entry.owners), at)?;
+                let end = at + entry.after as usize;
+                if last & entry.mask == entry.key && text.get(..=end).is_some_and(|text| self.ends_with(text, entry)) {
+                    found(part(&self.owners, entry.owners), end)?;
                 }
                 next = entry.next;
             }
@@ -85,6 +99,36 @@ impl Finder {
         };
         let is_in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         end.eq_ignore_ascii_case(string) && !(entry.begins_word && before.last().is_some_and(is_in_word))
+    }
+}
+
+/// The bytes of a string that lead to it.
+struct Key {
+    /// As in [`Entry`].
+    bytes: u32,
+    mask: u32,
+    /// Where they end in the string.
+    end: usize,
+    /// Their place in the table.
+    slot: usize,
+}
+
+impl Key {
+    /// Those that the fewest texts have; `shared` says how many strings a place has so far.
+    fn of(string: &[u8], shift: u32, shared: &[u32]) -> Self {
+        let (mut last, mut best, mut key) = (0, u32::MAX, Self { bytes: 0, mask: 0, end: 0, slot: 0 });
+        for (byte, end) in string.iter().zip(1..) {
+            last = last << 8 | folded(*byte);
+            let Some(window) = string[..end].last_chunk::<MIN_LENGTH>() else { continue };
+            let slot = slot(last, shift);
+            let common: u32 = window.iter().map(|byte| Bytes::of(*byte).commonness()).sum();
+            let cost = common + SHARED * shared[slot];
+            if cost < best {
+                let mask = if end > MIN_LENGTH { u32::MAX } else { u32::MAX >> 8 };
+                (best, key) = (cost, Self { bytes: last & mask, mask, end, slot });
+            }
+        }
+        key
     }
 }
 

@@ -90,7 +90,8 @@ impl Gradual {
         }
     }
 
-    fn text(&self) -> String {
+    /// With its flags.
+    pub(super) fn text(&self) -> String {
         format!("{}{}", self.flags, self.pattern)
     }
 
@@ -117,7 +118,7 @@ fn slow(pattern: &str) -> Option<meta::Regex> {
 }
 
 /// Compiles a pattern for many.
-fn fast(pattern: &str) -> Option<Regex> {
+pub(super) fn fast(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).unicode(false).build().ok()
 }
 

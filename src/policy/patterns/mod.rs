@@ -13,6 +13,7 @@ mod needs;
 #[cfg(test)]
 pub(crate) mod oracle;
 mod single;
+mod unsought;
 
 use std::cell::LazyCell;
 use std::ops::ControlFlow;
@@ -23,6 +24,7 @@ pub(crate) use found::Found;
 use gradual::Gradual;
 use needs::Pieces;
 pub(crate) use single::Single;
+use unsought::Unsought;
 
 /// Patterns that are asked together.
 #[derive(Debug)]
@@ -30,8 +32,7 @@ pub(crate) struct Patterns {
     alternatives: Vec<Alternative>,
     /// The strings that they need.
     finder: Option<Finder>,
-    /// The alternatives that need no strings.
-    unsought: Vec<u16>,
+    unsought: Unsought,
 }
 
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl Patterns {
             pieces.strings(piece).iter().map(move |string| (&**string, string.begins_word, number))
         }));
         let unsought = numbered().filter(|(_, piece)| finder.is_none() || pieces.strings(piece).is_empty());
-        let unsought = unsought.map(|(number, _)| number).collect();
+        let unsought = Unsought::new(unsought.map(|(number, _)| number).collect());
         let alternatives = pieces.into_pieces().into_iter().map(|piece| Alternative {
             owner: piece.owner,
             bytes: piece.bytes,
@@ -79,7 +80,7 @@ impl Patterns {
     /// The patterns that match `line`, by number, in order.
     pub(crate) fn matches<'m>(&self, line: &[u8], matches: &'m mut Matches) -> &'m [u16] {
         matches.next(self.alternatives.len());
-        for number in &self.unsought {
+        for number in self.unsought.of(line, &self.alternatives) {
             self.ask(*number, line, matches);
         }
         if let Some(finder) = &self.finder {
@@ -106,7 +107,7 @@ impl Patterns {
         if folds_into_ascii(text) {
             return self.all();
         }
-        let mut possible: Vec<u16> = self.unsought.iter().filter_map(owner).collect();
+        let mut possible: Vec<u16> = self.unsought.numbers().iter().filter_map(owner).collect();
         if let Some(finder) = &self.finder {
             let _all = finder.find(text, |owners, _| {
                 possible.extend(owners.iter().filter_map(owner));
@@ -127,7 +128,7 @@ impl Patterns {
 
     /// Whether one of the patterns may match within a line of `text`, as [`Self::possible`] has it of the line alone.
     pub(crate) fn may_match_a_line(&self, text: &[u8]) -> bool {
-        let is_sought = self.unsought.is_empty() && !folds_into_ascii(text);
+        let is_sought = self.unsought.numbers().is_empty() && !folds_into_ascii(text);
         let Some(finder) = self.finder.as_ref().filter(|_| is_sought) else { return !text.is_empty() };
         let found = finder.find(text, |owners, at| {
             let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
@@ -221,6 +222,19 @@ mod tests {
             assert!(!patterns.may_match_a_line(text.as_bytes()), "{text}");
         }
         assert!(Patterns::new([r"\d"]).may_match_a_line(b"x"), "one that needs no string is not looked for");
+    }
+
+    #[test]
+    fn those_without_strings_are_asked_of_a_long_text_too() {
+        let (patterns, mut room) = (Patterns::new([r"(?i)^[a-f]\d+$", r"x\b.{0,3}y", r"^\d+:\d+"]), Matches::default());
+        assert_eq!(patterns.unsought.numbers(), [0, 1, 2]);
+        for _ in 0..3 {
+            assert!(!patterns.is_match(&vec![b'-'; 20 << 10], &mut room));
+            for (line, expected) in [("F12", vec![0]), ("12:3 x, y", vec![1, 2]), ("G12", vec![]), ("", vec![])] {
+                assert_eq!(patterns.matches(line.as_bytes(), &mut room), expected, "{line}");
+            }
+        }
+        assert!(patterns.unsought.is_joined());
     }
 
     #[test]
