@@ -19,7 +19,7 @@ use super::super::ledger::{Exclusive, Store};
 use super::super::written::{Written, is_blank, is_damaged, print_of};
 use super::{Extent, View, are_many, of_run, shared};
 
-/// Where many runs go on at once, what was done in all of them is written so often at most.
+/// Where many runs go on at once, what all of them share is written so often at most.
 const PACE: Duration = Duration::from_millis(100);
 /// It is written as seldom as to take one part of so many of the time: the more there is of it, the longer it takes.
 const PART: u64 = 10;
@@ -34,12 +34,24 @@ const LONGEST_PACE: Duration = Duration::from_millis(250);
 /// an end: that is a warning.
 pub fn write_views(ledger: Exclusive, runs: &[&RunKey], extent: Extent) -> Result<Arc<State>, StoreError> {
     let (store, recorded) = ledger.release();
-    if extent == Extent::All && are_many(&recorded) {
-        // Somebody else will have written what this one did, or this one writes what others did meanwhile.
-        thread::sleep(Marks::read(&store).until_next());
+    if are_many(&recorded) && wait_for_others(&store, recorded.last_seq, extent) {
+        return Ok(recorded);
     }
     write_recorded(&store, recorded.last_seq, runs, extent)?;
     Ok(recorded)
+}
+
+/// Waits until it is time to write again: somebody else will have written what this process did, or this one writes what
+/// others did meanwhile. Returns whether nothing is left to do. They do not all wake up at once, to wait for each other.
+fn wait_for_others(store: &Store, seq: u64, extent: Extent) -> bool {
+    let recorded_at = now();
+    let pause = Marks::read(store).until_next(extent);
+    if !pause.is_zero() {
+        thread::sleep(pause + PACE.mul_f64(fastrand::f64()));
+    }
+    let marks = Marks::read(store);
+    // A run's own view is written by whoever changed it.
+    extent == Extent::Live && marks.live >= seq && marks.live_at >= recorded_at
 }
 
 /// [`write_views`] of what was recorded up to the event `seq`.
@@ -96,10 +108,12 @@ struct Marks {
     live: u64,
     /// All of them.
     all: u64,
-    /// When that was, in milliseconds since 1970.
+    /// When all were, in milliseconds since 1970.
     all_at: u64,
-    /// How long it took, in milliseconds.
+    /// How long that took, in milliseconds.
     all_took: u64,
+    /// When those were that others read while a run is at work.
+    live_at: u64,
 }
 
 /// In milliseconds since 1970.
@@ -114,13 +128,19 @@ impl Marks {
         let text = read.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse().ok());
         let mut next = || numbers.next().unwrap_or(0);
-        Self { live: next(), all: next(), all_at: next(), all_took: next() }
+        Self { live: next(), all: next(), all_at: next(), all_took: next(), live_at: next() }
     }
 
-    /// How long to wait before all are written again. A clock that was set back is no reason to wait.
-    fn until_next(self) -> Duration {
-        let pace = Duration::from_millis(self.all_took.saturating_mul(PART - 1)).clamp(PACE, LONGEST_PACE);
-        now().checked_sub(self.all_at).and_then(|age| pace.checked_sub(Duration::from_millis(age))).unwrap_or_default()
+    /// How long to wait before they are written again. A clock that was set back is no reason to wait.
+    fn until_next(self, extent: Extent) -> Duration {
+        let (at, pace) = match extent {
+            Extent::Live => (self.live_at, PACE),
+            Extent::All => {
+                let pace = Duration::from_millis(self.all_took.saturating_mul(PART - 1));
+                (self.all_at, pace.clamp(PACE, LONGEST_PACE))
+            }
+        };
+        now().checked_sub(at).and_then(|age| pace.checked_sub(Duration::from_millis(age))).unwrap_or_default()
     }
 
     /// Whether what was recorded up to `seq` is in the views; the ledger ends with event `last`.
@@ -131,18 +151,18 @@ impl Marks {
 
     fn after(self, extent: Extent, last: u64, took: Duration) -> Self {
         match extent {
-            Extent::Live => Self { live: last, ..self },
+            Extent::Live => Self { live: last, live_at: now(), ..self },
             Extent::All => {
-                let all_took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-                Self { live: last, all: last, all_at: now(), all_took }
+                let (at, all_took) = (now(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+                Self { live: last, all: last, all_at: at, all_took, live_at: at }
             }
         }
     }
 
     /// In the place of the former one, which is as long: another file for it would cost more than all the rest of it.
     fn write(self, store: &Store) {
-        let Self { live, all, all_at, all_took } = self;
-        let text = format!("{live:020} {all:020} {all_at:020} {all_took:020}\n");
+        let Self { live, all, all_at, all_took, live_at } = self;
+        let text = format!("{live:020} {all:020} {all_at:020} {all_took:020} {live_at:020}\n");
         let file = store.root().open_or_create(&store.views_mark_path());
         if let Err(error) = file.and_then(|file| file.write_all_at(text.as_bytes(), 0)) {
             tracing::debug!(%error, "which views were written was not noted");
