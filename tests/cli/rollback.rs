@@ -334,6 +334,19 @@ fn bound(env: &TestEnv, args: &str) -> crate::env::Ran {
     env.sh(&format!("{without}{} {args}", env!("CARGO_BIN_EXE_recover")))
 }
 
+// A cache that another program closed is replaced: it would be of no use for ever.
+#[test]
+fn a_cache_that_is_closed_to_its_owner_is_made_anew() {
+    let env = TestEnv::repo();
+    let cache = env.work().join(".git/recover/index-cache");
+    bound(&env, "checkpoint create").expect(0);
+    let before = std::fs::read(&cache).expect("a cache");
+    env.write("a.txt", "another\n");
+    env.sh("chmod 400 .git/recover/index-cache").expect(0);
+    bound(&env, "checkpoint create").expect(0);
+    assert_ne!(std::fs::read(&cache).expect("a cache"), before);
+}
+
 // Promise 1, faults.md (EACCES): what cannot be captured is not written over; a file elsewhere blocks nothing; 3 lists it.
 #[test]
 fn an_unreadable_file_is_not_written_over() {

@@ -59,6 +59,8 @@ pub(in crate::git) struct ObjectWriter {
     large: Permits,
     /// Keeps the quarantine ours, and with it the worktree's lock.
     slot: Slot,
+    /// The file that packs are kept with, once there was one.
+    kept: PathBuf,
     /// When it began.
     begun: SystemTime,
     /// The names of the real packs when it began.
@@ -180,6 +182,7 @@ impl ObjectWriter {
         let doubted = corruption_marker::is_suspect(repo.own()).then(|| database::folders(&target));
         Ok(Self {
             own: repo.own().clone(),
+            kept: own.join("keep"),
             quarantine,
             packs: pack_folder::names(&target),
             collected: AtomicBool::new(gc::is_announced(repo.common_dir())),

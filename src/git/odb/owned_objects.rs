@@ -306,8 +306,11 @@ pub(super) fn forget_small(repo: &Repo, pack: &str) -> Result<()> {
 /// Notes that a pack is being removed, as all that it holds is elsewhere or needed by nobody. On a full disk that is left out:
 /// only a kill half-way leaves something then.
 pub(super) fn note_going(repo: &Repo, pack: &str) {
-    let path = folder(repo).join(format!("{GOING}{pack}"));
-    if let Err(error) = repo.shared().create(&path) {
+    let (root, folder) = (repo.shared(), folder(repo));
+    let path = folder.join(format!("{GOING}{pack}"));
+    // Most are small: one more name for a file costs less than another file.
+    let linked = root.hard_link(&folder.join(format!("{SMALL}{pack}")), root, &path);
+    if let Err(error) = linked.or_else(|_| root.create(&path).map(drop)) {
         tracing::debug!(%error, "the removal of {pack} was not noted");
     }
 }

@@ -14,7 +14,7 @@ use git2::Oid;
 
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
-use crate::durable::{Kind, Root, create_dir_all, give_to_sudo_caller};
+use crate::durable::{Kind, Root, Sync, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use crate::git::base::sync::whole_is_cheaper;
@@ -214,10 +214,22 @@ fn copy_file(from: &Path, to: &Path) -> Result<()> {
 /// What a file says that keeps a pack until a checkpoint refers to its objects.
 const KEEP: &str = "recover: until the checkpoint's reference is set";
 
-/// Writes the file that keeps a pack of the quarantine; it becomes part of the database before the pack.
-pub(super) fn write_keep(pack: &mut Pack) -> Result<()> {
+/// Gives a pack of the quarantine a file that keeps it; it becomes part of the database before the pack. It is a link to
+/// `kept` beneath `root`, which stays for the next: making a file costs more than giving one more name to it. What
+/// [`release_all`] would not know again is made anew.
+pub(super) fn write_keep(root: &Root, kept: &Path, pack: &mut Pack) -> Result<()> {
     let keep = pack.file.with_extension("keep");
-    fs::write(&keep, format!("{KEEP} (process {})\n", std::process::id())).map_err(Error::at(&keep))?;
+    let text = format!("{KEEP}\n");
+    let link = || fs::hard_link(kept, &keep);
+    let is_whole = root.read_if_possible(kept).is_ok_and(|found| found.is_some_and(|found| found == text.as_bytes()));
+    let linked = match is_whole.then(link) {
+        Some(Ok(())) => Ok(()),
+        _ => root.write(kept, text.as_bytes(), Sync::Nothing).and_then(|()| link()),
+    };
+    if let Err(error) = linked {
+        tracing::debug!(%error, "a file that keeps a pack is not a link");
+        fs::write(&keep, text).map_err(Error::at(&keep))?;
+    }
     pack.keep = Some(keep);
     Ok(())
 }
@@ -277,21 +289,31 @@ pub(in crate::git) fn gone(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Removes everything of a quarantine's folder of objects, and what is half published of it.
+/// Removes everything of a quarantine's folder of objects but the folder of its packs, which is empty then, and what is
+/// half published of it.
 pub(in crate::git) fn clear(objects: &Path, target: &Path) -> Result<()> {
     release(objects, target)?;
     take_back(objects, target)?;
-    let entries = match fs::read_dir(objects) {
+    empty_but(objects, Some("pack"))
+}
+
+/// Removes everything in a folder, but only what is in the folder of this name in it.
+fn empty_but(folder: &Path, stays: Option<&str>) -> Result<()> {
+    let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Error::io(objects, source)),
+        Err(source) => return Err(Error::io(folder, source)),
     };
     for entry in entries {
-        let entry = entry.map_err(Error::at(objects))?;
+        let entry = entry.map_err(Error::at(folder))?;
         let path = entry.path();
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let removed = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-        removed.map_err(Error::at(&path))?;
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            fs::remove_file(&path).map_err(Error::at(&path))?;
+        } else if stays.is_some_and(|stays| entry.file_name() == stays) {
+            empty_but(&path, None)?;
+        } else {
+            fs::remove_dir_all(&path).map_err(Error::at(&path))?;
+        }
     }
     Ok(())
 }

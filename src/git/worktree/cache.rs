@@ -1,7 +1,7 @@
 //! What the last recorded capture saw: for each folder its entries with their metadata and blobs, and its tree.
 //!
 //! One file a worktree, `$GIT_DIR/recover/index-cache`: the folders in the order of a walk, a header, a checksum. A damaged or
-//! foreign file is the same as none. It is written by temp file and rename but not synced: losing it costs time only.
+//! foreign file is the same as none. It is not synced, and a small one is written over: losing it costs time only.
 //!
 //! **When an entry is trusted.** Size, mtime, ctime, inode, device and mode must all be as they were. The ctime notices
 //! an mtime that was set back. Two writes within one tick of the file system's clock leave the same times, so the

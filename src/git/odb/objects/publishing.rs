@@ -89,7 +89,7 @@ impl ObjectWriter {
             if let Some((root, folder)) = self.notes.as_ref().filter(|_| pack.count() <= packing::SMALL) {
                 pack.is_small = owned_objects::note_small(root, folder, &pack.name());
             }
-            publish::write_keep(pack).inspect_err(|error| state.give_up(error))?;
+            publish::write_keep(&self.own, &self.kept, pack).inspect_err(|error| state.give_up(error))?;
             state.needs.keeps = true;
         }
         let published = publish::publish(&self.objects(), &self.target, &staged, draft)
@@ -108,7 +108,7 @@ impl ObjectWriter {
             self.state().staged.push(Staged::Pack(pack));
             return Ok(());
         }
-        publish::write_keep(&mut pack)?;
+        publish::write_keep(&self.own, &self.kept, &mut pack)?;
         let pack = Staged::Pack(pack);
         let published = publish::publish(&self.objects(), &self.target, std::slice::from_ref(&pack), None)?;
         let mut state = self.state();
@@ -200,7 +200,7 @@ impl ObjectWriter {
         }
         let result = self.make_pack(state).and_then(|mut pack| {
             if keep {
-                publish::write_keep(&mut pack)?;
+                publish::write_keep(&self.own, &self.kept, &mut pack)?;
                 state.needs.keeps = true;
             }
             publish::publish(&self.objects(), &self.target, &[Staged::Pack(pack)], None)

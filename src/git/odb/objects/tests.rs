@@ -174,7 +174,11 @@ fn files_are_read_only_and_nothing_stays_in_the_quarantine() {
         writer.repository().unwrap();
         writer.publish().unwrap();
         drop(writer);
-        assert!(fs::read_dir(&quarantine).unwrap().flatten().all(|entry| entry.file_name() == "info"));
+        for entry in fs::read_dir(&quarantine).unwrap().flatten() {
+            let is_empty = || fs::read_dir(entry.path()).unwrap().next().is_none();
+            let name = entry.file_name();
+            assert!(name == "info" || name == "pack" && is_empty(), "{}", entry.path().display());
+        }
     }
     assert_eq!((place.loose(), place.count(".pack")), (2, 2));
     for folder in fs::read_dir(place.objects()).unwrap().flatten() {
@@ -460,6 +464,22 @@ fn a_pack_that_a_dead_process_kept_is_let_go_of() {
     assert_eq!(crate::git::prune::discard::discard(&place.repo, &place.lock, &[]).left, None);
     assert_eq!(place.count("keep"), 1);
     assert!(packs.join("pack-2.keep").exists());
+}
+
+#[test]
+fn what_keeps_a_pack_is_known_again_whatever_was_left() {
+    let place = Place::new();
+    let kept = place.repo.recover_dir().unwrap().join("keep");
+    for (seed, left) in [(1, ""), (1000, "another's")] {
+        fs::write(&kept, left).unwrap();
+        let writer = place.writer();
+        write_all(&writer, &contents(seed, 3));
+        writer.publish().unwrap();
+        let all = fs::read_dir(place.objects().join("pack")).unwrap().flatten().map(|entry| entry.path());
+        let keeps: Vec<_> = all.filter(|path| path.extension().is_some_and(|end| end == "keep")).collect();
+        let text = fs::read_to_string(&keeps[0]).unwrap();
+        assert!(keeps.len() == 1 && text.starts_with("recover: until"), "{left:?}: {keeps:?} {text:?}");
+    }
 }
 
 // snapshot.md (Speed): a capture that is stopped again and again comes to its end, as each one finds what those before it
