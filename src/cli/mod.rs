@@ -139,7 +139,7 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
             context.locate(error)
         });
         ui.learn(&context);
-        context.store().leave();
+        context.leave();
         let done = done.map(|reply| reply.warned(warned::with_others(context.warnings())));
         match context.stopped_late.get() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),

@@ -187,6 +187,8 @@ fn what_a_kill_leaves_is_removed() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("KILL", 137)] {
         let env = with_temporary();
         run(&env, 3);
+        // What is noted beside a checkpoint is there before, too.
+        env.json(0, &["checkpoint", "create"]);
         let before = state(&env);
         let line = format!("touch '{}'; sleep 5", env.root().join("began").display());
         let mut child = env

@@ -115,6 +115,33 @@ fn state_that_came_with_a_clone_only_holds_back() {
 }
 
 #[test]
+fn what_was_noted_of_a_commit_is_not_said_of_the_next() {
+    const NOTE: &str = ".git/recover/untracked";
+    let (env, other) = (failed(TestEnv::repo()), failed(TestEnv::repo()));
+    env.json(0, &["checkpoint", "create"]);
+    let (head, own) = (env.git(&["rev-parse", "HEAD"]), env.read(LEDGER));
+    assert!(env.read(NOTE).starts_with(head.trim()), "{}", env.read(NOTE));
+    // Another ledger comes with a commit, and with that alone: the index has it no more.
+    env.write(LEDGER, other.read(LEDGER));
+    env.git(&["add", "-f", LEDGER]);
+    env.git(&["commit", "-qm", "another ledger"]);
+    env.git(&["rm", "-q", "--cached", LEDGER]);
+    for _ in 0..2 {
+        let error = env.error(13, &["checkpoint", "create"]);
+        assert_eq!(error["code"], "foreign_state", "{error}");
+        let state = &env.json(0, &["trust", "--state", "--dry-run"])["state"];
+        assert_eq!((&state["foreign"], &state["reason"]), (&true.into(), &"tracked_by_git".into()), "{state}");
+    }
+    // A commit without it is another one again.
+    env.git(&["commit", "-qm", "without it"]);
+    env.write(LEDGER, &own);
+    env.json(0, &["checkpoint", "create"]);
+    let next = env.git(&["rev-parse", "HEAD"]);
+    assert!(env.read(NOTE).starts_with(next.trim()) && next != head, "{}", env.read(NOTE));
+    assert!(env.read(NOTE).ends_with("\n.ultraplan/state/events.jsonl\n.ultraplan/state/recover\n"));
+}
+
+#[test]
 fn state_that_is_taken_over_counts() {
     let env = cloned();
     let shown = env.json(0, &["trust", "--state", "--dry-run"]);

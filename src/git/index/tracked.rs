@@ -1,11 +1,13 @@
 //! Whether git brought something: what it tracks in the index or in the commit that is checked out.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use git2::ErrorCode;
 use memchr::memmem::Finder;
 
 use super::index_file::IndexFile;
@@ -30,14 +32,30 @@ pub fn tracks_any(repo: &Repo, dir: &Path, names: &[&str]) -> bool {
         (_, Some(main), Ok(below)) => (main, below),
         _ => return false,
     };
-    let tree = inner.head().and_then(|head| head.peel_to_tree()).ok();
-    let in_head = |name: &&str| tree.as_ref().is_some_and(|tree| tree.get_path(&below.join(name)).is_ok());
-    names.iter().any(in_head) || index_has_any(repo, &inner.path().join("index"), below, names)
+    let wanted: Vec<Vec<u8>> = names.iter().map(|name| below.join(name).as_os_str().as_bytes().to_vec()).collect();
+    commit_has_any(repo, inner, &wanted) || index_has_any(repo, &inner.path().join("index"), &wanted)
 }
 
-fn index_has_any(repo: &Repo, index: &Path, below: &Path, names: &[&str]) -> bool {
-    let wanted: Vec<Vec<u8>> = names.iter().map(|name| below.join(name).as_os_str().as_bytes().to_vec()).collect();
-    if !File::open(index).and_then(|file| may_hold(&file, &wanted)).unwrap_or(false) {
+fn commit_has_any(repo: &Repo, inner: &git2::Repository, wanted: &[Vec<u8>]) -> bool {
+    let Some((head, commit)) = inner.head().ok().and_then(|head| head.target().map(|commit| (head, commit))) else {
+        return false;
+    };
+    let lacks_all = || {
+        let tree = head.peel_to_tree().ok()?;
+        for path in wanted {
+            match tree.get_path(OsStr::from_bytes(path).as_ref()) {
+                Ok(_) => return Some(false),
+                Err(error) if error.code() == ErrorCode::NotFound => {}
+                Err(_) => return None,
+            }
+        }
+        Some(true)
+    };
+    !repo.untracked.lacks(commit, wanted, lacks_all)
+}
+
+fn index_has_any(repo: &Repo, index: &Path, wanted: &[Vec<u8>]) -> bool {
+    if !File::open(index).and_then(|file| may_hold(&file, wanted)).unwrap_or(false) {
         return false;
     }
     let Ok(Some(index)) = IndexFile::read(repo, index) else { return false };

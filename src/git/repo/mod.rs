@@ -11,6 +11,7 @@ mod owner;
 mod private;
 pub(super) mod refs;
 pub(super) mod repository;
+mod untracked;
 
 pub use corruption_marker::{end_damage, is_damage_known, mark_odb_suspect};
 pub use git_lock::{left_over, remove_left_over};

@@ -9,6 +9,7 @@ use git2::{ErrorCode, RepositoryOpenFlags, RepositoryState};
 
 use super::nested::{Outer, is_repository, stray};
 use super::owner::{check_owner, foreign_owner};
+use super::untracked::Untracked;
 use crate::durable::Root;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::openat;
@@ -36,6 +37,8 @@ pub struct Repo {
     common: Root,
     /// The main worktree's repository, where this is another one, once it was asked for.
     main: OnceCell<Option<git2::Repository>>,
+    /// What is noted of the commit that is checked out.
+    pub(in crate::git) untracked: Untracked,
 }
 
 impl std::fmt::Debug for Repo {
@@ -124,8 +127,13 @@ impl Repo {
             check_owner(folder, &workdir)?;
         }
         refuse_root(&workdir, home)?;
-        let [own, common] = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
-        Self { inner, workdir, private: false, own, common, main: OnceCell::new() }.checked()
+        let roots = [inner.path(), inner.commondir()].map(|folder| Root::with_own(folder, OWN));
+        Self::of(inner, workdir, false, roots).checked()
+    }
+
+    fn of(inner: git2::Repository, workdir: PathBuf, private: bool, [own, common]: [Root; 2]) -> Self {
+        let untracked = Untracked::new(&own, &inner.path().join(OWN));
+        Self { inner, workdir, private, own, common, main: OnceCell::new(), untracked }
     }
 
     /// Refuses what is neither file nor folder in the folders for what is ours.
@@ -152,8 +160,8 @@ impl Repo {
         } else {
             init_bare(&path)?
         };
-        let [own, common] = [(); 2].map(|()| Root::own(path.clone()));
-        Self { inner, workdir, private: true, own, common, main: OnceCell::new() }.checked()
+        let roots = [(); 2].map(|()| Root::own(path.clone()));
+        Self::of(inner, workdir, true, roots).checked()
     }
 
     /// Whether the state directory has a private repository already. One with anything else in it than files and folders,

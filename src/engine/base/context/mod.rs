@@ -378,6 +378,13 @@ impl Context {
         &self.store
     }
 
+    /// For a process that is about to end: what was read, and what git's library has open, is left to the system rather than
+    /// freed piece by piece.
+    pub fn leave(&mut self) {
+        self.store.leave();
+        std::mem::forget(self.repo.take());
+    }
+
     /// Makes a folder in the state directory, with those above it.
     pub fn create_state_dir(&self, folder: &Path) -> Result<()> {
         let made = self.store.root().create_dir_all(folder);
