@@ -3,6 +3,7 @@
 //! Memory is bounded whatever comes, time is linear, and a line keeps its number: a line that is left out leaves an
 //! empty one. Nothing is left out of output that is short.
 
+use std::io::{self, Read};
 use std::sync::LazyLock;
 
 use memchr::memchr_iter;
@@ -13,7 +14,7 @@ const HEAD_BYTES: usize = 64 << 10;
 /// How much of the end is kept whole, at least.
 const TAIL_BYTES: usize = 192 << 10;
 /// How much is read before anything of it is left out.
-const BLOCK_BYTES: usize = 2 << 20;
+const BLOCK_BYTES: usize = 4 << 20;
 /// How much is kept of the lines between.
 const MIDDLE_BYTES: usize = 256 << 10;
 /// How many lines that are left out keep their place; after so many, numbers no longer matter.
@@ -31,9 +32,22 @@ static TRIGGERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(words).ok()
 });
 
+/// Reads `input` to its end; all that is kept of it, in order.
+pub fn condensed(mut input: impl Read) -> io::Result<Vec<u8>> {
+    let mut output = Condensed::default();
+    loop {
+        let room = BLOCK_BYTES - output.recent.len();
+        output.recent.reserve_exact(room);
+        if input.by_ref().take(room as u64).read_to_end(&mut output.recent)? < room {
+            return Ok(output.finish());
+        }
+        output.sift();
+    }
+}
+
 /// Output that is being read.
 #[derive(Debug, Default)]
-pub struct Condensed {
+struct Condensed {
     kept: Vec<u8>,
     /// What was read last, of which the end may be the end of all.
     recent: Vec<u8>,
@@ -43,18 +57,7 @@ pub struct Condensed {
 }
 
 impl Condensed {
-    /// Takes the next part.
-    pub fn push(&mut self, part: &[u8]) {
-        for part in part.chunks(BLOCK_BYTES) {
-            self.recent.extend_from_slice(part);
-            if self.recent.len() >= 2 * BLOCK_BYTES {
-                self.sift();
-            }
-        }
-    }
-
-    /// All that is kept, in order.
-    pub fn finish(mut self) -> Vec<u8> {
+    fn finish(mut self) -> Vec<u8> {
         if self.left_out {
             if self.recent.len() > 2 * TAIL_BYTES {
                 self.sift();
@@ -134,12 +137,6 @@ fn line_end(text: &[u8], at: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn condensed(text: &[u8]) -> Vec<u8> {
-        let mut condensed = Condensed::default();
-        text.chunks(100_003).for_each(|part| condensed.push(part));
-        condensed.finish()
-    }
-
     #[test]
     fn the_triggers_compile() {
         assert!(TRIGGERS.is_some());
@@ -148,7 +145,7 @@ mod tests {
     #[test]
     fn short_output_is_kept_whole() {
         let text = b"one\ntwo\n".repeat(1000);
-        assert_eq!(condensed(&text), text);
+        assert_eq!(condensed(text.as_slice()).unwrap(), text);
     }
 
     #[test]
@@ -157,7 +154,10 @@ mod tests {
         lines[0] = "first".to_owned();
         lines[200_000] = "src/a.c:3:5: error: expected ';'".to_owned();
         lines[399_999] = "last".to_owned();
-        let short = condensed(lines.join("\n").as_bytes());
+        let text = lines.join("\n");
+        let short = condensed(text.as_bytes()).unwrap();
+        let (head, rest) = text.as_bytes().split_at(1_000_003);
+        assert!(condensed(head.chain(rest)).unwrap() == short, "read in parts");
         assert!(short.len() < 5 << 20, "{}", short.len());
         let kept: Vec<&[u8]> = short.split(|byte| *byte == b'\n').collect();
         for line in [0, 200_000, 399_999] {
@@ -168,6 +168,6 @@ mod tests {
 
     #[test]
     fn output_without_lines_stays_small() {
-        assert!(condensed(&b"error ".repeat(4 << 20)).len() < 5 << 20);
+        assert!(condensed(b"error ".repeat(4 << 20).as_slice()).unwrap().len() < 5 << 20);
     }
 }

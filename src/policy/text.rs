@@ -75,7 +75,8 @@ impl Text {
     }
 
     fn push(&mut self, output: &[u8], first_number: u64) {
-        for (number, raw) in (first_number..).zip(output.split(|byte| *byte == b'\n')) {
+        let lines = (first_number..).zip(output.split(|byte| *byte == b'\n'));
+        for (number, raw) in lines.filter(|(_, raw)| !raw.is_empty()) {
             for part in raw.split(|byte| *byte == b'\r').filter(|part| !part.is_empty()) {
                 let start = self.bytes.len();
                 strip(part, &mut self.bytes);

@@ -1,7 +1,6 @@
 //! Runs `attempt` and `classify`.
 
 use crate::model::event::AttemptEnd;
-use std::io::Read;
 use std::path::Path;
 
 use crate::agent;
@@ -15,7 +14,7 @@ use crate::model::check_kind::CheckKind;
 use crate::model::decision::Decision;
 use crate::model::failure::{Failure, FailureEvidence};
 use crate::policy::classify::{classify as judge, guess_stage};
-use crate::policy::condense::Condensed;
+use crate::policy::condense::condensed;
 use crate::store::views::attempt_history;
 
 use super::super::args::{
@@ -206,28 +205,15 @@ fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
     })
 }
 
+/// A log may be larger than the memory.
 fn read(path: &Path) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| {
         Error::new(ErrorKind::Usage, format!("cannot read {}: {error}; - is standard input", path.display()))
     };
     if path == Path::new("-") {
-        return read_condensed(&mut std::io::stdin().lock()).map_err(failed);
+        return condensed(std::io::stdin().lock()).map_err(failed);
     }
-    std::fs::File::open(path).and_then(|mut file| read_condensed(&mut file)).map_err(failed)
-}
-
-/// A log may be larger than the memory.
-fn read_condensed(input: &mut impl Read) -> std::io::Result<Vec<u8>> {
-    let mut output = Condensed::default();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match input.read(&mut buffer) {
-            Ok(0) => return Ok(output.finish()),
-            Ok(length) => output.push(&buffer[..length]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    std::fs::File::open(path).and_then(condensed).map_err(failed)
 }
 
 /// `SIGKILL`, `KILL` and `9` are the same.
