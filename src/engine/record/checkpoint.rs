@@ -22,7 +22,6 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::redact::redact;
-use crate::store::views::are_many;
 use crate::store::{Exclusive, NewEvent, masked};
 
 use super::message::message;
@@ -71,9 +70,9 @@ pub fn prepare_under(
     Ok(Prepared { capture, nested, memory, lock, begun, changes: OnceCell::new() })
 }
 
-/// Does before the ledger's lock is taken, which others wait for, what does not need it: what was captured becomes durable,
-/// unless that is little and few wait for it, and what changed since the latest checkpoint of the run, where that is known,
-/// is looked at. Where that fails, so does the checkpoint, with the reason.
+/// Does before the ledger's lock is taken, which others wait for, what does not need it: [`publish_large`], and what changed
+/// since the latest checkpoint of the run, where that is known, is looked at. Where that fails, so does the checkpoint, with
+/// the reason.
 pub fn publish_early(context: &Context, state: &State, key: Option<&RunKey>, prepared: &Result<Prepared>) {
     let Ok(prepared) = prepared else { return };
     if let Some(previous) = key.and_then(|key| state.checkpoints_of(key).next_back())
@@ -82,12 +81,12 @@ pub fn publish_early(context: &Context, state: &State, key: Option<&RunKey>, pre
         // It is looked at once, so that there is nothing here yet.
         let _ = prepared.changes.set((previous.id.clone(), changes));
     }
-    publish_unless(!are_many(state), prepared);
+    publish_large(prepared);
 }
 
-/// Makes what was captured durable, unless it is little and `few` wait for the ledger's lock: all at once takes fewer syncs.
-pub fn publish_unless(few: bool, prepared: &Prepared) {
-    if few && prepared.capture.is_little() {
+/// Makes what was captured durable, unless it is little: with the rest of its checkpoint that takes fewer syncs and one pack.
+pub fn publish_large(prepared: &Prepared) {
+    if prepared.capture.is_little() {
         return;
     }
     if let Err(error) = write_early(&prepared.capture, &prepared.memory) {

@@ -10,7 +10,7 @@ use super::super::packed_lines;
 use super::Store;
 use super::mended::Lines;
 
-/// How much of the end is examined first, in bytes; four times as much each time that it was too little.
+/// How much of the end is examined first, in bytes; twice as much each time that it was too little.
 const TAIL: u64 = 64 * 1024;
 
 impl Store {
@@ -91,7 +91,7 @@ pub(super) fn lines_after(file: &mut dyn Lines, after: u64) -> io::Result<Vec<u8
             bytes.drain(..first);
             return Ok(bytes);
         }
-        wanted = wanted.saturating_mul(4);
+        wanted = wanted.saturating_mul(2);
     }
 }
 

@@ -45,11 +45,12 @@ pub fn write_views(ledger: Exclusive, runs: &[&RunKey], extent: Extent) -> Resul
 /// others did meanwhile. Returns whether nothing is left to do. They do not all wake up at once, to wait for each other.
 fn wait_for_others(store: &Store, seq: u64, extent: Extent) -> bool {
     let recorded_at = now();
-    let pause = Marks::read(store).until_next(extent);
+    let mut marks = Marks::read(store);
+    let pause = marks.until_next(extent);
     if !pause.is_zero() {
         thread::sleep(pause + PACE.mul_f64(fastrand::f64()));
+        marks = Marks::read(store);
     }
-    let marks = Marks::read(store);
     // A run's own view is written by whoever changed it.
     extent == Extent::Live && marks.live >= seq && marks.live_at >= recorded_at
 }

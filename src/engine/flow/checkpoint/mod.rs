@@ -4,7 +4,7 @@ mod due;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, publish_unless};
+use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, publish_large};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery::crash;
@@ -45,7 +45,7 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
     }
     let publish_incrementally = options.publish_incrementally;
     let prepared = prepare_as(context, &CaptureRules { publish_incrementally, ..context.capture_rules() })?;
-    publish_unless(true, &prepared);
+    publish_large(&prepared);
     let mut ledger = context.store().lock()?;
     let (key, mut events) = select::find_or_create_for_capture(context, ledger.state())?;
     let label = label_of(&request);

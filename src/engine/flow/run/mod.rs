@@ -180,7 +180,7 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
     }
     crash::recover(context)?;
     let prepared = checkpoint::prepare(context)?;
-    checkpoint::publish_unless(true, &prepared);
+    checkpoint::publish_large(&prepared);
     let mut ledger = context.store().lock()?;
     spec.within = run_around(context, ledger.state()).map(|run| run.key.run_id.clone());
     let (key, events) = new_run(context, ledger.state(), spec)?;
