@@ -90,11 +90,13 @@ fn the_command_of_a_killed_run_is_ended_by_a_repair() {
 #[test]
 fn what_a_killed_runs_command_started_is_named() {
     let env = quick();
-    env.script("agent.sh", "sleep 300 & echo $! > ../pid; echo $$ > ../shell; sleep 1");
+    let wait = "while [ ! -e ../end ]; do sleep 0.1; done";
+    env.script("agent.sh", &format!("sleep 300 & echo $! > ../pid; echo $$ > ../shell; {wait}"));
     let mut run = env.start(&["run", "--", "./agent.sh"]);
     let (pid, shell) = (env.await_line("../pid"), env.await_line("../shell"));
     kill("-KILL", run.id());
     run.wait().unwrap();
+    env.sh("touch ../end");
     until("the command itself has ended", || !lives(&shell));
     assert!(lives(&pid));
     assert_eq!(env.json(0, &["doctor"])["problems"][0]["code"], "left_running");

@@ -61,7 +61,7 @@ impl Extent {
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 /// Whether many runs are at work at once. Those that merely stand open are not.
-pub fn are_many(state: &State) -> bool {
+fn are_many(state: &State) -> bool {
     let open = || state.runs.iter().filter(|run| !run.status.has_ended());
     let latest = open().map(|run| run.last_at).max().unwrap_or_default();
     open().filter(|run| latest.since(run.last_at) <= AT_ONCE).count() > FEW_RUNS
