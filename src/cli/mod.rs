@@ -23,8 +23,8 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
 
 use crate::engine::base::context::mask_secrets;
 use crate::engine::flow::{forget, inside};
@@ -110,7 +110,7 @@ fn mask_configured(args: &[OsString]) {
 
 fn parse(args: &[OsString]) -> clap::error::Result<Cli> {
     // To take the tree of arguments apart at the end is a quarter of the work of parsing with it.
-    let mut command = ManuallyDrop::new(Cli::command());
+    let mut command = ManuallyDrop::new(args::named_in(args));
     Cli::from_arg_matches_mut(&mut command.try_get_matches_from_mut(args)?)
 }
 

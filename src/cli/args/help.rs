@@ -146,8 +146,10 @@ fn groups_in_full(root: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::FromArgMatches as _;
+
     use super::*;
-    use crate::cli::args::expand_aliases;
+    use crate::cli::args::{expand_aliases, named_in};
 
     /// Every command that is shown, with its words after `recover`.
     fn every(command: &Command, words: &str, all: &mut Vec<(String, Command)>) {
@@ -221,8 +223,12 @@ mod tests {
                 let args = shlex::split(&format!("recover {line}")).expect(line);
                 let args = expand_aliases(args.into_iter().map(Into::into)).into_iter();
                 let args: Vec<_> = args.map(|arg| if arg == "$?" { "1".into() } else { arg }).collect();
-                let parsed = command("recover").try_get_matches_from(args);
-                assert!(parsed.is_ok(), "recover {words}: {example}\n{}", parsed.unwrap_err());
+                let parsed = |tree: Command| {
+                    Cli::from_arg_matches(&tree.try_get_matches_from(&args)?).map(|cli| format!("{cli:?}"))
+                };
+                let whole = parsed(command("recover"));
+                assert!(whole.is_ok(), "recover {words}: {example}\n{}", whole.unwrap_err());
+                assert_eq!(parsed(named_in(&args)).ok(), whole.ok(), "recover {words}: {example}");
             }
         }
     }

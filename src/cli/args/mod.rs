@@ -25,10 +25,11 @@ mod trust;
 mod values;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::policy::settings::ColorWhen;
 
@@ -206,6 +207,19 @@ pub enum Command {
     Man(ManArgs),
 }
 
+/// The tree without the commands that no word names: each gets a copy of every global flag, which is half of the work of
+/// parsing. What it makes of the words is what the whole tree makes of them; it is no good for help.
+pub fn named_in(words: &[OsString]) -> clap::Command {
+    let whole = ManuallyDrop::new(Cli::command());
+    let is_named = |command: &&clap::Command| words.iter().any(|word| word == command.get_name());
+    clap::Command::new(whole.get_name().to_owned())
+        .version(whole.get_version().unwrap_or_default().to_owned())
+        .disable_help_subcommand(true)
+        .args(whole.get_arguments().cloned())
+        .groups(whole.get_groups().cloned())
+        .subcommands(whole.get_subcommands().filter(is_named).cloned())
+}
+
 /// Flags before which a value follows, so that `--resume` is not taken for a value.
 pub const VALUE_FLAGS: [&str; 8] =
     ["-C", "--run", "--phase", "--lane", "--task", "--color", "--state-dir", "--lock-timeout"];
@@ -247,7 +261,6 @@ pub fn expand_aliases(args: impl IntoIterator<Item = OsString>) -> Vec<OsString>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     fn expanded(line: &str) -> String {
         let args = expand_aliases(line.split(' ').map(OsString::from));
@@ -257,6 +270,18 @@ mod tests {
     #[test]
     fn the_tree_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_named_among_the_values_is_not_the_one_that_is_called() {
+        let command = |line: &str| {
+            let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            Some(named_in(&args).try_get_matches_from(args).ok()?.subcommand_name()?.to_owned())
+        };
+        assert_eq!(command("recover --run log status --lane report").as_deref(), Some("status"));
+        assert_eq!(command("recover run -- status --json").as_deref(), Some("run"));
+        assert_eq!(command("recover -C runs"), None);
+        assert_eq!(command("recover stat"), None);
     }
 
     #[test]

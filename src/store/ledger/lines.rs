@@ -11,7 +11,7 @@ use super::Store;
 use super::mended::Lines;
 
 /// How much of the end is examined first, in bytes; twice as much each time that it was too little.
-const TAIL: u64 = 64 * 1024;
+const TAIL: u64 = 16 * 1024;
 
 impl Store {
     /// The events after number `after` with their raw lines, for `log` and for checkpoints. What comes before them is
