@@ -1,14 +1,12 @@
 //! A value that is decoded only when it is used, so that what a command pays for the past does not grow with it.
 
+use std::cell::RefCell;
 use std::fmt;
-use std::io::{Read as _, Write as _};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
-use flate2::Compression;
-use flate2::bufread::DeflateDecoder;
-use flate2::write::DeflateEncoder;
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -184,23 +182,51 @@ impl<T: Content + PartialEq> PartialEq for LazyCompressed<T> {
 
 impl<T: Content + Eq> Eq for LazyCompressed<T> {}
 
+thread_local! {
+    // It is packed again whenever it was changed: little work is worth more than few bytes. Their memory is most of what one
+    // of many small values costs.
+    static DEFLATE: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
+    static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(false));
+}
+
 fn deflate(open: &impl Serialize) -> Vec<u8> {
     let bytes = rmp_serde::to_vec_named(open).expect("plain data has a form in MessagePack");
-    // It is packed again whenever it was changed: little work is worth more than few bytes.
-    let mut deflated = DeflateEncoder::new(Vec::new(), Compression::fast());
-    let deflated = deflated.write_all(&bytes).and_then(|()| deflated.finish());
-    deflated.expect("memory takes everything")
+    let mut packed = Vec::with_capacity(bytes.len());
+    DEFLATE.with_borrow_mut(|deflate| {
+        deflate.reset();
+        in_one_go(&mut packed, |packed| {
+            let done = usize::try_from(deflate.total_in()).ok()?;
+            deflate.compress_vec(&bytes[done..], packed, FlushCompress::Finish).ok()
+        })
+    });
+    packed
 }
 
 fn inflate<T: Content>(packed: &[u8]) -> T {
-    // In one go, with no buffer in between.
     let mut bytes = Vec::with_capacity(packed.len().saturating_mul(ROOM));
-    let read = DeflateDecoder::new(packed).read_to_end(&mut bytes);
+    let is_whole = INFLATE.with_borrow_mut(|inflate| {
+        inflate.reset(false);
+        in_one_go(&mut bytes, |bytes| {
+            let done = usize::try_from(inflate.total_in()).ok()?;
+            inflate.decompress_vec(&packed[done..], bytes, FlushDecompress::Finish).ok()
+        })
+    });
     // What this version packed is whole: the file that it was in has a checksum. Only who forges that comes here.
-    read.ok().and_then(|_| rmp_serde::from_slice(&bytes).ok()).unwrap_or_else(|| {
+    is_whole.then(|| rmp_serde::from_slice(&bytes).ok()).flatten().unwrap_or_else(|| {
         tracing::error!("the cache recover/fold.cache is forged: remove it");
         T::default()
     })
+}
+
+/// Goes on until the stream is at its end, with more room each time that there was too little; whether it came to that end.
+fn in_one_go(out: &mut Vec<u8>, mut go_on: impl FnMut(&mut Vec<u8>) -> Option<Status>) -> bool {
+    loop {
+        match go_on(out) {
+            Some(Status::StreamEnd) => return true,
+            Some(_) if out.len() == out.capacity() => out.reserve(out.len().max(64)),
+            _ => return false,
+        }
+    }
 }
 
 impl<T: Content> Serialize for LazyCompressed<T> {
@@ -307,9 +333,25 @@ mod tests {
     }
 
     #[test]
+    fn there_is_room_for_whatever_was_packed() {
+        let noise = || (0..50_000).map(|_| fastrand::alphanumeric()).collect();
+        for text in [String::new(), "a".repeat(1_000_000), noise()] {
+            let one: Numbers = BTreeMap::from([(1, text)]).into();
+            let mut packed = one.clone();
+            packed.pack();
+            assert_eq!(read_again(&packed), one);
+        }
+    }
+
+    #[test]
     fn forged_bytes_are_an_empty_value() {
         let mut packed = some();
-        packed.fill(Bytes { source: Arc::new(vec![0xff; 9]), at: 0, length: 9 });
-        assert!(packed.is_empty());
+        packed.pack();
+        let mut cut_short = packed.bytes().unwrap();
+        cut_short.pop();
+        for bytes in [vec![0xff; 9], cut_short, Vec::new()] {
+            packed.fill(Bytes { length: bytes.len(), source: Arc::new(bytes), at: 0 });
+            assert!(packed.is_empty());
+        }
     }
 }

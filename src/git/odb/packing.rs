@@ -19,7 +19,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufReader};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -227,11 +228,11 @@ fn find_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -> Result<bool
 /// The last `count` bytes of a file, or what there is; `None` where it is not there.
 fn end_of(path: &Path, count: u64) -> Result<Option<Vec<u8>>> {
     let read = || {
-        let mut file = File::open(path)?;
+        let file = File::open(path)?;
         let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(size.saturating_sub(count)))?;
-        let mut end = Vec::new();
-        file.read_to_end(&mut end)?;
+        let at = size.saturating_sub(count);
+        let mut end = vec![0; usize::try_from(size - at).map_err(io::Error::other)?];
+        file.read_exact_at(&mut end, at)?;
         Ok(end)
     };
     match read() {
