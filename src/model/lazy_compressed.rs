@@ -192,13 +192,15 @@ thread_local! {
 fn deflate(open: &impl Serialize) -> Vec<u8> {
     let bytes = rmp_serde::to_vec_named(open).expect("plain data has a form in MessagePack");
     let mut packed = Vec::with_capacity(bytes.len());
-    DEFLATE.with_borrow_mut(|deflate| {
+    let is_whole = DEFLATE.with_borrow_mut(|deflate| {
         deflate.reset();
         in_one_go(&mut packed, |packed| {
             let done = usize::try_from(deflate.total_in()).ok()?;
             deflate.compress_vec(&bytes[done..], packed, FlushCompress::Finish).ok()
         })
     });
+    assert!(is_whole, "memory takes everything");
+    packed.shrink_to_fit();
     packed
 }
 

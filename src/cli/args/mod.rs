@@ -208,7 +208,8 @@ pub enum Command {
 }
 
 /// The tree without the commands that no word names: each gets a copy of every global flag, which is half of the work of
-/// parsing. What it makes of the words is what the whole tree makes of them; it is no good for help.
+/// parsing. What it makes of the words is what the whole tree makes of them; it is no good for help. What is set on [`Cli`]
+/// for parsing is set here once more.
 pub fn named_in(words: &[OsString]) -> clap::Command {
     let whole = ManuallyDrop::new(Cli::command());
     let is_named = |command: &&clap::Command| words.iter().any(|word| word == command.get_name());
