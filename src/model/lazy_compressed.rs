@@ -185,7 +185,7 @@ impl<T: Content + Eq> Eq for LazyCompressed<T> {}
 thread_local! {
     // It is packed again whenever it was changed: little work is worth more than few bytes. Their memory is most of what one
     // of many small values costs.
-    static DEFLATE: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
+    static DEFLATE: RefCell<Compress> = RefCell::new(Compress::new(Compression::new(2), false));
     static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(false));
 }
 

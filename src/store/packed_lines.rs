@@ -103,7 +103,7 @@ impl PackedLine<'_> {
                 runs.extend(event.run.map(|run| run.run_id));
             }
         }
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(2));
         let deflated = encoder.write_all(lines).and_then(|()| encoder.finish()).map_err(|error| damaged(&error))?;
         let count = u32::try_from(memchr::memchr_iter(b'\n', lines).count()).map_err(|error| damaged(&error))?;
         Ok(Self { seq, count, schema: SCHEMA, runs, lines: STANDARD_NO_PAD.encode(deflated).into() })
@@ -242,7 +242,8 @@ mod tests {
         assert!(rest.len() > all.len() / 4 && all.starts_with(&rest[..all.len() / 4]), "{}", rest.len());
         // Around the packed lines nothing of them is lost, also where a damaged newline joins two.
         let begin = memchr::memmem::find(line, b"\"lines\":\"").unwrap() + 9;
-        for at in (0..begin).chain(line.len() - 25..line.len()) {
+        let end = begin + memchr::memchr(b'"', &line[begin..]).unwrap();
+        for at in (0..begin).chain(end..line.len()) {
             let mut damaged = line.to_vec();
             damaged[at] = b'!';
             let both = [&damaged[..], b"!", line].concat();

@@ -11,6 +11,9 @@ use sha1::{Digest as _, Sha1};
 
 use crate::git::base::object_id::object_header;
 
+/// How much is done to deflate an object: it becomes as small as what `git add` makes of it with its level of 1.
+pub(super) const LEVEL: u32 = 2;
+
 /// An object as it stands in a pack: kind and size, then the deflated content.
 pub(in crate::git) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(bound(data.len()));

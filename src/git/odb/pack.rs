@@ -15,7 +15,7 @@ use flate2::write::ZlibEncoder;
 use git2::Oid;
 use sha1::{Digest as _, Sha1};
 
-use super::format::{entry_head, read_head};
+use super::format::{LEVEL, entry_head, read_head};
 use crate::durable::{create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 
@@ -134,7 +134,7 @@ impl PackWriter {
         let mut out = Summed { inner: &mut self.file, crc: crc32fast::Hasher::new(), count: 0 };
         let mut write = || -> io::Result<()> {
             out.write_all(&entry_head(kind, size))?;
-            let mut packed = ZlibEncoder::new(&mut out, Compression::new(1));
+            let mut packed = ZlibEncoder::new(&mut out, Compression::new(LEVEL));
             io::copy(&mut source, &mut packed)?;
             packed.finish().map(drop)
         };

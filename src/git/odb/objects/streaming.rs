@@ -10,7 +10,7 @@ use git2::{ObjectType, Oid};
 use sha1_checked::Digest as _;
 
 use super::ObjectWriter;
-use super::tools::{LEVEL, Tools};
+use super::tools::Tools;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id;
 use crate::git::odb::publish::Staged;
@@ -63,7 +63,7 @@ impl ObjectWriter {
             Ok(file) => file,
             Err(error) => return Ok(Err(error)),
         };
-        let mut packed = ZlibEncoder::new(file, Compression::new(LEVEL));
+        let mut packed = ZlibEncoder::new(file, Compression::new(format::LEVEL));
         let mut hash = sha1_checked::Sha1::new();
         let mut buffer = vec![0; 1 << 18];
         let head = object_id::object_header(ObjectType::Blob, size);

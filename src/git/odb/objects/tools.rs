@@ -8,9 +8,7 @@ use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id;
-
-/// The level that `git add` deflates with.
-pub(super) const LEVEL: u32 = 1;
+use crate::git::odb::format::LEVEL;
 
 /// What one thread needs at a time.
 pub(super) struct Tools {
