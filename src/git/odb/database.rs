@@ -6,9 +6,8 @@
 //! An object that is not found is looked for once more: a `git gc` moves it from a file of its own to a pack, or from one
 //! pack to another, at any time.
 //!
-//! [`Database::copy_blob`] does not hold a loose object in memory. libgit2 streams no object of a pack, so that those
-//! are in memory one at a time; git itself puts what is larger than `core.bigFileThreshold` there without a delta, and
-//! what this program packs is at most 8 MiB large.
+//! [`Database::copy_blob`] holds no large object in memory that is loose, or that stands in a pack as a whole: so git puts
+//! there what is larger than `core.bigFileThreshold`. Others are in memory one at a time.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -22,6 +21,7 @@ use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 
 use super::format::{Inflated, loose_path, read_head};
 use super::pack_folder::PackFolder;
+use super::packed_blob;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{self, parse_oid};
 use crate::git::repo::repository::Repo;
@@ -69,8 +69,7 @@ impl<'r> Database<'r> {
 
     /// Of a repository that git's library opened.
     pub fn of(repository: &'r git2::Repository) -> Result<Self> {
-        // Every object is hashed here after it was read, several times faster than libgit2 does it.
-        git2::opts::strict_hash_verification(false);
+        set_options();
         let odb = repository.odb().map_err(Error::git("open the object database"))?;
         let folders = folders(&repository.commondir().join("objects"));
         Ok(Self { odb, folders, memory: HashMap::new(), packs: Mutex::default() })
@@ -78,7 +77,7 @@ impl<'r> Database<'r> {
 
     /// Of a folder of objects and what is in memory beside it.
     pub(super) fn with_memory(odb: Odb<'r>, objects: &Path, memory: HashMap<Oid, InMemory>) -> Self {
-        git2::opts::strict_hash_verification(false);
+        set_options();
         Self { odb, folders: folders(objects), memory, packs: Mutex::default() }
     }
 
@@ -125,30 +124,22 @@ impl<'r> Database<'r> {
         if let Some((ObjectType::Blob, data)) = self.memory.get(&oid) {
             return out.write_all(data).map(|()| Ok(data.len() as u64));
         }
-        let mut reader = match self.open_loose(oid) {
-            Ok(Some(reader)) => reader,
+        let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
+        let (mut reader, size) = match self.open_loose(oid) {
+            Ok(Some(mut reader)) => match read_head(&mut reader) {
+                Some((ObjectType::Blob, size)) => (reader, size),
+                Some(_) => return Ok(Err(Error::corrupt(format!("{oid} is not a blob")))),
+                None => return Ok(Err(damaged())),
+            },
             Ok(None) => {
-                // A packed one is in memory as a whole: of large ones one at a time, and without a copy where that can be.
                 let is_large = self.odb.read_header(oid).is_ok_and(|(size, _)| size > LARGE);
-                let _alone = is_large.then(|| ONE_LARGE.lock().unwrap_or_else(PoisonError::into_inner));
-                if let Ok(object) = self.odb.read(oid)
-                    && object.kind() == ObjectType::Blob
-                {
-                    return out.write_all(object.data()).map(|()| Ok(object.len() as u64));
+                match is_large.then(|| packed_blob::open(&self.folders, oid)).flatten() {
+                    Some(opened) => opened,
+                    None => return self.copy_packed(oid, is_large, out),
                 }
-                return match self.packed(oid) {
-                    Ok(Object { kind: ObjectType::Blob, data }) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
-                    Ok(_) => Ok(Err(Error::corrupt(format!("{oid} is not a blob")))),
-                    Err(error) => Ok(Err(error)),
-                };
             }
             Err(error) => return Ok(Err(error)),
         };
-        let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
-        let Some((kind, size)) = read_head(&mut reader) else { return Ok(Err(damaged())) };
-        if kind != ObjectType::Blob {
-            return Ok(Err(Error::corrupt(format!("{oid} is not a blob"))));
-        }
         let mut left = size;
         loop {
             // The last read has to see the end of the stream, where zlib's own checksum is.
@@ -163,6 +154,21 @@ impl<'r> Database<'r> {
             };
             left -= count as u64;
             reader.consume(count);
+        }
+    }
+
+    /// Writes the content of a blob that is read as a whole: of large ones one at a time, and without a copy where that can be.
+    fn copy_packed(&self, oid: Oid, is_large: bool, out: &mut dyn Write) -> io::Result<Result<u64>> {
+        let _alone = is_large.then(|| ONE_LARGE.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Ok(object) = self.odb.read(oid)
+            && object.kind() == ObjectType::Blob
+        {
+            return out.write_all(object.data()).map(|()| Ok(object.len() as u64));
+        }
+        match self.packed(oid) {
+            Ok(Object { kind: ObjectType::Blob, data }) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
+            Ok(_) => Ok(Err(Error::corrupt(format!("{oid} is not a blob")))),
+            Err(error) => Ok(Err(error)),
         }
     }
 
@@ -229,6 +235,13 @@ impl<'r> Database<'r> {
         }
         Ok(None)
     }
+}
+
+/// What libgit2 need not do: every object is hashed here after it was read, several times faster, and what is asked for
+/// again is kept where that is known.
+fn set_options() {
+    git2::opts::strict_hash_verification(false);
+    git2::opts::enable_caching(false);
 }
 
 /// A folder of objects and those it borrows from.

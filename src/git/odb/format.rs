@@ -1,7 +1,7 @@
 //! How objects stand in files: loose ones, and the entries of a pack.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
@@ -13,6 +13,9 @@ use crate::git::base::object_id::object_header;
 
 /// How much is done to deflate an object: it becomes as small as what `git add` makes of it with its level of 1.
 pub(super) const LEVEL: u32 = 2;
+
+/// The number of a blob in a pack.
+const BLOB: u8 = 3;
 
 /// An object as it stands in a pack: kind and size, then the deflated content.
 pub(in crate::git) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
@@ -28,7 +31,7 @@ pub(super) fn entry_head(kind: ObjectType, mut size: u64) -> Vec<u8> {
         ObjectType::Commit => 1,
         ObjectType::Tree => 2,
         ObjectType::Tag => 4,
-        _ => 3_u8,
+        _ => BLOB,
     };
     let mut out = Vec::new();
     // Four bits of the size beside the kind, then seven a byte; the highest bit says that more follow.
@@ -85,6 +88,22 @@ pub(super) fn read_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
     reader.take(32).read_until(0, &mut head).ok()?;
     let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;
     Some((ObjectType::from_str(kind)?, size.parse().ok()?))
+}
+
+/// Reads what an entry of a pack begins with: the size of a blob that stands there as a whole, `None` of anything else.
+pub(super) fn whole_blob(reader: &mut impl Read) -> io::Result<Option<u64>> {
+    let mut byte = || -> io::Result<u8> {
+        let mut byte = [0];
+        reader.read_exact(&mut byte).map(|()| byte[0])
+    };
+    let first = byte()?;
+    let (mut size, mut shift, mut more) = (u64::from(first & 0xf), 4, first & 0x80 != 0);
+    while more && shift < u64::BITS {
+        let next = byte()?;
+        size |= u64::from(next & 0x7f) << shift;
+        (shift, more) = (shift + 7, next & 0x80 != 0);
+    }
+    Ok((first >> 4 & 7 == BLOB && !more).then_some(size))
 }
 
 /// Whether a loose object is what its id says. One that may not be read is not: it is no use to whoever asks.

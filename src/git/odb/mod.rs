@@ -7,6 +7,7 @@ pub(super) mod objects;
 pub(super) mod owned_objects;
 pub(super) mod pack;
 mod pack_folder;
+mod packed_blob;
 pub(super) mod packing;
 pub(super) mod publish;
 pub(super) mod trees;

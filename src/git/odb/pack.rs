@@ -24,7 +24,9 @@ const MODE: u32 = 0o444;
 /// Bytes of the head of a pack: `PACK`, the version, the count.
 const HEAD: u64 = 12;
 /// An offset with this bit stands in the index's table of large offsets.
-const LARGE: u32 = 1 << 31;
+pub(super) const LARGE: u32 = 1 << 31;
+/// What an index of version 2 begins with.
+pub(super) const INDEX_HEAD: &[u8; 8] = b"\xfftOc\0\0\0\x02";
 
 /// A pack in the making, a file in the quarantine. About 32 bytes of memory for each object, whatever its size.
 #[derive(Debug)]
@@ -68,7 +70,7 @@ impl Pack {
     /// What stands in an index of version 2.
     fn entries(index: &[u8]) -> Option<Vec<Entry>> {
         let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
-        let (fan_out, rest) = index.strip_prefix(b"\xfftOc\0\0\0\x02")?.split_at_checked(1024)?;
+        let (fan_out, rest) = index.strip_prefix(INDEX_HEAD)?.split_at_checked(1024)?;
         let count = word(&fan_out[1020..]) as usize;
         let (ids, rest) = rest.split_at_checked(20 * count)?;
         let (sums, rest) = rest.split_at_checked(4 * count)?;
@@ -225,7 +227,7 @@ fn write_index(path: &Path, entries: &[Entry], checksum: &[u8; 20]) -> Result<()
     let file = create(path)?;
     let mut out = Hashed { inner: BufWriter::new(file), hash: Sha1::new() };
     let mut write = || -> io::Result<()> {
-        out.write_all(b"\xfftOc\0\0\0\x02")?;
+        out.write_all(INDEX_HEAD)?;
         let mut count = 0_u32;
         let mut rest = entries.iter().peekable();
         for first in 0..=u8::MAX {
