@@ -11,6 +11,7 @@ use git2::ErrorCode;
 use memchr::memmem::Finder;
 
 use super::index_file::IndexFile;
+use super::user_index::Identity;
 use crate::git::repo::repository::Repo;
 
 /// Bytes of an index that are in memory at a time.
@@ -51,11 +52,11 @@ fn commit_has_any(repo: &Repo, inner: &git2::Repository, wanted: &[Vec<u8>]) -> 
         }
         Some(true)
     };
-    !repo.untracked.lacks(commit, wanted, lacks_all)
+    !repo.untracked.lacks("commit", &commit.to_string(), wanted, lacks_all)
 }
 
 fn index_has_any(repo: &Repo, index: &Path, wanted: &[Vec<u8>]) -> bool {
-    if !File::open(index).and_then(|file| may_hold(&file, wanted)).unwrap_or(false) {
+    if File::open(index).map_or(true, |file| lacks_all(repo, &file, wanted)) {
         return false;
     }
     let Ok(Some(index)) = IndexFile::read(repo, index) else { return false };
@@ -64,6 +65,18 @@ fn index_has_any(repo: &Repo, index: &Path, wanted: &[Vec<u8>]) -> bool {
         rests.any(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
     index.entries().any(|entry| is_wanted(entry.path))
+}
+
+/// Whether an index surely has none of `wanted`, as may be noted of a large one. One that cannot be read has none.
+fn lacks_all(repo: &Repo, index: &File, wanted: &[Vec<u8>]) -> bool {
+    let look = || may_hold(index, wanted).ok().map(|may| !may);
+    match Identity::of_file(index) {
+        Ok(identity) if identity.size() > PORTION as u64 => {
+            repo.untracked.lacks("index", &identity.to_string(), wanted, look)
+        }
+        Ok(_) => look().unwrap_or(true),
+        Err(_) => true,
+    }
 }
 
 /// Whether one of `wanted` may stand in an index: it is somewhere in the file, or names need not stand there as they are, as in
@@ -133,7 +146,43 @@ fn is_extension(index: &File, mut at: u64, length: u64) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::git::repo::lock::WorktreeLock;
+
+    #[test]
+    fn a_large_index_is_searched_again_once_it_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = git2::Repository::init(folder.path()).unwrap();
+        let mut index = inner.index().unwrap();
+        let mut add = |paths: &[String]| {
+            for path in paths {
+                std::fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+                std::fs::write(folder.path().join(path), "x").unwrap();
+                index.add_path(path.as_ref()).unwrap();
+            }
+            index.write().unwrap();
+        };
+        add(&(0..1000).map(|number| format!("{number:0200}")).collect::<Vec<_>>());
+        let state = folder.path().canonicalize().unwrap().join("state");
+        let is_tracked = || {
+            let repo = Repo::discover(folder.path(), None).unwrap();
+            let found = tracks_any(&repo, &state, &["events", "recover"]);
+            WorktreeLock::acquire(&repo, Duration::ZERO).unwrap();
+            found
+        };
+        let note = || std::fs::read_to_string(folder.path().join(".git/recover/untracked")).unwrap();
+        assert!(!is_tracked());
+        let first = note();
+        assert!(!is_tracked());
+        assert_eq!(note(), first);
+        add(&["b".to_owned()]);
+        assert!(!is_tracked());
+        assert_ne!(note(), first);
+        add(&["state/recover/x".to_owned()]);
+        assert!(is_tracked());
+    }
 
     #[test]
     fn a_file_called_link_splits_no_index() {

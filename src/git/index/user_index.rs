@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::{fmt, io};
 
 use git2::Oid;
 use serde::{Deserialize, Serialize};
@@ -41,23 +42,36 @@ impl Identity {
             return Ok(None);
         }
         match fs::File::open(&path) {
-            Ok(mut file) => Self::of_file(&mut file).map(Some).map_err(Error::at(&path)),
+            Ok(file) => Self::of_file(&file).map(Some).map_err(Error::at(&path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(Error::io(path, source)),
         }
     }
 
-    fn of_file(file: &mut fs::File) -> io::Result<Self> {
-        let stat = openat::stat_open(&*file)?;
-        let mut trailer = Vec::new();
-        file.seek(SeekFrom::Start(stat.size.saturating_sub(20)))?;
-        file.take(20).read_to_end(&mut trailer)?;
+    /// Of an index that is open.
+    pub fn of_file(file: &fs::File) -> io::Result<Self> {
+        let stat = openat::stat_open(file)?;
+        let from = stat.size.saturating_sub(20);
+        let mut trailer = vec![0; usize::try_from(stat.size - from).unwrap_or_default()];
+        file.read_exact_at(&mut trailer, from)?;
         Ok(Self { stat, trailer })
+    }
+
+    /// Bytes of the index.
+    pub fn size(&self) -> u64 {
+        self.stat.size
     }
 
     /// When the index was last written, in nanoseconds.
     pub fn mtime(&self) -> i64 {
         self.stat.mtime
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FileStat { size, mtime, ctime, ino, dev, mode } = self.stat;
+        write!(f, "{size} {mtime} {ctime} {ino} {dev} {mode:o} {}", self.trailer.escape_ascii())
     }
 }
 
