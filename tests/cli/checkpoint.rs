@@ -113,6 +113,26 @@ fn a_folder_that_is_emptied_is_no_new_one() {
     assert_eq!(told(&env.json(0, &["checkpoint", "diff", "latest"])["changes"]), expected);
 }
 
+#[test]
+fn a_capture_that_holds_what_was_rolled_back_to_is_known_from_then_on() {
+    let env = TestEnv::repo();
+    let create = |content: &str| {
+        env.write("a", content);
+        env.json(0, &["checkpoint", "create"])["checkpoint"]["id"].as_str().unwrap().to_owned()
+    };
+    let first = create("1");
+    create("2");
+    env.json(0, &["rollback", "--to", &first, "--edits", "discard"]);
+    let known = |id: &str| {
+        let cache = std::fs::read(env.work().join(".git/recover/index-cache")).unwrap();
+        String::from_utf8_lossy(&cache).contains(id)
+    };
+    assert!(!known(&first), "it is of a later one");
+    let same = env.json(0, &["checkpoint", "create", "--if-changed"]);
+    assert_eq!((&same["changed"], &same["checkpoint"]["id"]), (&false.into(), &first.as_str().into()));
+    assert!(known(&first));
+}
+
 // snapshot.md: mode, empty folder, folder mode and index are changes; an mtime is none.
 #[test]
 fn if_changed_notices_all_but_times() {

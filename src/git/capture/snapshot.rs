@@ -64,7 +64,7 @@ pub struct Capture {
     /// How much it is.
     pub stats: CaptureStats,
     pub(in crate::git) writer: ObjectWriter,
-    /// Those that were read to compare it with something.
+    /// Those that were made, or read to compare it with something.
     pub(super) trees: KnownTrees,
     /// What was seen, until it is noted.
     pub(super) cache_builder: RefCell<Option<Arc<CaptureCacheBuilder>>>,
@@ -140,12 +140,11 @@ impl Capture {
         }
     }
 
-    /// Refreshes the cache after a capture that is not recorded because nothing changed since the one that the cache is of.
-    pub fn write_cache_if_unchanged(&self) {
-        let Some(cache_builder) = self.cache_builder.take() else { return };
-        let header = &cache_builder.cache.header;
-        if cache_builder.cache.alive && header.tree == self.tree.0 && header.index_tree == self.index_tree {
-            self.store(&cache_builder, &header.reference, &ObjectId(header.commit.clone()));
+    /// Refreshes the cache after a capture that is not recorded because it is what this checkpoint holds. One that had to
+    /// write something is not believed: the checkpoint may lack it.
+    pub fn write_cache_of_same(&self, reference: &str, commit: &ObjectId) {
+        if self.added_bytes() == 0 && !self.writer.doubts() {
+            self.write_cache(reference, commit);
         }
     }
 
@@ -195,7 +194,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
     let mut scan = walk::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
     read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
     scan.skipped.sort();
-    let (made, index_tree) = both_trees(&writer, &cache, &scan, index.as_ref())?;
+    let (made, known, index_tree) = both_trees(&writer, &cache, &scan, index.as_ref())?;
     let tree = made.first().and_then(|root| root.tree).ok_or_else(|| Error::corrupt("the work tree is gone"))?;
     let index_tree = match &index {
         Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
@@ -233,7 +232,7 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         head,
         stats: CaptureStats { files: beside.files, bytes: beside.bytes },
         writer,
-        trees: KnownTrees::default(),
+        trees: known,
         cache_in_the_making: RefCell::new(making),
         cache_builder: RefCell::new(Some(seen)),
     })
@@ -245,11 +244,13 @@ fn both_trees(
     cache: &Cache,
     scan: &Scan,
     index: Option<&UserIndex>,
-) -> Result<(Vec<BuiltTree>, Option<Oid>)> {
+) -> Result<(Vec<BuiltTree>, KnownTrees, Option<Oid>)> {
     let of_index = || index.map_or(Ok(None), |index| index.tree(&mut trees::into_writer(writer)));
     if index.is_none_or(|index| index.len() < WORTH_A_THREAD) {
-        return Ok((tree_builder::trees(writer, cache, scan)?, of_index()?));
+        let (made, known) = tree_builder::trees(writer, cache, scan)?;
+        return Ok((made, known, of_index()?));
     }
     let (made, of_index) = both(|| tree_builder::trees(writer, cache, scan), of_index);
-    Ok((made?, of_index?))
+    let (made, known) = made?;
+    Ok((made, known, of_index?))
 }

@@ -1,15 +1,18 @@
 //! Trees and manifest of what a scan found. Trees are written again only along folders that changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use git2::{ObjectType, Oid};
 use rustix::fs::FileType;
 
 use crate::git::base::error::Result;
 use crate::git::base::modes::{GITLINK, TREE, git_mode};
-use crate::git::base::{object_id, work_queue};
+use crate::git::base::object_id;
+use crate::git::base::work_queue;
 use crate::git::odb::objects::ObjectWriter;
-use crate::git::odb::trees::Level;
+use crate::git::odb::trees::{Level, Tree};
+use crate::git::tree::objects::KnownTrees;
 use crate::git::worktree::cache::{Cache, flag};
 use crate::git::worktree::scan::{Content, FileEntry, Folder, Scan};
 use crate::model::manifest::{DefaultModes, Nested, PathMode};
@@ -17,6 +20,8 @@ use crate::model::path::RepoPath;
 
 /// Bytes of trees that wait to be written at a time.
 const AT_ONCE: usize = 1 << 20;
+/// Bytes of trees that are known once they are written.
+const KNOWN: usize = 4 << 20;
 
 /// What was made of a folder.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,8 +46,8 @@ enum State {
     Empty,
 }
 
-/// The trees of all folders of a scan, in its order.
-pub(in crate::git) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -> Result<Vec<BuiltTree>> {
+/// The trees of all folders of a scan, in its order; and the latest of those that were made, to be compared with others.
+pub(super) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -> Result<(Vec<BuiltTree>, KnownTrees)> {
     let folders = &scan.folders;
     let parents = parents(folders);
     let mut made = vec![BuiltTree { same: true, ..BuiltTree::default() }; folders.len()];
@@ -50,7 +55,7 @@ pub(in crate::git) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); folders.len()];
     let links: BTreeMap<&RepoPath, &Nested> = scan.nested.iter().map(|nested| (&nested.path, nested)).collect();
     let relinked = relinked(&cache.header.nested, &scan.nested);
-    let mut unwritten = Unwritten { writer, trees: Vec::new(), bytes: 0 };
+    let mut unwritten = Unwritten { writer, trees: Vec::new(), bytes: 0, known: KnownTrees::default(), known_bytes: 0 };
     for at in (0..folders.len()).rev() {
         let folder = &folders[at];
         if let Some(cached) = folder.cached.filter(|_| made[at].same && !relinked.contains(&folder.path)) {
@@ -84,7 +89,7 @@ pub(in crate::git) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -
         made[parent].same &= made[at].tree.is_none() || made[at].same;
     }
     unwritten.write()?;
-    Ok(made)
+    Ok((made, unwritten.known))
 }
 
 /// Trees whose ids are known and that are not written yet: deflating them takes longer than saying what they are, and several
@@ -93,6 +98,9 @@ struct Unwritten<'w> {
     writer: &'w ObjectWriter,
     trees: Vec<(Oid, Vec<u8>)>,
     bytes: usize,
+    /// The latest that were written.
+    known: KnownTrees,
+    known_bytes: usize,
 }
 
 impl Unwritten<'_> {
@@ -108,10 +116,18 @@ impl Unwritten<'_> {
 
     fn write(&mut self) -> Result<()> {
         let threads = work_queue::threads_for(self.trees.len());
-        self.bytes = 0;
-        work_queue::run(std::mem::take(&mut self.trees), threads, |(oid, tree), _, (): &mut ()| {
-            self.writer.write_as(oid, ObjectType::Tree, &tree)
+        let trees = std::mem::take(&mut self.trees);
+        let written = work_queue::run(trees, threads, |(oid, tree), _, written: &mut Vec<_>| {
+            self.writer.write_as(oid, ObjectType::Tree, &tree)?;
+            written.extend(Tree::parse(tree).map(|tree| (oid, tree)));
+            Ok(())
         })?;
+        self.known_bytes += std::mem::take(&mut self.bytes);
+        if self.known_bytes > KNOWN {
+            self.known_bytes = 0;
+            self.known.borrow_mut().clear();
+        }
+        self.known.borrow_mut().extend(written.into_iter().flatten().map(|(oid, tree)| (oid, Rc::new(tree))));
         Ok(())
     }
 }

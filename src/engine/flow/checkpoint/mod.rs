@@ -9,6 +9,7 @@ use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery::crash;
 use crate::git::checkpoint::load_checkpoint;
+use crate::git::repo::ref_name;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::manifest::CaptureRules;
@@ -57,7 +58,7 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
         && same.has_room_for(&label)
     {
         prepared.capture.repair()?;
-        prepared.capture.write_cache_if_unchanged();
+        prepared.capture.write_cache_of_same(&ref_name(&same.run.run_id, &same.id), &same.commit);
         if same.has_label(&label) {
             return Ok((false, same));
         }
