@@ -210,9 +210,10 @@ impl<'r> Execution<'r> {
         }
     }
 
-    /// Writes files: many of them by several threads.
+    /// Writes files: many of them by several threads, more than there are processors, since they wait for the disk to take
+    /// what is new and to free what it replaces.
     fn write(&mut self, repo: &Repo, writes: &[PlannedWrite]) -> Result<()> {
-        let threads = (writes.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
+        let threads = (writes.len() / FILES_PER_THREAD).clamp(1, 2 * work_queue::threads());
         let limits = Limits::of(threads);
         if threads == 1 {
             return self.write_all(writes, limits);
