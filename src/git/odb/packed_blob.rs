@@ -3,8 +3,8 @@
 //! git's library has no stream for that. Whatever cannot be read here is left to it: it says what is wrong.
 
 use std::cmp::Ordering;
-use std::fs::File;
-use std::io::{self, BufReader, Seek as _, SeekFrom};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use super::pack_folder;
 const FAN_OUT: u64 = 4 * 256;
 
 /// Opens a blob of the packs in these folders of objects, and says its size in bytes. `None` where none of them has it as a
-/// whole.
+/// whole, and undamaged as far as its pack can tell.
 pub(super) fn open(folders: &[PathBuf], oid: Oid) -> Option<(Inflated, u64)> {
     let mut packs = folders.iter().flat_map(|folder| {
         let names = pack_folder::names(folder).into_iter();
@@ -29,11 +29,19 @@ pub(super) fn open(folders: &[PathBuf], oid: Oid) -> Option<(Inflated, u64)> {
 }
 
 fn open_in(pack: &Path, oid: Oid) -> io::Result<Option<(Inflated, u64)>> {
-    let Some(offset) = offset_of(&File::open(pack.with_extension("idx"))?, oid)? else { return Ok(None) };
+    let index = pack.with_extension("idx");
+    if !(fs::metadata(&index)?.is_file() && fs::metadata(pack)?.is_file()) {
+        return Ok(None);
+    }
+    let Some(offset) = offset_of(&File::open(index)?, oid)? else { return Ok(None) };
     let mut file = File::open(pack)?;
     file.seek(SeekFrom::Start(offset))?;
     let Some(size) = whole_blob(&mut file)? else { return Ok(None) };
-    Ok(Some((BufReader::with_capacity(1 << 16, ZlibDecoder::new(file)), size)))
+    // Once to nowhere: what was written of a damaged one could not be taken back, and another pack may have it.
+    let begin = file.stream_position()?;
+    let is_whole = io::copy(&mut ZlibDecoder::new(&file).take(size.saturating_add(1)), &mut io::sink())? == size;
+    file.seek(SeekFrom::Start(begin))?;
+    Ok(is_whole.then(|| (BufReader::with_capacity(1 << 16, ZlibDecoder::new(file)), size)))
 }
 
 /// Where an object begins in the pack that this is the index of.
@@ -74,7 +82,6 @@ fn read_at<const N: usize>(file: &File, at: u64) -> io::Result<[u8; N]> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -130,6 +137,29 @@ mod tests {
             }
         }
         assert!(whole >= 9 && others >= 20, "{whole} {others}");
+        // Of two packs that have it, one is damaged: whichever comes first.
+        let oid = Oid::from_str(git(folder.path(), &["rev-parse", "HEAD:700000"]).trim()).unwrap();
+        let copied = |name: &str| {
+            let copy = objects.join("pack").join(name);
+            for end in ["pack", "idx"] {
+                std::fs::copy(pack.with_extension(end), copy.with_extension(end)).unwrap();
+            }
+            copy
+        };
+        let all = std::fs::read(&pack).unwrap();
+        let at = usize::try_from(offset_of(&File::open(pack.with_extension("idx")).unwrap(), oid).unwrap().unwrap())
+            .unwrap();
+        let damaged = [&all[..at + 8], &[0; 8], &all[at + 16..]].concat();
+        for (name, bytes) in
+            [("pack-0.pack", &all[..at + 20]), ("pack-z.pack", &all[..at + 20]), ("pack-0.pack", &damaged)]
+        {
+            let copy = copied(name);
+            std::fs::remove_file(&copy).unwrap();
+            std::fs::write(&copy, bytes).unwrap();
+            assert!(open_in(&copy, oid).ok().flatten().is_none(), "{name}");
+            assert_eq!(open(std::slice::from_ref(&objects), oid).unwrap().1, 5_600_000, "{name}");
+            std::fs::remove_file(&copy).unwrap();
+        }
         assert!(open(&[objects], Oid::from_bytes(&[7; 20]).unwrap()).is_none());
     }
 }
