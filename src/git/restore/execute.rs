@@ -14,7 +14,7 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, FileType, Mode};
 
 use super::nonempty_dirs::HOLDS_OTHERS;
-use super::write_batch::{Batch, FILES_PER_THREAD, Limits, Pending, Sync};
+use super::write_batch::{Batch, Limits, Pending, Sync};
 use super::{preflight, temp_file};
 use crate::durable::temporary_prefix;
 use crate::git::base::dirfd_cache::DirfdCache;
@@ -210,11 +210,9 @@ impl<'r> Execution<'r> {
         }
     }
 
-    /// Writes files: many of them by several threads, more than there are processors, since they wait for the disk to take
-    /// what is new and to free what it replaces.
+    /// Writes files: many of them by several threads.
     fn write(&mut self, repo: &Repo, writes: &[PlannedWrite]) -> Result<()> {
-        let threads = (writes.len() / FILES_PER_THREAD).clamp(1, 2 * work_queue::threads());
-        let limits = Limits::of(threads);
+        let (threads, limits) = Limits::of(writes.len());
         if threads == 1 {
             return self.write_all(writes, limits);
         }

@@ -12,6 +12,7 @@ use crate::git::base::on_disk::OnDisk;
 use crate::git::base::openat::{self, FileStat};
 #[cfg(target_os = "linux")]
 use crate::git::base::sync::{MANY, whole_is_cheaper};
+use crate::git::base::work_queue;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::EntryKind;
 use crate::policy::restore_plan::PlannedWrite;
@@ -22,6 +23,8 @@ pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 
 pub(super) const BATCH_BYTES: u64 = 64 << 20;
 /// So many files are worth a thread of their own.
 pub(super) const FILES_PER_THREAD: usize = 128;
+/// So many descriptors are left to each thread, and as many for the folders that it goes through and the objects it reads.
+const OPEN_PER_THREAD: usize = 32;
 
 /// A file that is written beside its place.
 pub(super) struct Pending<'p> {
@@ -54,12 +57,20 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// For each of so many threads.
-    pub fn of(threads: usize) -> Self {
+    /// How many threads so many files are worth, and what each may do. There are more than processors, since they wait for
+    /// the disk to take what is new and to free what it replaces.
+    pub fn of(files: usize) -> (usize, Self) {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let open = limit.and_then(|limit| usize::try_from(limit / 2).ok()).unwrap_or(usize::MAX).clamp(8, 4096);
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        Self::with(limit, files, 2 * work_queue::threads())
+    }
+
+    /// Where a process may have `limit` descriptors.
+    fn with(limit: usize, files: usize, most: usize) -> (usize, Self) {
+        let open = (limit / 2).clamp(8, 4096);
+        let threads = (files / FILES_PER_THREAD).min(open / OPEN_PER_THREAD).clamp(1, most);
         let of_one = |all: usize| (all / threads).max(4);
-        Self { files: of_one(BATCH), bytes: BATCH_BYTES / threads as u64, open: of_one(open) }
+        (threads, Self { files: of_one(BATCH), bytes: BATCH_BYTES / threads as u64, open: of_one(open) })
     }
 }
 
@@ -165,5 +176,25 @@ impl Sync {
             return Ok(());
         }
         rustix::fs::fsync(&file).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_leave_one_another_descriptors() {
+        for limit in [64, 128, 200, 256, 1024, 1 << 20, usize::MAX] {
+            for most in [1, 2, 4, 16, 128] {
+                let (threads, limits) = Limits::with(limit, 20_000, most);
+                // Root, twelve folders, index and pack of an object, and what the process has open in any case.
+                assert!(threads * (limits.open + 15) + 16 <= limit, "{limit} {most}: {threads} threads, {limits:?}");
+                assert!(threads <= most && threads * limits.open <= 4096);
+            }
+        }
+        assert_eq!(Limits::with(1024, 127, 4).0, 1);
+        assert_eq!(Limits::with(1024, 256, 4).0, 2);
+        assert_eq!(Limits::with(8, 20_000, 4).1.open, 8);
     }
 }
