@@ -133,6 +133,27 @@ fn a_capture_that_holds_what_was_rolled_back_to_is_known_from_then_on() {
     assert!(known(&first));
 }
 
+// What is lost of the latest checkpoint is in the work tree still: nobody who holds it lets it go.
+#[test]
+fn what_an_unchanged_checkpoint_lacks_is_brought_back() {
+    let env = TestEnv::repo();
+    env.write("lost", "only here\n");
+    let id = env.json(0, &["checkpoint", "create"])["checkpoint"]["id"].clone();
+    let blob = env.git(&["hash-object", "lost"]).trim().to_owned();
+    // As loose objects, of which one goes.
+    env.sh("mv .git/objects/pack/*.pack . && for pack in *.pack; do git unpack-objects -q < $pack; rm -f $pack; done; rm -f .git/objects/pack/*")
+        .expect(0);
+    env.sh(&format!("rm -f .git/objects/{}/{}", &blob[..2], &blob[2..])).expect(0);
+    env.sh("rm -f .git/recover/index-cache").expect(0);
+    assert_ne!(env.sh(&format!("git cat-file -e {blob}")).code, 0);
+    let again = env.json(0, &["checkpoint", "create", "--if-changed"]);
+    assert_eq!((&again["changed"], &again["checkpoint"]["id"]), (&false.into(), &id));
+    env.git(&["cat-file", "-e", &blob]);
+    env.write("lost", "else\n");
+    env.json(0, &["rollback", "--to", id.as_str().unwrap(), "--edits", "discard"]);
+    assert_eq!(env.read("lost"), "only here\n");
+}
+
 // snapshot.md: mode, empty folder, folder mode and index are changes; an mtime is none.
 #[test]
 fn if_changed_notices_all_but_times() {

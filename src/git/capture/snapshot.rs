@@ -166,9 +166,9 @@ impl Capture {
         }
     }
 
-    /// Keeps what was damaged and is written again, where the capture itself is not recorded.
+    /// Keeps what was damaged or missing and is written again, where the capture itself is not recorded.
     pub fn repair(&self) -> Result<()> {
-        if self.writer.doubts() { self.keep_objects() } else { Ok(()) }
+        if self.writer.doubts() || self.added_bytes() > 0 { self.keep_objects() } else { Ok(()) }
     }
 }
 

@@ -122,12 +122,15 @@ impl Unwritten<'_> {
             written.extend(Tree::parse(tree).map(|tree| (oid, tree)));
             Ok(())
         })?;
-        self.known_bytes += std::mem::take(&mut self.bytes);
+        let bytes = std::mem::take(&mut self.bytes);
+        self.known_bytes += bytes;
         if self.known_bytes > KNOWN {
-            self.known_bytes = 0;
+            self.known_bytes = bytes;
             self.known.borrow_mut().clear();
         }
-        self.known.borrow_mut().extend(written.into_iter().flatten().map(|(oid, tree)| (oid, Rc::new(tree))));
+        if bytes <= KNOWN {
+            self.known.borrow_mut().extend(written.into_iter().flatten().map(|(oid, tree)| (oid, Rc::new(tree))));
+        }
         Ok(())
     }
 }
