@@ -284,6 +284,10 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
     remove(root, &store.private_dir())?;
     store.forget_id(id.as_deref());
     project_trust::forget(context)?;
+    for folder in [Some(store.dir()), store.dir().parent().filter(|parent| parent.ends_with(".ultraplan"))] {
+        // One that holds somebody else's files stays.
+        let _ = folder.map(remove_empty);
+    }
     if context.has_git() {
         let common = context.repo()?.common_dir().to_owned();
         for folder in git_folders(context) {
@@ -300,10 +304,6 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
         for folder in git_folders(context) {
             remove(&Root::shared(folder.parent().unwrap_or(&folder)), &folder)?;
         }
-    }
-    for folder in [Some(store.dir()), store.dir().parent().filter(|parent| parent.ends_with(".ultraplan"))] {
-        // One that holds somebody else's files stays.
-        let _ = folder.map(remove_empty);
     }
     Ok(())
 }
