@@ -8,8 +8,7 @@ use rustix::fs::FileType;
 
 use crate::git::base::error::Result;
 use crate::git::base::modes::{GITLINK, TREE, git_mode};
-use crate::git::base::object_id;
-use crate::git::base::work_queue;
+use crate::git::base::{object_id, work_queue};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{Level, Tree};
 use crate::git::tree::objects::KnownTrees;
@@ -96,7 +95,7 @@ pub(super) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -> Result
 /// threads can do it.
 struct Unwritten<'w> {
     writer: &'w ObjectWriter,
-    trees: Vec<(Oid, Vec<u8>)>,
+    trees: Vec<(Oid, Tree)>,
     bytes: usize,
     /// The latest that were written.
     known: KnownTrees,
@@ -104,9 +103,9 @@ struct Unwritten<'w> {
 }
 
 impl Unwritten<'_> {
-    fn add(&mut self, tree: Vec<u8>) -> Result<Oid> {
-        let oid = object_id::id_of(ObjectType::Tree, &tree)?;
-        self.bytes += tree.len();
+    fn add(&mut self, tree: Tree) -> Result<Oid> {
+        let oid = object_id::id_of(ObjectType::Tree, tree.bytes())?;
+        self.bytes += tree.bytes().len();
         self.trees.push((oid, tree));
         if self.bytes >= AT_ONCE {
             self.write()?;
@@ -118,8 +117,8 @@ impl Unwritten<'_> {
         let threads = work_queue::threads_for(self.trees.len());
         let trees = std::mem::take(&mut self.trees);
         let written = work_queue::run(trees, threads, |(oid, tree), _, written: &mut Vec<_>| {
-            self.writer.write_as(oid, ObjectType::Tree, &tree)?;
-            written.extend(Tree::parse(tree).map(|tree| (oid, tree)));
+            self.writer.write_as(oid, ObjectType::Tree, tree.bytes())?;
+            written.push((oid, tree));
             Ok(())
         })?;
         let bytes = std::mem::take(&mut self.bytes);
@@ -192,7 +191,7 @@ fn build(
     if level.is_empty() && at > 0 {
         return Ok(None);
     }
-    unwritten.add(level.into_bytes()).map(Some)
+    unwritten.add(Tree::made(level)).map(Some)
 }
 
 /// The items that were captured, with their blobs.

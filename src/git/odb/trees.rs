@@ -149,6 +149,16 @@ impl Tree {
         Self::parse(object.data).ok_or_else(|| Error::corrupt(format!("tree {tree} cannot be read")))
     }
 
+    /// The tree of a folder's entries.
+    pub fn made(level: Level<'_>) -> Self {
+        Self { bytes: level.into_bytes(), ..Self::default() }
+    }
+
+    /// The tree as it is stored.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// A tree from its bytes; `None` where they are none.
     pub fn parse(bytes: Vec<u8>) -> Option<Self> {
         let mut rest = &bytes[..];
