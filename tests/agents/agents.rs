@@ -293,6 +293,10 @@ impl Place {
         let path = std::env::var("PATH").unwrap_or_default();
         env.set("PATH", &format!("{}:{path}", folder.display()));
         settle(agent, &mut env, &stub.url());
+        if agent == AgentKind::Copilot {
+            // It unpacks itself, 235 MiB: once, not in each test's home.
+            env.set("COPILOT_PKG_CACHE_HOME", &folder.with_file_name(".cache").display().to_string());
+        }
         // Where npx looks.
         env.write(".gitignore", "node_modules\n");
         let modules = folder.parent().expect("node_modules");
