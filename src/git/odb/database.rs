@@ -30,8 +30,9 @@ use crate::model::snapshot::ObjectId;
 /// How many databases may borrow from one another in a row, as in git.
 const MAX_ALTERNATES: usize = 5;
 
-/// From this many bytes on a blob is large.
-const LARGE: usize = 4 << 20;
+/// A blob of more bytes is large. The C library keeps for each thread about twice the largest block that was ever freed: the
+/// larger what is read as a whole, the more memory.
+const LARGE: usize = 512 << 10;
 /// Who has a large blob in memory holds it.
 static ONE_LARGE: Mutex<()> = Mutex::new(());
 
