@@ -277,14 +277,23 @@ def small(recover, work, runs):
 
 
 def memory(bench, chosen):
-    """Anonymous memory of a capture that knows nothing, of one that knows all, and of a rollback of a quarter of the tree."""
+    """Anonymous memory of a capture that knows nothing, of one that knows all, and of rollbacks of a quarter of the tree."""
     bench.settle()
     bench.forget()
     taken = {"first capture": bench.memory("checkpoint", "create")}
     taken["nothing changed"] = bench.memory("checkpoint", "create")
     target, files = bench.latest(), bench.files()
-    bench.edit(chosen.sample(files, len(files) // 4))
-    taken["rollback of a quarter"] = bench.memory("rollback", "--to", target, "--edits", "discard")
+
+    def rollback():
+        bench.edit(chosen.sample(files, len(files) // 4))
+        return bench.memory("rollback", "--to", target, "--edits", "discard")
+
+    taken["rollback of a quarter"] = rollback()
+    # As in a clone: most of the objects are differences to others.
+    bench.git("repack", "-adfq")
+    taken["the same out of a pack of differences"] = rollback()
+    # As it was, for a later call.
+    bench.git("repack", "-adfq", "--window=0")
     return taken
 
 

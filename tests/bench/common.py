@@ -17,10 +17,11 @@ def program():
 
 
 def environment(home):
-    """Nothing inherited but the path."""
+    """Nothing inherited but the path; and git tidies nothing up in the background."""
     names = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com"}
     names |= {name.replace("AUTHOR", "COMMITTER"): value for name, value in names.items()}
     git = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    git |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "gc.auto", "GIT_CONFIG_VALUE_0": "0"}
     return {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"} | names | git
 
 
