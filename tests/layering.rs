@@ -34,7 +34,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 50] = [
+const BY_PATH: [(&str, &str); 51] = [
     ("cli/commands/attempt.rs", "a log that the user names, a pipe maybe"),
     ("cli/commands/run.rs", "a prompt that the user names, a pipe maybe"),
     ("cli/live/github.rs", "the summary that GitHub names, and the folder of its repository"),
@@ -50,6 +50,7 @@ const BY_PATH: [(&str, &str); 50] = [
     ("git/repo/gc.rs", "git's word of a collection"),
     ("git/odb/database.rs", "git's objects"),
     ("git/prune/discard.rs", "git's objects"),
+    ("git/restore/outcomes.rs", "what the system says that it swaps to"),
     ("git/restore/git_file.rs", "where git keeps submodules and linked work trees"),
     ("git/history/head.rs", "git's references"),
     ("git/worktree/ignore_rules.rs", "the user's ignore rules"),

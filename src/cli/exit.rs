@@ -129,6 +129,7 @@ impl ExitCode {
     pub fn of_driven(driven: &Driven) -> Self {
         match driven.outcome {
             _ if driven.unstartable.is_some() => Self::Usage,
+            _ if driven.mixed.is_some() => Self::NeedsPerson,
             Outcome::Complete => Self::Done,
             Outcome::Cancelled => Self::other(driven.interrupted.unwrap_or(130)),
             Outcome::Escalated => Self::NeedsPerson,
@@ -200,6 +201,7 @@ pub fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::HeadMoved => "head_moved",
         ErrorKind::HandEdits => "hand_edits",
         ErrorKind::Conflicts => "conflicts",
+        ErrorKind::Blocked => "blocked",
         ErrorKind::UnsafePath => "unsafe_path",
         ErrorKind::OperationInProgress => "operation_in_progress",
         ErrorKind::SafeMode => "safe_mode",

@@ -249,7 +249,8 @@ pub struct BaselineLayer {
     pub checkpoint_id: CheckpointId,
     /// For these paths only (globs); empty for all.
     pub paths: Vec<String>,
-    /// Nested repositories that were left as they were: of their content nothing is known.
+    /// Nested repositories that were left as they were, and paths that could not be replaced: of their content nothing is
+    /// known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<RepoPath>,
 }

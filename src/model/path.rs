@@ -143,7 +143,42 @@ pub const NESTED: &str = "nested repository";
 /// How the reason of a path begins that should have been captured and could not be.
 pub const UNREADABLE: &str = "cannot be read";
 
+/// Why the system does not let a restore replace a path: a fixed word each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// It is a mount point, or lies below one.
+    MountPoint,
+    /// Its file system is mounted read-only.
+    ReadOnly,
+    /// The kernel swaps to it.
+    Busy,
+    /// It or its folder is immutable or append-only (`chattr`).
+    Immutable,
+    /// It or its folder belongs to another user.
+    NotOwner,
+}
+
+impl Blocked {
+    const ALL: [Self; 5] = [Self::MountPoint, Self::ReadOnly, Self::Busy, Self::Immutable, Self::NotOwner];
+
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MountPoint => "mount_point",
+            Self::ReadOnly => "read_only",
+            Self::Busy => "busy",
+            Self::Immutable => "immutable",
+            Self::NotOwner => "not_owner",
+        }
+    }
+}
+
 impl PathReason {
+    /// Whether the system did not let a restore replace the path.
+    pub fn is_blocked(&self) -> bool {
+        Blocked::ALL.iter().any(|blocked| blocked.as_str() == self.reason)
+    }
+
     /// Whether the path was left out by no policy: it could not be read.
     pub fn is_unreadable(&self) -> bool {
         self.reason.starts_with(UNREADABLE)

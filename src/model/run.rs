@@ -20,6 +20,7 @@ use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
 use super::lazy_compressed::LazyCompressed;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
+use super::path::PathReason;
 use super::snapshot::ObjectId;
 use super::step::Step;
 use super::time::Timestamp;
@@ -284,6 +285,12 @@ pub struct RestoredFiles {
     pub written: u64,
     /// How many were deleted.
     pub deleted: u64,
+    /// Paths that the system did not let be replaced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<PathReason>,
+    /// The checkpoint of what was there before, where there are such paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<CheckpointId>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

@@ -10,6 +10,9 @@ use super::hints;
 use super::redact::redact;
 use super::text::Text;
 
+/// So many paths are named that a rollback left.
+const LEFT: usize = 20;
+
 /// What goes into an attempt's prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptParts<'a> {
@@ -63,8 +66,13 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
             sections.push(format!("## Additional Instructions\n\n{text}"));
         }
     }
-    let restored = parts.run.restored.as_ref().filter(|_| parts.run.agent_session.is_some());
-    if let Some(restored) = restored.filter(|_| !sections.is_empty()) {
+    let restored = parts.run.restored.as_ref();
+    if let Some(text) = restored.and_then(left_text) {
+        sections.insert(0, text);
+    }
+    let is_new =
+        |restored: &&RestoredFiles| parts.run.agent_session.is_some() && restored.written + restored.deleted > 0;
+    if let Some(restored) = restored.filter(is_new).filter(|_| !sections.is_empty()) {
         sections.insert(0, restored_text(restored));
     }
     if sections.is_empty() { None } else { Some(sections.join("\n\n") + "\n") }
@@ -111,6 +119,21 @@ fn restored_text(restored: &RestoredFiles) -> String {
          What was changed since that checkpoint is not there any more: look at the files as they are now.",
         restored.checkpoint_id
     )
+}
+
+/// What of an attempt that was rolled back is still there.
+fn left_text(restored: &RestoredFiles) -> Option<String> {
+    let names: Vec<String> = restored.kept.iter().take(LEFT).map(|kept| format!("- {}", kept.path)).collect();
+    let more = restored.kept.len().saturating_sub(LEFT);
+    let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| {
+        let text = format!(
+            "## Files Of An Earlier Attempt\n\nThese paths are left of an attempt that was rolled back, and could not be \
+             removed or replaced. Do not build on them:\n{}{more}",
+            names.join("\n")
+        );
+        redact(&text).into_owned()
+    })
 }
 
 fn error_context(failure: &Failure, strategy: Option<Strategy>) -> String {

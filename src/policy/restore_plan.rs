@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::path::{NESTED, PathReason, RepoPath};
+use crate::model::path::{Blocked, NESTED, PathReason, RepoPath};
 use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 
 use super::path_filter::Selection;
@@ -105,10 +105,13 @@ pub struct PlannedDir {
     pub mode: u32,
 }
 
-/// Everything a restore does, in the order in which it is done: delete, remove folders (deepest first), make folders
-/// (outermost first), write, modes. All lists are sorted by path.
+/// Everything a restore does, in the order in which it is done: lend rights, delete, remove folders (deepest first), make
+/// folders (outermost first), write, modes. All lists are sorted by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestorePlan {
+    /// Folders whose owner lacks rights, and has them until the restore is done. The work tree's root may be among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lend: Vec<PlannedMode>,
     /// Files and symlinks to delete.
     pub delete: Vec<PlannedDelete>,
     /// Folders to remove, if they are empty by then.
@@ -144,6 +147,61 @@ impl RestorePlan {
         folders.chain(files).chain(self.set_mode.iter().map(|set| &set.path))
     }
 
+    /// Every path that it touches, and whether a name changes: else it is only its mode.
+    pub fn changes(&self) -> BTreeMap<&RepoPath, bool> {
+        let modes = self.set_mode.iter().map(|set| (&set.path, false));
+        let folders = self.remove_dirs.iter().chain(&self.make_dirs).map(|dir| &dir.path);
+        let files = self.delete.iter().map(|delete| &delete.path).chain(self.write.iter().map(|write| &write.path));
+        modes.chain(folders.chain(files).map(|path| (path, true))).collect()
+    }
+
+    /// Takes paths out that the system does not let be replaced, with all that depends on them: folders that hold them and
+    /// were to go, and what was to be put where they are. Returns all of these, sorted.
+    pub fn leave_blocked(&mut self, mut blocked: BTreeMap<RepoPath, Blocked>) -> Vec<PathReason> {
+        if blocked.is_empty() {
+            return Vec::new();
+        }
+        let going: BTreeSet<&RepoPath> = self.remove_dirs.iter().map(|dir| &dir.path).collect();
+        let deleted: BTreeSet<&RepoPath> = self.delete.iter().map(|delete| &delete.path).collect();
+        let staying: Vec<(RepoPath, Blocked)> = blocked
+            .iter()
+            .filter(|(path, _)| deleted.contains(path) || going.contains(path))
+            .flat_map(|(path, why)| path.ancestors().map(|folder| (folder, *why)).collect::<Vec<_>>())
+            .filter(|(folder, _)| going.contains(folder))
+            .collect();
+        for (folder, why) in staying {
+            blocked.entry(folder).or_insert(why);
+        }
+        let missing: BTreeSet<&RepoPath> = self.make_dirs.iter().map(|dir| &dir.path).collect();
+        let unmade = |folder: &RepoPath| blocked.get(folder).filter(|_| missing.contains(folder)).copied();
+        let below: Vec<(RepoPath, Blocked)> = self
+            .paths()
+            .filter(|path| !blocked.contains_key(path))
+            .filter_map(|path| Some((path.clone(), path.ancestors().find_map(|folder| unmade(&folder))?)))
+            .collect();
+        blocked.extend(below);
+        self.delete.retain(|delete| !blocked.contains_key(&delete.path));
+        self.remove_dirs.retain(|dir| !blocked.contains_key(&dir.path));
+        self.make_dirs.retain(|dir| !blocked.contains_key(&dir.path));
+        self.write.retain(|write| !blocked.contains_key(&write.path));
+        self.set_mode.retain(|set| !blocked.contains_key(&set.path));
+        blocked.into_iter().map(|(path, why)| reason(&path, why.as_str())).collect()
+    }
+
+    /// Lends rights of folders, as they are now, as far as something is changed in them; each ends as the plan says.
+    pub fn lend(&mut self, folders: BTreeMap<RepoPath, u32>) {
+        if folders.is_empty() {
+            return;
+        }
+        let mut needed: BTreeSet<RepoPath> = self.paths().flat_map(RepoPath::ancestors).collect();
+        needed.extend(self.remove_dirs.iter().map(|dir| dir.path.clone()));
+        needed.insert(RepoPath::default());
+        let wanted = |path: &RepoPath| self.set_mode.iter().find(|set| set.path == *path).map(|set| set.mode);
+        let lent = folders.into_iter().filter(|(path, _)| needed.contains(path));
+        let lent = lent.map(|(path, from)| PlannedMode { mode: wanted(&path).unwrap_or(from), from, path }).collect();
+        self.lend = lent;
+    }
+
     /// The plan that takes this one back.
     #[must_use]
     pub fn invert(&self) -> Self {
@@ -167,9 +225,9 @@ impl RestorePlan {
         inverse.write.sort_by(|a, b| a.path.cmp(&b.path));
         inverse.make_dirs.clone_from(&self.remove_dirs);
         inverse.remove_dirs.clone_from(&self.make_dirs);
-        let modes = self.set_mode.iter();
-        inverse.set_mode =
-            modes.map(|set| PlannedMode { path: set.path.clone(), from: set.mode, mode: set.from }).collect();
+        let back = |set: &PlannedMode| PlannedMode { path: set.path.clone(), from: set.mode, mode: set.from };
+        inverse.set_mode = self.set_mode.iter().map(back).collect();
+        inverse.lend = self.lend.iter().map(back).collect();
         inverse
     }
 }

@@ -5,6 +5,7 @@ mod agents;
 mod attempt;
 mod between;
 mod bisect;
+mod blocked;
 mod bookkeeping;
 mod broken_config;
 mod browse;

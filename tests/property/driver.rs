@@ -89,14 +89,14 @@ impl Driver {
         if self.program {
             return restored(&self.run(&with_edits("undo", edits)));
         }
-        outcome(undo::undo(&self.context(), Commits::Refuse, edits))
+        outcome(undo::undo(&self.context(), how(edits)))
     }
 
     pub fn redo(&self, edits: Edits) -> Outcome {
         if self.program {
             return restored(&self.run(&with_edits("redo", edits)));
         }
-        outcome(undo::redo(&self.context(), Commits::Refuse, edits))
+        outcome(undo::redo(&self.context(), how(edits)))
     }
 
     fn context(&self) -> Context {
@@ -151,6 +151,10 @@ fn restored((code, document): &(i32, Value)) -> Outcome {
         13 if document["error"]["code"] == "hand_edits" => Outcome::Edited,
         code => panic!("ended with {code}: {document}"),
     }
+}
+
+fn how(edits: Edits) -> undo::How {
+    undo::How { commits: Commits::Refuse, edits, best_effort: false }
 }
 
 fn outcome(result: Result<Restore, Error>) -> Outcome {

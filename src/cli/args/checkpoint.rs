@@ -10,6 +10,7 @@ use crate::model::checkpoint::{CheckpointType, StorageType};
 use crate::model::selector::Selector;
 use crate::policy::restore_plan::Edits;
 
+use super::restore::BestEffort;
 use super::values::{STAGES, duration, lines, number, size};
 
 /// Create, list, compare, restore, prune checkpoints.
@@ -190,6 +191,9 @@ pub struct RestoreArgs {
     /// The files of nested repositories and submodules; their HEAD, branches and index stay.
     #[arg(long)]
     pub nested: bool,
+
+    #[command(flatten)]
+    pub best_effort: BestEffort,
 }
 
 /// Remove old checkpoints, with a reason for each.

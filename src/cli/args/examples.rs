@@ -36,6 +36,7 @@ const ALL: &[(&str, &[Example])] = &[
             ("recover rollback --to good --dry-run", "show what going back to the last good checkpoint would change"),
             ("recover rollback --iteration 3", "go back to before iteration 3"),
             ("recover rollback --to @7 --path 'src/**'", "only some files, from checkpoint 7"),
+            ("recover rollback --to good --best-effort", "also where a mount or an immutable file is in the way"),
         ],
     ),
     (

@@ -57,6 +57,20 @@ pub struct RollbackArgs {
     /// The files of nested repositories and submodules; their HEAD, branches and index stay.
     #[arg(long)]
     pub nested: bool,
+
+    #[command(flatten)]
+    pub best_effort: BestEffort,
+}
+
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct BestEffort {
+    /// Restore everything that can be restored
+    ///
+    /// Paths that the system does not allow to be replaced (mount points, read-only mounts, immutable files, folders of
+    /// other users) are left as they are and listed with the reason; the command then ends with 3. Without this option
+    /// such a path refuses the whole restore.
+    #[arg(long)]
+    pub best_effort: bool,
 }
 
 #[derive(Args, Debug, Default)]
@@ -68,4 +82,7 @@ pub struct UndoArgs {
     /// What to do about files edited by hand since
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Refuse)]
     pub edits: Edits,
+
+    #[command(flatten)]
+    pub best_effort: BestEffort,
 }

@@ -212,7 +212,7 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
 
 fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let how = How { commits: args.commits, edits: args.edits };
+    let how = How { commits: args.commits, edits: args.edits, best_effort: args.best_effort.best_effort };
     let (selector, how) = match &args.selector {
         Some(selector) => (selector.clone(), how),
         None if ui.interactive => {
@@ -246,6 +246,7 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             edits: how.edits,
             restore_index: args.restore_index,
             nested: NestedRequest { restore: args.nested, placed: Vec::new() },
+            best_effort: how.best_effort,
             ..RestoreRequest::new(OperationKind::Restore, checkpoint)
         })
     };

@@ -1,7 +1,7 @@
 //! Runs `rollback`, `undo` and `redo`.
 
 use crate::engine::flow::rollback::{Options, Target, is_of_lane, rollback as roll_back};
-use crate::engine::flow::undo::{redo as do_again, undo as take_back};
+use crate::engine::flow::undo::{How as UndoHow, redo as do_again, undo as take_back};
 use crate::engine::restore::request::Restore;
 use crate::engine::{Context, Result};
 use crate::model::operation::Scope;
@@ -41,29 +41,31 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
         edits: args.edits,
         restore_index: args.restore_index,
         nested: args.nested,
+        best_effort: args.best_effort.best_effort,
     };
+    let how = How { commits: args.commits, edits: args.edits, best_effort: options.best_effort };
     let mut is_confirmed = context.dry_run();
     let target = match (args.iteration, &args.to, args.full) {
         (Some(number), _, _) => Target::Iteration(number),
         (None, Some(selector), _) => Target::Checkpoint(selector.clone()),
         (None, None, true) => Target::Full,
         (None, None, false) if ui.interactive && !is_of_lane(context)? => {
-            let how = How { commits: args.commits, edits: args.edits };
             let choice = choose_rollback(context, ui, &options, how, &given(args))?;
             context.confirm();
             is_confirmed = true;
             options.commits = choice.how.commits.unwrap_or_default();
             options.edits = choice.how.edits;
+            options.best_effort = choice.how.best_effort;
             choice.target
         }
         (None, None, false) => Target::Safest,
     };
     if ui.interactive && !is_confirmed {
-        let how = How { commits: args.commits, edits: args.edits };
         let how = confirm_rollback(context, ui, &options, &target, how)?;
         context.confirm();
         options.commits = how.commits.unwrap_or_default();
         options.edits = how.edits;
+        options.best_effort = how.best_effort;
     }
     reply(context, &roll_back(context, &target, &options)?)
 }
@@ -87,14 +89,18 @@ fn given(args: &RollbackArgs) -> Vec<String> {
     words
 }
 
+fn how_of(args: &UndoArgs) -> UndoHow {
+    UndoHow { commits: args.commits.unwrap_or_default(), edits: args.edits, best_effort: args.best_effort.best_effort }
+}
+
 /// `recover undo`.
 pub fn undo(context: &Context, args: &UndoArgs) -> Result<Reply> {
     context.require_something()?;
-    reply(context, &take_back(context, args.commits.unwrap_or_default(), args.edits)?)
+    reply(context, &take_back(context, how_of(args))?)
 }
 
 /// `recover redo`.
 pub fn redo(context: &Context, args: &UndoArgs) -> Result<Reply> {
     context.require_something()?;
-    reply(context, &do_again(context, args.commits.unwrap_or_default(), args.edits)?)
+    reply(context, &do_again(context, how_of(args))?)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::engine::flow::rollback::Options;
 use crate::engine::restore::request::{Commits, Restore};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::escape::escape;
@@ -21,6 +22,8 @@ pub struct How {
     pub commits: Option<Commits>,
     /// About hand edits.
     pub edits: Edits,
+    /// About paths that cannot be replaced.
+    pub best_effort: bool,
 }
 
 impl How {
@@ -33,7 +36,16 @@ impl How {
         if self.edits != Edits::Refuse {
             words.extend(["--edits".to_owned(), word_of(&self.edits)]);
         }
+        if self.best_effort {
+            words.push("--best-effort".to_owned());
+        }
         words
+    }
+
+    /// What a rollback is asked for, with this.
+    pub fn options(self, given: &Options) -> Options {
+        let commits = self.commits.unwrap_or(given.commits);
+        Options { commits, edits: self.edits, best_effort: self.best_effort, ..given.clone() }
     }
 }
 
@@ -103,6 +115,14 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
             Ok(match talk.one_of(keys(&['b', 'k', 'd', 'q'], another))? {
                 'k' => Some(How { edits: Edits::Keep, ..how }),
                 'd' => Some(How { edits: Edits::Discard, ..how }),
+                'b' => None,
+                _ => return Err(super::nothing_changed(130)),
+            })
+        }
+        ErrorKind::Blocked => {
+            talk.ask(&format!("e everything else, those stay as they are, {back}q quit"));
+            Ok(match talk.one_of(keys(&['b', 'e', 'q'], another))? {
+                'e' => Some(How { best_effort: true, ..how }),
                 'b' => None,
                 _ => return Err(super::nothing_changed(130)),
             })

@@ -59,11 +59,7 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
         let Picked::Item(picked) = List::new(&talk, &labels, &[], help, at).pick()? else { continue };
         at = picked;
         let row = &rows[at];
-        let plan = |context: &Context, how: How| {
-            let options =
-                Options { commits: how.commits.unwrap_or(options.commits), edits: how.edits, ..options.clone() };
-            rollback(context, &row.target, &options)
-        };
+        let plan = |context: &Context, how: How| rollback(context, &row.target, &how.options(options));
         talk.say("");
         talk.ask(&labels[at]);
         if options.scope.covers_files() && options.paths.is_empty() {
@@ -84,13 +80,10 @@ pub fn choose(context: &Context, ui: &Ui, options: &Options, how: How, words: &[
 /// Asks about a target that was given. What changes nothing, and what is refused whatever a person says, is left to the
 /// rollback itself.
 pub fn confirm_target(context: &Context, ui: &Ui, options: &Options, target: &Target, how: How) -> Result<How> {
-    let plan = |context: &Context, how: How| {
-        let options = Options { commits: how.commits.unwrap_or(options.commits), edits: how.edits, ..options.clone() };
-        rollback(context, target, &options)
-    };
+    let plan = |context: &Context, how: How| rollback(context, target, &how.options(options));
     let may_be_asked = match plan(&context.rehearsal()?, how) {
         Ok(restore) => restore.changed,
-        Err(error) => matches!(error.kind, ErrorKind::HandEdits | ErrorKind::HeadMoved),
+        Err(error) => matches!(error.kind, ErrorKind::HandEdits | ErrorKind::HeadMoved | ErrorKind::Blocked),
     };
     if may_be_asked { confirm_given(&Talk::begin(context, ui)?, how, &plan) } else { Ok(how) }
 }

@@ -7,6 +7,7 @@ use crate::engine::record::attempt_record::{Ended, Ending, RecoveryResult, Start
 use crate::engine::record::lane::{self, EndedAttempt};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, run_settings};
+use crate::engine::restore::mixed::is_mixed;
 use crate::engine::restore::state_rollback;
 use crate::git;
 use crate::model::checkpoint::{Verdict, trigger};
@@ -175,7 +176,16 @@ pub(in crate::engine) fn end_locked(
         let end = AttemptEnd { checkpoint_id: checkpoint_id.cloned(), ..ending.end.clone() };
         events_of(key, end, (&phase, plan))
     };
-    let request = request_of(context, ledger.state(), &run, started, &ending);
+    let mut request = request_of(context, ledger.state(), &run, started, &ending);
+    if let Ok(prepared) = prepared
+        && request.verdict == Verdict::Passed
+        && is_mixed(context, ledger.state(), &run, prepared)?
+    {
+        let warning =
+            "the checkpoint is not recorded as good: files of an attempt that was rolled back are still there";
+        context.warn(warning.to_owned());
+        request.verdict = Verdict::Unverified;
+    }
     let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
         let recorded = checkpoint::record_with(context, &ledger, key, prepared, request, |id| following(Some(id)));
         recorded.map_err(|error| error.to_string())

@@ -60,6 +60,8 @@ pub enum ErrorKind {
     HandEdits,
     /// Unsafe (13): something stands in the way.
     Conflicts,
+    /// The system does not let paths be replaced (13).
+    Blocked,
     /// Unsafe (13): a path that must not be touched.
     UnsafePath,
     /// Unsafe (13): a merge or the like is in progress.
@@ -104,6 +106,7 @@ impl ErrorKind {
             Self::HeadMoved
                 | Self::HandEdits
                 | Self::Conflicts
+                | Self::Blocked
                 | Self::UnsafePath
                 | Self::OperationInProgress
                 | Self::SafeMode

@@ -1,13 +1,17 @@
 //! The checkpoint that an automatic rollback restores before the next attempt, and restoring it.
 
 use crate::engine::base::context::Context;
-use crate::engine::base::error::{ErrorKind, Result};
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::restore::mixed::mixed;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::failure::Cause;
+use crate::model::hint::Hint;
 use crate::model::operation::OperationKind;
-use crate::model::run::RunKey;
+use crate::model::path::PathReason;
+use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
+use crate::policy::escape::escape;
 use crate::policy::restore_plan::Edits;
 
 use super::restore::restore;
@@ -23,12 +27,14 @@ pub fn rollback_target<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>)
 }
 
 /// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
-/// edits stay, and HEAD where moving it would be refused. A dry run only plans it.
+/// edits stay, and HEAD where moving it would be refused. What cannot be replaced stays, and [`why_mixed`] says whether the
+/// run may go on with it. A dry run only plans it.
 pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<Restore> {
     let mut request = RestoreRequest {
         run: Some(key.clone()),
         commits: Commits::Refuse,
         edits,
+        best_effort: true,
         unasked: true,
         ..RestoreRequest::new(OperationKind::Rollback, target)
     };
@@ -40,4 +46,33 @@ pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, 
         }
         other => other,
     }
+}
+
+/// So many paths are named.
+const NAMED: usize = 5;
+
+/// Why a run must not go on after an automatic rollback: a path that could not be replaced is in the checkpoint, or tests,
+/// checks or configuration would read it. `None` where none is: what is left of the attempt can change no verdict.
+pub fn why_mixed(context: &Context, run: &Run, target: &Checkpoint, restore: &Restore) -> Result<Option<Error>> {
+    let left: Vec<PathReason> = restore.result.kept.iter().filter(|kept| kept.is_blocked()).cloned().collect();
+    if left.is_empty() {
+        return Ok(None);
+    }
+    let mixed = mixed(context, run, target, &left)?;
+    if mixed.is_empty() {
+        return Ok(None);
+    }
+    let name = |kept: &PathReason| format!("{} ({})", escape(&kept.path.to_lossy()), kept.reason);
+    let mut names: Vec<String> = mixed.iter().take(NAMED).map(name).collect();
+    if mixed.len() > NAMED {
+        names.push(format!("{} more", mixed.len() - NAMED));
+    }
+    let message = format!(
+        "the rollback to {} is not complete, so that the run stops here: {} could not be replaced, everything else was; \
+         make room for them, then roll back again",
+        target.id,
+        names.join(", ")
+    );
+    let hint = Hint::recover(["rollback", "--to", target.id.as_str()]).run(&run.key);
+    Ok(Some(Error::new(ErrorKind::NeedsPerson, message).paths(mixed).hint(hint)))
 }

@@ -12,17 +12,28 @@ use crate::policy::restore_plan::Edits;
 
 use super::restore::restore_with;
 
+/// What to do about what is in the way.
+#[derive(Clone, Copy, Debug)]
+pub struct How {
+    /// About commits.
+    pub commits: Commits,
+    /// About hand edits.
+    pub edits: Edits,
+    /// Whether everything else is restored where a path cannot be replaced.
+    pub best_effort: bool,
+}
+
 /// Takes the last restore of this work tree back.
-pub fn undo(context: &Context, commits: Commits, edits: Edits) -> Result<Restore> {
-    step(context, OperationKind::Undo, commits, edits)
+pub fn undo(context: &Context, how: How) -> Result<Restore> {
+    step(context, OperationKind::Undo, how)
 }
 
 /// Does again what the last undo took back.
-pub fn redo(context: &Context, commits: Commits, edits: Edits) -> Result<Restore> {
-    step(context, OperationKind::Redo, commits, edits)
+pub fn redo(context: &Context, how: How) -> Result<Restore> {
+    step(context, OperationKind::Redo, how)
 }
 
-fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) -> Result<Restore> {
+fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
     // A restore that was cut off is finished first: then there is something to take back.
     restore_with(context, kind, |state| {
         let worktree = state.worktrees.get(&context.worktree_id());
@@ -38,8 +49,9 @@ fn step(context: &Context, kind: OperationKind, commits: Commits, edits: Edits) 
             run: entry.run.clone(),
             scope: entry.scope,
             paths: entry.paths.clone(),
-            commits,
-            edits,
+            commits: how.commits,
+            edits: how.edits,
+            best_effort: how.best_effort,
             restore_index: entry.index_restored || (entry.scope == Scope::All && entry.paths.is_empty()),
             nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
             undoes: Some(Undone {

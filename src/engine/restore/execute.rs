@@ -8,7 +8,7 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{commit_on_top, move_branch};
 use crate::git::restore::{
     Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal, read_journal, reap_temp_files,
-    refresh_index, remove_journal, restore_index, verify, write_journal,
+    refresh_index, remove_journal, restore_index, set_last_modes, verify, write_journal,
 };
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
@@ -172,7 +172,10 @@ fn apply(
     journaled.unlink.iter().try_for_each(|file| git_file::remove(repo, file))?;
     let mut restored = execute(repo, lock, &journal.plan, expect, &|| interruption.stops())?;
     journaled.operation.nested.placed.iter().try_for_each(|file| git_file::write(repo, file))?;
-    let verified = verify(repo, &journal.plan, &restored)?;
+    let mut verified = verify(repo, &journal.plan, &restored)?;
+    if verified.differing.is_empty() {
+        verified.differing = set_last_modes(repo, lock, &restored)?;
+    }
     if !verified.differing.is_empty() {
         let message = "what was written does not read back as the checkpoint's";
         return Err(Error::new(ErrorKind::Failed, message).paths(verified.differing));

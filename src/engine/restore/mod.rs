@@ -8,6 +8,7 @@ pub mod execute;
 mod head;
 pub mod interruption;
 mod journal;
+pub mod mixed;
 pub mod nested;
 pub mod plan;
 pub mod request;

@@ -12,7 +12,7 @@ use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::request::Prepared;
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_checkpoint};
-use crate::git::restore::{check, keep_nonempty_dirs};
+use crate::git::restore::{check, keep_nonempty_dirs, leave_blocked};
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out};
 use crate::model::checkpoint::Checkpoint;
@@ -29,7 +29,7 @@ use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan 
 
 use super::head::{self, HeadPlan};
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
-use super::request::{RestoreRequest, RestoreResult};
+use super::request::{BEST_EFFORT, RestoreRequest, RestoreResult};
 
 /// A restore that may be carried out.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Planned {
         written.sort();
         deleted.sort();
         RestoreResult {
-            success: true,
+            success: !self.files.kept.iter().any(PathReason::is_blocked),
             restored_to_iteration: self.target.after_iteration,
             checkpoint_id: self.target.id.clone(),
             storage_type: self.target.storage_type,
@@ -124,6 +124,9 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         let (prepared, stored, mut files, nested) = file_plan(context, state, request, lock, &wanted)?;
         files.kept.retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
         files.kept.extend(nested.kept.iter().cloned());
+        let blocked = leave_blocked(repo, &mut files)?;
+        refuse_blocked(request, &blocked)?;
+        files.kept.extend(blocked);
         check(repo, &files).map_err(refused)?;
         keep_nonempty_dirs(repo, &mut files, nested.remove.iter().map(|file| file.path.join(b".git")))?;
         files.kept.sort();
@@ -166,6 +169,23 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     Ok(Planned { prepared, target, stored, of_base, files, nested, memory, memory_root, head, index })
 }
 
+/// Refuses a restore that cannot replace all that it would, unless that was asked for.
+fn refuse_blocked(request: &RestoreRequest, blocked: &[PathReason]) -> Result<()> {
+    if blocked.is_empty() || request.best_effort {
+        return Ok(());
+    }
+    let (count, them) = match blocked.len() {
+        1 => ("1 path".to_owned(), "it"),
+        count => (format!("{count} paths"), "them"),
+    };
+    let message = format!(
+        "{count} cannot be replaced here: {}; nothing was written, and {BEST_EFFORT} restores everything but {them}",
+        listed(blocked)
+    );
+    let error = Error::new(ErrorKind::Blocked, message).paths(blocked.to_vec());
+    Err(as_conflict(request, error.hint(request.command(&[BEST_EFFORT]))))
+}
+
 /// A refusal of what was not begun with.
 fn refused(error: crate::git::Error) -> Error {
     let is_conflict = matches!(error, crate::git::Error::Conflict { .. });
@@ -204,18 +224,21 @@ fn file_plan(
     let inner_rules = nested.rules(&prepared, &lookup)?;
     let layers = baseline_layers(context, state, &prepared.capture.manifest)?;
     let mut layers_and_ignored = Vec::new();
-    for Layer { stored, base, paths, nested } in &layers {
+    for Layer { stored, base, paths, nested, left } in &layers {
         let ignored = match stored {
             Some(stored) => Some((stored, base, TreeIgnores::new(repo, &lookup, stored.view())?, nested)),
             None => None,
         };
-        layers_and_ignored.push((ignored, paths));
+        layers_and_ignored.push((ignored, left, paths));
     }
     // A plan is a pure function: what cannot be read is reported after it, and nothing is done then.
     let unreadable = RefCell::new(None);
     let baseline = |path: &RepoPath| {
-        let layer = layers_and_ignored.iter().rev().find(|(_, paths)| paths.matches(path));
-        let Some((Some((layer, base, ignored, nested)), _)) = layer else { return Baseline::Unknown };
+        let layer = layers_and_ignored.iter().rev().find(|(.., paths)| paths.matches(path));
+        let Some((Some((layer, base, ignored, nested)), left, _)) = layer else { return Baseline::Unknown };
+        if left.iter().any(|left| path.starts_with(left)) {
+            return Baseline::Unknown;
+        }
         match LayerPart::baseline(nested, &lookup, path) {
             Ok(None) => {}
             Ok(Some(known)) => return known,
@@ -274,29 +297,34 @@ fn file_plan(
     if let Some(error) = unreadable.take() {
         return Err(error);
     }
-    if request.edits == Edits::Refuse && !plan.hand_edits.is_empty() {
-        let reason =
-            |path: &RepoPath| PathReason { path: path.clone(), reason: "edited by hand".to_owned(), size: None };
-        let paths: Vec<PathReason> = plan.hand_edits.iter().map(reason).collect();
-        let (count, them) = if paths.len() == 1 {
-            ("1 file was".to_owned(), "it")
-        } else {
-            (format!("{} files were", paths.len()), "them")
-        };
-        let message = format!(
-            "{count} edited by hand since the run last wrote {them}: {}; keep {them} with --edits keep, or overwrite {them} with \
-             --edits discard (undo brings {them} back)",
-            listed(&paths)
-        );
-        let again = request.command(&["--edits", "keep"]);
-        let refused = Error::new(ErrorKind::HandEdits, message).paths(paths).hint(again);
-        return Err(as_conflict(request, refused));
-    }
+    refuse_edits(request, &plan)?;
     drop(inner_rules);
     drop(lookup);
     drop(opened);
     nested.settle(&plan.paths().collect());
     Ok((prepared, stored, plan, nested))
+}
+
+/// Refuses to restore over edits by hand that nobody decided about.
+fn refuse_edits(request: &RestoreRequest, plan: &RestorePlan) -> Result<()> {
+    if request.edits != Edits::Refuse || plan.hand_edits.is_empty() {
+        return Ok(());
+    }
+    let reason = |path: &RepoPath| PathReason { path: path.clone(), reason: "edited by hand".to_owned(), size: None };
+    let paths: Vec<PathReason> = plan.hand_edits.iter().map(reason).collect();
+    let (count, them) = if paths.len() == 1 {
+        ("1 file was".to_owned(), "it")
+    } else {
+        (format!("{} files were", paths.len()), "them")
+    };
+    let message = format!(
+        "{count} edited by hand since the run last wrote {them}: {}; keep {them} with --edits keep, or overwrite {them} with \
+         --edits discard (undo brings {them} back)",
+        listed(&paths)
+    );
+    let again = request.command(&["--edits", "keep"]);
+    let refused = Error::new(ErrorKind::HandEdits, message).paths(paths).hint(again);
+    Err(as_conflict(request, refused))
 }
 
 /// What a person has to settle before a rollback (B15).
@@ -387,6 +415,8 @@ struct Layer {
     paths: Selection,
     /// What it says of nested repositories that take part.
     nested: Vec<LayerPart>,
+    /// What was left as it was.
+    left: Vec<RepoPath>,
 }
 
 /// What the run last wrote in this work tree, layer by layer.
@@ -406,7 +436,7 @@ fn baseline_layers(context: &Context, state: &State, here: &Manifest) -> Result<
         }
         let paths = Selection::globs(&layer.paths)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("a recorded path is no glob: {error}")))?;
-        layers.push(Layer { stored, base, paths, nested });
+        layers.push(Layer { stored, base, paths, nested, left: layer.left.clone() });
     }
     Ok(layers)
 }

@@ -43,6 +43,9 @@ impl Commits {
     }
 }
 
+/// The flag that asks to restore everything that can be.
+pub(super) const BEST_EFFORT: &str = "--best-effort";
+
 /// What is to be restored, and how.
 #[derive(Clone, Debug)]
 pub struct RestoreRequest {
@@ -66,6 +69,8 @@ pub struct RestoreRequest {
     pub reposition: Option<Reposition>,
     /// What is asked of nested repositories.
     pub nested: NestedRequest,
+    /// Whether everything else is restored where the system does not let a path be replaced.
+    pub best_effort: bool,
     /// Nobody asked for it: the working memory goes as it does after an error (`[rollback] on_error`, `[memory] loop_state`).
     pub unasked: bool,
     /// What is taken back, or done again.
@@ -106,6 +111,7 @@ impl RestoreRequest {
             restore_index: false,
             reposition: None,
             nested: NestedRequest::default(),
+            best_effort: false,
             unasked: false,
             undoes: None,
         }
@@ -164,6 +170,9 @@ impl RestoreRequest {
             if self.nested.restore {
                 words.push("--nested".to_owned());
             }
+        }
+        if self.best_effort && !flags.contains(&BEST_EFFORT) {
+            words.push(BEST_EFFORT.to_owned());
         }
         // What is taken back is the work tree's last, whichever run that was.
         Hint::recover(words).args(flags).run(self.run.as_ref().filter(|_| !takes_back))

@@ -7,6 +7,7 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::move_branch;
 use crate::git::restore::{
     Expect, RestoreJournal, execute, git_file, has_journal, index_is, reap_temp_files, remove_journal, restore_index,
+    set_last_modes,
 };
 use crate::git::{Repo, WorktreeLock};
 use crate::model::hint::Hint;
@@ -91,6 +92,10 @@ pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJo
     let journaled = decode(journal)?;
     let placed = journaled.operation.nested.placed.iter().try_for_each(|file| git_file::remove(repo, file));
     let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| false).map_err(Error::from);
+    let files = files.and_then(|files| {
+        set_last_modes(repo, lock, &files)?;
+        Ok(files)
+    });
     let unlinked = journaled.unlink.iter().try_for_each(|file| git_file::write(repo, file));
     let memory = revert_memory(context, journal);
     let head = revert_head(repo, lock, journal);

@@ -5,7 +5,7 @@
 //! is there is compared with what the safety capture saw right before it is replaced or deleted: an edit made
 //! meanwhile stops the restore.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -14,6 +14,7 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, FileType, Mode};
 
 use super::nonempty_dirs::HOLDS_OTHERS;
+use super::outcomes::{self, Outcomes};
 use super::write_batch::{Batch, Limits, Pending, Sync};
 use super::{preflight, temp_file};
 use crate::durable::temporary_prefix;
@@ -26,7 +27,7 @@ use crate::git::odb::database::Database;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::Entry;
+use crate::model::snapshot::{Entry, EntryKind};
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
 
 /// What may stand at a path before it is changed.
@@ -38,6 +39,13 @@ pub enum Expect {
     /// is and listed in [`Restored::kept`].
     CutOff,
 }
+
+/// Why a path is not as planned that has other permissions.
+pub(super) const OTHER_MODE: &str = "has another mode than the checkpoint";
+/// What the owner of a folder needs to change names in it.
+const OWNERS: u32 = 0o700;
+/// What the owner of a folder needs to read what is in it.
+const READABLE_FOLDER: u32 = 0o500;
 
 /// Whether somebody wants the restore to stop.
 pub type Stop<'s> = &'s (dyn Fn() -> bool + std::marker::Sync);
@@ -51,6 +59,19 @@ pub struct Restored {
     pub deleted: Vec<RepoPath>,
     /// Paths left as they are, beside those that the plan keeps.
     pub kept: Vec<PathReason>,
+    /// Modes that do not let the owner read: [`set_last_modes`] sets them once what was written was read again.
+    pub last_modes: BTreeMap<RepoPath, u32>,
+}
+
+/// Takes out of a plan what the system does not let be replaced, and lends it the rights that the owner of a folder may give.
+/// Returns what was taken out, each with the word of a [`Blocked`](crate::model::path::Blocked).
+///
+/// Nothing is changed on disk.
+pub fn leave_blocked(repo: &Repo, plan: &mut RestorePlan) -> Result<Vec<PathReason>> {
+    let Outcomes { blocked, lent } = outcomes::outcomes(repo, plan)?;
+    let blocked = plan.leave_blocked(blocked);
+    plan.lend(lent);
+    Ok(blocked)
 }
 
 /// Checks everything that can be checked before the first write: names, what is in the way, free space.
@@ -90,6 +111,9 @@ pub fn execute(
     refuse(plan)?;
     let database = Database::open(repo)?;
     let mut run = Execution::new(repo.workdir(), &database, (expect, stop), 0)?;
+    for lent in &plan.lend {
+        run.lend(&lent.path)?;
+    }
     for delete in &plan.delete {
         run.delete(&delete.path, &delete.from)?;
     }
@@ -106,13 +130,30 @@ pub fn execute(
         run.set_mode(&set.path, set.mode)?;
     }
     // Folders get their modes last: a read-only one could not be written into.
-    for dir in plan.make_dirs.iter().rev() {
-        if run.changed.contains(&dir.path) {
-            run.chmod(&dir.path, dir.mode)?;
-        }
+    let made = plan.make_dirs.iter().filter(|dir| run.changed.contains(&dir.path)).map(|dir| (&dir.path, dir.mode));
+    let folders: BTreeMap<&RepoPath, u32> = made.chain(plan.lend.iter().map(|lent| (&lent.path, lent.mode))).collect();
+    for (path, mode) in folders.into_iter().rev() {
+        run.end_with(path, mode)?;
     }
     run.sync()?;
     Ok(run.done)
+}
+
+/// Sets the modes that had to wait until what was written was read again. Returns what has another mode after that.
+pub fn set_last_modes(repo: &Repo, _lock: &WorktreeLock, restored: &Restored) -> Result<Vec<PathReason>> {
+    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+    let mut differing = Vec::new();
+    // The deepest first: a folder without rights hides what is in it.
+    for (path, mode) in restored.last_modes.iter().rev() {
+        let (parent, name) = openat::split(path);
+        let dir = folders.open(&parent).map_err(|error| openat::open_error(path, error))?;
+        let failed = |error: io::Error| openat::io_error(path, error);
+        temp_file::chmod(&dir, name, *mode).map_err(failed)?;
+        if openat::stat(&dir, name).map_err(failed)?.is_none_or(|stat| stat.permissions() != *mode) {
+            differing.push(PathReason { path: path.clone(), reason: OTHER_MODE.to_owned(), size: None });
+        }
+    }
+    Ok(differing)
 }
 
 /// One thread's work.
@@ -227,6 +268,7 @@ impl<'r> Execution<'r> {
         for (restored, changed) in done.into_iter().flatten() {
             self.done.written.extend(restored.written);
             self.done.kept.extend(restored.kept);
+            self.done.last_modes.extend(restored.last_modes);
             self.changed.extend(changed);
         }
         Ok(())
@@ -259,6 +301,7 @@ impl<'r> Execution<'r> {
         let Some(found) = self.ready(&dir, path, name, accepted)? else { return Ok(()) };
         if self.expect == Expect::CutOff && found.is(Some(&write.entry)) && found.has_mode(Some(&write.entry)) {
             // It was put there before the cut, or never replaced: nothing that could fail is needed.
+            self.note_last_mode(write);
             self.done.written.push(path.clone());
             self.changed.insert(parent);
             return Ok(());
@@ -301,16 +344,61 @@ impl<'r> Execution<'r> {
                 batch.pending.push(pending);
                 return Err(error);
             }
+            self.note_last_mode(pending.write);
             self.done.written.push(path.clone());
             self.changed.insert(pending.parent);
         }
         Ok(())
     }
 
+    /// A file that its owner may not read is given that mode once it was read again.
+    fn note_last_mode(&mut self, write: &PlannedWrite) {
+        if write.entry.kind == EntryKind::File && write.entry.mode & temp_file::READABLE == 0 {
+            self.done.last_modes.insert(write.path.clone(), write.entry.mode);
+        }
+    }
+
     fn set_mode(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
-        self.chmod(path, mode)?;
+        self.end_with(path, mode)?;
         self.done.written.push(path.clone());
         Ok(())
+    }
+
+    /// Gives the owner of a folder all rights in it. How it ends is in the plan, and the plan in the journal.
+    fn lend(&mut self, path: &RepoPath) -> Result<()> {
+        let failed = |error: io::Error| openat::io_error(path, error);
+        let (parent, name) = openat::split(path);
+        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        // The work tree's root has no name.
+        let name = if name.is_empty() { b"." } else { name };
+        match openat::stat(&dir, name).map_err(failed)? {
+            Some(stat) if stat.kind() == FileType::Directory && stat.permissions() & OWNERS != OWNERS => {
+                temp_file::chmod(&dir, name, stat.permissions() | OWNERS).map_err(failed)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets the permissions that a path ends with: now, or last where they would not let it be read again.
+    fn end_with(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
+        if path.as_bytes().is_empty() {
+            let root = self.open(path, path)?;
+            return temp_file::chmod(&root, b".", mode).map_err(|error| openat::io_error(path, error));
+        }
+        if mode & READABLE_FOLDER == READABLE_FOLDER {
+            return self.chmod(path, mode);
+        }
+        let (parent, name) = openat::split(path);
+        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        match openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?.map(|stat| stat.kind()) {
+            Some(FileType::RegularFile) if mode & temp_file::READABLE != 0 => self.chmod(path, mode),
+            Some(FileType::RegularFile | FileType::Directory) => {
+                self.done.last_modes.insert(path.clone(), mode);
+                Ok(())
+            }
+            // What is not there, or no file, is for it to say.
+            _ => self.chmod(path, mode),
+        }
     }
 
     /// Sets permissions of a file or folder; never through a symlink.
@@ -335,7 +423,14 @@ impl<'r> Execution<'r> {
         name: &[u8],
         accepted: &[Option<&Entry>],
     ) -> Result<Option<OnDisk>> {
-        let found = on_disk::inspect(dir, name).map_err(|error| openat::io_error(path, error))?;
+        let found = match on_disk::inspect(dir, name) {
+            // Its owner may read it: it is deleted or replaced after that, or gets its mode last.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                temp_file::make_readable(dir, name).and_then(|()| on_disk::inspect(dir, name))
+            }
+            found => found,
+        };
+        let found = found.map_err(|error| openat::io_error(path, error))?;
         let nothing_is_fine = self.expect == Expect::CutOff && found == OnDisk::Nothing;
         if nothing_is_fine || accepted.iter().any(|entry| found.is(*entry)) {
             return Ok(Some(found));

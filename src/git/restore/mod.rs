@@ -7,13 +7,14 @@ pub mod git_file;
 mod index;
 mod journal;
 mod nonempty_dirs;
+mod outcomes;
 mod preflight;
 mod sparse_file;
 mod temp_file;
 mod verify;
 mod write_batch;
 
-pub use execute::{Expect, Restored, Stop, check, execute};
+pub use execute::{Expect, Restored, Stop, check, execute, leave_blocked, set_last_modes};
 pub use index::{index_is, refresh_index, restore_index};
 pub use journal::{
     JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,

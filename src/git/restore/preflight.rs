@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Access, AtFlags, FileType};
+use rustix::fs::FileType;
 
 use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
 use crate::git::base::dirfd_cache::DirfdCache;
@@ -47,15 +47,6 @@ pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> 
                 conflict(&write.path, "was not captured and is where the checkpoint has a file");
             }
             _ => {}
-        }
-    }
-    let changed = plan.delete.iter().map(|delete| &delete.path).chain(plan.write.iter().map(|write| &write.path));
-    let parents: BTreeSet<RepoPath> = changed.map(|path| path.parent().unwrap_or_default()).collect();
-    for folder in parents {
-        // One that is not there yet is made by the plan.
-        let Ok(dir) = folders.open(&folder) else { continue };
-        if rustix::fs::accessat(&*dir, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).is_err() {
-            conflict(&folder, "the folder cannot be written to");
         }
     }
     if conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: conflicts }) }

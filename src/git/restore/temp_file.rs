@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::sparse_file::SparseWriter;
@@ -15,7 +15,10 @@ use crate::git::base::openat;
 use crate::git::odb::database::Database;
 use crate::model::snapshot::EntryKind;
 
-/// Writes the content of a planned path under its temp name, with mode and owner. It is not synced; a file is returned open.
+/// What the owner of a file needs to read it.
+pub(super) const READABLE: u32 = 0o400;
+
+/// Writes the content of a planned path under its temp name, with owner and mode, which lets its owner read it in any case. It is not synced; a file is returned open.
 ///
 /// That the object was whole is seen when the path is read again, by [`verify`](super::verify()).
 pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Option<File>> {
@@ -44,7 +47,8 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
     }
     // Another owner takes some permissions away, so that they come after it.
     keep_owner(dir, pending.name, temp).map_err(failed)?;
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(write.entry.mode)).map_err(|error| failed(error.into()))?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(write.entry.mode | READABLE))
+        .map_err(|error| failed(error.into()))?;
     Ok(Some(file))
 }
 
@@ -85,6 +89,14 @@ pub(in crate::git) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool)
         }
     }
     Ok(rustix::fs::renameat(dir, temp, dir, name)?)
+}
+
+/// Gives the owner of a file the right to read it.
+pub(super) fn make_readable(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    match openat::stat(dir, name)? {
+        Some(stat) if stat.kind() == FileType::RegularFile => chmod(dir, name, stat.permissions() | READABLE),
+        _ => Ok(()),
+    }
 }
 
 /// Sets the permissions of a file or folder that is no symlink.

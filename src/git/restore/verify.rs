@@ -5,7 +5,7 @@ use std::path::Path;
 
 use git2::Oid;
 
-use super::execute::Restored;
+use super::execute::{OTHER_MODE, Restored};
 use super::write_batch::FILES_PER_THREAD;
 use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::Result;
@@ -47,29 +47,32 @@ pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Ve
     let portions = expected.chunks(expected.len().div_ceil(threads).max(1)).collect();
     let root = repo.workdir();
     let mut verified = Verified::default();
-    for part in work_queue::run(portions, threads, |portion: &[_], _, part| contents(root, portion, &made, part))? {
+    for part in
+        work_queue::run(portions, threads, |portion: &[_], _, part| contents(root, portion, (&made, restored), part))?
+    {
         verified.differing.extend(part.differing);
         verified.contents.extend(part.contents);
     }
     verified.differing.sort();
 
     let mut folders = DirfdCache::new(openat::open_root(root)?);
-    for set in plan.set_mode.iter().filter(|set| !kept.contains(&set.path)) {
+    let waits = |path: &RepoPath| kept.contains(path) || restored.last_modes.contains_key(path);
+    for set in plan.set_mode.iter().filter(|set| !waits(&set.path)) {
         let (parent, name) = openat::split(&set.path);
         let stat = folders.open(&parent).and_then(|dir| openat::stat(&dir, name)).ok().flatten();
         if stat.is_none_or(|stat| stat.permissions() != set.mode) {
-            let reason = "has another mode than the checkpoint".to_owned();
+            let reason = OTHER_MODE.to_owned();
             verified.differing.push(PathReason { path: set.path.clone(), reason, size: None });
         }
     }
     Ok(verified)
 }
 
-/// Compares content, kind and mode of some paths; `made` are folders that may stand where a file was.
+/// Compares content, kind and mode of some paths, but for modes that are set last; `made` are folders that may stand where a file was.
 fn contents(
     root: &Path,
     expected: &[(&RepoPath, Option<&Entry>)],
-    made: &BTreeSet<&RepoPath>,
+    (made, restored): (&BTreeSet<&RepoPath>, &Restored),
     verified: &mut Verified,
 ) -> Result<()> {
     let mut folders = DirfdCache::new(openat::open_root(root)?);
@@ -80,8 +83,9 @@ fn contents(
             Err(error) if openat::is_no_folder(&error) => OnDisk::Nothing,
             Err(error) => return Err(openat::open_error(path, error)),
         };
+        let has_mode = restored.last_modes.contains_key(*path) || found.has_mode(*entry);
         let folder_now = found == OnDisk::Other && made.contains(path);
-        if !(found.is(*entry) && found.has_mode(*entry) || entry.is_none() && folder_now) {
+        if !(found.is(*entry) && has_mode || entry.is_none() && folder_now) {
             let reason = "differs from the checkpoint".to_owned();
             verified.differing.push(PathReason { path: (*path).clone(), reason, size: None });
         } else if let OnDisk::Entry(oid, stat) = found {

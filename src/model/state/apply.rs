@@ -14,7 +14,7 @@ use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
-use crate::model::path::NESTED;
+use crate::model::path::{NESTED, PathReason};
 use crate::model::run::{
     AcceptedAs, AttemptOutcome, Iteration, IterationStatus, RestoredFiles, Run, RunDetails, RunKey, RunSpec, RunStatus,
 };
@@ -161,10 +161,13 @@ impl State {
 
         worktree.last_operation = Some(operation.id.clone());
         if operation.scope.covers_files() && operation.written + operation.deleted > 0 {
+            let kept: Vec<_> = operation.kept.iter().filter(|kept| kept.is_blocked()).cloned().collect();
             let restored = RestoredFiles {
                 checkpoint_id: operation.checkpoint_id.clone(),
                 written: operation.written,
                 deleted: operation.deleted,
+                before: (!kept.is_empty()).then(|| operation.safety_checkpoint_id.clone()),
+                kept,
             };
             // What is over is taken up by a command that is about it, which restores for it.
             let concerned = |other: &&mut Run| {
@@ -182,7 +185,8 @@ impl State {
                 worktree.baseline.clear();
             }
             let all = operation.nested.restored;
-            let left = operation.kept.iter().filter(|kept| !all && kept.reason.starts_with(NESTED));
+            let is_left = |kept: &&PathReason| kept.is_blocked() || (!all && kept.reason.starts_with(NESTED));
+            let left = operation.kept.iter().filter(is_left);
             worktree.baseline.push(BaselineLayer {
                 checkpoint_id: operation.checkpoint_id.clone(),
                 paths: operation.paths.clone(),

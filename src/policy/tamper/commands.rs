@@ -108,6 +108,38 @@ fn seen_from(files: &[ChangedFile], dir: &str) -> Vec<ChangedFile> {
     if dir.is_empty() { Vec::new() } else { files.iter().map(renamed).collect() }
 }
 
+/// Whether a file of this path says what is checked, or how: a test, a script, recipe or configuration of a check, CI. It need
+/// not exist: what a check would read of it counts.
+pub fn is_of_checks(path: &str, loops: &[Loop<'_>]) -> bool {
+    let name = base(path);
+    let is_configuration = || {
+        let files = CONFIGURATION.iter().flat_map(|(_, files)| *files);
+        let mut begins = files.map(|entry| entry.split_once('#').map_or(*entry, |(file, _)| file));
+        begins.any(|begin| name.starts_with(begin))
+    };
+    let is_named = |one: &Loop<'_>| {
+        let seen = path.strip_prefix(one.dir).map_or(path, |rest| rest.trim_start_matches('/'));
+        let file = ChangedFile { path: seen.to_owned(), before: None, after: None };
+        // A folder that a check is given stands for what is in it.
+        let covers = |word: &String| {
+            let is_path = word.contains(['/', '.']);
+            let word = word.trim_start_matches("./").trim_end_matches('/');
+            is_path && (seen == word || seen.strip_prefix(word).is_some_and(|rest| rest.starts_with('/')))
+        };
+        simple_commands(one.command)
+            .iter()
+            .filter_map(|words| program_of(words))
+            .any(|(program, rest)| is_script(&file, program, rest) || rest.iter().any(covers))
+    };
+    is_test_path(path)
+        || is_ci(path)
+        || path.starts_with(".ultraplan/")
+        || name == "conftest.py"
+        || RECIPE_RUNNERS.iter().any(|(_, usual)| usual.contains(&name))
+        || is_configuration()
+        || loops.iter().any(is_named)
+}
+
 fn is_ci(path: &str) -> bool {
     const FILES: &[&str] = &[
         ".gitlab-ci.yml",

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::changed::ChangedFile;
 use languages::{Seen, is_test_name, see};
 
-pub use commands::Loop;
+pub use commands::{Loop, is_of_checks};
 pub use languages::is_test_path;
 
 /// At most so many notes: they go into the ledger and into prompts.

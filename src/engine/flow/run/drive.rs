@@ -13,7 +13,7 @@ use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::notify::{Happened, notify, notify_of_error, notify_with};
 use crate::engine::flow::remote::{Session, release};
-use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target};
+use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target, why_mixed};
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::driving::Driving;
@@ -36,6 +36,7 @@ use crate::process::{Program, Show, Supervised};
 use crate::store::views::{Extent, write_views};
 
 use super::execute::{begin_of, execute};
+use super::given_up::RolledBack;
 use super::{DriveOptions, Driven, Outcome, baseline, edited, given_up, startable};
 
 /// What follows an attempt.
@@ -71,6 +72,7 @@ fn drive_held(context: &Context, key: &RunKey, session: Option<&Session>, option
         child_exit_code: None,
         missing: BTreeSet::new(),
         unstartable: None,
+        mixed: None,
         parked_until: None,
         session,
     };
@@ -93,6 +95,8 @@ struct Driver<'a> {
     missing: BTreeSet<String>,
     /// Why it stops where one of them still cannot be.
     unstartable: Option<String>,
+    /// Why it stops where a rollback could not replace everything.
+    mixed: Option<String>,
     /// The wait that somebody was notified of.
     parked_until: Option<Timestamp>,
     /// The claim of a run that lies on a remote.
@@ -111,9 +115,13 @@ impl Driver<'_> {
             if let Some(outcome) = self.is_done(&run)? {
                 return Ok(outcome);
             }
-            if let Some(refused) = given_up::roll_back(self.context, &run)? {
-                self.stand_for(RunStatus::Escalated, refused)?;
-                return Ok(Outcome::Escalated);
+            match given_up::roll_back(self.context, &run)? {
+                RolledBack::Done => {}
+                RolledBack::Refused(why) => {
+                    self.stand_for(RunStatus::Escalated, why)?;
+                    return Ok(Outcome::Escalated);
+                }
+                RolledBack::Mixed(error) => return self.stop_mixed(error),
             }
             if let Some(outcome) = self.wait(&run)? {
                 return Ok(outcome);
@@ -367,8 +375,11 @@ impl Driver<'_> {
         }
         // Who stops it here wants to see what the attempt left; taking the run up again does what was decided.
         let stays = decision.leads_to_attempt() && self.context.progress.is_to_stop();
-        if decision.has(Action::Rollback) && !stays {
-            self.roll_back(&ended.run, started.attempt, decision)?;
+        if decision.has(Action::Rollback)
+            && !stays
+            && let Some(error) = self.roll_back(&ended.run, started.attempt, decision)?
+        {
+            return self.stop_mixed(error).map(Next::Stop);
         }
         if decision.has(Action::Skip) {
             self.skip(started.iteration, &decision.reason)?;
@@ -398,7 +409,8 @@ impl Driver<'_> {
 
     /// Puts the files of the way back in place: after a fallback what was there before it (S12), else the checkpoint
     /// that the cause asks for. Hand edits made meanwhile stay, and so does HEAD where moving it is not the run's to do.
-    fn roll_back(&self, run: &Run, attempt: u32, decision: &Decision) -> Result<()> {
+    /// Returns why the run must not go on, where not everything could be replaced.
+    fn roll_back(&self, run: &Run, attempt: u32, decision: &Decision) -> Result<Option<Error>> {
         let state = self.context.load()?.state;
         let failure = run.failure.as_ref();
         let iteration = failure.and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
@@ -406,14 +418,25 @@ impl Driver<'_> {
             Fallback::Failed { before, .. } => before.and_then(|id| state.checkpoint(id)),
             Fallback::Ready | Fallback::None => rollback_target(&state, self.key, failure.map(|failure| failure.cause)),
         };
-        let Some(target) = target else { return Ok(()) };
+        let Some(target) = target else { return Ok(None) };
         if let Err(refused) = self.context.check_safe_mode("a rollback by decision") {
             tracing::warn!(checkpoint = %target.id, "not rolled back: {refused}");
-            return Ok(());
+            return Ok(None);
         }
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
         self.context.emit(ProgressEvent::RollingBack { checkpoint: &target.id });
-        restore_checkpoint(self.context, self.key, target, Edits::Keep).map(drop)
+        let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
+        why_mixed(self.context, run, target, &restored)
+    }
+
+    /// The run stops in a work tree that is neither the attempt's nor the checkpoint's.
+    fn stop_mixed(&mut self, error: Error) -> Result<Outcome> {
+        let hint = error.hint.map(|hint| format!(": {}", self.context.line(hint))).unwrap_or_default();
+        let why = format!("{}{hint}", error.message);
+        self.context.note(why.clone());
+        self.stand_for(RunStatus::Paused, why.clone())?;
+        self.mixed = Some(why);
+        Ok(Outcome::Paused)
     }
 
     fn stand(&self, status: RunStatus) -> Result<()> {
@@ -429,9 +452,9 @@ impl Driver<'_> {
 
     /// Tells whoever is away that it ended, and why where it is not complete.
     fn notify_of_end(&self, outcome: Outcome, run: &Run, decided: Option<&Decision>, report: Option<&Path>) {
-        let needs_person = outcome == Outcome::Escalated || run.is_being_fixed();
+        let needs_person = outcome == Outcome::Escalated || run.is_being_fixed() || self.mixed.is_some();
         let event = if needs_person { NotifyEvent::NeedsPerson } else { NotifyEvent::Ended };
-        let reason = self.unstartable.clone().or_else(|| Some(decided?.reason.clone()));
+        let reason = self.unstartable.clone().or_else(|| self.mixed.clone()).or_else(|| Some(decided?.reason.clone()));
         notify_with(self.context, self.key, Happened::new(event, reason), report);
     }
 
@@ -471,6 +494,7 @@ impl Driver<'_> {
             interrupted: self.interrupted,
             has_good_checkpoint: state.last_good(self.key).is_some(),
             unstartable: self.unstartable.clone(),
+            mixed: self.mixed.clone(),
             child_exit_code: self.child_exit_code,
             report,
         })

@@ -9,6 +9,7 @@ use crate::engine::record::{checkpoint, events};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::path::RepoPath;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 
@@ -28,7 +29,10 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
         return Ok(());
     };
     let prepared = checkpoint::prepare(context)?;
-    if is_as(context, &prepared, known)? {
+    let baseline = state.worktrees.get(&context.worktree_id()).map(|worktree| worktree.baseline.as_slice());
+    // What a rollback could not replace is as the run left it.
+    let left: &[RepoPath] = baseline.and_then(|layers| layers.last()).map_or(&[], |layer| &layer.left);
+    if is_as(context, &prepared, known, left)? {
         return Ok(());
     }
     let iteration = run.current_iteration;
@@ -55,8 +59,9 @@ fn known<'a>(context: &Context, state: &'a State, run: &Run) -> Option<&'a Check
     whole.filter(|one| one.run == run.key).or_else(|| state.latest(&run.key))
 }
 
-/// Whether the work tree is as a checkpoint has it, but for the files that this program's own output goes to.
-fn is_as(context: &Context, prepared: &Prepared, known: &Checkpoint) -> Result<bool> {
+/// Whether the work tree is as a checkpoint has it, but for what was `left` and the files that this program's own output
+/// goes to.
+fn is_as(context: &Context, prepared: &Prepared, known: &Checkpoint, left: &[RepoPath]) -> Result<bool> {
     let stored = load_checkpoint(context.repo()?, &known.commit)?;
     if prepared.capture.is_same_tree(&stored) {
         return Ok(true);
@@ -64,5 +69,6 @@ fn is_as(context: &Context, prepared: &Prepared, known: &Checkpoint) -> Result<b
     let opened = prepared.capture.objects().open();
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, stored.view(), prepared.capture.view())?;
     let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
-    Ok(then.unlike(&now).all(|(path, ..)| before.contains(path) || after.contains(path)))
+    let is_left = |path: &RepoPath| left.iter().any(|left| path.starts_with(left));
+    Ok(then.unlike(&now).all(|(path, ..)| before.contains(path) || after.contains(path) || is_left(path)))
 }

@@ -3,7 +3,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::flow::rollback_target::restore_checkpoint;
+use crate::engine::flow::rollback_target::{restore_checkpoint, why_mixed};
 use crate::engine::record::edits;
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::restore::request::{Restore, RestoreResult};
@@ -22,18 +22,27 @@ const NAMED: usize = 20;
 /// What comes along where they are not.
 const AS_THEN: &str = ", and everything else as it was then";
 
-/// Rolls the files of the iteration back that was given up last, where that is still to be done. Returns why nothing was
-/// touched, where it is refused: edits by hand, commits of others, commits that were pushed.
-pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
+/// What became of an iteration that was given up.
+pub enum RolledBack {
+    /// The run goes on.
+    Done,
+    /// Nothing was touched, and why: edits by hand, commits of others, commits that were pushed.
+    Refused(String),
+    /// Something could not be replaced that the next iteration must not build on.
+    Mixed(Error),
+}
+
+/// Rolls the files of the iteration back that was given up last, where that is still to be done.
+pub fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
     let keeps = settings_of(context, run).retry.on_give_up == OnGiveUp::Keep || run.spec.on_failure == OnFailure::Retry;
     let given_up = run.to_roll_back.filter(|_| !keeps).and_then(|number| run.iterations.get(number));
     let Some((given_up, began)) = given_up.and_then(|given_up| Some((given_up, given_up.began.as_ref()?))) else {
-        return Ok(None);
+        return Ok(RolledBack::Done);
     };
     let number = given_up.number;
     match try_roll_back(context, &context.load()?.state, run, began) {
-        Ok(restored) => {
-            if restored.changed {
+        Ok((restored, mixed)) => {
+            if restored.changed && mixed.is_none() {
                 let RestoreResult { written, deleted, nested, .. } = &restored.result;
                 let paths: Vec<&RepoPath> = written.iter().chain(deleted).collect();
                 // No path brings a repository inside back.
@@ -45,7 +54,7 @@ pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
                      back{also}: {work}"
                 ));
             }
-            Ok(None)
+            Ok(mixed.map_or(RolledBack::Done, RolledBack::Mixed))
         }
         Err(refused) if refused.kind.is_refusal() || refused.kind == ErrorKind::NoCheckpoint => {
             let hint = refused.hint.map(|hint| format!("; {}", context.line(hint))).unwrap_or_default();
@@ -54,13 +63,18 @@ pub fn roll_back(context: &Context, run: &Run) -> Result<Option<String>> {
                 refused.message
             );
             context.note(why.clone());
-            Ok(Some(why))
+            Ok(RolledBack::Refused(why))
         }
         Err(error) => Err(error),
     }
 }
 
-fn try_roll_back(context: &Context, state: &State, run: &Run, began: &CheckpointId) -> Result<Restore> {
+fn try_roll_back(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    began: &CheckpointId,
+) -> Result<(Restore, Option<Error>)> {
     context.check_safe_mode("a rollback by decision")?;
     let target = state.checkpoint(began).ok_or_else(|| {
         Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {began}, with which it began, is gone"))
@@ -76,7 +90,9 @@ fn try_roll_back(context: &Context, state: &State, run: &Run, began: &Checkpoint
         let hint = Hint::recover(["rollback", "--to", began.as_str()]).run(&run.key);
         return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
     }
-    restore_checkpoint(context, &run.key, target, Edits::Refuse)
+    let restored = restore_checkpoint(context, &run.key, target, Edits::Refuse)?;
+    let mixed = why_mixed(context, run, target, &restored)?;
+    Ok((restored, mixed))
 }
 
 /// The command that brings its work back: what is in `paths`, where there are any, else everything as it was then.
