@@ -58,6 +58,7 @@ const BY_PATH: [(&str, &str); 51] = [
     ("git/index/index_file/expand.rs", "git's index"),
     ("git/repo/linked.rs", "git's linked work trees"),
     ("git/program/scratch.rs", "a work tree for the moment, outside of the user's"),
+    ("git/program/saved.rs", "the user's files, which their hooks write to"),
     ("git/program/staging.rs", "a folder for the moment, which git and the hooks write to"),
     ("git/remote/state_commit.rs", "git's objects"),
     ("git/remote/check.rs", "a hook for the moment, in a folder for the moment"),

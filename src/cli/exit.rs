@@ -166,6 +166,7 @@ impl From<ErrorKind> for ExitCode {
             ErrorKind::NoSpace => Self::NoSpace,
             ErrorKind::Newer => Self::Newer,
             ErrorKind::CutOff => Self::CutOff,
+            ErrorKind::ChecksFail => Self::VerificationFailed,
             ErrorKind::Interrupted(code) => Self::other(code),
             refusal => {
                 debug_assert!(refusal.is_refusal(), "{refusal:?} has no exit code");
@@ -209,6 +210,7 @@ pub fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::RemoteRefused => "remote_refused",
         ErrorKind::NotFailed => "not_failed",
         ErrorKind::NotVerified => "not_verified",
+        ErrorKind::ChecksFail => "checks_failed",
         ErrorKind::AlreadyExists => "already_exists",
         ErrorKind::NoIdentity => "no_identity",
         ErrorKind::ForeignOwner => "foreign_owner",

@@ -30,9 +30,7 @@ pub enum ToAccept {
     /// Nothing, or nothing that is committed without its name: it looks like secrets.
     #[default]
     Nothing,
-    /// New files, which are committed only where somebody asks for them.
-    NewFiles,
-    /// Files that git knows are changed, or the run made commits itself.
+    /// Files that it changed or made, or commits of its own.
     Changes,
 }
 
@@ -41,7 +39,6 @@ impl ToAccept {
     pub fn command(self) -> Option<Vec<&'static str>> {
         match self {
             Self::Nothing => None,
-            Self::NewFiles => Some(vec!["accept", "--all"]),
             Self::Changes => Some(vec!["accept"]),
         }
     }

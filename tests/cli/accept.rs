@@ -172,56 +172,92 @@ fn a_branch_is_begun_for_it() {
     assert!(env.git(&["reflog", "-1"]).contains("recover accept"));
 }
 
-// New files that are in no commit are listed, and taken when asked for; what looks like a secret only by its name.
+/// What a clone of HEAD says to a command: nothing but what is committed is in it.
+fn in_a_clone(env: &TestEnv, line: &str) -> i32 {
+    env.sh(&format!("rm -rf ../clone && git clone -q . ../clone && cd ../clone && {{ {line}; }}")).code
+}
+
+// New files are committed with what needs them; a clone is the judge. What looks like a secret is committed only by its name.
 #[test]
-fn new_files_are_taken_when_asked_for() {
+fn new_files_are_committed_and_secrets_left_out() {
     let agent = "echo x >> a.txt; mkdir -p src; echo new > src/new.rs; echo K=v > .env; echo two > 'two words.txt'; \
                  echo ghp_0123456789abcdefghij0123456789abcdef > token.txt";
-    let secrets = [".env", "token.txt"];
-    let accepted = |args: &[&str]| {
+    let accepted = |code: i32, args: &[&str]| {
         let env = TestEnv::repo();
         run(&env, 1, agent);
-        let done = env.json(0, &[&["accept"], args].concat());
+        let done = env.json(code, &[&["accept"], args].concat());
         let files = env.git(&["show", "--format=", "--name-only", "HEAD"]);
         let mut left: Vec<String> = paths(&done["left_out"]).into_iter().map(str::to_owned).collect();
         left.sort();
+        assert!(done["left_out"].as_array().unwrap().iter().all(|one| one["reason"] == "secret"), "{done}");
         (files.lines().map(str::to_owned).collect::<Vec<_>>(), left, env)
     };
-    let (files, left, env) = accepted(&[]);
-    assert_eq!(
-        (files, left),
-        (vec!["a.txt".to_owned()], [".env", "src/new.rs", "token.txt", "two words.txt"].map(str::to_owned).to_vec())
-    );
-    assert!(env.exists("src/new.rs"));
-    let (files, left, _) = accepted(&["--all"]);
-    assert_eq!(
-        (files.as_slice(), left.as_slice()),
-        (["a.txt", "src/new.rs", "two words.txt"].map(str::to_owned).as_slice(), secrets.map(str::to_owned).as_slice())
-    );
-    let (files, left, _) = accepted(&["--include", "src", "token.txt"]);
-    assert_eq!(
-        (files.as_slice(), left.as_slice()),
-        (
-            ["a.txt", "src/new.rs", "token.txt"].map(str::to_owned).as_slice(),
-            [".env", "two words.txt"].map(str::to_owned).as_slice()
-        )
-    );
+    let (files, left, env) = accepted(3, &[]);
+    assert_eq!((files.as_slice(), left.as_slice()), (
+        ["a.txt", "src/new.rs", "two words.txt"].map(str::to_owned).as_slice(),
+        [".env", "token.txt"].map(str::to_owned).as_slice()
+    ));
+    assert_eq!(in_a_clone(&env, "test -e src/new.rs && test -e 'two words.txt' && test ! -e .env"), 0);
+    assert!(env.exists(".env"));
+    let (files, left, _) = accepted(3, &["--include", "src", "token.txt"]);
+    assert_eq!((files.len(), left), (4, vec![".env".to_owned()]));
+    let (files, left, _) = accepted(0, &["--include", ".env", "token.txt"]);
+    assert_eq!((files.len(), left.len()), (5, 0));
     let env = TestEnv::repo();
     run(&env, 1, agent);
     assert_eq!(env.error(2, &["accept", "--include", "nothing"])["code"], "usage");
     // From a folder below, as the shell completes it.
-    let done = env.recover(&["-C", "src", "accept", "--json", "--include", "new.rs"]).expect(0).json();
-    assert!(!paths(&done["left_out"]).contains(&"src/new.rs"), "{done}");
+    let done = env.recover(&["-C", "src", "accept", "--json", "--include", "../.env"]).expect(3).json();
+    assert_eq!(paths(&done["left_out"]), ["token.txt"], "{done}");
 }
 
-// New files alone are no reason to be done with the run.
+// A large new file, and what the project leaves out, is committed only when it is asked for.
 #[test]
-fn new_files_alone_can_be_asked_for_later() {
+fn large_files_and_those_of_leave_out_are_left_out() {
+    let agent = "echo new > new.txt; head -c 2000000 /dev/zero > big.bin; mkdir out; echo o > out/o.txt";
+    for (args, code, left, committed) in [
+        (&["accept"][..], 3, vec!["big.bin", "out/o.txt"], "new.txt\n"),
+        (&["accept", "--all"], 0, vec!["out/o.txt"], "big.bin\nnew.txt\n"),
+        (&["accept", "--include", "out/o.txt"], 3, vec!["big.bin"], "new.txt\nout/o.txt\n"),
+    ] {
+        let env = TestEnv::repo();
+        env.write(".ultraplan/recover.toml", "[accept]\nleave_out = [\"out\"]\n");
+        run(&env, 1, agent);
+        let done = env.json(code, args);
+        assert_eq!(paths(&done["left_out"]), left, "{args:?}");
+        assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), committed, "{args:?}");
+    }
+}
+
+// What was uncommitted before is not there in what is committed: the checks judge that, not the work tree.
+#[test]
+fn checks_run_on_what_is_committed() {
+    let env = TestEnv::repo();
+    env.write("mine.txt", "mine\n");
+    let check = "test=test -e mine.txt && test -e new.txt && pwd >> \"$SEEN\"";
+    let seen = env.root().join("seen");
+    let mut env = env;
+    env.set("SEEN", &seen.to_string_lossy());
+    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", "echo new > new.txt"]);
+    let before = state(&env);
+    let error = env.error(100, &["accept"]);
+    assert_eq!(error["code"], "checks_failed", "{error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--prepare")), "{error}");
+    assert_eq!(state(&env), before);
+    assert_ne!(in_a_clone(&env, "test -e mine.txt"), 0);
+    env.json(0, &["accept", "--prepare", "touch mine.txt"]);
+    let places = fs::read_to_string(&seen).expect("checks ran");
+    let last = places.lines().next_back().expect("one ran");
+    assert!(!Path::new(last).exists() && last != env.work().to_string_lossy(), "{places}");
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "?? mine.txt\n");
+}
+
+// What is new is committed, secrets aside.
+#[test]
+fn new_files_alone_are_committed() {
     let env = TestEnv::repo();
     run(&env, 1, "echo new > new.txt");
-    let done = env.json(0, &["accept"]);
-    assert_eq!((&done["changed"], paths(&done["left_out"])), (&json!(false), vec!["new.txt"]));
-    assert_eq!(env.json(0, &["accept", "--all"])["changed"], true);
+    assert_eq!(env.json(0, &["accept"])["changed"], true);
     assert_eq!(env.git(&["show", "HEAD:new.txt"]), "new\n");
 }
 
@@ -229,8 +265,8 @@ fn new_files_alone_can_be_asked_for_later() {
 #[test]
 fn what_is_recommended_commits_something() {
     for (agent, next) in [
-        ("echo new > new.txt", Some("accept --all")),
-        ("echo new > new.txt; echo K=v > .env", Some("accept --all")),
+        ("echo new > new.txt", Some("accept")),
+        ("echo new > new.txt; echo K=v > .env", Some("accept")),
         ("echo x >> a.txt; echo new > new.txt", Some("accept")),
         ("echo new > new.txt; git add new.txt; git commit -qm own", Some("accept")),
         ("rm a.txt", Some("accept")),
@@ -247,59 +283,60 @@ fn what_is_recommended_commits_something() {
         assert!(text.contains(&format!("Next: recover {next}\n")), "{agent}: {text}");
         let report = env.recover(&["report"]).expect(0).stdout;
         assert!(report.contains(recommended), "{agent}: {report}");
-        env.sh(&recommended.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)).expect(0);
+        let code = if agent.contains(".env") { 3 } else { 0 };
+        env.sh(&recommended.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)).expect(code);
         assert_eq!(env.git(&["log", "-1", "--format=%s"]), "Add the parser\n", "{agent}");
         assert!(env.git(&["ls-files", ".env"]).is_empty());
     }
 }
 
-// Without --all it says what is so, and what commits it; a plan lists the files.
+// What is left out comes first, with how it is committed; a plan lists the files.
 #[test]
-fn new_files_alone_are_told() {
+fn what_is_left_out_is_listed_first() {
     let env = TestEnv::repo();
     run(&env, 1, "mkdir -p src; echo new > src/new.rs; echo K=v > .env");
-    let said = env.recover(&["accept"]).expect(0).stdout;
-    assert!(said.starts_with("Run night only made new files: recover "), "{said}");
-    assert!(said.contains("accept --all") && said.contains(" commits them.\n"), "{said}");
-    let plan = env.recover(&["accept", "--all", "--dry-run"]).expect(0).stdout;
-    assert!(plan.contains("  Add the parser\n    src/new.rs\n") && !plan.contains("    .env\n"), "{plan}");
-    let plan = env.json(0, &["accept", "--all", "--dry-run"]);
-    assert_eq!(paths(&plan["plan"]["commits"][0]["files"]), ["src/new.rs"]);
-    let done = env.json(0, &["accept", "--all"]);
-    assert_eq!(paths(&done["commits"][0]["files"]), ["src/new.rs"]);
+    let plan = env.recover(&["accept", "--dry-run"]).expect(3).stdout;
+    assert!(plan.contains("  left out:\n    .env  (perhaps a secret: only --include PATH takes it)\n"), "{plan}");
+    assert!(plan.contains("  Add the parser\n    src/new.rs\n"), "{plan}");
+    assert!(plan.find(".env") < plan.find("src/new.rs"), "{plan}");
     let env = TestEnv::repo();
     run(&env, 1, "echo K=v > .env");
-    let said = env.recover(&["accept"]).expect(0).stdout;
-    assert!(said.contains("--include PATH"), "{said}");
+    let said = env.recover(&["accept"]).expect(3).stdout;
+    assert!(said.contains("Nothing to commit") && said.contains("--include PATH"), "{said}");
 }
+
+/// What makes four new files over this limit, which `accept` leaves out.
+const SMALL: &str = "[accept]\nmax_new_file = \"1KB\"\n";
+const LARGE: &str = "for n in 1 2 3 4; do head -c 2000 /dev/zero > n$n; done";
 
 // What accepting a run left out is taken by another commit, with what a person goes on with in nobody's way, and after many
 // iterations.
 #[test]
 fn what_was_left_out_is_taken_later() {
     let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", SMALL);
     env.write("mine.txt", "mine\n");
-    run(&env, 9, "echo $RECOVER_ITERATION >> a.txt; for n in 1 2 3 4; do echo $n > n$n; done; echo K=v > .env");
-    let done = env.json(0, &["accept"]);
+    run(&env, 9, &format!("echo $RECOVER_ITERATION >> a.txt; {LARGE}; echo K=v > .env"));
+    let done = env.json(3, &["accept"]);
     assert_eq!(paths(&done["left_out"]), [".env", "n1", "n2", "n3", "n4"]);
     let first = head(&env);
     env.write("a.txt", "going on\n");
     env.write("n3", "going on\n");
     fs::remove_file(env.work().join("n4")).unwrap();
-    let again = env.json(0, &["accept"]);
+    let again = env.json(3, &["accept"]);
     assert_eq!((&again["changed"], paths(&again["left_out"])), (&json!(false), vec![".env", "n1", "n2", "n3"]));
-    let said = env.recover(&["accept"]).expect(0).stdout;
-    assert!(said.contains("is accepted but for new files: recover ") && said.contains(" commits them."), "{said}");
+    let said = env.recover(&["accept"]).expect(3).stdout;
+    assert!(said.starts_with("Nothing to commit of run night but these files.\n"), "{said}");
     assert_eq!(env.error(2, &["accept", "--include", "mine.txt"])["code"], "usage");
 
-    let taken = env.json(0, &["accept", "--include", "n1"]);
+    let taken = env.json(3, &["accept", "--include", "n1"]);
     assert_eq!((&taken["changed"], paths(&taken["commits"][0]["files"])), (&json!(true), vec!["n1"]));
     assert_eq!(taken["run"]["status"], "accepted");
-    let plan = env.json(0, &["accept", "--all", "--dry-run"]);
+    let plan = env.json(3, &["accept", "--all", "--dry-run"]);
     assert_eq!(paths(&plan["plan"]["commits"][0]["files"]), ["n2"]);
-    let taken = env.json(0, &["accept", "--all"]);
+    let taken = env.json(3, &["accept", "--all"]);
     assert_eq!(paths(&taken["left_out"]), [".env", "n3"]);
-    assert_eq!(env.json(0, &["accept", "--all"])["changed"], false);
+    assert_eq!(env.json(3, &["accept", "--all"])["changed"], false);
     assert_eq!(subjects(&env, &format!("{first}..HEAD")), ["Add the parser (new files)", "Add the parser (new files)"]);
     assert_eq!(env.git(&["log", "--format=", "--name-only", &format!("{first}..HEAD")]), "n2\nn1\n");
     let status = env.git(&["status", "--porcelain", "-uall", "--", ":!.ultraplan"]);
@@ -314,19 +351,20 @@ fn what_was_left_out_is_taken_later() {
 #[test]
 fn what_was_left_out_goes_where_the_run_was_accepted() {
     let env = TestEnv::repo();
+    env.write(".ultraplan/recover.toml", SMALL);
     env.git(&["branch", "old"]);
     env.write("c.txt", "c\n");
     env.git(&["add", "c.txt"]);
     env.git(&["commit", "-qm", "c"]);
-    run(&env, 1, "echo b >> a.txt; echo 1 > n1; echo 2 > n2; echo 3 > n3");
-    env.json(0, &["accept"]);
+    run(&env, 1, &format!("echo b >> a.txt; {LARGE}; rm n4"));
+    env.json(3, &["accept"]);
     env.git(&["checkout", "-q", "old"]);
     for args in [&["accept", "--all"][..], &["accept", "--all", "--dry-run"], &["accept"]] {
         let error = env.error(13, args);
         assert_eq!(error["code"], "head_moved", "{args:?}: {error}");
     }
     env.git(&["checkout", "-q", "main"]);
-    env.json(0, &["accept", "--include", "n1"]);
+    env.json(3, &["accept", "--include", "n1"]);
     env.git(&["rm", "-q", "--cached", "n1"]);
     env.git(&["commit", "-qm", "n1 is not for git"]);
     env.write("n2", "mine\n");
@@ -396,23 +434,18 @@ fn type_hint(env: &TestEnv, error: &Value) {
     env.sh(&hint).expect(0);
 }
 
-// What a person wrote since the run ended can be put aside for as long as it takes to accept it, whatever it is called and
-// whether the run wrote the same file.
+// What a person wrote since the run ended stays uncommitted, whatever it is called and whether the run wrote the same file.
 #[test]
-fn what_was_written_since_comes_back_afterwards() {
+fn what_was_edited_since_stays_uncommitted() {
     let env = TestEnv::repo();
     run(&env, 1, "echo agent >> a.txt");
     env.write("a.txt", "one\nagent\nmine\n");
     env.write("no[t]e*.txt", "mine\n");
-    let before = state(&env);
-    let error = env.error(13, &["accept"]);
-    assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("hand_edits"), vec!["a.txt", "no[t]e*.txt"]));
-    assert_eq!(state(&env), before);
-    type_hint(&env, &error);
-    env.json(0, &["accept"]);
-    env.json(0, &["undo"]);
+    let done = env.json(0, &["accept"]);
+    assert_eq!(done["hand_edits"], json!(["a.txt", "no[t]e*.txt"]));
     assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\nagent\n");
     assert_eq!((env.read("a.txt").as_str(), env.read("no[t]e*.txt").as_str()), ("one\nagent\nmine\n", "mine\n"));
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), " M a.txt\n?? \"no[t]e*.txt\"\n");
 }
 
 // What a person committed since is in nobody's way; what the run changed and is as HEAD has it is to be looked at.
@@ -437,18 +470,21 @@ fn what_is_as_head_has_it_is_not_in_the_way() {
 
 // What the run itself committed after its last good checkpoint was not judged good: HEAD does not vouch for it.
 #[test]
-fn own_commits_after_the_last_good_checkpoint_are_in_the_way() {
+fn own_commits_after_the_last_good_checkpoint_are_not_committed() {
     let env = quick();
     env.git(&["add", "-A"]);
     env.git(&["commit", "-qm", "settings"]);
     let agent =
         "echo $RECOVER_ITERATION >> a.txt; git commit -qam \"agent $RECOVER_ITERATION\"; test $RECOVER_ITERATION != 2";
     env.recover(&["run", "--run", "night", "--iterations", "2", "--on-failure", "stop", "--", "sh", "-c", agent]);
-    let error = env.error(13, &["accept", "--yes"]);
+    let error = env.error(13, &["accept", "--yes", "--per-iteration"]);
     assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("hand_edits"), vec!["a.txt"]));
+    let done = env.json(0, &["accept", "--yes"]);
+    assert_eq!(done["hand_edits"], json!(["a.txt"]));
+    assert_eq!((env.git(&["show", "HEAD:a.txt"]).as_str(), env.read("a.txt").as_str()), ("one\n1\n", "one\n1\n2\n"));
 }
 
-// Two nights on one file are accepted one after the other, by what is advised.
+// Two nights on one file are accepted one after the other, in their order.
 #[test]
 fn two_nights_on_one_file_are_accepted_in_turn() {
     let env = TestEnv::repo();
@@ -457,10 +493,8 @@ fn two_nights_on_one_file_are_accepted_in_turn() {
     }
     let error = env.error(13, &["accept", "tue"]);
     assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("conflicts"), vec!["a.txt"]));
-    type_hint(&env, &error);
-    let done = env.recover(&["accept", "mon"]).expect(0);
-    assert!(!done.stderr.contains("about run tue"), "{}", done.stderr);
-    env.json(0, &["undo"]);
+    let done = env.json(0, &["accept", "mon"]);
+    assert_eq!(done["hand_edits"], json!(["a.txt"]));
     let error = env.error(13, &["accept", "tue"]);
     assert_eq!(error["code"], "confirmation_needed", "{error}");
     type_hint(&env, &error);
@@ -477,11 +511,7 @@ fn a_night_on_top_of_a_folded_commit_is_accepted() {
     for (night, line) in [("mon", first), ("tue", "echo 3 >> a.txt")] {
         env.json(0, &["run", "--run", night, "--", "sh", "-c", line]);
     }
-    let error = env.error(13, &["accept", "tue"]);
-    assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("conflicts"), vec!["a.txt"]));
-    type_hint(&env, &error);
     env.json(0, &["accept", "mon"]);
-    env.json(0, &["undo"]);
     env.json(0, &["accept", "tue", "--yes"]);
     assert_eq!(env.git(&["log", "-p", "--format=%s", "-1", "-U0"]).lines().next_back(), Some("+3"));
     assert_eq!(env.git(&["show", "HEAD^:a.txt"]), "one\n1\n2\n");
@@ -514,7 +544,7 @@ fn an_untracked_secret_that_the_run_wrote_to_stays_out() {
     env.write(".env", "A=1\n");
     env.write("mine.txt", "mine\n");
     run(&env, 1, "echo 1 >> a.txt; echo B=2 >> .env");
-    let done = env.json(0, &["accept", "--all", "--yes"]);
+    let done = env.json(3, &["accept", "--all", "--yes"]);
     assert_eq!(paths(&done["commits"][0]["files"]), ["a.txt"]);
     assert_eq!(paths(&done["left_out"]), [".env"]);
     assert_eq!(env.read(".env"), "A=1\nB=2\n");
@@ -537,15 +567,9 @@ fn what_is_unsafe_is_refused_and_changes_nothing() {
         assert_eq!(error["code"], name, "{error}");
         error
     };
-    // The tree is another one.
-    env.write("b.txt", "later\n");
-    let error = refused(13, "hand_edits", &["accept"]);
-    assert_eq!(paths(&error["paths"]), ["b.txt"]);
-    assert!(error["hint"].as_str().unwrap().contains("--path b.txt"), "{error}");
-    env.remove("b.txt");
     // A check fails.
     fs::write(env.root().join("broken"), "").unwrap();
-    refused(13, "not_verified", &["accept"]);
+    refused(100, "checks_failed", &["accept"]);
     assert_eq!(state(&env), before);
     // Something of git's is in progress.
     fs::write(env.work().join(".git/MERGE_HEAD"), head(&env)).unwrap();
@@ -732,6 +756,57 @@ fn a_hook_may_change_what_is_committed() {
     assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
 }
 
+/// A hook that appends to what is staged, and refuses where it had to.
+const FORMATTER: &str = "rc=0; for f in $(git diff --cached --name-only --diff-filter=AM); do grep -q 'x$' $f || \
+                         { sed -i 's/$/ x/' $f; echo \"reformatted $f\"; rc=1; }; done; exit $rc";
+
+// A formatter that refuses once is run again on what it changed; that is committed, checked, and in the work tree.
+#[test]
+fn a_formatter_that_refuses_is_run_again() {
+    let env = TestEnv::repo();
+    hook(&env, "pre-commit", FORMATTER);
+    let check = "test=test ! -e n.txt || test ! -e .git/checked || grep -q x n.txt";
+    let agent = "echo two > a.txt; echo new > n.txt";
+    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", agent]);
+    env.write(".git/checked", "");
+    env.json(0, &["accept"]);
+    assert_eq!(env.git(&["show", "HEAD:a.txt", "HEAD:n.txt"]), "two x\nnew x\n");
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(in_a_clone(&env, "grep -q x n.txt"), 0);
+}
+
+// One that refuses again has changed nothing in the end; neither has a check that fails on what it made.
+#[test]
+fn what_a_hook_formatted_is_put_back_where_it_is_refused() {
+    for (body, check, code) in
+        [("sed -i 's/$/ x/' a.txt; exit 1", "true", 13), ("sed -i 's/$/ x/' a.txt; git add a.txt", "! grep -q x a.txt", 100)]
+    {
+        let env = TestEnv::repo();
+        let check = format!("test={check}");
+        env.json(0, &["run", "--run", "night", "--feedback", &check, "--", "sh", "-c", "echo two > a.txt"]);
+        hook(&env, "pre-commit", body);
+        let before = state(&env);
+        env.error(code, &["accept"]);
+        assert_eq!((env.read("a.txt").as_str(), state(&env)), ("two\n", before), "{body}");
+    }
+}
+
+// A hook that takes what the run did out of the commit is refused by its name; the branch stays.
+#[test]
+fn a_hook_that_takes_changes_out_is_refused() {
+    for body in ["git stash -q -u; git stash pop -q", "rm -f \"$GIT_INDEX_FILE\"", "git reset -q"] {
+        let env = TestEnv::repo();
+        env.write("mine.txt", "mine\n");
+        run(&env, 1, "echo good > a.txt; echo n > newfile");
+        hook(&env, "pre-commit", body);
+        let before = head(&env);
+        let error = env.error(13, &["accept"]);
+        assert!(error["message"].as_str().is_some_and(|text| text.contains("the hook pre-commit")), "{body}: {error}");
+        assert_eq!((head(&env), env.read("a.txt")), (before, "good\n".to_owned()), "{body}");
+        assert_eq!((env.read("newfile").as_str(), env.read("mine.txt").as_str()), ("n\n", "mine\n"), "{body}");
+    }
+}
+
 // Commits are signed where the user's are.
 #[test]
 fn commits_are_signed_as_configured() {
@@ -907,9 +982,10 @@ fn a_folder_in_a_files_place_takes_nothing_along() {
         let agent =
             "rm cfg; mkdir cfg; echo PASSWORD=hunter22x > cfg/.env; echo a > cfg/a.txt; echo i > cfg/ignored.txt";
         run(&env, 1, agent);
-        let done = env.json(0, &["accept", form]);
-        assert_eq!(env.git(&["show", "--format=", "--name-status", "HEAD"]), "D\tcfg\n", "{form}: {done}");
-        assert_eq!(paths(&done["left_out"]), ["cfg/.env", "cfg/a.txt"], "{form}");
+        let done = env.json(3, &["accept", form]);
+        let committed = env.git(&["show", "--format=", "--name-status", "HEAD"]);
+        assert_eq!(committed, "D\tcfg\nA\tcfg/a.txt\n", "{form}: {done}");
+        assert_eq!(paths(&done["left_out"]), ["cfg/.env"], "{form}");
         assert_eq!(env.read("cfg/.env"), "PASSWORD=hunter22x\n");
         // Its reasons are said in full.
         assert!(!done.to_string().contains("[redacted]"), "{done}");

@@ -11,9 +11,12 @@ use super::values::name;
 /// The difference from its beginning to its last good checkpoint becomes ordinary commits on the current branch, or on a new
 /// one.
 ///
-/// What was uncommitted before the run stays uncommitted. Your hooks run and your commits are signed as in git commit. Refused
-/// where the files are not those of the checkpoint, or where a check of the run fails. Without RUN it is the run that recover
-/// runs marks.
+/// The commit holds what git add makes of the checkpoint's files: changed, deleted and new ones. Left out are what looks like a
+/// secret, new files over [accept] max_new_file (exit code 3 for both) and those that [accept] leave_out names. What was
+/// uncommitted before the run, or was edited since, stays uncommitted. Your hooks run and your commits are signed as in git
+/// commit; what a formatter changes is part of the commit. The checks of the run run on what is committed, in a temporary work
+/// tree where yours has something else; where one fails (100) nothing is changed. Without RUN it is the run that recover runs
+/// marks.
 #[derive(Args, Debug)]
 pub struct AcceptArgs {
     /// Run to accept
@@ -38,17 +41,21 @@ pub struct AcceptArgs {
     #[arg(short, long, value_name = "MSG")]
     pub message: Option<String>,
 
-    /// Also take this new file, or all in this folder
+    /// Also take this file, or the large new ones in this folder
     ///
-    /// New files are those that are in no commit. What looks like a secret is taken only by its own name. Repeatable.
+    /// What looks like a secret is taken only by its own name. Repeatable.
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "all", value_hint = clap::ValueHint::AnyPath)]
     pub include: Vec<PathBuf>,
 
-    /// Also take all new files but what looks secret
+    /// Also take large new files
     #[arg(long)]
     pub all: bool,
 
-    /// Do not run the checks of the run first
+    /// Do not run the checks of the run
     #[arg(long)]
     pub no_checks: bool,
+
+    /// Shell command to run before the checks in a temporary work tree
+    #[arg(long, value_name = "CMD")]
+    pub prepare: Option<String>,
 }

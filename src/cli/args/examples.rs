@@ -216,7 +216,7 @@ const ALL: &[(&str, &[Example])] = &[
             ("recover accept --dry-run", "show what would be committed, and what is left out"),
             ("recover accept", "commit it all at once, on the current branch"),
             ("recover accept --per-iteration", "one commit an iteration"),
-            ("recover accept --branch night --all", "begin a branch, with all new files"),
+            ("recover accept --branch night", "commit it on a new branch"),
         ],
     ),
     (

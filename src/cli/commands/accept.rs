@@ -3,14 +3,14 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::flow::accept::{Accepted, Request, accept as accept_run};
+use crate::engine::flow::accept::{Accepted, Request, accept as accept_run, explained};
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::hint::Hint;
 use crate::model::id::RunId;
-use crate::model::path::RepoPath;
+use crate::model::path::{PathReason, RepoPath};
 use crate::policy::escape::escape;
 
 use super::super::args::AcceptArgs;
+use super::super::exit::ExitCode;
 use super::super::replies::accept::{AcceptReply, short_branch};
 use super::super::screens::agrees;
 use super::super::ui::{Reply, Ui};
@@ -33,6 +33,7 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
         include: args.include.iter().map(|path| below(context, path)).collect::<Result<_>>()?,
         all: args.all,
         checks: !args.no_checks,
+        prepare: args.prepare.clone(),
         show: show(ui),
     };
     if ui.interactive && !context.says_yes() && !context.dry_run() {
@@ -43,15 +44,17 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
             }
             context.confirm();
         }
-        if !planned.changed && planned.leaves_new_files() {
-            request.all = agrees(context, ui, &told(&planned, true), "Commit these new files (as --all does)?")?;
+        let undecided: Vec<RepoPath> = planned.undecided().map(|one| one.path.clone()).collect();
+        if !undecided.is_empty() && agrees(context, ui, &left_out(&planned), "Commit these files too?")? {
+            request.include.extend(undecided);
         }
     }
     let accepted = accept_run(context, &request)?;
     let is_plan = context.dry_run();
     ui.learn(context);
-    let text = ui.text(|| text_of(context, &accepted, is_plan));
-    Ok(Reply::new(AcceptReply::new(&accepted, is_plan), text))
+    let text = ui.text(|| text_of(&accepted, is_plan));
+    let exit = if accepted.undecided().next().is_some() { ExitCode::Partial } else { ExitCode::Done };
+    Ok(Reply::new(AcceptReply::new(&accepted, is_plan), text).exit(exit))
 }
 
 /// A path of the work tree, as it was given from the folder that the command was called in.
@@ -71,23 +74,11 @@ fn below(context: &Context, path: &Path) -> Result<RepoPath> {
     Ok(RepoPath::new(whole.strip_prefix(context.worktree()).map_err(outside)?.as_os_str().as_bytes()))
 }
 
-fn text_of(context: &Context, accepted: &Accepted, is_plan: bool) -> String {
+fn text_of(accepted: &Accepted, is_plan: bool) -> String {
     let run = escape(&accepted.run.key.to_string());
     if !accepted.changed {
-        if accepted.left_out.is_empty() {
-            return format!("Nothing to commit of run {run}.\n");
-        }
-        let is_accepted = accepted.run.was_accepted();
-        let what = if is_accepted { "is accepted but for" } else { "only made" };
-        let said = if accepted.leaves_new_files() {
-            let all = Hint::recover(["accept", "--all"]).run(&accepted.run.key);
-            format!("Run {run} {what} new files: {} commits them.", context.line(all))
-        } else if is_accepted {
-            format!("Run {run} {what} these files:")
-        } else {
-            format!("Run {run} only made new files that are not committed unless they are named: --include PATH.")
-        };
-        return format!("{said}\n{}", told(accepted, true));
+        let rest = if accepted.run.was_accepted() && !accepted.left_out.is_empty() { " but these files" } else { "" };
+        return format!("Nothing to commit of run {run}{rest}.\n{}", told(accepted, true));
     }
     let verb = if is_plan { "Would commit" } else { "Committed" };
     let place = short_branch(accepted).map_or("a detached HEAD".to_owned(), escape);
@@ -101,7 +92,7 @@ fn text_of(context: &Context, accepted: &Accepted, is_plan: bool) -> String {
 
 /// The commits, what is left out, and with `all` nothing of what is to look at, which stands in front otherwise.
 fn told(accepted: &Accepted, all: bool) -> String {
-    let mut text = String::new();
+    let mut text = left_out(accepted);
     if !accepted.notes.is_empty() {
         text.push_str(if all { "  to look at:\n" } else { "To look at first:\n" });
         for note in &accepted.notes {
@@ -122,11 +113,22 @@ fn told(accepted: &Accepted, all: bool) -> String {
     if let Some(kept) = &accepted.kept_ref {
         text.push_str(&format!("  the run's own commits are kept: {}\n", escape(kept)));
     }
-    if !accepted.left_out.is_empty() {
-        text.push_str("  left out:\n");
-        for one in &accepted.left_out {
-            text.push_str(&format!("    {}  ({})\n", escape(&one.path.to_lossy()), escape(&one.reason)));
+    if !accepted.hand_edits.is_empty() {
+        text.push_str("  edited since the run, and still uncommitted:\n");
+        for path in &accepted.hand_edits {
+            text.push_str(&format!("    {}\n", escape(&path.to_lossy())));
         }
     }
     text
+}
+
+/// What is left out, what a person has to decide about first.
+fn left_out(accepted: &Accepted) -> String {
+    let mut all: Vec<&PathReason> = accepted.left_out.iter().collect();
+    all.sort_by_key(|one| !accepted.undecided().any(|other| other == *one));
+    let line = |one: &&PathReason| format!("    {}  ({})\n", escape(&one.path.to_lossy()), explained(&one.reason));
+    match all.is_empty() {
+        true => String::new(),
+        false => format!("  left out:\n{}", all.iter().map(line).collect::<String>()),
+    }
 }

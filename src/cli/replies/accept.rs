@@ -37,7 +37,11 @@ struct AcceptedFields<'a> {
     /// `null` where HEAD is detached.
     branch: Option<&'a str>,
     commits: Vec<AcceptedCommit<'a>>,
+    /// What of the run's files is not committed: `reason` is `secret`, `too_large`, `leave_out`, `output`, `ignored`,
+    /// `ignored_before` (the run), `new` or `changed` (since the run was accepted first).
     left_out: &'a [PathReason],
+    /// Files that were edited since the run's last good checkpoint; the edits stay uncommitted.
+    hand_edits: &'a BTreeSet<RepoPath>,
     head: AcceptedHead<'a>,
     /// What keeps the run's own commits that were folded.
     kept_ref: Option<&'a str>,
@@ -84,6 +88,7 @@ impl<'a> AcceptedFields<'a> {
             branch: short_branch(accepted),
             commits: accepted.commits.iter().map(commit).collect(),
             left_out: &accepted.left_out,
+            hand_edits: &accepted.hand_edits,
             head: AcceptedHead { before: accepted.before.as_ref(), after: accepted.after.as_ref() },
             kept_ref: accepted.kept_ref.as_deref(),
             look_at: &accepted.notes,

@@ -25,6 +25,7 @@ pub(super) static SECTIONS: &[Section] = &[
     retry::ROLLBACK,
     storage::CHECKPOINT,
     storage::RETENTION,
+    storage::ACCEPT,
     storage::MEMORY,
     run::MANUAL_FIX,
     run::RUNNER,

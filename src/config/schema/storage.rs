@@ -90,6 +90,16 @@ pub(super) const RETENTION: Section = Section {
     ],
 };
 
+pub(super) const ACCEPT: Section = Section {
+    path: "accept",
+    shape: Shape::Table,
+    doc: "What recover accept leaves out of its commits, besides what looks like a secret.",
+    keys: &[
+        Key::new("max_new_file", Size, "New files over this are committed only with --include PATH."),
+        Key::new("leave_out", Globs, "New files that are not committed, unless --include names one."),
+    ],
+};
+
 pub(super) const CHECKPOINTS: Section = Section {
     path: "checkpoints",
     shape: Shape::Alias,

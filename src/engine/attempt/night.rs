@@ -174,12 +174,8 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
     for (path, was, is) in one.unlike(&other).filter(|(path, ..)| !is_output(path)) {
         unlike += 1;
         let is_file = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
-        match (is_file(was), is_file(is)) {
-            (true, _) => uncommitted = ToAccept::Changes,
-            (false, true) if uncommitted == ToAccept::Nothing && !is_secret_path(path) => {
-                uncommitted = ToAccept::NewFiles;
-            }
-            _ => {}
+        if is_file(was) || (is_file(is) && !is_secret_path(path)) {
+            uncommitted = ToAccept::Changes;
         }
     }
     let files = if unlike > LINES_OF {
@@ -205,8 +201,7 @@ fn path(context: &Context, run: &Run) -> PathBuf {
 }
 
 /// How what there is to accept is noted.
-const WORDS: [(ToAccept, &str); 3] =
-    [(ToAccept::Nothing, "nothing"), (ToAccept::NewFiles, "new"), (ToAccept::Changes, "changes")];
+const WORDS: [(ToAccept, &str); 2] = [(ToAccept::Nothing, "nothing"), (ToAccept::Changes, "changes")];
 
 /// What was noted, where that is of these checkpoints.
 fn noted(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint)) -> Option<Changed> {

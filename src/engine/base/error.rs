@@ -78,6 +78,8 @@ pub enum ErrorKind {
     NotFailed,
     /// The manual fix is not verified (13).
     NotVerified,
+    /// A check fails on what would be committed (100).
+    ChecksFail,
     /// Something of that name is there already (13).
     AlreadyExists,
     /// Git is not told who commits (13).

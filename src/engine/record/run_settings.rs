@@ -64,14 +64,18 @@ pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
 
 /// The folder that a recorded one names: `dir` is relative to the work tree, empty for its root.
 pub fn folder_of(context: &Context, dir: &FolderId) -> PathBuf {
-    if dir.is_empty() { context.worktree().to_owned() } else { context.worktree().join(dir.path()) }
+    folder_in(context.worktree(), dir)
+}
+
+fn folder_in(root: &Path, dir: &FolderId) -> PathBuf {
+    if dir.is_empty() { root.to_owned() } else { root.join(dir.path()) }
 }
 
 /// The same, to start a command in: where a rollback, or the command before, removed it, it is made again.
-pub fn start_folder(context: &Context, dir: &FolderId) -> Result<PathBuf> {
-    let folder = folder_of(context, dir);
+pub fn start_folder(root: &Path, dir: &FolderId) -> Result<PathBuf> {
+    let folder = folder_in(root, dir);
     if !folder.is_dir() {
-        let made = Root::shared(context.worktree()).create_dir_all(&folder);
+        let made = Root::shared(root).create_dir_all(&folder);
         made.map_err(|error| {
             Error::io(format!("cannot make {} again to start a command in", folder.display()), error)
         })?;

@@ -291,3 +291,12 @@ pub fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
     let database = Database::open(repo)?;
     database.size(parse_oid(oid)?)
 }
+
+/// The content of a stored blob; `None` where it is over so many bytes.
+pub fn small_blob(repo: &Repo, oid: &ObjectId, most: u64) -> Result<Option<Vec<u8>>> {
+    let (database, oid) = (Database::open(repo)?, parse_oid(oid)?);
+    if database.size(oid)? > most {
+        return Ok(None);
+    }
+    database.blob(oid).map(Some)
+}

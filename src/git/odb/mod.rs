@@ -12,6 +12,6 @@ pub(super) mod packing;
 pub(super) mod publish;
 pub(super) mod trees;
 
-pub use database::blob_size;
+pub use database::{blob_size, small_blob};
 pub use objects::clear_quarantine;
 pub use trees::empty_tree;

@@ -9,6 +9,7 @@
 mod conclude;
 mod journal;
 mod pager;
+mod saved;
 mod scratch;
 mod staging;
 
@@ -25,9 +26,10 @@ pub use journal::{
     CommitJournal, has_commit_journal, read_commit_journal, remove_commit_journal, write_commit_journal,
 };
 pub use pager::pager;
+pub use saved::Saved;
 pub use scratch::{Scratch, sweep_scratch};
 pub use staging::{
-    Staging, differs_between, ignored_now, known_to_git, uncommitted_at, unlike_stored, unlike_work_tree,
+    Held, Staging, differs_between, differs_from_captured, ignored_now, known_to_git, uncommitted_at, unlike_stored, unlike_work_tree,
 };
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.

@@ -22,7 +22,7 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
 use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Entry, EntryKind};
+use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 
 /// What the names of such work trees begin with.
 const PREFIX: &str = "recover-bisect-";
@@ -112,6 +112,15 @@ impl<'r> Scratch<'r> {
             self.shown.insert(path.clone(), (entry.clone(), stat_of(&place)));
         }
         self.point_head(stored)
+    }
+
+    /// Makes the files those that a clone at this commit has. Nothing was shown before.
+    pub fn check_out(&self, commit: &ObjectId) -> Result<()> {
+        let (git, root) = (self.folder.path().join("git"), self.path());
+        fs::write(git.join("HEAD"), format!("{commit}\n")).map_err(Error::at(&git))?;
+        let env: [(OsString, OsString); 2] =
+            [("GIT_DIR".into(), git.into()), ("GIT_WORK_TREE".into(), root.clone().into())];
+        Call { folder: &root, env: &env }.run(&["reset", "--hard", "--quiet"], b"").map(drop)
     }
 
     /// Lets HEAD and the index be those that the checkpoint came on top of.

@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use git2::{Odb, Oid};
 use tempfile::TempDir;
 
+use super::saved::Saved;
 use super::{Call, place};
 use crate::durable::{TemporaryFolder, temporary_prefix};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::GITLINK;
 use crate::git::base::names;
 use crate::git::base::object_id::parse_oid;
+use crate::git::capture::Capture;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::history::head::tree_of;
 use crate::git::index::user_index::UserIndex;
@@ -41,6 +43,16 @@ pub struct Staging<'r> {
 pub struct Held(Flat);
 
 impl Held {
+    /// Whether it has this path.
+    pub fn has(&self, path: &RepoPath) -> bool {
+        self.0.contains_key(path)
+    }
+
+    /// Whether another index has the same of this path.
+    pub fn is_same(&self, other: &Self, path: &RepoPath) -> bool {
+        self.0.get(path) == other.0.get(path)
+    }
+
     /// The paths that another index has otherwise.
     pub fn unlike(&self, other: &Self) -> BTreeSet<RepoPath> {
         differing(&self.0, &other.0)
@@ -77,7 +89,7 @@ impl<'r> Staging<'r> {
             Folder::Own(folder.map_err(Error::at(&parent))?)
         };
         let staging = Self { repo, folder };
-        for part in ["objects/info", "objects/pack", "git", "tree"] {
+        for part in ["objects/info", "objects/pack", "git", "tree", "saved"] {
             let path = staging.part(part);
             fs::create_dir_all(&path).map_err(Error::at(&path))?;
         }
@@ -186,6 +198,16 @@ impl<'r> Staging<'r> {
     /// What the index holds now.
     pub fn held(&self) -> Result<Held> {
         self.entries().map(Held)
+    }
+
+    /// Copies of files of the work tree, for as long as this is there.
+    pub fn save(&self, paths: &BTreeSet<RepoPath>) -> Result<Saved> {
+        Saved::new(self.part("saved"), self.repo.workdir(), paths)
+    }
+
+    /// Writes paths of the index into the work tree.
+    pub fn check_out<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> Result<()> {
+        self.git(&["checkout-index", "-f", "-z", "--stdin"], &nul_separated(paths)).map(drop)
     }
 
     /// The paths that the index has otherwise than a commit, or than nothing.
@@ -342,6 +364,35 @@ pub fn unlike_work_tree(
     staging.read(commit)?;
     staging.add(paths)?;
     Ok(differing(&staging.entries()?, &flat_of(repo, commit)?).intersection(paths).cloned().collect())
+}
+
+/// The paths of which a commit has something else than a capture of the work tree, which is as it was captured.
+pub fn differs_from_captured(repo: &Repo, commit: &ObjectId, capture: &Capture) -> Result<BTreeSet<RepoPath>> {
+    let mut committed = flat_of(repo, Some(commit))?;
+    let opened = capture.objects().open();
+    let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
+    for (path, entry) in capture.view().snapshot(&TreeLookup::new(&opened)?)?.entries {
+        match committed.remove(&path) {
+            None if entry.kind == EntryKind::EmptyDir => {}
+            Some((mode, oid)) if entry.oid.0 == oid.to_string() && mode == mode_of(&entry) => {}
+            // Filters, or a mode that git is told not to trust, may make the same of it.
+            Some(_) => drop(perhaps.insert(path)),
+            None => drop(unlike.insert(path)),
+        }
+    }
+    unlike.extend(committed.into_keys());
+    unlike.extend(unlike_work_tree(repo, Some(commit), &perhaps, false)?);
+    Ok(unlike)
+}
+
+/// The mode that git gives an entry.
+fn mode_of(entry: &Entry) -> u32 {
+    match entry.kind {
+        EntryKind::File if entry.mode & 0o100 != 0 => 0o100_755,
+        EntryKind::File => 0o100_644,
+        EntryKind::Symlink => 0o120_000,
+        EntryKind::Gitlink | EntryKind::EmptyDir => GITLINK,
+    }
 }
 
 /// Those of `paths` that git knows: a commit or the user's index has them.

@@ -25,7 +25,7 @@ pub use run::{
     AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings, RunSettings,
     RunnerSettings, SafeMode,
 };
-pub use storage::{CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings};
+pub use storage::{AcceptSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings};
 pub use user::{ColorWhen, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings};
 
 /// The settings that hold for one project (or one task of it) and its user.
@@ -43,6 +43,9 @@ pub struct Settings {
     pub checkpoint: CheckpointSettings,
     /// Which checkpoints are removed.
     pub retention: RetentionSettings,
+    /// What `accept` leaves out.
+    #[serde(default)]
+    pub accept: AcceptSettings,
     /// The loop's own state files.
     pub memory: MemorySettings,
     /// Watching a person's fix.

@@ -73,6 +73,21 @@ impl CheckpointSettings {
     }
 }
 
+/// What `accept` leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptSettings {
+    /// Bytes over which a new file is committed only by its own name.
+    pub max_new_file: u64,
+    /// Globs of new files that are never committed unasked.
+    pub leave_out: Vec<String>,
+}
+
+impl Default for AcceptSettings {
+    fn default() -> Self {
+        Self { max_new_file: MIB, leave_out: Vec::new() }
+    }
+}
+
 /// What happens to the checkpoints of a run that failed (S13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,13 +2,113 @@
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::program::misleading_variables;
+use crate::git::program::{Held, Saved, Staging, misleading_variables};
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::ObjectId;
 use crate::process::{Program, Show, Supervised};
+
+/// Those that run before a commit is made.
+const BEFORE: [&str; 3] = ["pre-commit", "prepare-commit-msg", "commit-msg"];
+
+/// Whether one of the hooks that run before a commit is there.
+pub(super) fn are_there(context: &Context) -> Result<bool> {
+    Ok(BEFORE.iter().try_fold(false, |any, name| Ok::<_, Error>(any | hook_of(context, name)?.is_some()))?)
+}
+
+/// A commit that is about to be made.
+pub(super) struct Commit<'a, 'r> {
+    pub context: &'a Context,
+    /// What is staged for it.
+    pub staging: &'a Staging<'r>,
+    /// The files of the work tree before any hook ran, where they are what is committed.
+    pub saved: Option<&'a Saved>,
+    /// What its parent holds.
+    pub before: &'a Held,
+    pub parent: Option<&'a ObjectId>,
+}
+
+impl Commit<'_, '_> {
+    /// Runs the hooks with this message; the message as they leave it. What they change of the files is staged and in the work
+    /// tree afterwards.
+    ///
+    /// # Errors
+    /// One refuses also what it changed, or takes out of the commit what it was to hold (13).
+    pub fn run(&self, message: &str) -> Result<String> {
+        let Self { context, staging, .. } = *self;
+        let environment = staging.hook_environment(self.parent)?;
+        let meant = staging.held()?;
+        let [pre_commit, prepare_message, check_message] = BEFORE;
+        if let Err(error) = run(context, pre_commit, &[], &environment) {
+            if error.kind != ErrorKind::NotVerified || self.stage_changed()?.is_empty() {
+                return Err(error);
+            }
+            // It refused because it had to change something, as formatters do: a person stages that and commits again.
+            run(context, pre_commit, &[], &environment)?;
+        }
+        self.stage_changed()?;
+        self.refuse_taken_out(pre_commit, &meant)?;
+        let text = staging.clean(message)?;
+        staging.write_message(&text)?;
+        let file = staging.message_file().into_os_string();
+        for (name, arguments) in
+            [(prepare_message, vec![file.clone(), "message".into()]), (check_message, vec![file.clone()])]
+        {
+            run(context, name, &arguments, &environment)?;
+            self.refuse_taken_out(name, &meant)?;
+        }
+        // What a hook formatted in the index alone.
+        if let Some(saved) = self.saved {
+            let (held, changed) = (staging.held()?, saved.changed()?);
+            let formatted = meant.unlike(&held).into_iter();
+            let formatted = formatted.filter(|path| saved.has(path) && held.has(path) && !changed.contains(path));
+            staging.check_out(formatted.collect::<Vec<_>>().iter())?;
+        }
+        let text = staging.clean(&staging.read_message()?)?;
+        match text.trim() {
+            "" => Err(Error::new(ErrorKind::NotVerified, "a hook left the commit without a message")),
+            _ => Ok(text),
+        }
+    }
+
+    /// Stages what hooks changed in the work tree; what that is.
+    fn stage_changed(&self) -> Result<std::collections::BTreeSet<RepoPath>> {
+        let changed = self.saved.map(Saved::changed).transpose()?.unwrap_or_default();
+        self.staging.add(&changed)?;
+        Ok(changed)
+    }
+
+    /// Refuses where a hook left out of the commit what it was to hold, while the work tree has it.
+    fn refuse_taken_out(&self, hook: &str, meant: &Held) -> Result<()> {
+        let held = self.staging.held()?;
+        let changed = self.saved.map(Saved::changed).transpose()?.unwrap_or_default();
+        let is_out = |path: &RepoPath| {
+            let is_there = path.below(self.context.worktree()).symlink_metadata().is_ok();
+            let is_gone = meant.has(path) && !held.has(path) && is_there;
+            is_gone || (held.is_same(self.before, path) && !changed.contains(path))
+        };
+        let out: Vec<RepoPath> = meant.unlike(&held).into_iter().filter(is_out).collect();
+        if out.is_empty() {
+            return Ok(());
+        }
+        let message = format!("the hook {hook} takes changes out of the commit; nothing was changed");
+        let reason = format!("taken out of the commit by the hook {hook}");
+        let reasons = out.into_iter().map(|path| PathReason { path, reason: reason.clone(), size: None });
+        Err(Error::new(ErrorKind::NotVerified, message).paths(reasons.collect()))
+    }
+}
+
+/// The hook of this name; git, too, passes over one that may not be executed.
+fn hook_of(context: &Context, name: &str) -> Result<Option<PathBuf>> {
+    let hook = context.repo()?.hooks_dir()?.join(name);
+    let is_run = hook.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    Ok(is_run.then_some(hook))
+}
 
 /// Runs a hook, where there is one; what it prints goes to stderr.
 ///
@@ -20,11 +120,7 @@ pub(super) fn run(
     arguments: &[OsString],
     environment: &[(OsString, OsString)],
 ) -> Result<()> {
-    let hook = context.repo()?.hooks_dir()?.join(name);
-    // git, too, passes over one that may not be executed.
-    if !hook.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0) {
-        return Ok(());
-    }
+    let Some(hook) = hook_of(context, name)? else { return Ok(()) };
     let argv = std::iter::once(hook.into_os_string()).chain(arguments.iter().cloned()).collect();
     let is_set = |name: &OsString| environment.iter().any(|(set, _)| set == name);
     let supervised = Supervised {

@@ -3,6 +3,7 @@
 //! Everything is planned, and what is unsafe refused, before anything is written. The commits are then made beside HEAD and
 //! the index, with the user's hooks, and put on the branch at once (`recovery::commits`).
 
+mod check;
 mod hooks;
 mod plan;
 
@@ -11,16 +12,12 @@ use std::collections::BTreeSet;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
-use crate::engine::flow::project_trust;
-use crate::engine::flow::run::{LoopReport, LoopSetting, run_loops};
 use crate::engine::record::checkpoint;
 use crate::engine::record::driving::Driving;
-use crate::engine::record::own_commits::OwnCommits;
-use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::engine::recovery::{commits, crash};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{commit_exists, tree_of};
-use crate::git::program::{CommitJournal, Staging, staged_since};
+use crate::git::program::{CommitJournal, Saved, Staging, staged_since};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::path::{PathReason, RepoPath};
@@ -30,10 +27,10 @@ use crate::model::state::State;
 use crate::policy::commit_message::{Subject, message};
 use crate::process::Show;
 
+pub use self::plan::explained;
 use self::plan::{Plan, Step};
 use super::prune;
 use super::runs::{Chosen, refuse_driven};
-use super::whole;
 
 /// The id of the tree without anything.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
@@ -56,8 +53,10 @@ pub struct Request {
     pub include: Vec<RepoPath>,
     /// All new files are taken that do not look like secrets.
     pub all: bool,
-    /// Whether the run's checks are run first.
+    /// Whether the run's checks are run on what is committed.
     pub checks: bool,
+    /// A shell line to run before them, where the work tree has something else.
+    pub prepare: Option<String>,
     /// Where the output of checks is shown.
     pub show: Show,
 }
@@ -88,6 +87,8 @@ pub struct Accepted {
     pub commits: Vec<Made>,
     /// What stays uncommitted of what the run made.
     pub left_out: Vec<PathReason>,
+    /// What was edited since the run's last good checkpoint, and stays uncommitted.
+    pub hand_edits: BTreeSet<RepoPath>,
     /// HEAD before.
     pub before: Option<ObjectId>,
     /// HEAD afterwards; as before where it is only planned.
@@ -99,9 +100,9 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Whether new files are left out that `--all` takes.
-    pub fn leaves_new_files(&self) -> bool {
-        self.left_out.iter().any(|one| one.reason == plan::NEW)
+    /// What is left out of it until a person decides.
+    pub fn undecided(&self) -> impl Iterator<Item = &PathReason> {
+        self.left_out.iter().filter(|one| plan::needs_decision(&one.reason))
     }
 }
 
@@ -146,47 +147,56 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         let branch = planned.new_branch.clone().or_else(|| head.branch.clone());
         let (before, after) = (head.commit.clone(), head.commit.clone());
         let kept_ref = changed.then(|| planned.kept.clone().map(|kept| kept.name)).flatten();
-        let (left_out, notes) = (planned.left_out, planned.notes);
-        return Ok(Accepted { changed, run, branch, commits, left_out, before, after, kept_ref, notes });
+        let Plan { left_out, hand_edits, notes, .. } = planned;
+        return Ok(Accepted { changed, run, branch, commits, left_out, hand_edits, before, after, kept_ref, notes });
     }
     if !planned.notes.is_empty() && !context.says_yes() {
         let message = format!("a person must look at this first; --yes accepts it: {}", planned.notes.join("; "));
-        // Where all that there is is left out, saying yes alone would commit nothing.
-        let words: &[&str] = if has_new || planned.left_out.is_empty() { &["--yes"] } else { &["--yes", "--all"] };
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(words)));
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])));
     }
     if has_new {
         require_identity(context)?;
     }
-    // The rest was checked with what was committed first.
-    if request.checks && !is_rest {
-        check(context, &run, request.show)?;
-        let own = OwnCommits::of(context, &state, Some(&run), &planned.head)?;
-        plan::refuse_unlike(context, &planned.good, (&run, &own))?;
-    }
     if !has_new {
-        let (left_out, notes) = (planned.left_out, planned.notes);
+        let Plan { left_out, hand_edits, notes, .. } = planned;
         // What is left out can be asked for still.
         if !left_out.is_empty() || is_rest {
-            return Ok(Accepted { left_out, ..unchanged(context, run, notes)? });
+            return Ok(Accepted { left_out, hand_edits, ..unchanged(context, run, notes)? });
         }
         let run = commits::record(context, key, Vec::new(), None, false)?;
         tidy_up(context, &run);
-        return unchanged(context, run, notes);
+        return Ok(Accepted { hand_edits, ..unchanged(context, run, notes)? });
     }
-    let (commits, staged) = make(context, &planned, request, &trees)?;
-    journal.commits = commits.iter().filter_map(|made| made.commit.clone()).collect();
-    journal.seen.get_or_insert_default().extend(staged);
-    let after = journal.commits.last().cloned();
-    // Checks and hooks took their time.
-    plan::refuse_staged(staged_since(repo, &journal, None)?)?;
-    if let Some(signal) = context.interrupts.pending() {
-        return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
-    }
-    let run = {
-        let lock = checkpoint::lock(context)?;
-        commits::put(context, &lock, &journal)?
+    let staging = Staging::new(repo, false)?;
+    // What hooks may change, and a refusal takes back.
+    let saved = match hooks::are_there(context)? {
+        true => Some(staging.save(&(&planned.taken - &planned.hand_edits))?),
+        false => None,
     };
+    let mut concluded = || {
+        let (commits, staged) = make(context, &planned, request, (&trees, &staging, saved.as_ref()))?;
+        journal.commits = commits.iter().filter_map(|made| made.commit.clone()).collect();
+        journal.seen.get_or_insert_default().extend(staged);
+        // The rest was checked with what was committed first.
+        if let (true, false, Some(commit)) = (request.checks, is_rest, journal.commits.last()) {
+            check::check(context, &planned, request, commit)?;
+        }
+        // Checks and hooks took their time.
+        plan::refuse_staged(staged_since(repo, &journal, None)?)?;
+        if let Some(signal) = context.interrupts.pending() {
+            return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
+        }
+        let lock = checkpoint::lock(context)?;
+        Ok((commits, commits::put(context, &lock, &journal)?))
+    };
+    let (commits, run) = match concluded() {
+        Ok(concluded) => concluded,
+        Err(error) => {
+            saved.iter().try_for_each(Saved::put_back)?;
+            return Err(error);
+        }
+    };
+    let after = journal.commits.last().cloned();
     let environment = [];
     if let Err(error) = hooks::run(context, "post-commit", &[], &environment) {
         context.warn(error.to_string());
@@ -199,6 +209,7 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         branch: repo.head()?.branch,
         commits,
         left_out: planned.left_out,
+        hand_edits: planned.hand_edits,
         before,
         after,
         kept_ref: journal.kept,
@@ -217,33 +228,9 @@ fn tidy_up(context: &Context, run: &Run) {
 fn unchanged(context: &Context, run: Run, notes: Vec<String>) -> Result<Accepted> {
     let head = context.repo()?.head()?;
     let (before, after) = (head.commit.clone(), head.commit);
-    let (commits, left_out) = (Vec::new(), Vec::new());
-    Ok(Accepted { changed: false, run, branch: head.branch, commits, left_out, before, after, kept_ref: None, notes })
-}
-
-/// Runs the checks of the run.
-fn check(context: &Context, run: &Run, show: Show) -> Result<()> {
-    let loops = loops_of(context, run);
-    if loops.is_empty() {
-        return Ok(());
-    }
-    project_trust::require_to_drive(context, run)?;
-    whole::require_checks(&run.key, &run.spec).map_err(|error| error.hint(context.rerun(&["--no-checks"])))?;
-    let folder = context.store().run_dir(&run.key).join("accept");
-    context.create_state_dir(&folder)?;
-    let env = identity(context, run, run.current_iteration, None);
-    let shell = &shell_of(context, &run.spec);
-    let report: LoopReport = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder, shell })?;
-    if let Some(code) = report.interrupted {
-        return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the checks ran; nothing was changed"));
-    }
-    let failed = report.results.iter().filter(|(_, result)| !result.passed);
-    let failed: Vec<String> = failed.map(|(name, result)| format!("{name} ({})", result.summary)).collect();
-    if failed.is_empty() {
-        return Ok(());
-    }
-    let message = format!("a check fails on what would be committed: {}; --no-checks skips them", failed.join(", "));
-    Err(Error::new(ErrorKind::NotVerified, message).hint(context.rerun(&["--no-checks"])))
+    let (commits, left_out, hand_edits) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (branch, kept_ref) = (head.branch, None);
+    Ok(Accepted { changed: false, run, branch, commits, left_out, hand_edits, before, after, kept_ref, notes })
 }
 
 /// What the commits would be.
@@ -310,11 +297,7 @@ fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
 
 /// Takes what a commit is to hold into the index.
 fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<()> {
-    match &step.stored {
-        Some(stored) => staging.add_stored(stored, &planned.taken)?,
-        None => staging.add(&planned.taken)?,
-    }
-    Ok(())
+    Ok(staging.add_stored(step.stored.as_ref().unwrap_or(&planned.good), &planned.taken)?)
 }
 
 fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
@@ -324,21 +307,19 @@ fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
 }
 
 /// Makes the commits, with the hooks; no reference moves. `trees` are those of the rehearsal: what is committed is what was
-/// planned, but for what hooks themselves put into the index. Also returns what was staged for the last one before them.
+/// planned, but for what hooks change. Also returns what was staged for the last one before them.
 fn make(
     context: &Context,
     planned: &Plan<'_>,
     request: &Request,
-    trees: &[ObjectId],
+    (trees, staging, saved): (&[ObjectId], &Staging<'_>, Option<&Saved>),
 ) -> Result<(Vec<Made>, Option<ObjectId>)> {
-    let repo = context.repo()?;
-    let staging = Staging::new(repo, false)?;
     staging.read(planned.base.as_ref())?;
     let (mut made, mut parent, mut without_hooks) = (Vec::new(), planned.base.clone(), None);
     let (mut last, mut before) = (tree_before(context, planned)?, staging.held()?);
     let mut is_as_planned = true;
     for (step, planned_tree) in planned.steps.iter().zip(trees) {
-        step_into(&staging, planned, step)?;
+        step_into(staging, planned, step)?;
         let staged = staging.write_tree()?;
         if is_as_planned && staged != *planned_tree {
             let message = "files changed while they were being committed; nothing was changed";
@@ -348,24 +329,16 @@ fn make(
             continue;
         }
         // Hooks read and write the real objects.
-        publish(context, &staging)?;
-        let environment = staging.hook_environment(parent.as_ref())?;
-        hooks::run(context, "pre-commit", &[], &environment)?;
-        let text = staging.clean(&text_of(planned, step, request))?;
-        staging.write_message(&text)?;
-        let file = staging.message_file().into_os_string();
-        hooks::run(context, "prepare-commit-msg", &[file.clone(), "message".into()], &environment)?;
-        hooks::run(context, "commit-msg", &[file], &environment)?;
-        let text = staging.clean(&staging.read_message()?)?;
-        if text.trim().is_empty() {
-            return Err(Error::new(ErrorKind::NotVerified, "a hook left the commit without a message"));
-        }
-        // A hook may have changed the index.
+        publish(context, staging)?;
+        // What is formatted in the work tree belongs to the last commit.
+        let saved = saved.filter(|_| step.stored.is_none());
+        let commit = hooks::Commit { context, staging, saved, before: &before, parent: parent.as_ref() };
+        let text = commit.run(&text_of(planned, step, request))?;
         let tree = staging.write_tree()?;
         is_as_planned &= tree == staged;
         without_hooks = Some(staged);
         let commit = staging.commit(&tree, parent.as_ref(), &text)?;
-        publish(context, &staging)?;
+        publish(context, staging)?;
         let subject = text.lines().next().unwrap_or_default().to_owned();
         let held = staging.held()?;
         let files = before.unlike(&held);

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::durable::Root;
 use crate::engine::attempt::night::outside_of;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::own_commits::OwnCommits;
+use crate::git::Repo;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{about_commit, commit_exists, commits_between, is_ancestor, on_remote_tracking};
 use crate::git::program::{
     CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, known_to_git, uncommitted_at,
     unlike_stored, unlike_work_tree,
 };
+use crate::git::odb::{blob_size, small_blob};
 use crate::git::repo::ref_exists;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::attempt::IterationStatus;
@@ -28,25 +29,51 @@ use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 use crate::policy::amounts::count;
-use crate::policy::path_filter::glob_of;
+use crate::policy::path_filter::{Selection, glob_of};
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
 use crate::policy::secret_file::{has_secret, is_secret_path};
 use crate::process::Show;
 
 use super::Request;
 
-/// Why a new file is left out.
-pub(super) const NEW: &str = "new and in no commit: --include PATH or --all takes it";
-/// Why a file is left out that --all does not take either.
-const SECRET: &str = "perhaps a secret; only --include PATH takes it";
-/// Why a file is left out that accepting the run left out first.
-const CHANGED: &str = "changed since the run: git add takes it";
-/// Why a file is left out that was there before the run, which let git see it.
-const OLDER: &str = "there before the run, and ignored then; only --include PATH takes it";
-/// Why a file is left out that git ignores by now.
-const IGNORED: &str = "ignored by git";
-/// Why what recover itself printed is left out.
-const OUTPUT: &str = "the output of recover itself";
+/// Why a file is left out, by its code: a new one that is in no commit.
+const NEW: &str = "new";
+/// One that looks like a secret.
+const SECRET: &str = "secret";
+/// A new one over `[accept] max_new_file`.
+const LARGE: &str = "too_large";
+/// A new one that `[accept] leave_out` names.
+const LEAVE_OUT: &str = "leave_out";
+/// One that accepting the run left out first, and that changed since.
+const CHANGED: &str = "changed";
+/// One that was there before the run, which let git see it.
+const OLDER: &str = "ignored_before";
+/// One that git ignores by now.
+const IGNORED: &str = "ignored";
+/// What recover itself printed.
+const OUTPUT: &str = "output";
+/// The codes with what they say, and how such a file is committed.
+const REASONS: [(&str, &str); 8] = [
+    (NEW, "new and in no commit: --include PATH or --all takes it"),
+    (SECRET, "perhaps a secret: only --include PATH takes it"),
+    (LARGE, "new and over [accept] max_new_file: --include PATH or --all takes it"),
+    (LEAVE_OUT, "[accept] leave_out: only --include PATH takes it"),
+    (CHANGED, "changed since the run: git add takes it"),
+    (OLDER, "there before the run, and ignored then: only --include PATH takes it"),
+    (IGNORED, "ignored by git"),
+    (OUTPUT, "the output of recover itself"),
+];
+
+/// What a code of `left_out` says in a sentence.
+pub fn explained(code: &str) -> &str {
+    REASONS.iter().find(|(known, _)| *known == code).map_or(code, |(_, text)| text)
+}
+
+/// Whether a person has to decide about a file that is left out for this reason.
+pub(super) fn needs_decision(code: &str) -> bool {
+    [NEW, SECRET, LARGE].contains(&code)
+}
+
 /// A larger file is not looked through for secrets.
 const LOOKED_THROUGH: u64 = 1 << 20;
 
@@ -55,7 +82,7 @@ const LOOKED_THROUGH: u64 = 1 << 20;
 pub(super) struct Step {
     /// The iteration that it is of; `None` for one of everything.
     pub iteration: Option<u32>,
-    /// The checkpoint whose content it has; `None` for the work tree's.
+    /// The checkpoint whose content it has; `None` for the last good one's.
     pub stored: Option<StoredCheckpoint>,
 }
 
@@ -81,6 +108,8 @@ pub(super) struct Plan<'a> {
     /// The paths that are committed, as far as they differ.
     pub taken: BTreeSet<RepoPath>,
     pub left_out: Vec<PathReason>,
+    /// What a person edited since the last good checkpoint, and stays uncommitted.
+    pub hand_edits: BTreeSet<RepoPath>,
     pub steps: Vec<Step>,
     /// What a person must look at.
     pub notes: Vec<String>,
@@ -94,7 +123,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &last.commit)?);
     let head = repo.head()?;
     let own = OwnCommits::of(context, state, Some(run), &head)?;
-    let as_committed = refuse_unlike(context, &good, (run, &own))?;
+    let Edited { as_committed, by_hand } = edited(context, (&initial, &good), (run, &own), request)?;
     let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
 
     let begun = begun_at(context, state, &initial, &head)?;
@@ -114,13 +143,30 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let subjects = folded.iter().rev().map(|commit| Ok(about_commit(repo, commit)?.1));
     let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
     let kept = folded.first().map(|newest| kept_ref(&run.key.run_id, newest));
-    let (taken, left_out) = choose(context, (&initial, &good), first.created_at, &head, request, &mut notes)?;
+    let (mut taken, left_out) = choose(context, (&initial, &good), first.created_at, &head, request, &mut notes)?;
+    taken.retain(|path| !as_committed.contains(path));
     let steps = if request.per_iteration {
         iterations(context, state, run, last, &head)?
     } else {
         vec![Step { iteration: None, stored: None }]
     };
-    Ok(Plan { run, initial, begun, good, head, base, folded_subjects, kept, new_branch, taken, left_out, steps, notes })
+    let hand_edits = by_hand;
+    Ok(Plan {
+        run,
+        initial,
+        begun,
+        good,
+        head,
+        base,
+        folded_subjects,
+        kept,
+        new_branch,
+        taken,
+        left_out,
+        hand_edits,
+        steps,
+        notes,
+    })
 }
 
 /// Plans what accepting a run left out: its new files that are in no commit and stand as the run left them, on top of HEAD.
@@ -150,7 +196,7 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let unlike: BTreeMap<&RepoPath, bool> = then.unlike(&now).map(|(path, _, is)| (path, is.is_some())).collect();
     let (mut taken, mut left_out) = (BTreeSet::new(), Vec::new());
     let asked = |path: &RepoPath| request.include.iter().any(|asked| path.starts_with(asked));
-    let (mut found, mut changed) = (Vec::new(), BTreeSet::new());
+    let (mut found, mut changed, lookup) = (Vec::new(), BTreeSet::new(), TreeLookup::stored(repo)?);
     for path in new {
         if committed.contains(&path) || outputs.contains(&&path) || unlike.get(&path) == Some(&false) {
             continue;
@@ -164,9 +210,11 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
                 Some(CHANGED)
             }
             () if request.include.contains(&path) => None,
-            () if is_secret(context, &path) => Some(SECRET),
+            () if is_secret(repo, &lookup, &good, &path)? => Some(SECRET),
             () if is_older(context, &path, first.created_at) => Some(OLDER),
+            () if leave_out(context, &path)? => Some(LEAVE_OUT),
             () if request.all || asked(&path) => None,
+            () if is_large(context, &lookup, &good, &path)? => Some(LARGE),
             () => Some(NEW),
         };
         match reason {
@@ -192,6 +240,7 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
         new_branch,
         taken,
         left_out,
+        hand_edits: BTreeSet::new(),
         steps: vec![Step { iteration: None, stored: None }],
         notes: Vec::new(),
         initial,
@@ -211,6 +260,7 @@ pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Res
         include: Vec::new(),
         all: false,
         checks: false,
+        prepare: None,
         show: Show::Nothing,
     };
     match rest(context, state, run, &request) {
@@ -243,7 +293,7 @@ impl Plan<'_> {
             new_branch: self.new_branch.clone(),
             kept: self.kept.as_ref().map(|kept| kept.name.clone()),
             index_tree: self.initial.index_tree.clone(),
-            left_out: self.left_out.iter().any(|one| [NEW, SECRET, OLDER].contains(&one.reason.as_str())),
+            left_out: self.left_out.iter().any(|one| ![IGNORED, OUTPUT].contains(&one.reason.as_str())),
             seen: Some(self.good.index_tree.iter().cloned().collect()),
             ..CommitJournal::new(self.run.key.clone(), self.head.clone(), Vec::new(), message)
         }
@@ -308,45 +358,65 @@ fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &'s Checkpoi
     Ok((initial, good))
 }
 
-/// Refuses where the work tree is not as the last good checkpoint has it, the output of recover itself aside, and what a
-/// person has as HEAD has it: that is returned.
-pub(super) fn refuse_unlike(
+/// What a person edited since the last good checkpoint.
+struct Edited {
+    /// Is as HEAD has it: that counts, not what the run made of it.
+    as_committed: BTreeSet<RepoPath>,
+    /// Stays uncommitted beside what the run made of it.
+    by_hand: BTreeSet<RepoPath>,
+}
+
+/// What the work tree has otherwise than the last good checkpoint, the output of recover itself and what is ignored by now
+/// aside. Refuses where a commit that a person made of such a path since would be undone.
+fn edited(
     context: &Context,
-    good: &StoredCheckpoint,
+    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
     (run, own): (&Run, &OwnCommits<'_>),
-) -> Result<BTreeSet<RepoPath>> {
+    request: &Request,
+) -> Result<Edited> {
     let capture = checkpoint::prepare(context)?.capture;
     if capture.is_same_tree(good) {
-        return Ok(BTreeSet::new());
+        return Ok(Edited { as_committed: BTreeSet::new(), by_hand: BTreeSet::new() });
     }
     let opened = capture.objects().open();
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
-    let unlike = then.unlike(&now).map(|(path, ..)| path).filter(|path| !outputs.iter().any(|all| all.contains(path)));
-    let all: BTreeSet<RepoPath> = unlike.cloned().collect();
+    let is_file = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
+    let unlike = then.unlike(&now).filter(|(path, was, is)| {
+        (is_file(*was) || is_file(*is)) && !outputs.iter().any(|all| all.contains(path))
+    });
+    let all: BTreeSet<RepoPath> = unlike.map(|(path, ..)| path.clone()).collect();
     let repo = context.repo()?;
     // What is ignored by now is not captured, and not committed either.
-    let ignored = ignored_now(repo, &all)?;
-    let all = &all - &ignored;
-    if all.is_empty() {
-        return Ok(all);
-    }
-    let head = repo.head()?.commit;
-    // What the run itself committed after its last good checkpoint was not judged good.
+    let all = &all - &ignored_now(repo, &all)?;
+    let (then, head) = (good.manifest.head.commit.as_ref(), repo.head()?.commit);
     let since = match &head {
-        Some(head) => commits_between(repo, good.manifest.head.commit.as_ref(), head)?,
-        None => Vec::new(),
+        Some(head) if !all.is_empty() => commits_between(repo, then, head)?,
+        _ => Vec::new(),
     };
-    let is_run_s = since.iter().any(|commit| own.has(commit));
-    let unlike = if is_run_s { all.clone() } else { unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())? };
-    if unlike.is_empty() {
-        return Ok(all);
+    if since.is_empty() {
+        let committed = unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())?;
+        return Ok(Edited { as_committed: &all - &committed, by_hand: committed });
     }
-    let message = "the work tree is not as the last good checkpoint has it: take these files back to that, accept, and \
-                   recover undo brings back what they are now";
-    let back = take_back("good", &run.key, &unlike);
+    // What the run itself committed after its last good checkpoint was not judged good: HEAD does not vouch for it.
+    let (are_own, are_others) = (since.iter().any(|one| own.has(one)), since.iter().any(|one| !own.has(one)));
+    if are_own && !are_others && !request.per_iteration {
+        return Ok(Edited { as_committed: BTreeSet::new(), by_hand: all });
+    }
+    let by_hand = match are_own {
+        true => all.clone(),
+        false => unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())?,
+    };
+    let committed = &differs_between(repo, then, head.as_ref())? & &by_hand;
+    let undone = unlike_stored(repo, initial, head.as_ref(), &committed, context.dry_run())?;
+    if undone.is_empty() {
+        return Ok(Edited { as_committed: &all - &by_hand, by_hand });
+    }
+    let message = "these files were committed since the last good checkpoint, and edited after that: take them back to \
+                   the checkpoint, accept, and recover undo brings back what they are now";
+    let back = take_back("good", &run.key, &undone);
     Err(Error::new(ErrorKind::HandEdits, message)
-        .paths(reasons(unlike, "not as in the last good checkpoint"))
+        .paths(reasons(undone, "not as in the last good checkpoint"))
         .hint(back))
 }
 
@@ -499,9 +569,12 @@ fn choose(
     taken.retain(|path| !outputs.contains(&path));
     // A person's own secret stays as unknown to git as it was.
     let unknown = &taken - &known_to_git(repo, head.commit.as_ref(), &taken)?;
-    for path in unknown.into_iter().filter(|path| !named(path) && is_secret(context, path)) {
-        taken.remove(&path);
-        left_out.push(PathReason { path, reason: SECRET.to_owned(), size: None });
+    let lookup = TreeLookup::stored(repo)?;
+    for path in unknown.into_iter().filter(|path| !named(path)) {
+        if is_secret(repo, &lookup, good, &path)? {
+            taken.remove(&path);
+            left_out.push(PathReason { path, reason: SECRET.to_owned(), size: None });
+        }
     }
     let ignored = ignored_now(repo, &new)?;
     for path in new {
@@ -510,7 +583,7 @@ fn choose(
             () if ignored.contains(&path) => Some(IGNORED),
             () if named(&path) => None,
             () if outputs.contains(&&path) => Some(OUTPUT),
-            () if is_secret(context, &path) => {
+            () if is_secret(repo, &lookup, good, &path)? => {
                 if request.per_iteration && known.contains(&path) {
                     notes.push(format!("{path} looks like a secret, and is in a commit of the run"));
                 }
@@ -518,15 +591,35 @@ fn choose(
             }
             () if known.contains(&path) => None,
             () if is_older(context, &path, began) => Some(OLDER),
+            () if leave_out(context, &path)? => Some(LEAVE_OUT),
             () if is_asked() => None,
-            () => Some(NEW),
+            () if is_large(context, &lookup, good, &path)? => Some(LARGE),
+            () => None,
         };
         match reason {
             Some(reason) => left_out.push(PathReason { path, reason: reason.to_owned(), size: None }),
             None => drop(taken.insert(path)),
         }
     }
+    // What a checkpoint leaves out for its size is in no commit made from it.
+    let was_skipped = |path: &RepoPath| initial.manifest.skipped.iter().any(|one| one.path == *path);
+    let large = good.manifest.skipped.iter().filter(|one| one.size.is_some() && !was_skipped(&one.path));
+    left_out.extend(large.map(|one| PathReason { reason: LARGE.to_owned(), ..one.clone() }));
     Ok((taken, left_out))
+}
+
+/// Whether `[accept] leave_out` names a file.
+fn leave_out(context: &Context, path: &RepoPath) -> Result<bool> {
+    let globs = &context.settings().accept.leave_out;
+    let selection = Selection::globs(globs).map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
+    Ok(!selection.is_all() && selection.matches(path))
+}
+
+/// Whether a file of a checkpoint is over `[accept] max_new_file`.
+fn is_large(context: &Context, lookup: &TreeLookup<'_>, stored: &StoredCheckpoint, path: &RepoPath) -> Result<bool> {
+    let entry = stored.view().entry(lookup, path)?.filter(|entry| entry.kind == EntryKind::File);
+    let size = entry.map(|entry| blob_size(context.repo()?, &entry.oid).map_err(Error::from)).transpose()?;
+    Ok(size.is_some_and(|size| size > context.settings().accept.max_new_file))
 }
 
 /// Whether a file that the run's first checkpoint does not have is older than that: git ignored it then. Its inode's time,
@@ -536,10 +629,14 @@ fn is_older(context: &Context, path: &RepoPath, began: Timestamp) -> bool {
     found.is_ok_and(|found| found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 < began.millis())
 }
 
-/// Whether a new file looks like a secret.
-fn is_secret(context: &Context, path: &RepoPath) -> bool {
-    let read = || Root::shared(context.worktree()).read_at_most(&path.below(Path::new("")), LOOKED_THROUGH);
-    is_secret_path(path) || read().is_ok_and(|content| has_secret(&content))
+/// Whether a file of a checkpoint looks like a secret.
+fn is_secret(repo: &Repo, lookup: &TreeLookup<'_>, stored: &StoredCheckpoint, path: &RepoPath) -> Result<bool> {
+    if is_secret_path(path) {
+        return Ok(true);
+    }
+    let entry = stored.view().entry(lookup, path)?.filter(|entry| entry.kind == EntryKind::File);
+    let content = entry.map(|entry| small_blob(repo, &entry.oid, LOOKED_THROUGH)).transpose()?.flatten();
+    Ok(content.is_some_and(|content| has_secret(&content)))
 }
 
 /// A commit for each iteration since the run's last own commit, the last one as the work tree is.

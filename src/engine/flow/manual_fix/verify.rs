@@ -67,7 +67,8 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
     let env = identity(context, &fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
     let shell = &shell_of(context, &fix.run.spec);
-    let report = run_loops(context, &loops, &LoopSetting { env: &env, show, log_dir: &folder, shell })?;
+    let setting = LoopSetting { env: &env, show, log_dir: &folder, shell, root: context.worktree() };
+    let report = run_loops(context, &loops, &setting)?;
     if let Some(code) = report.interrupted {
         return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the checks ran"));
     }

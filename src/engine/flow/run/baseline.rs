@@ -28,7 +28,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     tracing::info!("running the checks before the first attempt");
     context.emit(ProgressEvent::Baseline { run: &run });
     let shell = &shell_of(context, &run.spec);
-    let setting = LoopSetting { env: &env, show, log_dir: &folder, shell };
+    let setting = LoopSetting { env: &env, show, log_dir: &folder, shell, root: context.worktree() };
     let report = run_loops(context, &loops_of(context, &run), &setting)?;
     if report.interrupted.is_some() {
         return Ok(report.interrupted);

@@ -205,7 +205,7 @@ impl Driver<'_> {
     fn passes(&mut self, run: &Run, command: &str, dir: &FolderId) -> Result<bool> {
         let shell = run_settings::shell_of(self.context, &run.spec);
         let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
-        let folder = run_settings::start_folder(self.context, dir)?;
+        let folder = run_settings::start_folder(self.context.worktree(), dir)?;
         let supervised = Supervised { show: Show::Nothing, ..Supervised::new(program, folder) };
         let exit = supervised
             .run(&self.context.interrupts, |_| Ok(()))

@@ -150,7 +150,7 @@ pub fn execute(
     let mut env = identity(context, before, started.iteration, Some(started.attempt));
     env.push(marked);
     let shell = &shell_of(context, &before.spec);
-    let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder, shell };
+    let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder, shell, root: context.worktree() };
     let report = run_loops(context, &loops_of(context, before), &setting)?;
     settle_strays(context, &mark, &mut leftovers);
     ending.end.leftovers = leftovers;
@@ -291,7 +291,7 @@ fn supervised(
     options: &DriveOptions,
 ) -> Result<Supervised> {
     let command = Command::of(started);
-    let mut supervised = Supervised::new(Program::Argv(Vec::new()), start_folder(context, &command.dir)?);
+    let mut supervised = Supervised::new(Program::Argv(Vec::new()), start_folder(context.worktree(), &command.dir)?);
     supervised.env_set = identity(context, before, started.iteration, Some(started.attempt));
     let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
     let mut remove = Vec::new();

@@ -58,6 +58,8 @@ pub struct LoopSetting<'a> {
     pub log_dir: &'a Path,
     /// What runs them.
     pub shell: &'a str,
+    /// The work tree that they judge.
+    pub root: &'a Path,
 }
 
 /// Runs all of them, also after one has failed: a person wants to see them all. One that fails is run again unchanged
@@ -163,7 +165,7 @@ fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>
         env_set: setting.env.to_vec(),
         log: Some(log_file(context, &log)?),
         log_limit: context.settings().run.log_limit,
-        ..Supervised::new(program, start_folder(context, &feedback.dir)?)
+        ..Supervised::new(program, start_folder(setting.root, &feedback.dir)?)
     };
     let ended = supervised.run(&context.interrupts, |_| Ok(()));
     Ok(ended.with_context(|| format!("cannot run the check '{}'", feedback.name))?)
