@@ -199,6 +199,9 @@ pub enum Payload {
         /// Whether new files of it were left out, which can be asked for still.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         left_out: bool,
+        /// How it is taken back; `None` where nothing was committed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        operation: Option<Box<Operation>>,
     },
     /// Runs were removed with all that was theirs, to the last trace but the lines of the ledger.
     RunsForgotten {

@@ -10,7 +10,7 @@ use super::decision::Decision;
 use super::failure::Failure;
 use super::id::{CheckpointId, OperationId};
 use super::path::{PathReason, RepoPath};
-use super::run::{IterationStatus, Run, RunStatus};
+use super::run::{AcceptedAs, IterationStatus, Run, RunStatus};
 use super::snapshot::ObjectId;
 use super::step::StepRef;
 use super::time::Timestamp;
@@ -27,6 +27,8 @@ pub enum OperationKind {
     Undo,
     /// `redo`.
     Redo,
+    /// `accept`: what the run did is committed.
+    Accept,
 }
 
 impl OperationKind {
@@ -37,6 +39,7 @@ impl OperationKind {
             Self::Restore => "restore",
             Self::Undo => "undo",
             Self::Redo => "redo",
+            Self::Accept => "accept",
         }
     }
 
@@ -44,7 +47,7 @@ impl OperationKind {
     pub fn taken_back_by(self) -> &'static str {
         match self {
             Self::Undo => Self::Redo.as_str(),
-            Self::Rollback | Self::Restore | Self::Redo => Self::Undo.as_str(),
+            Self::Rollback | Self::Restore | Self::Redo | Self::Accept => Self::Undo.as_str(),
         }
     }
 }
@@ -135,6 +138,9 @@ pub struct RunPosition {
     /// Checkpoints of a lane's stages that were gone back past, by sequence.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub rolled_back: BTreeSet<u64>,
+    /// What it was accepted as.
+    #[serde(default, skip_serializing_if = "AcceptedAs::is_none")]
+    pub accepted_as: AcceptedAs,
 }
 
 /// A restore as the ledger records it.
@@ -240,6 +246,32 @@ pub struct UndoEntry {
     /// What it did with nested repositories.
     #[serde(default, skip_serializing_if = "NestedPart::is_none")]
     pub nested: NestedPart,
+}
+
+impl UndoEntry {
+    /// An operation that was done now, of a run that stood at `position`.
+    pub fn of(
+        operation: &Operation,
+        at: Timestamp,
+        run: Option<super::run::RunKey>,
+        position: Option<RunPosition>,
+    ) -> Self {
+        Self {
+            operation_id: operation.id.clone(),
+            kind: operation.kind,
+            at,
+            run,
+            checkpoint_id: operation.safety_checkpoint_id.clone(),
+            restored: Some(operation.checkpoint_id.clone()),
+            scope: operation.scope,
+            paths: operation.paths.clone(),
+            position,
+            head: operation.head.clone(),
+            index_restored: operation.index_restored,
+            steps: operation.steps.clone(),
+            nested: operation.nested.clone(),
+        }
+    }
 }
 
 /// What a work tree held after the run last wrote it: later layers win.

@@ -276,6 +276,13 @@ pub struct AcceptedAs {
     pub left_out: bool,
 }
 
+impl AcceptedAs {
+    /// Whether it was not accepted, or with nothing to commit and nothing left out.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Files that went back to a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoredFiles {
@@ -407,7 +414,7 @@ impl Run {
     pub fn was_accepted(&self) -> bool {
         match self.status {
             RunStatus::Accepted => true,
-            RunStatus::Closed => self.accepted_as != AcceptedAs::default(),
+            RunStatus::Closed => !self.accepted_as.is_none(),
             _ => false,
         }
     }

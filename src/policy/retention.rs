@@ -226,7 +226,7 @@ enum End {
     Failed,
     /// It ended badly, and the other limits are to apply.
     Limited,
-    /// Its time is over, or a person is done with it: no more stays than of a run that ended well.
+    /// Its time is over: no more stays than of a run that ended well.
     Tidied,
 }
 
@@ -241,6 +241,8 @@ impl End {
                 (OnRunFailure::KeepAll, _) => Self::Failed,
             },
             RunStatus::Complete if age < settings.after_end => Self::Whole,
+            // As long as an accept can be taken back, and examined, from then on.
+            RunStatus::Accepted | RunStatus::Closed if now.since(run.last_at) < settings.after_end => Self::Whole,
             _ => Self::Tidied,
         }
     }

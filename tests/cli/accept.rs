@@ -193,10 +193,13 @@ fn new_files_are_committed_and_secrets_left_out() {
         (files.lines().map(str::to_owned).collect::<Vec<_>>(), left, env)
     };
     let (files, left, env) = accepted(3, &[]);
-    assert_eq!((files.as_slice(), left.as_slice()), (
-        ["a.txt", "src/new.rs", "two words.txt"].map(str::to_owned).as_slice(),
-        [".env", "token.txt"].map(str::to_owned).as_slice()
-    ));
+    assert_eq!(
+        (files.as_slice(), left.as_slice()),
+        (
+            ["a.txt", "src/new.rs", "two words.txt"].map(str::to_owned).as_slice(),
+            [".env", "token.txt"].map(str::to_owned).as_slice()
+        )
+    );
     assert_eq!(in_a_clone(&env, "test -e src/new.rs && test -e 'two words.txt' && test ! -e .env"), 0);
     assert!(env.exists(".env"));
     let (files, left, _) = accepted(3, &["--include", "src", "token.txt"]);
@@ -296,7 +299,7 @@ fn what_is_left_out_is_listed_first() {
     let env = TestEnv::repo();
     run(&env, 1, "mkdir -p src; echo new > src/new.rs; echo K=v > .env");
     let plan = env.recover(&["accept", "--dry-run"]).expect(3).stdout;
-    assert!(plan.contains("  left out:\n    .env  (perhaps a secret: only --include PATH takes it)\n"), "{plan}");
+    assert!(plan.contains("  left out:\n    .env  (looks like a secret; only --include PATH takes it)\n"), "{plan}");
     assert!(plan.contains("  Add the parser\n    src/new.rs\n"), "{plan}");
     assert!(plan.find(".env") < plan.find("src/new.rs"), "{plan}");
     let env = TestEnv::repo();
@@ -442,10 +445,10 @@ fn what_was_edited_since_stays_uncommitted() {
     env.write("a.txt", "one\nagent\nmine\n");
     env.write("no[t]e*.txt", "mine\n");
     let done = env.json(0, &["accept"]);
-    assert_eq!(done["hand_edits"], json!(["a.txt", "no[t]e*.txt"]));
+    assert_eq!(paths(&done["hand_edits"]), ["a.txt", "no[t]e*.txt"]);
     assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\nagent\n");
     assert_eq!((env.read("a.txt").as_str(), env.read("no[t]e*.txt").as_str()), ("one\nagent\nmine\n", "mine\n"));
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), " M a.txt\n?? \"no[t]e*.txt\"\n");
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), " M a.txt\n?? no[t]e*.txt\n");
 }
 
 // What a person committed since is in nobody's way; what the run changed and is as HEAD has it is to be looked at.
@@ -480,7 +483,7 @@ fn own_commits_after_the_last_good_checkpoint_are_not_committed() {
     let error = env.error(13, &["accept", "--yes", "--per-iteration"]);
     assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("hand_edits"), vec!["a.txt"]));
     let done = env.json(0, &["accept", "--yes"]);
-    assert_eq!(done["hand_edits"], json!(["a.txt"]));
+    assert_eq!(paths(&done["hand_edits"]), ["a.txt"]);
     assert_eq!((env.git(&["show", "HEAD:a.txt"]).as_str(), env.read("a.txt").as_str()), ("one\n1\n", "one\n1\n2\n"));
 }
 
@@ -494,7 +497,7 @@ fn two_nights_on_one_file_are_accepted_in_turn() {
     let error = env.error(13, &["accept", "tue"]);
     assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("conflicts"), vec!["a.txt"]));
     let done = env.json(0, &["accept", "mon"]);
-    assert_eq!(done["hand_edits"], json!(["a.txt"]));
+    assert_eq!(paths(&done["hand_edits"]), ["a.txt"]);
     let error = env.error(13, &["accept", "tue"]);
     assert_eq!(error["code"], "confirmation_needed", "{error}");
     type_hint(&env, &error);
@@ -778,9 +781,10 @@ fn a_formatter_that_refuses_is_run_again() {
 // One that refuses again has changed nothing in the end; neither has a check that fails on what it made.
 #[test]
 fn what_a_hook_formatted_is_put_back_where_it_is_refused() {
-    for (body, check, code) in
-        [("sed -i 's/$/ x/' a.txt; exit 1", "true", 13), ("sed -i 's/$/ x/' a.txt; git add a.txt", "! grep -q x a.txt", 100)]
-    {
+    for (body, check, code) in [
+        ("sed -i 's/$/ x/' a.txt; exit 1", "true", 13),
+        ("sed -i 's/$/ x/' a.txt; git add a.txt", "! grep -q x a.txt", 100),
+    ] {
         let env = TestEnv::repo();
         let check = format!("test={check}");
         env.json(0, &["run", "--run", "night", "--feedback", &check, "--", "sh", "-c", "echo two > a.txt"]);
@@ -805,6 +809,73 @@ fn a_hook_that_takes_changes_out_is_refused() {
         assert_eq!((head(&env), env.read("a.txt")), (before, "good\n".to_owned()), "{body}");
         assert_eq!((env.read("newfile").as_str(), env.read("mine.txt").as_str()), ("n\n", "mine\n"), "{body}");
     }
+}
+
+// Undo takes an accept back, hooks, index and branch included, and redo does it again; it walks over nothing else.
+#[test]
+fn an_accept_is_taken_back() {
+    for args in [&["accept"][..], &["accept", "--branch", "nights/first"], &["accept", "--per-iteration"]] {
+        let env = TestEnv::repo();
+        env.write("mine.txt", "mine\n");
+        env.write("staged.txt", "staged\n");
+        env.git(&["add", "staged.txt"]);
+        run(&env, 3, "echo $RECOVER_ITERATION >> a.txt; echo n > n$RECOVER_ITERATION; git add a.txt");
+        hook(
+            &env,
+            "pre-commit",
+            "git diff --cached --name-only | grep -q n3 || exit 0; echo formatted >> n3; git add n3",
+        );
+        let (files, before) = (env.read("n3"), state(&env));
+        env.json(0, args);
+        let after = state(&env);
+        assert_eq!(env.read("n3"), "n\nformatted\n");
+        assert_eq!(env.json(0, &["resume", "night"])["changed"], false);
+        let undone = env.json(0, &["undo"]);
+        assert_eq!(undone["result"]["operation"]["command"], "accept", "{undone}");
+        assert_eq!((env.read("n3"), state(&env)), (files, before), "{args:?}");
+        assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
+        env.json(0, &["redo"]);
+        assert_eq!((env.read("n3").as_str(), state(&env)), ("n\nformatted\n", after), "{args:?}");
+        assert_eq!(env.json(0, &["status", "--run", "night"])["run"]["status"], "accepted");
+        env.json(0, &["undo"]);
+        env.json(0, args);
+        assert_eq!(in_a_clone(&env, "test -e n3 && test ! -e mine.txt"), 0);
+    }
+}
+
+// What was edited since stays, and a commit that others have, or that has others on top, is not taken off its branch.
+#[test]
+fn an_accept_that_is_built_upon_is_not_taken_back() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo x >> a.txt");
+    env.json(0, &["accept"]);
+    env.write("mine.txt", "mine\n");
+    env.json(0, &["undo"]);
+    assert_eq!((env.read("mine.txt").as_str(), env.read("a.txt").as_str()), ("mine\n", "one\nx\n"));
+    env.json(0, &["accept"]);
+    let accepted = head(&env);
+    env.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    let error = env.error(13, &["undo"]);
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains(" revert ")), "{error}");
+    env.git(&["update-ref", "-d", "refs/remotes/origin/main"]);
+    env.git(&["commit", "-q", "--allow-empty", "-m", "on top"]);
+    let error = env.error(13, &["undo"]);
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains(" revert ")), "{error}");
+    assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), accepted);
+    env.sh(&error["hint"].as_str().unwrap().replace("revert", "revert --no-edit")).expect(0);
+    assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\n");
+}
+
+// A run's own accept is no commit of others: the run can be begun again after it.
+#[test]
+fn an_accepted_run_can_be_begun_again() {
+    let env = TestEnv::repo();
+    run(&env, 1, "echo x >> a.txt");
+    env.json(0, &["accept"]);
+    let resumed = env.recover(&["resume", "night", "--restart"]).expect(0);
+    assert!(!resumed.stderr.contains("made outside"), "{}", resumed.stderr);
+    let shown = env.json(0, &["status", "--run", "night"]);
+    assert_eq!((&shown["run"]["status"], &shown["night"]["to_look_at"]), (&json!("complete"), &json!([])));
 }
 
 // Commits are signed where the user's are.

@@ -137,7 +137,7 @@ fn what_a_run_changed_is_found_out_once() {
     assert_eq!(files(), found);
     let noted = env.sh("find .ultraplan/state -name changed").stdout.trim().to_owned();
     let text = env.read(&noted);
-    assert!(text.ends_with(" 150 150 0 new\n"), "{text}");
+    assert!(text.ends_with(" 150 150 0 changes\n"), "{text}");
     env.put(&noted, text.replace(" 150 150 0 ", " 150 7 0 "));
     assert_eq!(files()["added"], 7, "it is not found out again");
     // Another good checkpoint is another comparison.

@@ -127,8 +127,8 @@ fn left_out(accepted: &Accepted) -> String {
     let mut all: Vec<&PathReason> = accepted.left_out.iter().collect();
     all.sort_by_key(|one| !accepted.undecided().any(|other| other == *one));
     let line = |one: &&PathReason| format!("    {}  ({})\n", escape(&one.path.to_lossy()), explained(&one.reason));
-    match all.is_empty() {
-        true => String::new(),
-        false => format!("  left out:\n{}", all.iter().map(line).collect::<String>()),
+    if all.is_empty() {
+        return String::new();
     }
+    format!("  left out:\n{}", all.iter().map(line).collect::<String>())
 }

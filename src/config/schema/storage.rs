@@ -61,7 +61,7 @@ pub(super) const RETENTION: Section = Section {
         Key::new(
             "after_end",
             Duration,
-            "How long after its end a run keeps all of them, unless it is accepted or closed.",
+            "How long after its end, or after it was accepted or closed, a run keeps all of them.",
         ),
         Key::new("on_success_keep_last", Count(0), "How many stay then of a run that ended well, milestones aside.")
             .optional(),

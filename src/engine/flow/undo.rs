@@ -5,6 +5,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::select;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest, ToldOperation, Undone};
+use crate::git::history::{is_ancestor, on_remote_tracking};
 use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, Scope, UndoEntry};
 use crate::model::state::State;
@@ -45,12 +46,18 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
             let message = format!("nothing to {} in this work tree", kind.as_str());
             Error::new(ErrorKind::NothingToUndo, message).hint(instead(context, state, kind))
         })?;
+        let is_accept = entry.kind == OperationKind::Accept;
+        if is_accept && kind == OperationKind::Undo && how.commits == Commits::Refuse {
+            refuse_built_upon(context, entry)?;
+        }
+        // Accepting wrote none of what was edited since.
+        let edits = if is_accept && how.edits == Edits::Refuse { Edits::Keep } else { how.edits };
         Ok(RestoreRequest {
             run: entry.run.clone(),
             scope: entry.scope,
             paths: entry.paths.clone(),
             commits: how.commits,
-            edits: how.edits,
+            edits,
             best_effort: how.best_effort,
             restore_index: entry.index_restored || (entry.scope == Scope::All && entry.paths.is_empty()),
             nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
@@ -61,6 +68,25 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
             ..RestoreRequest::noted(kind, state, &entry.checkpoint_id)?
         })
     })
+}
+
+/// Refuses to take back commits of `accept` that others have, or that have others on top.
+fn refuse_built_upon(context: &Context, entry: &UndoEntry) -> Result<()> {
+    let repo = context.repo()?;
+    let (Some(after), Some(head)) = (&entry.head.after, repo.head()?.commit) else { return Ok(()) };
+    let why = if on_remote_tracking(repo, std::slice::from_ref(after))? {
+        "is on a remote-tracking branch"
+    } else if *after != head && is_ancestor(repo, after, &head)? {
+        "has commits on top"
+    } else {
+        return Ok(());
+    };
+    let range = match &entry.head.before {
+        Some(before) if is_ancestor(repo, before, after)? => format!("{}..{}", before.short(), after.short()),
+        _ => after.short().to_owned(),
+    };
+    let message = format!("what accept committed ({}) {why}: it is taken back by a commit of its own", after.short());
+    Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["revert", &range])))
 }
 
 /// What there is where nothing was restored yet: the way to what the run began with.

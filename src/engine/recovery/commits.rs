@@ -12,7 +12,6 @@ use crate::git::program::{
 use crate::git::{Repo, WorktreeLock};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::snapshot::ObjectId;
 
 /// Puts commits that were made on the branch, and records it. Nothing is changed where that is refused.
 pub(in crate::engine) fn put(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Result<Run> {
@@ -34,26 +33,35 @@ fn give_up(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<
 }
 
 fn finish(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Result<Run> {
-    let run = record(context, &journal.run, journal.commits.clone(), journal.kept.clone(), journal.left_out)?;
+    let payload = Payload::RunAccepted {
+        commits: journal.commits.clone(),
+        kept: journal.kept.clone(),
+        left_out: journal.left_out,
+        operation: journal.operation.clone(),
+    };
+    let run = record(context, &journal.run, payload)?;
     remove_commit_journal(context.repo()?, lock)?;
     Ok(run)
 }
 
-/// Records that a run was accepted.
-pub(in crate::engine) fn record(
-    context: &Context,
-    key: &RunKey,
-    commits: Vec<ObjectId>,
-    kept: Option<String>,
-    left_out: bool,
-) -> Result<Run> {
+/// Records that a run was accepted with nothing to commit.
+pub(in crate::engine) fn record_empty(context: &Context, key: &RunKey) -> Result<Run> {
+    let payload = Payload::RunAccepted { commits: Vec::new(), kept: None, left_out: false, operation: None };
+    record(context, key, payload)
+}
+
+fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<Run> {
     let ledger = context.store().lock()?;
     let run = run_of(ledger.state(), key)?;
+    let last = match &payload {
+        Payload::RunAccepted { commits, .. } => commits.last(),
+        _ => None,
+    };
     // Finished after a kill it may be recorded already.
-    if run.status == RunStatus::Accepted && (commits.is_empty() || run.accepted_as.commit.as_ref() == commits.last()) {
+    if run.status == RunStatus::Accepted && (last.is_none() || run.accepted_as.commit.as_ref() == last) {
         return Ok(run);
     }
-    let state = context.record_in(ledger, key, vec![Payload::RunAccepted { commits, kept, left_out }])?;
+    let state = context.record_in(ledger, key, vec![payload])?;
     run_of(&state, key)
 }
 

@@ -5,7 +5,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::request::Request;
 use crate::engine::record::{checkpoint, memory, seed_json, select};
 use crate::git::checkpoint::load_checkpoint;
-use crate::git::history::{commit_on_top, move_branch};
+use crate::git::history::{commit_on_top, leave_branch, move_branch, start_branch};
 use crate::git::restore::{
     Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal, read_journal, reap_temp_files,
     refresh_index, remove_journal, restore_index, set_last_modes, verify, write_journal,
@@ -14,7 +14,7 @@ use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
 use crate::model::event::{EventSource, Payload};
 use crate::model::manifest::Head;
-use crate::model::operation::{HeadMove, NestedPart, Operation, Scope};
+use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::step::StepRef;
@@ -142,6 +142,7 @@ fn start_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourna
 fn head_after(repo: &Repo, planned: &Planned, before: &Head, request: &RestoreRequest) -> Result<Option<Head>> {
     let commit = match &planned.head {
         HeadPlan::Stay => return Ok(None),
+        HeadPlan::Switch(to) => return Ok(Some(to.clone())),
         HeadPlan::Move(to) => to.clone(),
         HeadPlan::Revert => {
             let message = format!("Revert to checkpoint {}\n", planned.target.id);
@@ -188,7 +189,7 @@ fn apply(
         let now = repo.head()?;
         if now != *after {
             let message = format!("recover: {} to {}", journal.kind, journaled.operation.checkpoint_id);
-            move_branch(repo, lock, &journal.head_before, after.commit.as_ref(), &message)?;
+            move_head(repo, lock, journal, &message)?;
         }
     }
     if journal.restore_index {
@@ -213,6 +214,22 @@ fn apply(
     let named = |kept: PathReason| PathReason { path: root.join(kept.path.as_bytes()), ..kept };
     restored.kept.extend(memory_kept.into_iter().map(named));
     Ok(Done { restored, verified: true })
+}
+
+/// Moves HEAD on its branch, or to another one; the branch that `accept` began goes with what it was begun for.
+fn move_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal, message: &str) -> Result<()> {
+    let (before, Some(after)) = (&journal.head_before, &journal.head_after) else { return Ok(()) };
+    match (&after.branch, &after.commit) {
+        (Some(branch), Some(commit)) if after.branch != before.branch => {
+            if journal.kind == OperationKind::Undo.as_str() {
+                leave_branch(repo, lock, before, after, message)?;
+            } else {
+                start_branch(repo, lock, before, branch, commit, message)?;
+            }
+        }
+        _ => move_branch(repo, lock, before, after.commit.as_ref(), message)?,
+    }
+    Ok(())
 }
 
 /// Puts the working memory back. What the loop wrote since the safety checkpoint stays as it is and is returned.

@@ -25,6 +25,8 @@ pub enum HeadPlan {
     Stay,
     /// It goes to this commit (`None`: the branch has none again).
     Move(Option<ObjectId>),
+    /// It names another branch, which is at its commit or is begun there.
+    Switch(Head),
     /// A new commit with the checkpoint's tree comes on top.
     Revert,
 }
@@ -140,6 +142,14 @@ pub fn plan(
     // One from before there was a git repository has no HEAD.
     if commits == Commits::Keep || now == target || *target == Head::default() {
         return Ok(HeadPlan::Stay);
+    }
+    // `accept --branch` began a branch and left another one.
+    let switched = request.undoes.as_ref().filter(|undone| undone.operation.command == OperationKind::Accept.as_str());
+    if now.branch != target.branch
+        && target.branch.is_some()
+        && switched.is_some_and(|undone| undone.head.after == now.commit)
+    {
+        return Ok(HeadPlan::Switch(target.clone()));
     }
     if now.branch != target.branch {
         let name = |head: &Head| head.branch.clone().unwrap_or_else(|| "a detached HEAD".to_owned());

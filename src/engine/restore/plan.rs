@@ -71,6 +71,7 @@ impl Planned {
         let before = self.prepared.capture.head.commit.clone();
         let after = match &self.head {
             HeadPlan::Move(to) => to.clone(),
+            HeadPlan::Switch(to) => to.commit.clone(),
             HeadPlan::Stay | HeadPlan::Revert => before.clone(),
         };
         let modes = self.files.set_mode.iter().map(|set| set.path.clone());

@@ -90,8 +90,8 @@ pub struct Undone {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "operation")]
 pub struct ToldOperation {
-    /// `rollback` or `restore`.
-    #[schemars(extend("enum" = ["rollback", "restore"]))]
+    /// `rollback`, `restore` or `accept`.
+    #[schemars(extend("enum" = ["rollback", "restore", "accept"]))]
     pub command: &'static str,
     /// What it had restored; `null` where that was not noted.
     pub checkpoint_id: Option<CheckpointId>,
@@ -134,7 +134,7 @@ impl RestoreRequest {
     /// The command that asks for this, with these flags in the place of its own.
     pub(super) fn command(&self, flags: &[&str]) -> Hint {
         let mut words: Vec<String> = match self.kind {
-            OperationKind::Undo | OperationKind::Redo => vec![self.kind.as_str().to_owned()],
+            OperationKind::Undo | OperationKind::Redo | OperationKind::Accept => vec![self.kind.as_str().to_owned()],
             OperationKind::Rollback if self.reposition.as_ref().is_some_and(|to| to.clear_failure) => {
                 vec!["rollback".to_owned(), "--full".to_owned()]
             }

@@ -4,7 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::memory;
 use crate::git::checkpoint::load_checkpoint;
-use crate::git::history::move_branch;
+use crate::git::history::{move_branch, start_branch};
 use crate::git::restore::{
     Expect, RestoreJournal, execute, git_file, has_journal, index_is, reap_temp_files, remove_journal, restore_index,
     set_last_modes,
@@ -130,7 +130,13 @@ fn revert_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Re
         && repo.head()? == *after
     {
         let message = format!("recover: {} reverted", journal.kind);
-        move_branch(repo, lock, after, journal.head_before.commit.as_ref(), &message)?;
+        let before = &journal.head_before;
+        match (&before.branch, &before.commit) {
+            (Some(branch), Some(commit)) if before.branch != after.branch => {
+                start_branch(repo, lock, after, branch, commit, &message)?;
+            }
+            _ => move_branch(repo, lock, after, before.commit.as_ref(), &message)?,
+        }
     }
     Ok(())
 }

@@ -114,6 +114,19 @@ pub fn start_branch(
     sync_ref(repo, HEAD)
 }
 
+/// Makes HEAD name the branch of `to` again, if HEAD still is what the caller saw, and deletes the one that it leaves.
+pub fn leave_branch(repo: &Repo, lock: &WorktreeLock, expected: &Head, to: &Head, message: &str) -> Result<()> {
+    let (Some(branch), Some(commit)) = (&to.branch, &to.commit) else {
+        return Err(Error::Unsupported { what: "a branch without a commit".to_owned() });
+    };
+    start_branch(repo, lock, expected, branch, commit, message)?;
+    let Some(left) = expected.branch.as_deref().filter(|left| resolve_ref(repo, left) == expected.commit) else {
+        return Ok(());
+    };
+    let failed = || Error::git(format!("delete {left}"));
+    repo.inner.find_reference(left).and_then(|mut found| found.delete()).map_err(failed())
+}
+
 fn text(head: &Head) -> String {
     let commit = head.commit.as_ref().map_or("no commit", |commit| commit.short());
     head.branch.as_ref().map_or_else(|| format!("{commit} (detached)"), |branch| format!("{branch} at {commit}"))

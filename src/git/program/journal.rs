@@ -9,6 +9,7 @@ use crate::git::base::sync::sync_folder;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::Head;
+use crate::model::operation::Operation;
 use crate::model::run_key::RunKey;
 use crate::model::snapshot::ObjectId;
 
@@ -44,6 +45,9 @@ pub struct CommitJournal {
     /// Whether new files of the run are left out, which can be asked for still.
     #[serde(default)]
     pub left_out: bool,
+    /// How it is taken back.
+    #[serde(default)]
+    pub operation: Option<Box<Operation>>,
     /// For the logs of the references.
     pub message: String,
 }
@@ -52,8 +56,21 @@ impl CommitJournal {
     /// A journal of this version.
     pub fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
         let (base, new_branch, kept, index_tree) = (None, None, None, None);
-        let (seen, left_out) = (None, false);
-        Self { version: VERSION, run, before, base, commits, new_branch, kept, index_tree, seen, left_out, message }
+        let (seen, left_out, operation) = (None, false, None);
+        Self {
+            version: VERSION,
+            run,
+            before,
+            base,
+            commits,
+            new_branch,
+            kept,
+            index_tree,
+            seen,
+            left_out,
+            operation,
+            message,
+        }
     }
 }
 

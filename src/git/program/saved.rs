@@ -24,12 +24,10 @@ impl Saved {
         Ok(saved)
     }
 
+    /// Each path, where it is, and where its copy is.
     fn pairs(&self) -> impl Iterator<Item = (&RepoPath, PathBuf, PathBuf)> {
-        let pair = |(number, path): (usize, &'_ RepoPath)| (path.below(&self.top), self.folder.join(number.to_string()));
-        self.paths.iter().enumerate().map(move |(number, path)| {
-            let (place, copy) = pair((number, path));
-            (path, place, copy)
-        })
+        let numbered = self.paths.iter().enumerate();
+        numbered.map(|(number, path)| (path, path.below(&self.top), self.folder.join(number.to_string())))
     }
 
     /// Whether this path is one of them.
@@ -57,7 +55,8 @@ impl Saved {
             }
             let parent = place.parent().unwrap_or(&self.top);
             fs::create_dir_all(parent).map_err(Error::at(parent))?;
-            let beside = tempfile::Builder::new().prefix(".recover-tmp-").tempdir_in(parent).map_err(Error::at(parent))?;
+            let beside =
+                tempfile::Builder::new().prefix(".recover-tmp-").tempdir_in(parent).map_err(Error::at(parent))?;
             let new = beside.path().join("file");
             copy_file(&copy, &new)?;
             fs::rename(&new, &place).map_err(Error::at(&place))

@@ -65,6 +65,12 @@ impl State {
                 self.pruned.extend(ids.iter().cloned());
             }
             (Payload::Restored { operation }, _) => self.restored(event, operation),
+            (Payload::RunAccepted { operation: Some(operation), .. }, Some(key)) => {
+                let position = self.run(key).map(|run| position_of(run, self.last_checkpoint_seq));
+                let worktree = self.worktrees.entry(operation.worktree.clone()).or_default();
+                worktree.undo.push(UndoEntry::of(operation, event.at, event.run.clone(), position));
+                worktree.redo.clear();
+            }
             (Payload::RunsForgotten { runs }, _) => self.forget(runs),
             (Payload::RunReplaced { .. }, Some(key)) => {
                 self.forget(std::slice::from_ref(key));
@@ -197,17 +203,20 @@ impl State {
         let taken_back = match operation.kind {
             OperationKind::Undo => worktree.undo.pop(),
             OperationKind::Redo => worktree.redo.pop(),
-            OperationKind::Rollback | OperationKind::Restore => None,
+            OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept => None,
         };
         // `checkpoint restore`, parts of the files and the working memory leave the run where it stands, and so does what
         // takes that back.
         let kind = taken_back.as_ref().map_or(operation.kind, |entry| entry.kind);
         let whole = operation.scope.covers_files() && operation.paths.is_empty();
-        let run = run.filter(|_| kind == OperationKind::Rollback && whole);
+        let run = run.filter(|_| matches!(kind, OperationKind::Rollback | OperationKind::Accept) && whole);
         let position = run.as_deref().map(|run| position_of(run, last));
         if let Some(run) = run {
             if let Some(position) = taken_back.as_ref().and_then(|entry| entry.position.as_ref()) {
                 put_back(run, position, last);
+                if kind == OperationKind::Accept {
+                    run.accepted_as.clone_from(&position.accepted_as);
+                }
             } else if let Some(target) = target {
                 run.line.turn(last, target);
             }
@@ -223,28 +232,15 @@ impl State {
         let given_back = taken_back.as_ref().map(|entry| entry.steps.clone()).unwrap_or_default();
         let steps = operation.steps.iter().chain(&given_back).cloned().collect();
         // Undo and redo mirror each other: each keeps what the other needs, where things stood before it.
-        let entry = UndoEntry {
-            operation_id: taken_back.as_ref().map_or_else(|| operation.id.clone(), |entry| entry.operation_id.clone()),
-            kind: taken_back.as_ref().map_or(operation.kind, |entry| entry.kind),
-            at: event.at,
-            run: event.run.clone(),
-            checkpoint_id: operation.safety_checkpoint_id.clone(),
-            restored: match &taken_back {
-                Some(entry) => entry.restored.clone(),
-                None => Some(operation.checkpoint_id.clone()),
-            },
-            scope: operation.scope,
-            paths: operation.paths.clone(),
-            position,
-            head: operation.head.clone(),
-            index_restored: operation.index_restored,
-            steps,
-            nested: operation.nested.clone(),
+        let done = UndoEntry { steps, ..UndoEntry::of(operation, event.at, event.run.clone(), position) };
+        let entry = match taken_back {
+            Some(UndoEntry { operation_id, kind, restored, .. }) => UndoEntry { operation_id, kind, restored, ..done },
+            None => done,
         };
         match operation.kind {
             OperationKind::Undo => worktree.redo.push(entry),
             OperationKind::Redo => worktree.undo.push(entry),
-            OperationKind::Rollback | OperationKind::Restore => {
+            OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept => {
                 worktree.undo.push(entry);
                 worktree.redo.clear();
             }
@@ -322,6 +318,7 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             end_attempts(run);
             run.status = RunStatus::Accepted;
             run.accepted_as = AcceptedAs { commit: commits.last().cloned(), left_out: *left_out };
+            run.own_commits.extend(commits.iter().cloned());
         }
         Payload::RunClosed {} => {
             end_attempts(run);
@@ -525,6 +522,7 @@ fn position_of(run: &Run, last_checkpoint: u64) -> RunPosition {
         failure: run.failure.clone(),
         decision: run.decision.clone(),
         rolled_back: run.rolled_back.clone(),
+        accepted_as: run.accepted_as.clone(),
     }
 }
 

@@ -272,6 +272,7 @@ fn restored(at: Timestamp, operation: &Operation) -> Moment {
         OperationKind::Restore => (MomentKind::Rollback, "Restored"),
         OperationKind::Undo => (MomentKind::Undo, "Undone"),
         OperationKind::Redo => (MomentKind::Undo, "Redone"),
+        OperationKind::Accept => (MomentKind::Run, "Accepted"),
     };
     let paths =
         if operation.paths.is_empty() { String::new() } else { words::line(&operation.paths.join(" ")) + " · " };

@@ -99,7 +99,7 @@ impl Oracle {
     fn restored(&mut self, kind: OperationKind, target: Option<u64>) {
         let before = self.line.clone();
         match kind {
-            OperationKind::Rollback | OperationKind::Restore => {
+            OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept => {
                 self.undo.push(target.map(|_| before));
                 self.redo.clear();
                 if let Some(target) = target {

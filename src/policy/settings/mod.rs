@@ -25,7 +25,9 @@ pub use run::{
     AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings, RunSettings,
     RunnerSettings, SafeMode,
 };
-pub use storage::{AcceptSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings};
+pub use storage::{
+    AcceptSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings,
+};
 pub use user::{ColorWhen, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings};
 
 /// The settings that hold for one project (or one task of it) and its user.

@@ -55,19 +55,15 @@ pub(super) fn check(context: &Context, planned: &Plan<'_>, request: &Request, co
         return Ok(());
     }
     let failed = failed.join(", ");
-    Err(match is_here || request.prepare.is_some() {
-        true => {
-            let message = format!("a check fails on what would be committed: {failed}; --no-checks skips them");
-            Error::new(ErrorKind::ChecksFail, message).hint(context.rerun(&["--no-checks"]))
-        }
-        false => {
-            let message = format!(
-                "a check fails on what would be committed, in a temporary work tree with only that: {failed}; what it \
-                 needs and git does not have, dependencies for one, --prepare CMD can make; --no-checks skips them"
-            );
-            Error::new(ErrorKind::ChecksFail, message).hint(context.rerun(&["--prepare", "make deps"]))
-        }
-    })
+    if is_here || request.prepare.is_some() {
+        let message = format!("a check fails on what would be committed: {failed}; --no-checks skips them");
+        return Err(Error::new(ErrorKind::ChecksFail, message).hint(context.rerun(&["--no-checks"])));
+    }
+    let message = format!(
+        "a check fails on what would be committed, in a temporary work tree with only that: {failed}; what it needs and git \
+         does not have, dependencies for one, --prepare CMD can make; --no-checks skips them"
+    );
+    Err(Error::new(ErrorKind::ChecksFail, message).hint(context.rerun(&["--prepare", "make deps"])))
 }
 
 /// Whether a commit has what the work tree has, what is ignored and what recover itself printed aside.

@@ -1,5 +1,6 @@
 //! The user's hooks around a commit, as `git commit` runs them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ const BEFORE: [&str; 3] = ["pre-commit", "prepare-commit-msg", "commit-msg"];
 
 /// Whether one of the hooks that run before a commit is there.
 pub(super) fn are_there(context: &Context) -> Result<bool> {
-    Ok(BEFORE.iter().try_fold(false, |any, name| Ok::<_, Error>(any | hook_of(context, name)?.is_some()))?)
+    BEFORE.iter().try_fold(false, |any, name| Ok(any || hook_of(context, name)?.is_some()))
 }
 
 /// A commit that is about to be made.
@@ -77,7 +78,7 @@ impl Commit<'_, '_> {
     }
 
     /// Stages what hooks changed in the work tree; what that is.
-    fn stage_changed(&self) -> Result<std::collections::BTreeSet<RepoPath>> {
+    fn stage_changed(&self) -> Result<BTreeSet<RepoPath>> {
         let changed = self.saved.map(Saved::changed).transpose()?.unwrap_or_default();
         self.staging.add(&changed)?;
         Ok(changed)

@@ -14,14 +14,18 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::record::checkpoint;
 use crate::engine::record::driving::Driving;
+use crate::engine::record::request::Request as Captured;
 use crate::engine::recovery::{commits, crash};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{commit_exists, tree_of};
-use crate::git::program::{CommitJournal, Saved, Staging, staged_since};
+use crate::git::program::{CommitJournal, Saved, Staging, has_commit_journal, staged_since};
+use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
+use crate::model::manifest::Head;
+use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::run::Run;
+use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::commit_message::{Subject, message};
@@ -100,6 +104,23 @@ pub struct Accepted {
 }
 
 impl Accepted {
+    /// What is planned of a run, with nothing committed.
+    fn of(run: Run, planned: &Plan<'_>) -> Self {
+        let Head { commit, branch } = planned.head.clone();
+        Self {
+            changed: false,
+            run,
+            branch,
+            commits: Vec::new(),
+            left_out: planned.left_out.clone(),
+            hand_edits: planned.hand_edits.clone(),
+            before: commit.clone(),
+            after: commit,
+            kept_ref: None,
+            notes: planned.notes.clone(),
+        }
+    }
+
     /// What is left out of it until a person decides.
     pub fn undecided(&self) -> impl Iterator<Item = &PathReason> {
         self.left_out.iter().filter(|one| plan::needs_decision(&one.reason))
@@ -135,86 +156,118 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     let has_rest = run.accepted_as.left_out && !is_elsewhere;
     if is_rest && !(has_rest && request.all || !request.include.is_empty()) {
         let left_out = if has_rest { plan::still_left_out(context, &state, &run)? } else { Vec::new() };
-        return Ok(Accepted { left_out, ..unchanged(context, run, Vec::new())? });
+        return Ok(Accepted { left_out, ..unchanged(context, run)? });
     }
     let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
     let planned =
         if is_rest { plan::rest(context, &state, &run, request)? } else { plan::plan(context, &state, &run, request)? };
     let Rehearsed { commits, trees, has_new, mut journal } = rehearse(context, &state, &planned, request)?;
+    let accepted = Accepted::of(run.clone(), &planned);
     if context.dry_run() {
         let changed = !commits.is_empty();
-        let head = &planned.head;
-        let branch = planned.new_branch.clone().or_else(|| head.branch.clone());
-        let (before, after) = (head.commit.clone(), head.commit.clone());
-        let kept_ref = changed.then(|| planned.kept.clone().map(|kept| kept.name)).flatten();
-        let Plan { left_out, hand_edits, notes, .. } = planned;
-        return Ok(Accepted { changed, run, branch, commits, left_out, hand_edits, before, after, kept_ref, notes });
+        let branch = planned.new_branch.clone().or(accepted.branch);
+        let kept_ref = planned.kept.as_ref().filter(|_| changed).map(|kept| kept.name.clone());
+        return Ok(Accepted { changed, branch, commits, kept_ref, ..accepted });
     }
     if !planned.notes.is_empty() && !context.says_yes() {
         let message = format!("a person must look at this first; --yes accepts it: {}", planned.notes.join("; "));
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])));
     }
-    if has_new {
-        require_identity(context)?;
-    }
     if !has_new {
-        let Plan { left_out, hand_edits, notes, .. } = planned;
         // What is left out can be asked for still.
-        if !left_out.is_empty() || is_rest {
-            return Ok(Accepted { left_out, hand_edits, ..unchanged(context, run, notes)? });
+        if !accepted.left_out.is_empty() || is_rest {
+            return Ok(accepted);
         }
-        let run = commits::record(context, key, Vec::new(), None, false)?;
+        let run = commits::record_empty(context, key)?;
         tidy_up(context, &run);
-        return Ok(Accepted { hand_edits, ..unchanged(context, run, notes)? });
+        return Ok(Accepted { run, ..accepted });
     }
-    let staging = Staging::new(repo, false)?;
-    // What hooks may change, and a refusal takes back.
-    let saved = match hooks::are_there(context)? {
-        true => Some(staging.save(&(&planned.taken - &planned.hand_edits))?),
-        false => None,
-    };
-    let mut concluded = || {
-        let (commits, staged) = make(context, &planned, request, (&trees, &staging, saved.as_ref()))?;
-        journal.commits = commits.iter().filter_map(|made| made.commit.clone()).collect();
-        journal.seen.get_or_insert_default().extend(staged);
-        // The rest was checked with what was committed first.
-        if let (true, false, Some(commit)) = (request.checks, is_rest, journal.commits.last()) {
-            check::check(context, &planned, request, commit)?;
-        }
-        // Checks and hooks took their time.
-        plan::refuse_staged(staged_since(repo, &journal, None)?)?;
-        if let Some(signal) = context.interrupts.pending() {
-            return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
-        }
-        let lock = checkpoint::lock(context)?;
-        Ok((commits, commits::put(context, &lock, &journal)?))
-    };
-    let (commits, run) = match concluded() {
-        Ok(concluded) => concluded,
-        Err(error) => {
-            saved.iter().try_for_each(Saved::put_back)?;
-            return Err(error);
-        }
-    };
-    let after = journal.commits.last().cloned();
+    require_identity(context)?;
+    let (commits, run) = conclude(context, &planned, request, (&trees, &mut journal))?;
     let environment = [];
     if let Err(error) = hooks::run(context, "post-commit", &[], &environment) {
         context.warn(error.to_string());
     }
     tidy_up(context, &run);
-    let before = planned.head.commit.clone();
-    Ok(Accepted {
-        changed: true,
-        run,
-        branch: repo.head()?.branch,
-        commits,
-        left_out: planned.left_out,
-        hand_edits: planned.hand_edits,
-        before,
-        after,
-        kept_ref: journal.kept,
-        notes: planned.notes,
-    })
+    let (branch, after) = (repo.head()?.branch, journal.commits.last().cloned());
+    Ok(Accepted { changed: true, run, branch, commits, after, kept_ref: journal.kept, ..accepted })
+}
+
+/// Makes the commits and puts them on the branch; what hooks changed of the files is taken back where that is refused.
+fn conclude(
+    context: &Context,
+    planned: &Plan<'_>,
+    request: &Request,
+    (trees, journal): (&[ObjectId], &mut CommitJournal),
+) -> Result<(Vec<Made>, Run)> {
+    let (repo, key) = (context.repo()?, &planned.run.key);
+    let safety = take(context, key, "Before accept", trigger::SAFETY)?;
+    let staging = Staging::new(repo, false)?;
+    let saved =
+        if hooks::are_there(context)? { Some(staging.save(&(&planned.taken - &planned.hand_edits))?) } else { None };
+    let mut put = || {
+        let (commits, staged) = make(context, planned, request, (trees, &staging, saved.as_ref()))?;
+        journal.commits = commits.iter().filter_map(|made| made.commit.clone()).collect();
+        journal.seen.get_or_insert_default().extend(staged);
+        // The rest was checked with what was committed first.
+        if let (true, false, Some(commit)) = (request.checks, planned.run.was_accepted(), journal.commits.last()) {
+            check::check(context, planned, request, commit)?;
+        }
+        // Checks and hooks took their time.
+        plan::refuse_staged(staged_since(repo, journal, None)?)?;
+        if let Some(signal) = context.interrupts.pending() {
+            return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
+        }
+        // What hooks changed is not a person's edit.
+        if !saved.as_ref().map(Saved::changed).transpose()?.unwrap_or_default().is_empty() {
+            take(context, key, "Accepted, as the commit hooks left it", trigger::OPERATION)?;
+        }
+        journal.operation = Some(Box::new(operation(context, planned, &safety, journal.commits.last())));
+        let lock = checkpoint::lock(context)?;
+        Ok((commits, commits::put(context, &lock, journal)?))
+    };
+    let concluded = put();
+    // What has begun to move is finished by the next command.
+    if concluded.is_err() && !has_commit_journal(repo) {
+        saved.iter().try_for_each(Saved::put_back)?;
+    }
+    concluded
+}
+
+/// Captures the work tree as it is.
+fn take(context: &Context, key: &RunKey, description: &str, trigger: &str) -> Result<Checkpoint> {
+    let prepared = checkpoint::prepare(context)?;
+    let mut ledger = context.store().lock()?;
+    let request = Captured {
+        description: description.to_owned(),
+        trigger: trigger.to_owned(),
+        kind: CheckpointType::Operation,
+        ..Captured::default()
+    };
+    let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
+    ledger.append(context.clock.now(), vec![checkpoint::event(&taken)])?;
+    Ok(taken)
+}
+
+/// By what `undo` takes it back.
+fn operation(context: &Context, planned: &Plan<'_>, safety: &Checkpoint, after: Option<&ObjectId>) -> Operation {
+    Operation {
+        id: format!("op_{:04}", safety.seq).into(),
+        kind: OperationKind::Accept,
+        worktree: context.worktree_id(),
+        safety_checkpoint_id: safety.id.clone(),
+        checkpoint_id: planned.good_id.clone(),
+        scope: Scope::All,
+        paths: Vec::new(),
+        head: HeadMove { before: planned.head.commit.clone(), after: after.cloned() },
+        written: 0,
+        deleted: 0,
+        kept: Vec::new(),
+        reposition: None,
+        index_restored: true,
+        steps: Vec::new(),
+        nested: NestedPart::default(),
+    }
 }
 
 /// Cleans up what an accepted run holds; what cannot be removed now is tried again later on.
@@ -225,11 +278,11 @@ fn tidy_up(context: &Context, run: &Run) {
 }
 
 /// Nothing to commit.
-fn unchanged(context: &Context, run: Run, notes: Vec<String>) -> Result<Accepted> {
+fn unchanged(context: &Context, run: Run) -> Result<Accepted> {
     let head = context.repo()?.head()?;
     let (before, after) = (head.commit.clone(), head.commit);
     let (commits, left_out, hand_edits) = (Vec::new(), Vec::new(), BTreeSet::new());
-    let (branch, kept_ref) = (head.branch, None);
+    let (branch, kept_ref, notes) = (head.branch, None, Vec::new());
     Ok(Accepted { changed: false, run, branch, commits, left_out, hand_edits, before, after, kept_ref, notes })
 }
 

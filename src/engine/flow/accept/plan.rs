@@ -12,16 +12,17 @@ use crate::engine::record::own_commits::OwnCommits;
 use crate::git::Repo;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{about_commit, commit_exists, commits_between, is_ancestor, on_remote_tracking};
+use crate::git::odb::{blob_size, small_blob};
 use crate::git::program::{
     CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, known_to_git, uncommitted_at,
     unlike_stored, unlike_work_tree,
 };
-use crate::git::odb::{blob_size, small_blob};
 use crate::git::repo::ref_exists;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::attempt::IterationStatus;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::manifest::Head;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
@@ -54,12 +55,12 @@ const IGNORED: &str = "ignored";
 const OUTPUT: &str = "output";
 /// The codes with what they say, and how such a file is committed.
 const REASONS: [(&str, &str); 8] = [
-    (NEW, "new and in no commit: --include PATH or --all takes it"),
-    (SECRET, "perhaps a secret: only --include PATH takes it"),
-    (LARGE, "new and over [accept] max_new_file: --include PATH or --all takes it"),
-    (LEAVE_OUT, "[accept] leave_out: only --include PATH takes it"),
-    (CHANGED, "changed since the run: git add takes it"),
-    (OLDER, "there before the run, and ignored then: only --include PATH takes it"),
+    (NEW, "new and in no commit; --include PATH or --all takes it"),
+    (SECRET, "looks like a secret; only --include PATH takes it"),
+    (LARGE, "new and over [accept] max_new_file; --include PATH or --all takes it"),
+    (LEAVE_OUT, "[accept] leave_out; only --include PATH takes it"),
+    (CHANGED, "changed since the run; git add takes it"),
+    (OLDER, "there before the run, and ignored then; only --include PATH takes it"),
     (IGNORED, "ignored by git"),
     (OUTPUT, "the output of recover itself"),
 ];
@@ -96,6 +97,7 @@ pub(super) struct Plan<'a> {
     pub begun: Option<ObjectId>,
     /// What is accepted.
     pub good: StoredCheckpoint,
+    pub good_id: CheckpointId,
     /// HEAD as it is.
     pub head: Head,
     /// The commit that the new ones come on top of.
@@ -156,6 +158,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
         initial,
         begun,
         good,
+        good_id: last.id.clone(),
         head,
         base,
         folded_subjects,
@@ -246,6 +249,7 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
         initial,
         begun,
         good,
+        good_id: last.id.clone(),
         head,
     })
 }
@@ -382,9 +386,9 @@ fn edited(
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
     let is_file = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
-    let unlike = then.unlike(&now).filter(|(path, was, is)| {
-        (is_file(*was) || is_file(*is)) && !outputs.iter().any(|all| all.contains(path))
-    });
+    let unlike = then
+        .unlike(&now)
+        .filter(|(path, was, is)| (is_file(*was) || is_file(*is)) && !outputs.iter().any(|all| all.contains(path)));
     let all: BTreeSet<RepoPath> = unlike.map(|(path, ..)| path.clone()).collect();
     let repo = context.repo()?;
     // What is ignored by now is not captured, and not committed either.
@@ -403,10 +407,7 @@ fn edited(
     if are_own && !are_others && !request.per_iteration {
         return Ok(Edited { as_committed: BTreeSet::new(), by_hand: all });
     }
-    let by_hand = match are_own {
-        true => all.clone(),
-        false => unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())?,
-    };
+    let by_hand = if are_own { all.clone() } else { unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())? };
     let committed = &differs_between(repo, then, head.as_ref())? & &by_hand;
     let undone = unlike_stored(repo, initial, head.as_ref(), &committed, context.dry_run())?;
     if undone.is_empty() {
