@@ -16,9 +16,9 @@ use crate::policy::settings::ColorWhen;
 use crate::process::{Stderr, page};
 
 use super::args::GlobalArgs;
-use super::exit::{ExitCode, code};
+use super::exit::ExitCode;
 use super::people::{People, wrapped};
-use super::replies::error::{ErrorBody, ErrorDocument};
+use super::replies::error::ErrorDocument;
 use super::replies::{Document, document_text};
 use super::warned;
 
@@ -324,15 +324,8 @@ impl Ui {
         let exit = ExitCode::from(error.kind);
         let hint = error.hint.as_ref().map(ToString::to_string);
         if self.json {
-            let body = ErrorBody {
-                code: code(error.kind),
-                exit_code: exit.number(),
-                message: &error.message,
-                hint: hint.as_deref(),
-                paths: &error.paths,
-            };
             let warnings = warned::with_others(Vec::new());
-            let document = Document::new(command, ErrorDocument { error: body }, &warnings);
+            let document = Document::new(command, ErrorDocument { error: error.into() }, &warnings);
             if let Err(problem) = write_document(&document)
                 && problem.kind() != io::ErrorKind::BrokenPipe
             {

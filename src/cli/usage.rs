@@ -53,7 +53,8 @@ pub fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         let command = command_of(args);
         let help = if command.is_empty() { "recover --help".to_owned() } else { format!("recover {command} --help") };
         let message = message_of(error, &command);
-        let body = ErrorBody { code: "usage", exit_code: 2, message: &message, hint: Some(&help), paths: &[] };
+        let body =
+            ErrorBody { code: "usage", exit_code: 2, message: &message, hint: Some(help.as_str().into()), paths: &[] };
         let named = if command.is_empty() { "recover" } else { &command };
         let document = Document::new(named, ErrorDocument { error: body }, &[]);
         // A closed pipe ends quietly.

@@ -267,6 +267,9 @@ pub struct RunDetails {
     pub to_roll_back: Option<u32>,
 }
 
+/// How the reason begins for which a run is paused whose work tree cannot be captured.
+pub const NO_CHECKPOINT: &str = "no checkpoint could be taken: ";
+
 /// What a run was accepted as.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedAs {

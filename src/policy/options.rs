@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::model::decision::Strategy;
 use crate::model::failure::{Cause, Failure, FailureType};
-use crate::model::run::Run;
+use crate::model::run::{NO_CHECKPOINT, Run};
 use crate::model::state::State;
 
 use super::recommended::{self, Outlook};
@@ -45,6 +45,8 @@ pub fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeO
                 Strategy::ManualThenContinue => None,
                 _ if run.is_being_fixed() => Some("a manual fix is open".to_owned()),
                 Strategy::RollbackAndRetry if !has_checkpoint => Some("No checkpoint available".to_owned()),
+                // A rollback begins with a checkpoint.
+                Strategy::RollbackAndRetry => run.stopped_for.clone().filter(|why| why.starts_with(NO_CHECKPOINT)),
                 _ => None,
             };
             ResumeOption {

@@ -10,6 +10,7 @@ mod bookkeeping;
 mod broken_config;
 mod browse;
 mod bytes;
+mod captures;
 mod cargo_project;
 mod checkpoint;
 mod classify;

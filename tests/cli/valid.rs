@@ -21,7 +21,9 @@ pub fn problems(document: &Value) -> Vec<String> {
     // The last one is the error.
     let mut any = schema["anyOf"].as_array().cloned().unwrap_or_default();
     let error = any.pop().unwrap_or_default();
-    let which = if document.get("error").is_some() { error } else { serde_json::json!({"anyOf": any}) };
+    // A run that stopped says how it stands, and why it stopped.
+    let is_error = document.get("error").is_some() && document.get("outcome").is_none();
+    let which = if is_error { error } else { serde_json::json!({"anyOf": any}) };
     let mut found = Vec::new();
     check(schema, &which, document, "", &mut found);
     if let Some(hint) = document["error"]["hint"].as_str() {

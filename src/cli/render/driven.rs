@@ -30,8 +30,10 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         Outcome::Escalated => "escalated: a person is needed",
         Outcome::Cancelled => "cancelled",
     };
-    let mut text = format!("\nRun {} {outcome}.\n{}", driven.run.key, iterations_text(ui, &driven.run));
-    if let Some(reason) = &driven.run.stopped_for {
+    let stopped = driven.not_captured.as_ref().map(|error| format!("{}\n", escape(&error.message)));
+    let mut text = stopped.unwrap_or_default();
+    text += &format!("\nRun {} {outcome}.\n{}", driven.run.key, iterations_text(ui, &driven.run));
+    if let Some(reason) = driven.run.stopped_for.as_ref().filter(|_| driven.not_captured.is_none()) {
         text.push_str(&format!("Stopped: {}\n", escape(reason)));
     }
     // Where a check cannot be started, nothing comes of what was decided.
@@ -54,8 +56,11 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         let on = next_command(&driven.run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
         text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
         text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));
-        let back = Hint::recover(way_back(driven.has_good_checkpoint)).run(key);
-        text.push_str(&format!("Roll back: {}\n", context.line(back)));
+        // A rollback begins with a checkpoint.
+        if driven.not_captured.is_none() {
+            let back = Hint::recover(way_back(driven.has_good_checkpoint)).run(key);
+            text.push_str(&format!("Roll back: {}\n", context.line(back)));
+        }
     }
     text
 }

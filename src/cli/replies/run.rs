@@ -17,6 +17,7 @@ use crate::model::feedback::FeedbackResults;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunSpec;
 
+use super::error::ErrorBody;
 use super::parts::{Hints, IterationLine, LaneDetails, LaneFields, RunLine, Stage, Wait, iterations, shown};
 
 /// How a supervised run ended.
@@ -30,6 +31,9 @@ struct DrivenFields<'a> {
     #[serde(flatten)]
     wait: Wait,
     report_path: Option<Cow<'a, str>>,
+    /// Why it stopped where what there is could not be captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody<'a>>,
     #[serde(flatten)]
     hints: Hints,
 }
@@ -45,6 +49,7 @@ impl<'a> DrivenFields<'a> {
             decision: driven.decision.as_ref(),
             wait: Wait::of(driven.standing, context.clock.now()),
             report_path: shown(driven.report.as_deref()),
+            error: driven.not_captured.as_ref().map(|error| ErrorBody::of(context, error)),
             hints: Hints::of(context, &driven.run).or_of(lane),
         }
     }
@@ -104,6 +109,9 @@ pub struct ResumeReply<'a> {
     #[serde(flatten)]
     wait: Wait,
     report_path: Option<Cow<'a, str>>,
+    /// Why it stopped where what there is could not be captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorBody<'a>>,
     next_actions: Vec<String>,
     #[serde(flatten)]
     hints: Hints,
@@ -117,6 +125,7 @@ impl<'a> ResumeReply<'a> {
     /// `lane` where it is one.
     pub fn new(context: &Context, resumed: &'a Resumed, lane: Option<&'a LaneStanding>) -> Self {
         let next_actions = lane.map_or_else(|| next_actions(context, resumed), |lane| lane.next_actions.clone());
+        let not_captured = resumed.driven.as_ref().and_then(|driven| driven.not_captured.as_ref());
         Self {
             changed: resumed.change != Change::Nothing && !context.dry_run(),
             run: (&resumed.run).into(),
@@ -131,6 +140,7 @@ impl<'a> ResumeReply<'a> {
             decision: resumed.run.decision.as_ref(),
             wait: Wait::of(resumed.standing, context.clock.now()),
             report_path: shown(resumed.driven.as_ref().and_then(|driven| driven.report.as_deref())),
+            error: not_captured.map(|error| ErrorBody::of(context, error)),
             next_actions,
             hints: Hints::of(context, &resumed.run).or_of(lane),
             stage: lane.into(),

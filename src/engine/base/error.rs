@@ -36,6 +36,8 @@ pub enum ErrorKind {
     NothingToUndo,
     /// Not before a certain time (6).
     Wait,
+    /// What there is before or after an attempt cannot be captured (8).
+    NotCaptured,
     /// No attempt is left (7).
     Exhausted,
     /// A person is needed (8).

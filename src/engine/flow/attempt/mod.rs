@@ -11,6 +11,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::flow::notify::{Happened, notify_with};
 use crate::engine::flow::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 use crate::engine::flow::retry;
+use crate::engine::flow::run::edited;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, select};
@@ -40,7 +41,15 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
         before_own_attempt(context, &run.key)?;
     }
     let begins = known.is_none_or(|run| !run.was_captured);
+    if let Some(run) = known.filter(|run| !begins && context.has_git() && run.worktree == context.worktree_id()) {
+        edited::capture(context, &run.key).map_err(|error| error.hint(context.rerun(&[])))?;
+    }
     let prepared = begins.then(|| checkpoint::prepare(context));
+    let prepared = match prepared {
+        // Without git attempts are only counted.
+        Some(Err(error)) if context.has_git() => return Err(error),
+        prepared => prepared,
+    };
     if let Some(prepared) = &prepared {
         checkpoint::publish_early(context, &state, None, prepared);
     }
@@ -54,6 +63,9 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     if let Some(prepared) = prepared.filter(|_| !captured)
         && let Err(error) = prepared.and_then(|prepared| take_initial(context, &mut ledger, &key, &prepared))
     {
+        if context.has_git() {
+            return Err(error);
+        }
         tracing::warn!(%error, "the attempt begins without a checkpoint of what there is now");
     }
     let started = begin(context, &mut ledger, &key, request)?;

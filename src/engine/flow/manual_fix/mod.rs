@@ -51,7 +51,7 @@ fn recover_unless_dry(context: &Context) -> Result<()> {
 }
 
 /// What came of going on with a fix.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Continued {
     /// The session, completed, and its run.
     pub fix: Fix,

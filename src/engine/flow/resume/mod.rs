@@ -105,7 +105,7 @@ pub enum Change {
 }
 
 /// What a resume did.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Resumed {
     /// What it changed in the run.
     pub change: Change,

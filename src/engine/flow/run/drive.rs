@@ -23,6 +23,7 @@ use crate::model::event::AttemptEnd;
 use crate::model::event::Payload;
 use crate::model::failure::{Cause, Condition, Failure};
 use crate::model::folder::FolderId;
+use crate::model::hint::Hint;
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -73,6 +74,7 @@ fn drive_held(context: &Context, key: &RunKey, session: Option<&Session>, option
         missing: BTreeSet::new(),
         unstartable: None,
         mixed: None,
+        not_captured: None,
         parked_until: None,
         session,
     };
@@ -97,6 +99,8 @@ struct Driver<'a> {
     unstartable: Option<String>,
     /// Why it stops where a rollback could not replace everything.
     mixed: Option<String>,
+    /// Why it stops where the work tree cannot be captured.
+    not_captured: Option<Error>,
     /// The wait that somebody was notified of.
     parked_until: Option<Timestamp>,
     /// The claim of a run that lies on a remote.
@@ -112,6 +116,12 @@ impl Driver<'_> {
         self.missing = self.missing_checks()?;
         loop {
             let run = self.load()?;
+            // Nothing is complete, and nothing is rolled back, of which there is no checkpoint.
+            if run.attempts().last().is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none())
+                && let Some(outcome) = self.capture()?
+            {
+                return Ok(outcome);
+            }
             if let Some(outcome) = self.is_done(&run)? {
                 return Ok(outcome);
             }
@@ -126,7 +136,9 @@ impl Driver<'_> {
             if let Some(outcome) = self.wait(&run)? {
                 return Ok(outcome);
             }
-            edited::capture(self.context, self.key);
+            if let Some(outcome) = self.capture()? {
+                return Ok(outcome);
+            }
             let Some((before, started)) = self.claim()? else { continue };
             if let Some(session) = self.session
                 && let Err(error) = session.before_attempt(self.context, self.key, !self.options.no_wait)
@@ -169,6 +181,24 @@ impl Driver<'_> {
                 return Ok(done.unwrap_or_else(|| stopped(&run)));
             }
         }
+    }
+
+    /// Takes a checkpoint of what others changed since the last attempt; where that fails, the run stops.
+    fn capture(&mut self) -> Result<Option<Outcome>> {
+        match edited::capture(self.context, self.key) {
+            Ok(()) => Ok(None),
+            Err(Error { kind: ErrorKind::Interrupted(code), .. }) => {
+                self.interrupted = Some(code);
+                Ok(Some(Outcome::Cancelled))
+            }
+            Err(error) => self.stop_not_captured(error).map(Some),
+        }
+    }
+
+    fn stop_not_captured(&mut self, error: Error) -> Result<Outcome> {
+        self.stand_for(RunStatus::Paused, error.message.clone())?;
+        self.not_captured = Some(error);
+        Ok(Outcome::Paused)
     }
 
     /// Where the run stands, counting at least the failures that this supervisor saw.
@@ -365,6 +395,10 @@ impl Driver<'_> {
             self.context.warn(why.clone());
             return Ok(Next::Stop(Outcome::Failed));
         }
+        if let Some(why) = &ended.checkpoint_error {
+            let error = edited::not_captured(why, Hint::recover(["resume"]).run(self.key));
+            return self.stop_not_captured(error).map(Next::Stop);
+        }
         let Some(decision) = &ended.end.decision else { return Ok(Next::GoOn) };
         if ended.end.failure.as_ref().is_some_and(|failure| failure.cause == Cause::Cancelled) {
             return Ok(Next::Stop(Outcome::Cancelled));
@@ -452,13 +486,16 @@ impl Driver<'_> {
 
     /// Tells whoever is away that it ended, and why where it is not complete.
     fn notify_of_end(&self, outcome: Outcome, run: &Run, decided: Option<&Decision>, report: Option<&Path>) {
-        let needs_person = outcome == Outcome::Escalated || run.is_being_fixed() || self.mixed.is_some();
+        let is_stopped = self.mixed.is_some() || self.not_captured.is_some();
+        let needs_person = outcome == Outcome::Escalated || run.is_being_fixed() || is_stopped;
         let event = if needs_person { NotifyEvent::NeedsPerson } else { NotifyEvent::Ended };
-        let reason = self.unstartable.clone().or_else(|| self.mixed.clone()).or_else(|| Some(decided?.reason.clone()));
+        let not_captured = self.not_captured.as_ref().map(|error| error.message.clone());
+        let stopped = self.unstartable.clone().or_else(|| self.mixed.clone()).or(not_captured);
+        let reason = stopped.or_else(|| Some(decided?.reason.clone()));
         notify_with(self.context, self.key, Happened::new(event, reason), report);
     }
 
-    fn finish(&self, outcome: Outcome) -> Result<Driven> {
+    fn finish(&mut self, outcome: Outcome) -> Result<Driven> {
         // Whatever ended it: what was given up is for a person to look at. But where a check cannot be started, the last
         // iteration was not given up, whatever was decided about it.
         let gave_up = self.unstartable.is_none() && self.load()?.given_up().next().is_some();
@@ -495,6 +532,7 @@ impl Driver<'_> {
             has_good_checkpoint: state.last_good(self.key).is_some(),
             unstartable: self.unstartable.clone(),
             mixed: self.mixed.clone(),
+            not_captured: self.not_captured.take(),
             child_exit_code: self.child_exit_code,
             report,
         })

@@ -2,23 +2,32 @@
 //! It is captured before the next one, so that it is never taken for the run's own work.
 
 use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, events};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::{Checkpoint, trigger};
+use crate::model::hint::Hint;
 use crate::model::path::RepoPath;
-use crate::model::run::{Run, RunKey};
+use crate::model::run::{NO_CHECKPOINT, Run, RunKey};
 use crate::model::state::State;
 
-/// Takes a checkpoint where the work tree is not as the run is known to have left it. A capture that fails is no reason
-/// against the attempt.
-pub fn capture(context: &Context, key: &RunKey) {
-    if let Err(error) = try_capture(context, key) {
-        tracing::warn!(%error, "what changed in the work tree since the last attempt was not captured");
-    }
+/// Takes a checkpoint where the work tree is not as the run is known to have left it: no attempt begins without one.
+///
+/// # Errors
+/// [`ErrorKind::NotCaptured`] where none can be taken.
+pub fn capture(context: &Context, key: &RunKey) -> Result<()> {
+    try_capture(context, key).map_err(|error| match error.kind {
+        ErrorKind::Interrupted(_) => error,
+        _ => not_captured(&error.message, Hint::recover(["resume"]).run(key)),
+    })
+}
+
+/// The error of an attempt that cannot begin, or of a run that cannot go on, for want of a checkpoint.
+pub fn not_captured(why: &str, hint: Hint) -> Error {
+    Error::new(ErrorKind::NotCaptured, format!("{NO_CHECKPOINT}{why}")).hint(hint)
 }
 
 fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
@@ -32,7 +41,8 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
     let baseline = state.worktrees.get(&context.worktree_id()).map(|worktree| worktree.baseline.as_slice());
     // What a rollback could not replace is as the run left it.
     let left: &[RepoPath] = baseline.and_then(|layers| layers.last()).map_or(&[], |layer| &layer.left);
-    if is_as(context, &prepared, known, left)? {
+    // A checkpoint that is damaged cannot be compared with: another one is taken.
+    if is_as(context, &prepared, known, left).unwrap_or(false) {
         return Ok(());
     }
     let iteration = run.current_iteration;

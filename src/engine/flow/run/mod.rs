@@ -5,7 +5,7 @@ mod baseline;
 mod between;
 mod command_failure;
 mod drive;
-mod edited;
+pub(in crate::engine::flow) mod edited;
 mod execute;
 mod feedback;
 mod given_up;
@@ -89,7 +89,7 @@ pub struct DriveOptions {
 }
 
 /// What came of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Driven {
     /// How it ended.
     pub outcome: Outcome,
@@ -109,6 +109,8 @@ pub struct Driven {
     pub unstartable: Option<String>,
     /// Why it stopped where a rollback could not replace everything.
     pub mixed: Option<String>,
+    /// Why it stopped where what there is in the work tree could not be captured.
+    pub not_captured: Option<Error>,
     /// What the record of the run does not say of it.
     pub outlook: Outlook,
     /// The exit code of the last child, for `--passthrough`.
