@@ -29,6 +29,7 @@ mod dry_run;
 mod env;
 mod errors;
 mod export;
+mod filtered;
 mod first_contact;
 mod follow;
 mod foreign;

@@ -1,6 +1,6 @@
 //! What leaves of a checkpoint, and what stays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use recover::git::checkpoint::load_checkpoint;
@@ -14,7 +14,8 @@ use crate::proxy::{Fault, Proxy};
 use crate::servers::{Kind, Server};
 
 fn filter() -> Filter {
-    Filter { max_object: 1 << 20, untracked: true, keep_base: true, previous: None }
+    let plain = Some(BTreeSet::new());
+    Filter { max_object: 1 << 20, untracked: true, plain, whole: false, keep_base: true, previous: None }
 }
 
 /// Takes a checkpoint and returns its commit.

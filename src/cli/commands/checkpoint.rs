@@ -21,6 +21,7 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::hint::Hint;
 use crate::model::operation::OperationKind;
+use crate::model::path::PathReason;
 use crate::model::selector::Selector;
 use crate::model::state::State;
 use crate::policy::amounts::count;
@@ -312,27 +313,34 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
         (None, None, Some(path)) => (Format::SeedJson, path.clone()),
         (None, None, None) => (Format::SeedJson, session_file(context, checkpoint)?),
     };
-    let reply = |path: Option<&str>, text: &str| {
+    let reply = |path: Option<&str>, withheld: &[PathReason], text: &str| {
         let changed = !context.dry_run() && path.is_some();
         let base_commit = checkpoint.base_commit.as_ref();
-        Reply::new(ExportReply { checkpoint_id: &checkpoint.id, format, base_commit, changed, path }, text)
+        let exit = if withheld.is_empty() { ExitCode::Done } else { ExitCode::Partial };
+        for one in withheld {
+            Ui::warn(&format!("{} {}", one.path, one.reason));
+        }
+        let document = ExportReply { checkpoint_id: &checkpoint.id, format, base_commit, changed, path, withheld };
+        Reply::new(document, text).exit(exit)
     };
     if path.as_os_str() == "-" {
         if ui.json {
             return Err(Error::new(ErrorKind::Usage, "--json and the export cannot both go to standard output"));
         }
-        if !context.dry_run() {
-            to_stream(context, checkpoint, format, &mut std::io::stdout().lock())?;
-        }
-        return Ok(reply(None, ""));
+        let withheld = if context.dry_run() {
+            Vec::new()
+        } else {
+            to_stream(context, checkpoint, format, &mut std::io::stdout().lock())?
+        };
+        return Ok(reply(None, &withheld, ""));
     }
     // What is written in a place of our own is a view: it is written anew.
-    let path = if own && context.dry_run() {
-        path
+    let (path, withheld) = if own && context.dry_run() {
+        (path, Vec::new())
     } else {
-        to_file(context, checkpoint, format, &path, own || args.force || context.says_yes())?
+        to_file(context, checkpoint, format, &path, own || args.force || context.says_yes(), false)?
     };
     let verb = if context.dry_run() { "Would write" } else { "Wrote" };
     let text = format!("{verb} {}\n", escape(&path.to_string_lossy()));
-    Ok(reply(Some(&path.to_string_lossy()), &text))
+    Ok(reply(Some(&path.to_string_lossy()), &withheld, &text))
 }

@@ -11,6 +11,7 @@ use crate::engine::record::foreign::KnownCheckpoint;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint};
 use crate::model::id::CheckpointId;
 use crate::model::manifest::Nested;
+use crate::model::path::PathReason;
 use crate::model::snapshot::{Change, ObjectId};
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -77,4 +78,7 @@ pub struct ExportReply<'a> {
     pub changed: bool,
     /// `null` where it went to standard output.
     pub path: Option<&'a str>,
+    /// What stays on this machine, with the reason.
+    #[serde(skip_serializing_if = "<[PathReason]>::is_empty")]
+    pub withheld: &'a [PathReason],
 }

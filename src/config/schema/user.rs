@@ -37,6 +37,11 @@ pub(super) const REMOTE: Section = Section {
         Key::new("consent", Text, "The URL that may be sent to without a question.").optional(),
         Key::new("max_object", Size, "Files over this stay here."),
         Key::new("untracked", Bool, "Send untracked files."),
+        Key::new(
+            "filtered",
+            Choice(&["withhold", "send"]),
+            "Files that git stores through a filter other than lfs (git-crypt, say): withhold: they stay here, in exports too; send: they go as they are in the work tree.",
+        ),
         Key::new("setup", Command, "What is run once after a run was taken over from another machine; [] is none."),
         Key::new("allowed_signers", Text, "A file of keys in ssh's format: only what they signed is believed.")
             .optional(),

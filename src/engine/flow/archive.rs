@@ -95,9 +95,9 @@ fn write(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Result<Pa
     }
     let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let written = match to_file(context, checkpoint, Format::Bundle, &path, false) {
+    let written = match to_file(context, checkpoint, Format::Bundle, &path, false, true) {
         Err(error) if error.kind == ErrorKind::AlreadyExists => path,
-        written => written?,
+        written => written?.0,
     };
     read_back(&written, &name, &checkpoint.commit)?;
     Ok(written)

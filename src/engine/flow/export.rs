@@ -12,13 +12,17 @@ use serde::Serialize;
 use crate::durable::{reap, sync_dir, temporary_prefix};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::checkpoint::lock;
+use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::seed_json;
 use crate::engine::record::storage::patch_of;
 use crate::git::Repo;
 use crate::git::checkpoint::{load_checkpoint, write_bundle};
+use crate::git::remote::{Filter, outgoing};
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
+use crate::model::path::PathReason;
 
 /// What kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -34,14 +38,16 @@ pub enum Format {
 }
 
 /// Writes the file at `path`, whole or not at all. One that is there is replaced only with `force`. Nothing is written in
-/// a dry run. Returns the absolute path.
+/// a dry run. Returns the absolute path, and what stays on this machine because git stores it through a filter; nothing does
+/// in a `copy` for this machine.
 pub fn to_file(
     context: &Context,
     checkpoint: &Checkpoint,
     format: Format,
     path: &Path,
     force: bool,
-) -> Result<PathBuf> {
+    copy: bool,
+) -> Result<(PathBuf, Vec<PathReason>)> {
     let path = plain(&context.cwd().join(path))?;
     if !path.starts_with(context.store().dir()) {
         context.check_writes("writing an export")?;
@@ -64,7 +70,7 @@ pub fn to_file(
     }
     let repo = checked(context, checkpoint)?;
     if context.dry_run() {
-        return Ok(path);
+        return Ok((path, Vec::new()));
     }
     let failed = |error: io::Error| Error::io(format!("cannot write {}", path.display()), error);
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -74,13 +80,13 @@ pub fn to_file(
     builder.prefix(&prefix).permissions(Permissions::from_mode(0o644));
     let temporary = builder.tempfile_in(folder).map_err(failed)?;
     let mut out = BufWriter::new(temporary);
-    write(context, repo, checkpoint, format, &mut out)?;
+    let withheld = write(context, repo, checkpoint, (format, copy), &mut out)?;
     let temporary = out.into_inner().map_err(|error| failed(error.into_error()))?;
     temporary.as_file().sync_all().map_err(failed)?;
     let moved = if force { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
     moved.map_err(|error| failed(error.error))?;
     sync_dir(folder).map_err(failed)?;
-    Ok(path)
+    Ok((path, withheld))
 }
 
 /// A name beside a file that is there, for another of its kind: `a-2.patch` for `a.patch`.
@@ -102,10 +108,16 @@ fn plain(path: &Path) -> Result<PathBuf> {
     Ok(folder.join(name))
 }
 
-/// Writes it to a stream, a standard output say.
-pub fn to_stream(context: &Context, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
-    write(context, checked(context, checkpoint)?, checkpoint, format, out)?;
-    Ok(out.flush().context("cannot write the export")?)
+/// Writes it to a stream, a standard output say. Returns what stays on this machine.
+pub fn to_stream(
+    context: &Context,
+    checkpoint: &Checkpoint,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<Vec<PathReason>> {
+    let withheld = write(context, checked(context, checkpoint)?, checkpoint, (format, false), out)?;
+    out.flush().context("cannot write the export")?;
+    Ok(withheld)
 }
 
 /// The repository, once everything that the checkpoint holds was read.
@@ -132,17 +144,44 @@ pub fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBu
     Ok(folder.join(format!("{}.json", checkpoint.id)))
 }
 
-fn write(context: &Context, repo: &Repo, checkpoint: &Checkpoint, format: Format, out: &mut dyn Write) -> Result<()> {
+fn write(
+    context: &Context,
+    repo: &Repo,
+    checkpoint: &Checkpoint,
+    (format, copy): (Format, bool),
+    out: &mut dyn Write,
+) -> Result<Vec<PathReason>> {
+    let state = context.load()?.state;
+    let plain = if copy { None } else { plain_blobs_of(context, &state, &checkpoint.run)? };
     match format {
         Format::SeedJson => {
-            let document = seed_json::document(context, &context.load()?.state, checkpoint)?;
+            let (document, withheld) = seed_json::document(context, &state, checkpoint, &plain.unwrap_or_default())?;
             let written = serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from);
-            Ok(written.and_then(|()| out.write_all(b"\n")).context("cannot write the export")?)
+            written.and_then(|()| out.write_all(b"\n")).context("cannot write the export")?;
+            Ok(withheld)
         }
-        Format::Patch => patch_of(repo, checkpoint, out),
+        Format::Patch => patch_of(repo, checkpoint, &plain.unwrap_or_default(), out),
         Format::Bundle => {
             let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
-            Ok(write_bundle(repo, &name, &checkpoint.commit, out)?)
+            let mut withheld = Vec::new();
+            let mut commit = checkpoint.commit.clone();
+            if plain.is_some() {
+                let filter = Filter {
+                    max_object: u64::MAX,
+                    untracked: true,
+                    plain,
+                    whole: true,
+                    keep_base: true,
+                    previous: None,
+                };
+                let message = load_checkpoint(repo, &commit)?.message;
+                let sent = outgoing(repo, &lock(context)?, &commit, &message, &filter)?;
+                if !sent.withheld.is_empty() {
+                    (commit, withheld) = (sent.commit, sent.withheld);
+                }
+            }
+            write_bundle(repo, &name, &commit, out)?;
+            Ok(withheld)
         }
     }
 }

@@ -147,7 +147,7 @@ fn sessions(context: &Context, state: &crate::model::state::State, root: &Path) 
     }
     for checkpoint in state.checkpoints.values().filter(|checkpoint| !checkpoint.is_safety()) {
         let session = state.run(&checkpoint.run).map_or(NONE, |run| run.session.as_str());
-        let document = seed_json::document(context, state, checkpoint)?;
+        let (document, _) = seed_json::document(context, state, checkpoint, &BTreeSet::new())?;
         all.push((place(session, checkpoint.id.as_str()), encode(&document)?));
     }
     Ok(all)

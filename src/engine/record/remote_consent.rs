@@ -3,6 +3,7 @@
 //! What git itself would send to that remote is not asked about. What it would not send are untracked files, prompts and
 //! error texts.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,11 +12,16 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare;
 use crate::engine::record::nested::NestedCapture;
-use crate::git::remote::{Captured, Filter, Leaving, Limits, Remote, leaving_of};
+use crate::git::checkpoint::plain_blobs;
+use crate::git::remote::{Captured, Filter, Leaving, Limits, Remote, count_filtered, leaving_of};
 use crate::model::hint::Hint;
 use crate::model::path::PathReason;
+use crate::model::run::RunKey;
+use crate::model::snapshot::ObjectId;
+use crate::model::state::State;
 use crate::policy::amounts::{count, size};
 use crate::policy::foreign_pull_request::{event_file, foreign_pull_request};
+use crate::policy::settings::FilteredFiles;
 
 /// So many of the files that would leave are named.
 const NAMED: usize = 10;
@@ -56,6 +62,11 @@ impl Survey {
         if !self.untracked.is_empty() {
             let largest = named(&self.untracked, |one| size(one.size.unwrap_or_default()));
             told.push_str(&format!("; the largest: {largest}"));
+        }
+        let filtered = count_filtered(&self.withheld);
+        if filtered > 0 {
+            let verb = if filtered == 1 { "stays" } else { "stay" };
+            told.push_str(&format!("; {} that a filter encrypts {verb} here", count(filtered, "file")));
         }
         if !self.withheld.is_empty() {
             let stays = named(&self.withheld, |one| one.reason.clone());
@@ -149,20 +160,43 @@ pub fn give_consent(context: &Context, url: &str) -> Result<()> {
 pub fn survey(context: &Context) -> Result<Survey> {
     let settings = &context.settings().remote;
     let prepared = prepare(&context.rehearsal()?)?;
-    let mut captured = Captured { capture: &prepared.capture, memory: &prepared.memory, nested: Vec::new() };
+    let repo = context.repo()?;
+    let mut captured = Captured { repo, capture: &prepared.capture, memory: &prepared.memory, nested: Vec::new() };
     let mut inside: Vec<&NestedCapture> = prepared.nested.iter().collect();
     while let Some(one) = inside.pop() {
         captured.nested.push((&one.whole, &one.capture));
         inside.extend(&one.inner);
     }
-    let filter =
-        Filter { max_object: settings.max_object, untracked: settings.untracked, keep_base: true, previous: None };
+    let filter = Filter {
+        max_object: settings.max_object,
+        untracked: settings.untracked,
+        // Of the work tree it is found out on the way.
+        plain: withholds_filtered(context).then(BTreeSet::new),
+        whole: false,
+        keep_base: true,
+        previous: None,
+    };
     let Leaving { mut withheld, mut untracked } = leaving_of(&captured, &filter)?;
     // What no checkpoint takes goes nowhere.
     withheld.extend(prepared.capture.manifest.skipped.iter().cloned());
     withheld.sort();
     untracked.sort_by(|one, other| other.size.cmp(&one.size).then_with(|| one.path.cmp(&other.path)));
     Ok(Survey { untracked, withheld, texts: texts(context)? })
+}
+
+/// Whether files that git stores through a filter stay here.
+fn withholds_filtered(context: &Context) -> bool {
+    context.settings().remote.filtered == FilteredFiles::Withhold
+}
+
+/// The blobs of a run's checkpoints that git would store through a filter, encrypted perhaps, and that stay here for that;
+/// `None` where the user sends them.
+pub fn plain_blobs_of(context: &Context, state: &State, key: &RunKey) -> Result<Option<BTreeSet<ObjectId>>> {
+    if !withholds_filtered(context) {
+        return Ok(None);
+    }
+    let commits: Vec<&ObjectId> = state.checkpoints_of(key).map(|checkpoint| &checkpoint.commit).collect();
+    Ok(Some(plain_blobs(context.repo()?, &commits)?))
 }
 
 /// How many prompts and error texts are recorded of the runs of this work tree, and their bytes.

@@ -10,9 +10,10 @@ use crate::engine::base::error::Result;
 use crate::git::capture::{Capture, FileState, last_seen};
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, load_checkpoint};
 use crate::git::odb::blob_size;
+use crate::git::remote::filtered;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::path::RepoPath;
-use crate::model::snapshot::Entry;
+use crate::model::path::{PathReason, RepoPath};
+use crate::model::snapshot::{Entry, ObjectId};
 use crate::model::state::State;
 use crate::store::views::{ActiveState, latest_checkpoint, session_checkpoint};
 
@@ -24,20 +25,31 @@ const STATE_BYTES: usize = 120;
 /// The document: file states by path, and the working memory with its files as JSON where they are, else as text.
 ///
 /// `checksum` is the id of the content's blob. `last_modified` is the time that the file had when it was captured; null
-/// where that is not known.
-pub fn document(context: &Context, state: &State, checkpoint: &Checkpoint) -> Result<Value> {
+/// where that is not known. Files whose content is one of `plain` are left out, and returned.
+pub fn document(
+    context: &Context,
+    state: &State,
+    checkpoint: &Checkpoint,
+    plain: &BTreeSet<ObjectId>,
+) -> Result<(Value, Vec<PathReason>)> {
     let repo = context.repo()?;
     let stored = load_checkpoint(repo, &checkpoint.commit)?;
     let snapshot = stored.snapshot(repo)?;
-    let files = snapshot.entries.into_iter().filter(|(_, entry)| entry.is_file()).collect();
+    let files = snapshot.entries.into_iter().filter(|(_, entry)| entry.is_file());
+    let (withheld, files): (Vec<_>, Vec<_>) = files.partition(|(_, entry)| plain.contains(&entry.oid));
+    let mut withheld: Vec<PathReason> = withheld.iter().map(|(path, _)| filtered(path, None)).collect();
     let states = file_states(context, checkpoint, &stored, files)?;
     let files = states.iter().map(|file| (file.path.to_lossy().into_owned(), told(file))).collect();
     let mut memory = Map::new();
     for kept in stored.memory(repo)? {
+        if plain.contains(&kept.blob()?) {
+            withheld.push(filtered(&kept.path, None));
+            continue;
+        }
         memory.insert(kept.path.to_lossy().into_owned(), remembered(&kept));
     }
     let run = state.run(&checkpoint.run);
-    Ok(session_checkpoint(checkpoint, run, &memory, &Value::Object(files)))
+    Ok((session_checkpoint(checkpoint, run, &memory, &Value::Object(files)), withheld))
 }
 
 /// A file of the working memory: as JSON where it is that, else as text.

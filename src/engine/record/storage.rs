@@ -4,6 +4,7 @@
 //! The hidden commit is always there and is what restores use. What is asked for and cannot be done is an error; what is
 //! only configured is left out with a warning, and the checkpoint's record says so.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::durable::Sync;
@@ -11,10 +12,12 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
 use crate::git::checkpoint::{Committed, commit_on_branch, trailers};
+use crate::git::remote::filtered;
 use crate::git::tree::{Objects, write_patch};
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::{CheckpointId, TaskId};
+use crate::model::path::PathReason;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
 use crate::policy::settings::SafeMode;
@@ -163,7 +166,7 @@ fn write_patch_file(
         root.reap(folder);
     }
     let mut bytes = Vec::new();
-    write_patch(objects, base, tree, &mut bytes)?;
+    write_patch(objects, base, tree, &BTreeSet::new(), &mut bytes)?;
     root.write(&path, &bytes, Sync::All).map_err(failed)?;
     Ok(path)
 }
@@ -186,7 +189,14 @@ pub fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
     bytes
 }
 
-/// The patch of a checkpoint from its base commit, for an export.
-pub fn patch_of(repo: &Repo, checkpoint: &Checkpoint, out: &mut dyn std::io::Write) -> Result<()> {
-    Ok(write_patch(Objects::stored(repo), checkpoint.base_commit.as_ref(), &checkpoint.tree, out)?)
+/// The patch of a checkpoint from its base commit, for an export; without the files whose content is one of `plain`, which
+/// are returned.
+pub fn patch_of(
+    repo: &Repo,
+    checkpoint: &Checkpoint,
+    plain: &BTreeSet<ObjectId>,
+    out: &mut dyn std::io::Write,
+) -> Result<Vec<PathReason>> {
+    let withheld = write_patch(Objects::stored(repo), checkpoint.base_commit.as_ref(), &checkpoint.tree, plain, out)?;
+    Ok(withheld.iter().map(|path| filtered(path, None)).collect())
 }

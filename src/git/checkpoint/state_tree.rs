@@ -4,10 +4,12 @@ use git2::{ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
 use crate::git::base::names;
+use crate::git::base::object_id::id_of;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Flat};
 use crate::model::manifest::{MANIFEST_VERSION, Manifest};
 use crate::model::path::RepoPath;
+use crate::model::snapshot::ObjectId;
 
 /// A file of the loop's working memory, relative to the state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,13 @@ pub struct MemoryFile {
     pub content: Vec<u8>,
     /// Permission bits.
     pub mode: u32,
+}
+
+impl MemoryFile {
+    /// The id of its content.
+    pub fn blob(&self) -> Result<ObjectId> {
+        Ok(ObjectId(id_of(ObjectType::Blob, &self.content)?.to_string()))
+    }
 }
 
 /// The tree of the working memory, as it would stand in a checkpoint; `None` without any file.

@@ -7,7 +7,7 @@
 //! The commit that is sent has the one before as its first parent: git leaves out of a push what direct parents of the
 //! sent commits hold, so that each push costs what is new.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::write::commit;
 use crate::git::checkpoint::{
-    MEMORY_PLACE, MemoryFile, StoredCheckpoint, load_checkpoint, nested_digits, parse_manifest,
+    MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, load_checkpoint, nested_digits, parse_manifest, plain_of,
 };
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
@@ -38,9 +38,10 @@ const TOO_LARGE: &str = "stays on its machine: over [remote] max_object";
 const SECRET_NAME: &str = "stays on its machine: by its name perhaps a secret";
 const SECRET_CONTENT: &str = "stays on its machine: it holds what looks like a secret";
 const UNTRACKED: &str = "stays on its machine: untracked files are not sent";
+const FILTERED: &str = "stays on its machine: git stores it through a filter, encrypted perhaps";
 const NESTED: &str = "stays on its machine: a nested repository, whose files are not sent";
 /// All of these.
-const STAYS: [&str; 5] = [TOO_LARGE, SECRET_NAME, SECRET_CONTENT, UNTRACKED, NESTED];
+const STAYS: [&str; 6] = [TOO_LARGE, SECRET_NAME, SECRET_CONTENT, UNTRACKED, FILTERED, NESTED];
 /// Why a file goes that git itself would not send.
 const SENT: &str = "untracked";
 
@@ -60,6 +61,12 @@ pub struct Filter {
     pub max_object: u64,
     /// Whether untracked files are sent.
     pub untracked: bool,
+    /// What git itself would store through a filter, which stays here ([`plain_blobs`]); `None` where it is sent.
+    ///
+    /// [`plain_blobs`]: crate::git::checkpoint::plain_blobs
+    pub plain: Option<BTreeSet<ObjectId>>,
+    /// Whether everything else is sent as it is, events and what looks like secrets too.
+    pub whole: bool,
     /// Whether the base commit is a parent of what is sent ([`Remote::keeps_base`](super::Remote::keeps_base)).
     pub keep_base: bool,
     /// What was sent of the run before: it is not looked through again.
@@ -85,6 +92,16 @@ impl Leaving {
             None => self.untracked.push(listed(SENT)),
         }
     }
+}
+
+/// How many of these stay here because git stores them through a filter.
+pub fn count_filtered(withheld: &[PathReason]) -> usize {
+    withheld.iter().filter(|one| one.reason == FILTERED).count()
+}
+
+/// A path that stays here because git stores it through a filter.
+pub fn filtered(path: &RepoPath, size: Option<u64>) -> PathReason {
+    PathReason { path: path.clone(), reason: FILTERED.to_owned(), size }
 }
 
 /// A checkpoint as it is sent.
@@ -135,6 +152,8 @@ pub fn outgoing(
 /// What was captured and is no checkpoint yet, as [`leaving_of`] takes it.
 #[derive(Debug)]
 pub struct Captured<'a> {
+    /// Where.
+    pub repo: &'a Repo,
     /// The work tree.
     pub capture: &'a Capture,
     /// The loop's working memory.
@@ -164,12 +183,16 @@ pub fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
             index: capture.index_tree.as_ref().map(parse_oid).transpose()?.filter(|_| sort == Sort::WorkTree),
             sent: None,
         };
-        walk.tree(folder, parse_oid(&capture.tree)?, beside, sort, 0)?;
+        let files = parse_oid(&capture.tree)?;
+        let moment = Moment { base: beside.base, index: beside.index, files };
+        walk.withhold(Some(captured.repo).filter(|_| sort == Sort::WorkTree), moment)?;
+        walk.tree(folder, files, beside, sort, 0)?;
         if sort == Sort::WorkTree {
             for file in captured.memory {
                 let path = RepoPath::from(MEMORY_PLACE).join(file.path.as_bytes());
                 let size = file.content.len() as u64;
-                let reason = walk.stays(&path, 0o100_644, size, false, sort, || Ok(file.content.clone()))?;
+                let oid = (walk.blob)(&file.content)?;
+                let reason = walk.stays((&path, 0o100_644, oid), size, false, sort, || Ok(file.content.clone()))?;
                 walk.leaving.add(&path, size, reason, false);
             }
         }
@@ -245,11 +268,22 @@ struct Walk<'a> {
     sink: Sink<'a>,
     blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
     leaving: Leaving,
+    /// What stays here as git would store it through a filter.
+    plain: HashSet<Oid>,
 }
 
 impl<'a> Walk<'a> {
     fn new(database: Database<'a>, filter: &'a Filter, sink: Sink<'a>, blob: &'a dyn Fn(&[u8]) -> Result<Oid>) -> Self {
-        Self { database, filter, sink, blob, leaving: Leaving::default() }
+        let plain = filter.plain.iter().flatten().filter_map(|oid| parse_oid(oid).ok()).collect();
+        Self { database, filter, sink, blob, leaving: Leaving::default(), plain }
+    }
+
+    /// Withholds what git would store through a filter of these trees.
+    fn withhold(&mut self, repo: Option<&Repo>, moment: Moment) -> Result<()> {
+        if self.filter.plain.is_some() {
+            self.plain.extend(plain_of(repo, &self.database, &[moment])?);
+        }
+        Ok(())
     }
 
     /// The trees of a checkpoint without what stays here.
@@ -280,7 +314,7 @@ impl<'a> Walk<'a> {
             let beside = Beside { sent: sent_part(entry.name), ..Beside::default() };
             let oid = match entry.name {
                 // Those of a run go there masked, in states of their own.
-                EVENTS => (self.blob)(b"")?,
+                EVENTS if !self.filter.whole => (self.blob)(b"")?,
                 MANIFEST => continue,
                 MEMORY => self.tree(&MEMORY_PLACE.into(), entry.oid, beside, Sort::LookedThrough, 0)?,
                 COPIES if !self.filter.untracked => {
@@ -362,6 +396,7 @@ impl<'a> Walk<'a> {
                     MANIFEST => continue,
                     FILES => {
                         let known = self.leaving.withheld.len();
+                        self.withhold(None, Moment { base: None, index: None, files: entry.oid })?;
                         let beside = Beside { sent: sent_part(FILES), ..Beside::default() };
                         let tree = self.tree(&place, entry.oid, beside, Sort::LookedThrough, 0)?;
                         let stays: Vec<PathReason> =
@@ -430,7 +465,7 @@ impl<'a> Walk<'a> {
             }
             let size = self.database.size(entry.oid)?;
             let content = || self.database.blob(entry.oid);
-            let reason = self.stays(&path, entry.mode, size, is_tracked, sort, content)?;
+            let reason = self.stays((&path, entry.mode, entry.oid), size, is_tracked, sort, content)?;
             self.leaving.add(&path, size, reason, is_tracked);
             if reason.is_some() {
                 is_changed = true;
@@ -444,13 +479,18 @@ impl<'a> Walk<'a> {
     /// Why a file stays here; `None` where it may leave.
     fn stays(
         &self,
-        path: &RepoPath,
-        mode: u32,
+        (path, mode, oid): (&RepoPath, u32, Oid),
         size: u64,
         is_tracked: bool,
         sort: Sort,
         content: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Option<&'static str>> {
+        if self.plain.contains(&oid) {
+            return Ok(Some(FILTERED));
+        }
+        if self.filter.whole {
+            return Ok(None);
+        }
         if size > self.filter.max_object {
             return Ok(Some(TOO_LARGE));
         }

@@ -3,6 +3,7 @@
 //!
 //! They are made without attributes, drivers or configuration: the same two trees always make the same patch.
 
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 
 use flate2::Compression;
@@ -35,8 +36,15 @@ struct Side {
 /// Writes the patch from the tree of `base` (a commit; `None` for nothing) to `tree`.
 ///
 /// Applied with `git apply` to a clean checkout of `base` it gives the content and modes of `tree`. Nested repositories
-/// are left out: a patch cannot carry them.
-pub fn write_patch(objects: Objects<'_>, base: Option<&ObjectId>, tree: &ObjectId, out: &mut dyn Write) -> Result<()> {
+/// are left out: a patch cannot carry them. So are files whose content is one of `without`, which are returned.
+pub fn write_patch(
+    objects: Objects<'_>,
+    base: Option<&ObjectId>,
+    tree: &ObjectId,
+    without: &BTreeSet<ObjectId>,
+    out: &mut dyn Write,
+) -> Result<Vec<RepoPath>> {
+    let without: HashSet<Oid> = without.iter().map(parse_oid).collect::<Result<_>>()?;
     let opened = objects.open();
     let database = opened.database()?;
     let from = match base {
@@ -56,7 +64,13 @@ pub fn write_patch(objects: Objects<'_>, base: Option<&ObjectId>, tree: &ObjectI
     let mut paths: Vec<&RepoPath> = from.keys().filter(|path| from.get(*path) != to.get(*path)).collect();
     paths.extend(to.keys().filter(|path| !from.contains_key(*path)));
     paths.sort();
+    let is_out = |entry: Option<&(u32, Oid)>| entry.is_some_and(|(_, oid)| without.contains(oid));
+    let mut left_out = Vec::new();
     for path in paths {
+        if is_out(from.get(path)) || is_out(to.get(path)) {
+            left_out.push(path.clone());
+            continue;
+        }
         let (old, new) = (side(from.get(path))?, side(to.get(path))?);
         let same_kind = matches!((&old, &new), (Some(old), Some(new)) if old.mode & KIND == new.mode & KIND);
         if same_kind || old.is_none() || new.is_none() {
@@ -67,7 +81,7 @@ pub fn write_patch(objects: Objects<'_>, base: Option<&ObjectId>, tree: &ObjectI
             one(path, None, new.as_ref(), out)?;
         }
     }
-    Ok(())
+    Ok(left_out)
 }
 
 fn one(path: &RepoPath, old: Option<&Side>, new: Option<&Side>, out: &mut dyn Write) -> Result<()> {

@@ -40,6 +40,17 @@ struct Link {
 }
 
 impl Rules {
+    /// No rules.
+    pub fn none(ignore_case: bool) -> Result<Self> {
+        Self::salted(b"", ignore_case)
+    }
+
+    fn salted(salt: &[u8], ignore_case: bool) -> Result<Self> {
+        let id = hash(&[salt, &[u8::from(ignore_case)]].concat())?;
+        let none = Link { above: None, content: Vec::new(), patterns: OnceLock::new(), ignore_case, start: 0, id };
+        Ok(Self(Arc::new(none)))
+    }
+
     /// The rules for the whole tree; a private repository has none of a user's. What `salt` holds goes into their id.
     pub fn of_tree(repo: &Repo, salt: &[u8]) -> Result<Self> {
         let mut ignore_case = false;
@@ -52,10 +63,7 @@ impl Rules {
             files.extend(own.map(|own| repo.workdir().join(own)));
             files.push(repo.common_dir().join("info/exclude"));
         }
-        let salt = [salt, &[u8::from(ignore_case)]].concat();
-        let id = hash(&salt)?;
-        let none = Link { above: None, content: Vec::new(), patterns: OnceLock::new(), ignore_case, start: 0, id };
-        let mut rules = Self(Arc::new(none));
+        let mut rules = Self::salted(salt, ignore_case)?;
         for path in files {
             // A missing or unreadable file holds no rules, as in git.
             let readable = fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);

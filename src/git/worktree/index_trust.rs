@@ -13,7 +13,19 @@ use crate::git::index::user_index::UserIndex;
 use crate::git::repo::repository::Repo;
 
 /// The name of a file with attributes.
-const FILE: &[u8] = b".gitattributes";
+pub(in crate::git) const ATTRIBUTES: &[u8] = b".gitattributes";
+
+/// The attribute files outside the work tree: the system's, the user's, the repository's. One that cannot be read is empty.
+pub(in crate::git) fn outside_files(repo: &Repo) -> Result<[Vec<u8>; 3]> {
+    let config = repo.inner.config().map_err(Error::git("read the configuration"))?;
+    let home = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let own = config.get_path("core.attributesfile").ok().or_else(|| {
+        let base = home("XDG_CONFIG_HOME").or_else(|| home("HOME").map(|home| home.join(".config")))?;
+        Some(base.join("git/attributes"))
+    });
+    let files = [Some(PathBuf::from("/etc/gitattributes")), own, Some(repo.common_dir().join("info/attributes"))];
+    Ok(files.map(|path| path.and_then(|path| fs::read(path).ok()).unwrap_or_default()))
+}
 
 /// How far the index's blobs are the files' content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,32 +44,26 @@ impl IndexTrust {
         let config = repo.inner.config().map_err(Error::git("read the configuration"))?;
         let converts = config.get_string("core.autocrlf").is_ok_and(|value| !value.eq_ignore_ascii_case("false"));
         let mut trust = if converts { Self::SameSize } else { Self::Exact };
-        let home = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let own = config.get_path("core.attributesfile").ok().or_else(|| {
-            let base = home("XDG_CONFIG_HOME").or_else(|| home("HOME").map(|home| home.join(".config")))?;
-            Some(base.join("git/attributes"))
-        });
-        let outside = [Some(PathBuf::from("/etc/gitattributes")), own, Some(repo.common_dir().join("info/attributes"))];
-        for path in outside.into_iter().flatten() {
-            trust = trust.max(Self::in_text(&fs::read(path).unwrap_or_default()));
+        for text in outside_files(repo)? {
+            trust = trust.max(Self::in_text(&text));
         }
         let root = openat::open_root(repo.workdir())?;
         let mut met = 0;
         for folder in &scan.folders {
-            for _ in scan.items(folder).iter().filter(|item| scan.name(item) == FILE) {
+            for _ in scan.items(folder).iter().filter(|item| scan.name(item) == ATTRIBUTES) {
                 let read = openat::open_path(&root, &folder.path)
-                    .and_then(|dir| openat::open_file(&dir, FILE))
+                    .and_then(|dir| openat::open_file(&dir, ATTRIBUTES))
                     .and_then(|mut file| {
                         let mut text = Vec::new();
                         std::io::Read::read_to_end(&mut file, &mut text).map(|_| text)
                     });
                 // What cannot be read may say anything.
                 trust = trust.max(read.map_or(Self::Never, |text| Self::in_text(&text)));
-                met += usize::from(index.has(folder.path.join(FILE).as_bytes()));
+                met += usize::from(index.has(folder.path.join(ATTRIBUTES).as_bytes()));
             }
         }
         // git takes one that is only in the index from there.
-        Ok(if index.named(FILE).count() > met { Self::Never } else { trust })
+        Ok(if index.named(ATTRIBUTES).count() > met { Self::Never } else { trust })
     }
 
     /// What the lines of an attribute file allow.

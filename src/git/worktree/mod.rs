@@ -5,7 +5,7 @@
 pub(super) mod cache;
 mod file_io;
 pub(super) mod ignore_rules;
-mod index_trust;
+pub(super) mod index_trust;
 pub(super) mod outputs;
 pub(super) mod reading;
 pub(super) mod scan;

@@ -28,7 +28,7 @@ pub use run::{
 pub use storage::{
     AcceptSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings,
 };
-pub use user::{ColorWhen, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings};
+pub use user::{ColorWhen, FilteredFiles, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings};
 
 /// The settings that hold for one project (or one task of it) and its user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

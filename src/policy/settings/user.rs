@@ -48,6 +48,17 @@ pub enum RemoteMode {
     Lazy,
 }
 
+/// What becomes of files that git stores through a filter, encrypted say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FilteredFiles {
+    /// They stay on this machine.
+    #[default]
+    Withhold,
+    /// They are sent and exported as they are in the work tree.
+    Send,
+}
+
 /// The git remote that keeps a run beyond this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteSettings {
@@ -64,6 +75,8 @@ pub struct RemoteSettings {
     pub max_object: u64,
     /// Whether untracked files are sent.
     pub untracked: bool,
+    /// What becomes of files that git stores through a filter.
+    pub filtered: FilteredFiles,
     /// What is run once after a take-over.
     pub setup: Option<CommandLine>,
     /// A file of keys: only what they signed is believed.
@@ -79,6 +92,7 @@ impl Default for RemoteSettings {
             consent: None,
             max_object: 50 << 20,
             untracked: true,
+            filtered: FilteredFiles::Withhold,
             setup: None,
             allowed_signers: None,
         }

@@ -1,5 +1,7 @@
 //! The next state of a run: what the ledger has of it that is not on the remote yet.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context as _;
 
 use crate::engine::base::context::Context;
@@ -7,6 +9,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::checkpoint::lock;
 use crate::engine::record::message::message;
+use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::run_settings::settings_of;
 use crate::git::history::{commit_exists, tree_of};
 use crate::git::remote::{Filter, NewState, outgoing};
@@ -66,7 +69,7 @@ pub fn prepare(
     let link = before.map(|before| before.meta.chain.clone()).unwrap_or_default();
     let mut segment = Segment::after(&link);
     let places = places(context).with(Names::of(key));
-    let mut sending = Sending { server, state: &state, places, previous: None, sent: Vec::new() };
+    let mut sending = Sending { server, state: &state, places, previous: None, sent: Vec::new(), plain: None };
     sending.previous.clone_from(&record.sent_checkpoint);
     let mut out = Prepared {
         pending: Pending {
@@ -82,6 +85,11 @@ pub fn prepare(
         events: new.len(),
         withheld: 0,
     };
+    if new.iter().any(|(event, _)| {
+        matches!(event.payload, Payload::CheckpointCreated { .. } | Payload::CheckpointReturned { .. })
+    }) {
+        sending.plain = plain_blobs_of(context, &state, key)?;
+    }
     let mut events = Vec::with_capacity(new.len());
     for (event, _) in new {
         let event = sending.event(event, &mut out)?;
@@ -145,6 +153,8 @@ struct Sending<'a> {
     previous: Option<ObjectId>,
     /// The commits that are sent.
     sent: Vec<ObjectId>,
+    /// What stays here because git stores it through a filter.
+    plain: Option<BTreeSet<ObjectId>>,
 }
 
 impl Sending<'_> {
@@ -169,6 +179,8 @@ impl Sending<'_> {
         let filter = Filter {
             max_object: remote.max_object,
             untracked: remote.untracked,
+            plain: self.plain.clone(),
+            whole: false,
             keep_base: checkpoint.base_commit.as_ref().is_some_and(|base| self.server.remote.keeps_base(repo, base)),
             previous: self.previous.clone(),
         };
