@@ -186,3 +186,40 @@ fn a_quarantine_that_cannot_be_cleared_hides_no_other_finding() {
         report["problems"].as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
     assert!(codes.contains(&"quarantine") && codes.contains(&"moved_reference"), "{report}");
 }
+
+// A power failure can leave an index that git wrote and did not sync empty, and then nothing works.
+#[test]
+fn an_index_that_cannot_be_read_is_replaced_by_that_of_the_latest_checkpoint() {
+    let env = TestEnv::repo();
+    env.write("staged.txt", "staged\n");
+    env.git(&["add", "staged.txt"]);
+    env.git(&["rm", "-q", "--cached", "a.txt"]);
+    env.write("old.txt", "untracked\n");
+    let staged = env.git(&["status", "--porcelain"]);
+    let index = std::fs::read(env.work().join(".git/index")).expect("an index");
+    let mut flipped = index.clone();
+    flipped[100] ^= 1;
+    for damaged in [&b""[..], &index[..index.len() / 2], &flipped] {
+        let id = env.json(0, &["checkpoint", "create"])["checkpoint"]["id"].as_str().expect("an id").to_owned();
+        env.write(".git/index", damaged);
+        env.error(12, &["checkpoint", "create"]);
+        let problem = env.json(12, &["doctor"])["problems"][0].take();
+        assert_eq!((&problem["code"], &problem["repairable"]), (&"damaged_index".into(), &true.into()), "{problem}");
+        assert!(problem["message"].to_string().contains(&id), "{problem}");
+        let repaired = env.json(0, &["doctor", "--repair"])["repaired"].to_string();
+        assert!(repaired.contains(&id), "{repaired}");
+        assert_eq!(env.git(&["status", "--porcelain"]), staged);
+        assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]));
+    }
+}
+
+// Where no checkpoint has one, the way out is git's.
+#[test]
+fn an_index_that_cannot_be_read_and_is_in_no_checkpoint_is_a_problem() {
+    let env = TestEnv::repo();
+    env.write(".git/index", "");
+    for args in [&["doctor"][..], &["doctor", "--repair"]] {
+        let problem = env.json(12, args)["problems"][0].take();
+        assert_eq!((&problem["code"], &problem["repairable"]), (&"damaged_index".into(), &false.into()), "{problem}");
+    }
+}

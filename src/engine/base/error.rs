@@ -328,7 +328,7 @@ impl From<git::Error> for Error {
                 ]))
             }
             Git::Locked { .. } => Self::new(ErrorKind::Locked, message),
-            Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["checkpoint", "verify"])),
+            Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor"])),
             Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
             Git::Io { source, .. } => Self::io(message, source),
             Git::Git { source, .. } => anyhow::Error::new(source).context(message).into(),

@@ -20,7 +20,8 @@ use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::odb::clear_quarantine;
 use crate::git::repo::{is_damage_known, left_over, list_refs, ref_name, remove_left_over, set_ref};
-use crate::git::{Repo, WorktreeLock};
+use crate::git::restore::{check_index, restore_index};
+use crate::git::{self, Repo, WorktreeLock};
 use crate::policy::amounts::count;
 use crate::store::views::rewrite_views;
 
@@ -116,6 +117,7 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         let message = format!("recorded at {}: recover doctor --rebuild takes its runs over to here", place.display());
         report.error("moved_project", context.worktree().display().to_string(), message, false);
     }
+    index(context, repair, &mut report)?;
     if repair {
         crash::recover_into(context, &mut report.repaired)?;
         if context.store().exists() {
@@ -181,6 +183,36 @@ fn stale_locks(repo: &Repo, report: &mut Report) -> Result<()> {
     for lock in left_over(repo)? {
         let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
         report.error("stale_lock", lock.display().to_string(), message.to_owned(), true);
+    }
+    Ok(())
+}
+
+/// An index that git cannot read, as a loss of power leaves it: the latest checkpoint of the work tree has one.
+fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
+    if !context.has_git() {
+        return Ok(());
+    }
+    let repo = context.repo()?;
+    let Err(git::Error::Corrupt { what }) = check_index(repo) else { return Ok(()) };
+    let state = context.load()?.state;
+    let here = state.checkpoints.values().rev().filter(|checkpoint| checkpoint.worktree == context.worktree_id());
+    let whole = here.map(|checkpoint| (checkpoint, load_checkpoint(repo, &checkpoint.commit)));
+    let found = whole.into_iter().find_map(|(checkpoint, stored)| Some((checkpoint, stored.ok()?)));
+    let path = repo.git_dir().join("index").display().to_string();
+    match found {
+        Some((checkpoint, stored)) if repair => {
+            let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+            restore_index(repo, &lock, &stored, context.lock_timeout())?;
+            report.repaired.push(format!("{path}: replaced by the index of {} ({what})", checkpoint.id));
+        }
+        Some((checkpoint, _)) => {
+            let message = format!("{what}: recover doctor --repair replaces it by the index of {}", checkpoint.id);
+            report.error("damaged_index", path, message, true);
+        }
+        None => {
+            let message = format!("{what}: remove the file, and git reset makes it again from HEAD");
+            report.error("damaged_index", path, message, false);
+        }
     }
     Ok(())
 }

@@ -114,6 +114,11 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
     locked.write(index)
 }
 
+/// Reads the user's index: one that git cannot read is [`Error::Corrupt`].
+pub fn check_index(repo: &Repo) -> Result<()> {
+    UserIndex::read(repo).map(drop)
+}
+
 /// Whether the user's index holds what a checkpoint's does.
 pub fn index_is(repo: &Repo, stored: &StoredCheckpoint) -> Result<bool> {
     let now = UserIndex::read(repo)?;

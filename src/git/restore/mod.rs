@@ -15,7 +15,7 @@ mod verify;
 mod write_batch;
 
 pub use execute::{Expect, Restored, Stop, check, execute, leave_blocked, set_last_modes};
-pub use index::{index_is, refresh_index, restore_index};
+pub use index::{check_index, index_is, refresh_index, restore_index};
 pub use journal::{
     JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
 };
