@@ -3,13 +3,15 @@
 //! (promise 3).
 //!
 //! `strace` injects the faults. A run of a few dozen points, spread over all, is the default; `RECOVER_CRASH_ALL=1`
-//! sweeps every one.
+//! sweeps every one. What a loss of power leaves is in [`power`].
 
+mod disk;
 #[path = "../cli/env.rs"]
 mod env;
 mod ledger;
 #[path = "../cli/loosen.rs"]
 mod loosen;
+mod power;
 #[path = "../cli/seen.rs"]
 #[allow(dead_code)]
 mod seen;
