@@ -31,7 +31,7 @@ use crate::engine::flow::{forget, inside};
 use crate::engine::{self, Context, Result};
 use crate::policy::fingerprints::Fingerprints;
 use crate::policy::settings::RedactSettings;
-use crate::process::{DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_detached, run_watchdog};
+use crate::process::{DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
 use exit::ExitCode;
@@ -54,6 +54,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     }
     if args.get(1).is_some_and(|first| first == WATCHDOG) {
         return ProcessExitCode::from(run_watchdog(&args[2..]));
+    }
+    if std::process::id() == 1
+        && let Ok(code) = run_as_child(&args)
+    {
+        return ProcessExitCode::from(code);
     }
     match completion::answer(&args) {
         Ok(false) => {}

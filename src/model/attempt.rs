@@ -229,4 +229,10 @@ pub struct ProcessId {
     /// Names the time since the machine's last start; `None` where start times are comparable without.
     #[serde(default)]
     pub boot_id: Option<String>,
+    /// The PID namespace that the number belongs to, by its inode; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<u64>,
+    /// The name of its heartbeat file; `None` for processes that have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<String>,
 }

@@ -37,9 +37,10 @@ impl Mark {
 
     /// The value of [`MARK`].
     pub fn value(&self) -> String {
-        let ProcessId { pid, start_time, .. } = self.supervisor;
+        let ProcessId { pid, start_time, pid_namespace, .. } = self.supervisor;
         let [first, second] = self.places;
-        format!("{pid}-{start_time}-{first:08x}-{second:08x}-{:032x}", self.random)
+        let namespace = pid_namespace.unwrap_or_default();
+        format!("{pid}-{start_time}-{first:08x}-{second:08x}-{:032x}-{namespace}", self.random)
     }
 
     /// The mark whose value this is. Its supervisor is taken to be of this boot: the environment is no older.
@@ -48,7 +49,10 @@ impl Mark {
         let (pid, start_time) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let places = [parts.next()?, parts.next()?].map(|place| u32::from_str_radix(place, 16).ok());
         let random = u128::from_str_radix(parts.next()?, 16).ok()?;
-        let supervisor = ProcessId { pid, start_time, session: 0, boot_id: table::boot_id() };
+        // Older marks do not have it.
+        let pid_namespace = parts.next().and_then(|part| part.parse().ok()).filter(|inode| *inode > 0);
+        let boot_id = table::boot_id();
+        let supervisor = ProcessId { pid, start_time, session: 0, boot_id, pid_namespace, heartbeat: None };
         Some(Self { supervisor, places: [places[0]?, places[1]?], random })
     }
 }
@@ -70,7 +74,7 @@ pub fn marks() -> Vec<Marked> {
     let mut found: Vec<Marked> = Vec::new();
     for (value, run_id) in values {
         let run_id = run_id.map(RunId::from);
-        let Some(mark) = Mark::read(&value).filter(|mark| is_alive(&mark.supervisor)) else { continue };
+        let Some(mark) = Mark::read(&value).filter(|mark| is_there(&mark.supervisor)) else { continue };
         match found.iter_mut().find(|known| known.mark == mark) {
             // The supervisor's own child, which comes last, says it as the supervisor did.
             Some(known) => known.run_id = run_id.or(known.run_id.take()),
@@ -78,6 +82,11 @@ pub fn marks() -> Vec<Marked> {
         }
     }
     found
+}
+
+/// A supervisor outside of this PID namespace cannot be seen: an attempt that starts a container stays an attempt.
+fn is_there(supervisor: &ProcessId) -> bool {
+    supervisor.is_out_of_sight() || is_alive(supervisor)
 }
 
 /// The processes that this one descends from, its parent first.

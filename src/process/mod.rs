@@ -11,7 +11,7 @@
 //! - [`Interrupts`] are the requests to stop that this process gets; `suspend` is Ctrl-Z.
 //! - `pty` gives a child a terminal of its own; [`Terminal`] takes ours.
 //! - [`Footer`] is a line below everything that is shown.
-//! - `detached` starts a command that outlives this process.
+//! - `detached` starts a command that outlives this process; `init` is for a `recover` that is PID 1.
 //! - `mark` finds what belongs to an attempt outside its group.
 //! - `orphan` deals with children whose supervisor was killed; `group` and `table` are the system's view of processes.
 
@@ -19,6 +19,7 @@ mod detached;
 mod ending;
 mod footer;
 mod group;
+mod init;
 mod log;
 mod lookup;
 mod mark;
@@ -48,6 +49,7 @@ use std::time::Duration;
 pub use crate::model::run::ProcessId;
 pub use detached::{DETACHED, Detached, run_detached};
 pub use footer::{Footer, Stderr};
+pub use init::run_as_child;
 pub use lookup::{find as find_program, names_beside};
 pub use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};
 pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, is_group_alive, own_id};
@@ -55,7 +57,7 @@ pub use output::{Captured, Keep};
 pub use pager::page;
 pub use pty::{HELPER, exec_on_terminal, own_program};
 pub use signals::{Asking, Interrupts, Shield, Signal, since_boot};
-pub use suspend::{Registered, Suspension, on_suspend};
+pub use suspend::{Registered, Suspension, hold_while, on_suspend};
 pub use table::boot_id;
 pub use terminal::{Terminal, Typing};
 pub use watchdog::{WATCHDOG, Watchdog, run_watchdog};

@@ -37,11 +37,30 @@ impl ProcessId {
             start_time: entry.map_or(0, |entry| entry.start_time),
             session: entry.map_or(0, |entry| entry.session),
             boot_id: table::boot_id(),
+            pid_namespace: table::pid_namespace(),
+            heartbeat: None,
         }
     }
 
-    fn is_of_this_boot(&self) -> bool {
-        self.start_time > 0 && self.boot_id == table::boot_id()
+    /// Whether its number means something to this process: same boot, same PID namespace as far as that was recorded.
+    pub fn is_comparable(&self) -> bool {
+        self.start_time > 0 && self.boot_id == table::boot_id() && !self.is_of_other_namespace()
+    }
+
+    /// Whether it was recorded in another PID namespace, a container's for example.
+    pub fn is_of_other_namespace(&self) -> bool {
+        self.pid_namespace.is_some() && self.pid_namespace != table::pid_namespace()
+    }
+
+    /// Whether it is a process of this boot whose PID namespace cannot be seen from here.
+    pub fn is_out_of_sight(&self) -> bool {
+        self.boot_id == table::boot_id() && self.is_of_other_namespace()
+    }
+
+    /// Whether it is this process.
+    pub fn is_own(&self) -> bool {
+        let own = own_id();
+        self.is_comparable() && (self.pid, self.start_time) == (own.pid, own.start_time)
     }
 }
 
@@ -70,7 +89,7 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "mk
 
 /// Whether exactly this process lives. A zombie does not.
 pub fn is_alive(id: &ProcessId) -> bool {
-    id.is_of_this_boot() && table::entry(id.pid).is_some_and(|entry| entry.start_time == id.start_time && !entry.zombie)
+    id.is_comparable() && table::entry(id.pid).is_some_and(|entry| entry.start_time == id.start_time && !entry.zombie)
 }
 
 /// Ends what is left of the process group of a child whose supervisor is gone: SIGTERM, after `grace` SIGKILL. Returns
@@ -80,7 +99,7 @@ pub fn is_alive(id: &ProcessId) -> bool {
 /// a member counts only if it is in the child's session and did not start before the child. A child that had no group
 /// of its own is ended alone. An error means that the process table cannot be read; nothing was done then.
 pub fn end_group(id: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
-    if id.start_time == 0 || !id.is_of_this_boot() {
+    if id.start_time == 0 || !id.is_comparable() {
         return Ok(GroupEnd::Gone);
     }
     end(|| remaining(id), grace)
@@ -102,7 +121,7 @@ pub fn end_children_of(supervisor: &ProcessId, grace: Duration) -> io::Result<Gr
 
 /// The same, of a supervisor that may be there and do nothing about it: one that is frozen.
 pub(super) fn end_started_by(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
-    if supervisor.start_time == 0 || !supervisor.is_of_this_boot() {
+    if supervisor.start_time == 0 || !supervisor.is_comparable() {
         return Ok(GroupEnd::Gone);
     }
     let mark = format!("{SUPERVISOR}={}", mark_of(supervisor));
@@ -142,7 +161,7 @@ pub(super) fn end(find: impl Fn() -> io::Result<Vec<Entry>>, grace: Duration) ->
 
 /// Whether any process of a recorded child's group lives, the child or what it started.
 pub fn is_group_alive(id: &ProcessId) -> bool {
-    id.start_time > 0 && id.is_of_this_boot() && remaining(id).is_ok_and(|left| !left.is_empty())
+    id.start_time > 0 && id.is_comparable() && remaining(id).is_ok_and(|left| !left.is_empty())
 }
 
 /// The living processes that certainly belong to the recorded child.
@@ -226,6 +245,7 @@ mod tests {
         let id = own_id();
         assert!(!is_alive(&ProcessId { start_time: id.start_time + 1, ..id.clone() }));
         assert!(!is_alive(&ProcessId { boot_id: Some("another".to_owned()), ..id.clone() }));
+        assert!(!is_alive(&ProcessId { pid_namespace: Some(1), ..id.clone() }));
         assert!(!is_alive(&ProcessId { start_time: 0, ..id }));
     }
 
@@ -267,6 +287,7 @@ mod tests {
             ProcessId { start_time: id.start_time - 1, ..id.clone() },
             ProcessId { start_time: id.start_time + 1, ..id.clone() },
             ProcessId { boot_id: Some("another".to_owned()), ..id.clone() },
+            ProcessId { pid_namespace: Some(1), ..id.clone() },
             ProcessId { start_time: 0, ..id.clone() },
         ] {
             assert_eq!(end_group(&foreign, grace).unwrap(), GroupEnd::Gone, "{foreign:?}");
@@ -277,7 +298,8 @@ mod tests {
     }
     #[test]
     fn a_member_is_in_the_session_and_no_older_than_the_child() {
-        let id = ProcessId { pid: 500, start_time: 100, session: 400, boot_id: None };
+        let id =
+            ProcessId { pid: 500, start_time: 100, session: 400, boot_id: None, pid_namespace: None, heartbeat: None };
         let member = Entry { pid: 501, parent: 500, group: 500, session: 400, start_time: 101, zombie: false };
         assert!(is_part_of(&member, &id));
         assert!(!is_part_of(&Entry { group: 501, ..member }, &id));

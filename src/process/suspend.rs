@@ -131,6 +131,17 @@ impl Drop for Companion {
     }
 }
 
+/// Stops what this process supervises while `check` runs. It goes on where that returns true, and is ended (SIGTERM)
+/// where not.
+pub fn hold_while(check: impl FnOnce() -> bool) {
+    let groups = with(|state| state.groups.clone());
+    signal(&groups, Signal::STOP);
+    if !check() {
+        signal(&groups, Signal::TERM);
+    }
+    signal(&groups, Signal::CONT);
+}
+
 fn tell(what: Suspension) {
     let _guard = TELLING.lock().unwrap_or_else(PoisonError::into_inner);
     let hooks: Vec<Hook> = with(|state| {

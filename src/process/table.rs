@@ -18,7 +18,7 @@ pub(super) struct Entry {
 }
 
 pub use platform::boot_id;
-pub(super) use platform::{command, entry, folder, has_variable, living, name, variable};
+pub(super) use platform::{command, entry, folder, has_variable, living, name, pid_namespace, variable};
 
 /// The living processes of the group `group`; `None` if the table cannot be read.
 pub(super) fn members(group: u32) -> Option<Vec<Entry>> {
@@ -34,6 +34,7 @@ pub(super) fn parent(pid: u32) -> Option<Pid> {
 mod platform {
     use std::fs;
     use std::io::Read as _;
+    use std::os::unix::fs::MetadataExt as _;
     use std::path::PathBuf;
     use std::sync::OnceLock;
 
@@ -96,6 +97,13 @@ mod platform {
         ID.get_or_init(id).clone()
     }
 
+    /// This process's PID namespace, by its inode.
+    pub(in super::super) fn pid_namespace() -> Option<u64> {
+        static INODE: OnceLock<Option<u64>> = OnceLock::new();
+        let inode = || fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino());
+        *INODE.get_or_init(inode)
+    }
+
     /// Reads `/proc/PID/stat`. The second field is a name that may itself hold blanks and parentheses.
     pub(super) fn parse(pid: u32, stat: &[u8]) -> Option<Entry> {
         let name_end = stat.iter().rposition(|&byte| byte == b')')?;
@@ -139,6 +147,11 @@ mod platform {
 
     /// Its program's name is not looked for here.
     pub(in super::super) fn name(_pid: u32) -> Option<String> {
+        None
+    }
+
+    /// There is only one.
+    pub(in super::super) fn pid_namespace() -> Option<u64> {
         None
     }
 

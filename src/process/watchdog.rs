@@ -160,5 +160,6 @@ fn process_of(words: &[&str]) -> Option<ProcessId> {
     let [pid, start_time, session, boot] = words else { return None };
     let boot_id = (*boot != "-").then(|| (*boot).to_owned());
     let (pid, start_time, session) = (pid.parse().ok()?, start_time.parse().ok()?, session.parse().ok()?);
-    Some(ProcessId { pid, start_time, session, boot_id })
+    // Both are in one PID namespace.
+    Some(ProcessId { pid, start_time, session, boot_id, pid_namespace: None, heartbeat: None })
 }

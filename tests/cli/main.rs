@@ -52,6 +52,7 @@ mod ledger_copy;
 mod leftovers;
 mod live;
 mod live_run;
+mod liveness;
 mod loosen;
 mod manual_fix;
 mod manual_fix_screen;

@@ -45,7 +45,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     }
     let unknown = |error: &_| tracing::debug!(%error, run = %run.key, "a part of the night is not known");
     let changed = changed(context, state, run).inspect_err(unknown).ok().flatten();
-    let goes_on = run.live.is_some() || driver(run).is_some();
+    let goes_on = run.live.is_some() || driver(context.store(), run).is_some();
     let ended = run.ended_at.unwrap_or_else(|| if goes_on { context.clock.now() } else { run.last_at });
     let around = Around {
         outside: outside(context, state, run).inspect_err(unknown).unwrap_or_default(),
@@ -62,7 +62,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
 /// What there is to know for the way on that the record of a run does not say.
 pub(in crate::engine) fn outlook(context: &Context, state: &State, run: &Run, night: Option<&Night>) -> Outlook {
     // At the end of its own work a supervisor says what comes after that.
-    let at_work = driver(run).is_some_and(|driver| driver.pid != std::process::id());
+    let at_work = driver(context.store(), run).is_some_and(|driver| !driver.is_own());
     let may_lack_attempts = run.task_id.is_some() && run.decision.is_none();
     let task_spent = may_lack_attempts
         && status_of(context, state, run).decision.is_some_and(|stop| stop.stopped_by == Some(BudgetScope::Task));

@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Local, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::model::time::Timestamp;
-use crate::process::{Interrupts, Signal};
+use crate::process::{Interrupts, Signal, boot_id, since_boot};
 
 /// The present moment.
 #[derive(Debug)]
@@ -74,6 +75,29 @@ impl Clock {
                 interrupts.sleep(Duration::ZERO)
             }
         }
+    }
+}
+
+/// A moment by the clock that counts since the machine's start, suspended or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Milliseconds since then.
+    pub millis: u64,
+    /// Which start.
+    pub boot_id: Option<String>,
+}
+
+impl Moment {
+    /// Now.
+    pub fn now() -> Self {
+        Self { millis: u64::try_from(since_boot().as_millis()).unwrap_or(u64::MAX), boot_id: boot_id() }
+    }
+
+    /// How long ago it was; `None` where the machine was started again since.
+    pub fn age(&self) -> Option<Duration> {
+        let now = Self::now();
+        let is_of_this_boot = self.boot_id.is_some() && self.boot_id == now.boot_id;
+        is_of_this_boot.then(|| Duration::from_millis(now.millis.saturating_sub(self.millis)))
     }
 }
 

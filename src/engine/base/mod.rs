@@ -4,6 +4,7 @@ pub mod attempt_mark;
 pub mod clock;
 pub mod context;
 pub mod error;
+pub mod heartbeat;
 pub mod progress;
 pub mod runs;
 pub mod trust;

@@ -6,9 +6,10 @@ use crate::model::id::{RunId, TaskId};
 use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::process::is_alive;
+use crate::store::Store;
 
 use super::error::{Error, ErrorKind, Result};
+use super::heartbeat::is_alive;
 
 /// How the run to work on is named.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +40,7 @@ pub(in crate::engine) enum Wanted<'a> {
 /// that was begun or continued last. Sessions of hooks, runs that only hold checkpoints, and those within an attempt of
 /// another one come after all others, those that are over last, and imported history after them.
 pub(in crate::engine) fn find_as<'a>(
+    store: &Store,
     naming: &Naming,
     worktree: &FolderId,
     state: &'a State,
@@ -47,7 +49,7 @@ pub(in crate::engine) fn find_as<'a>(
     if let Some(id) = &naming.run_id {
         return named(state, id, naming.phase.as_deref(), naming.lane.as_deref()).map(Some);
     }
-    if let Some(run) = at_work(naming, worktree, state) {
+    if let Some(run) = at_work(store, naming, worktree, state) {
         return Ok(Some(run));
     }
     if let Wanted::Checkpoints(has) = wanted {
@@ -86,18 +88,32 @@ pub(in crate::engine) fn candidates<'a>(
 
 /// The run of the work tree whose supervisor is alive; the one that was begun last where several are, of those that are not
 /// within an attempt of another one.
-pub(in crate::engine) fn at_work<'a>(naming: &Naming, worktree: &FolderId, state: &'a State) -> Option<&'a Run> {
-    let is_at_work = |run: &&Run| !run.status.has_ended() && driver(run).is_some();
+pub(in crate::engine) fn at_work<'a>(
+    store: &Store,
+    naming: &Naming,
+    worktree: &FolderId,
+    state: &'a State,
+) -> Option<&'a Run> {
+    let is_at_work = |run: &&Run| !run.status.has_ended() && driver(store, run).is_some();
     candidates(naming, worktree, state).filter(is_at_work).max_by_key(|run| (run.spec.within.is_none(), run.begun_seq))
 }
 
 /// The `recover` that is at work on a run.
-pub fn driver(run: &Run) -> Option<&ProcessId> {
+pub fn driver<'a>(store: &Store, run: &'a Run) -> Option<&'a ProcessId> {
     let of_attempt = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
     [of_attempt, run.baseline_supervisor.as_deref(), run.driver.as_deref()]
         .into_iter()
         .flatten()
-        .find(|id| is_alive(id))
+        .find(|id| is_alive(store, id))
+}
+
+/// What to do about a process that is in the way.
+pub(in crate::engine) fn way_to_stop(id: &ProcessId) -> String {
+    if id.is_out_of_sight() {
+        "wait for it, or stop it there: it is in another PID namespace, a container for example".to_owned()
+    } else {
+        format!("wait for it, or stop it first with kill -INT {}", id.pid)
+    }
 }
 
 /// The run of that id; several lanes may share one.

@@ -9,6 +9,7 @@ use std::cell::LazyCell;
 use crate::engine::base::attempt_mark::numbers;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::process::{self, ProcessId};
@@ -81,7 +82,7 @@ fn attempts(context: &Context, command: &str) -> Vec<Attempt> {
     for run in context.load().iter().flat_map(|loaded| loaded.state.runs.iter()) {
         let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
         let is_above = |id: &&ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
-        if let Some(supervisor) = supervisor.filter(is_above).filter(|id| process::is_alive(id)) {
+        if let Some(supervisor) = supervisor.filter(is_above).filter(|id| is_alive(context.store(), id)) {
             let is_here = run.worktree == context.worktree_id();
             found.push(Attempt { run_id: Some(run.key.run_id.clone()), supervisor: supervisor.clone(), is_here });
         }

@@ -6,6 +6,8 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::runs::way_to_stop;
 use crate::engine::record::checkpoint;
 use crate::engine::record::damage::mark_suspect;
 use crate::engine::recovery::crash;
@@ -20,8 +22,6 @@ use crate::model::state::State;
 use crate::model::step::{StepRef, StepStatus};
 
 use super::step::{Crossing, compensate, is_ancestor_step};
-
-const WAIT_OR_STOP: &str = "wait for it, or stop it first with kill -INT";
 
 /// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
 pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
@@ -137,13 +137,12 @@ fn gives_steps_back(state: &State, crossed: &[StepRef]) -> bool {
 
 /// While an attempt of a live `recover run`, or a step, is under way in this work tree, nothing is restored under it.
 fn refuse_live(context: &Context, state: &State) -> Result<()> {
-    let own = std::process::id();
     let worktree = context.worktree_id();
     for run in state.runs_of(&worktree) {
         let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
-        if let Some(supervisor) = supervisor.filter(|id| id.pid != own && crate::process::is_alive(id)) {
+        if let Some(supervisor) = supervisor.filter(|id| !id.is_own() && is_alive(context.store(), id)) {
             let (key, pid) = (&run.key, supervisor.pid);
-            let message = format!("an attempt of run {key} is under way (pid {pid}): {WAIT_OR_STOP} {pid}");
+            let message = format!("an attempt of run {key} is under way (pid {pid}): {}", way_to_stop(supervisor));
             return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)));
         }
     }
@@ -152,8 +151,9 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
         let mut live = here.filter(|step| step.status == StepStatus::Running);
         // What a step's own command does is the step's affair.
         if let Some(step) = live.find(|step| !is_ancestor_step(context, &run.key, &step.start.name)) {
-            let (name, pid) = (&step.start.name, step.start.supervisor.pid);
-            let message = format!("step '{name}' of run {} is under way (pid {pid}): {WAIT_OR_STOP} {pid}", run.key);
+            let (name, supervisor) = (&step.start.name, &step.start.supervisor);
+            let (key, pid, way) = (&run.key, supervisor.pid, way_to_stop(supervisor));
+            let message = format!("step '{name}' of run {key} is under way (pid {pid}): {way}");
             return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(&run.key)));
         }
     }

@@ -6,8 +6,9 @@ use crate::engine::attempt::budgets::{Retry, status_of};
 use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
-use crate::engine::base::runs::driver;
+use crate::engine::base::runs::{driver, way_to_stop};
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::record::{attempt_record, select};
 use crate::engine::recovery::crash;
@@ -48,7 +49,7 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
     let max_attempts = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
     let status = status_of(context, state, run);
     let standing = status.standing;
-    let others = driver(run).map(|driver| driver.pid).filter(|pid| *pid != std::process::id());
+    let others = driver(context.store(), run).filter(|driver| !driver.is_own()).map(|driver| driver.pid);
     let under_way = others.filter(|_| standing == Standing::Allowed && !run.status.has_ended());
     Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts, under_way }
 }
@@ -128,7 +129,9 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
     let subtask = run.next_subtask(run.current_iteration);
     let session = attempt_record::session_of(context, run);
     let account = Account { state, run, subtask: &subtask, session: &session, witnessed: &[] };
-    let claimed = account.under_way_elsewhere(|live| live.supervisor.as_ref().is_some_and(crate::process::is_alive));
+    let claimed = account.under_way_elsewhere(|live| {
+        live.supervisor.as_ref().is_some_and(|supervisor| is_alive(context.store(), supervisor))
+    });
     for budget in &status.budgets {
         let others = match budget.scope {
             // The fallback comes after the task's attempts.
@@ -158,13 +161,13 @@ pub(super) fn refuse_at_work(context: &Context, state: &State, run: &Run, concer
         let is_here = other.worktree == worktree;
         other.key == run.key || if concerns_worktree { of_task || is_here } else { of_task && is_here }
     };
-    let is_at_work = |id: &&ProcessId| id.pid != std::process::id() && crate::process::is_alive(id);
+    let is_at_work = |id: &&ProcessId| !id.is_own() && is_alive(context.store(), id);
     let mut concerned = state.runs.iter().filter(is_concerned);
-    let Some((key, pid)) = concerned.find_map(|run| Some((&run.key, run.driver.as_deref().filter(is_at_work)?.pid)))
+    let Some((key, driver)) = concerned.find_map(|run| Some((&run.key, run.driver.as_deref().filter(is_at_work)?)))
     else {
         return Ok(());
     };
-    let message = format!("run {key} is at work (pid {pid}): wait for it, or stop it first with kill -INT {pid}");
+    let message = format!("run {key} is at work (pid {}): {}", driver.pid, way_to_stop(driver));
     Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
 }
 

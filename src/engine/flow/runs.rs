@@ -49,7 +49,7 @@ pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Li
             run: run.clone(),
             chosen: chosen == Some(&run.key),
             size_bytes: sizes.get(&run.key).copied().unwrap_or(0),
-            driver_pid: runs::driver(run).map(|id| id.pid),
+            driver_pid: runs::driver(context.store(), run).map(|id| id.pid),
         };
         reconsider(context, &mut listed.run);
         listed
@@ -151,7 +151,7 @@ impl Chosen {
             run.status != RunStatus::Closed
                 && (run.status.is_over() || matches!(run.status, RunStatus::Cancelled | RunStatus::RolledBack))
                 && !run.is_being_fixed()
-                && runs::driver(run).is_none()
+                && runs::driver(context.store(), run).is_none()
         };
         state.runs_of(&context.worktree_id()).filter(has_ended).map(|run| run.key.clone()).collect()
     }
@@ -159,12 +159,12 @@ impl Chosen {
 
 /// Refuses what is not for a run that a `recover` is at work on. What is only planned is shown to that run's own attempt.
 pub(in crate::engine) fn refuse_driven(context: &Context, run: &Run) -> Result<()> {
-    let Some(driver) = runs::driver(run).filter(|driver| driver.pid != std::process::id()) else { return Ok(()) };
+    let Some(driver) = runs::driver(context.store(), run).filter(|driver| !driver.is_own()) else { return Ok(()) };
     if context.dry_run() && is_part_of_attempt(context.store().dir(), context.worktree()) {
         return Ok(());
     }
     let (key, pid) = (&run.key, driver.pid);
-    let message = format!("run {key} is at work (pid {pid}): wait for it, or stop it first with kill -INT {pid}");
+    let message = format!("run {key} is at work (pid {pid}): {}", runs::way_to_stop(driver));
     Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
 }
 

@@ -102,7 +102,7 @@ pub struct Activity {
 const LOG_END: u64 = 16 << 10;
 
 fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
-    let driver = runs::driver(run)?;
+    let driver = runs::driver(context.store(), run)?;
     let attempt = run.live.as_ref().and_then(|live| {
         run.iterations.get(live.iteration)?.attempts.iter().rfind(|attempt| attempt.number == live.attempt)
     });

@@ -27,7 +27,7 @@ use crate::store::{Exclusive, NewEvent, masked};
 use super::message::message;
 use super::nested::{self, NestedCapture};
 use super::request::{Prepared, Request};
-use super::{memory, seed_json, sizes, step_liveness, storage};
+use super::{liveness, memory, seed_json, sizes, storage};
 
 use super::changes::changes_since;
 
@@ -37,7 +37,7 @@ pub fn lock(context: &Context) -> Result<WorktreeLock> {
     let repo = context.repo()?;
     let lock = context.lock_worktree(repo)?;
     match read_journal(repo)? {
-        None => step_liveness::refuse_interrupted(context).map(|()| lock),
+        None => liveness::refuse_interrupted(context).map(|()| lock),
         Some(journal) => {
             let message = format!("{} {} was cut off and is not settled yet", journal.kind, journal.operation_id);
             Err(Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"])))

@@ -1,16 +1,19 @@
-//! Which attempts and feedback loops are orphaned (their `recover` was killed), and which operation was interrupted.
+//! What is orphaned because its `recover` was killed, and the right to drive a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::durable::{FileLock, LockError};
 use crate::engine::base::context::Context;
-use crate::engine::base::error::Result;
+use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
+use crate::engine::base::runs;
 use crate::git::restore::read_journal;
+use crate::model::hint::Hint;
 use crate::model::run::{ProcessId, Run, RunKey};
-use crate::process::{is_alive, is_group_alive};
-
-use super::step_liveness;
+use crate::model::state::State;
+use crate::model::step::{Step, StepStatus};
+use crate::process::is_group_alive;
 
 /// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished. That is in the ledger
 /// as it is: the state that readers get counts such a step as settled.
@@ -20,33 +23,106 @@ pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
     }
     match read_journal(context.repo()?)? {
         Some(journal) => Ok(Some(format!("{} {}", journal.kind, journal.operation_id))),
-        None => Ok(step_liveness::unfinished_atomic_step(context, &context.load()?.state)),
+        None => Ok(unfinished_atomic_step(context, &context.load()?.state)),
     }
 }
 
 /// The `recover` that ran the feedback loops before the first attempt, if it is gone.
-pub(in crate::engine) fn orphaned_baseline(run: &Run) -> Option<&ProcessId> {
-    run.baseline_supervisor.as_deref().filter(|supervisor| !is_alive(supervisor))
+pub(in crate::engine) fn orphaned_baseline<'a>(context: &Context, run: &'a Run) -> Option<&'a ProcessId> {
+    run.baseline_supervisor.as_deref().filter(|supervisor| !is_alive(context.store(), supervisor))
+}
+
+/// The command of a run that goes on, itself or what it started, although its `recover` is gone.
+pub fn left_running<'a>(context: &Context, run: &'a Run) -> Option<&'a ProcessId> {
+    let child = run.live.as_ref().filter(|_| is_orphaned(context, run))?.child.as_ref();
+    child.filter(|child| is_group_alive(child))
+}
+
+/// Whether a run's attempt was supervised by a `recover` that is gone.
+pub fn is_orphaned(context: &Context, run: &Run) -> bool {
+    let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
+    supervisor.is_some_and(|supervisor| !is_alive(context.store(), supervisor))
+}
+
+/// Whether the `recover` that ran the step is gone.
+pub(in crate::engine) fn is_step_orphaned(context: &Context, step: &Step) -> bool {
+    step.status == StepStatus::Running && !is_alive(context.store(), &step.start.supervisor)
+}
+
+/// Steps of this work tree that were cut off, or whose compensation was.
+pub(in crate::engine) fn orphaned_steps(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
+    let worktree = context.worktree_id();
+    let is_stopped =
+        |step: &Step| step.compensating.as_ref().is_some_and(|supervisor| !is_alive(context.store(), supervisor));
+    let of_run = |run: &Run| -> Vec<(RunKey, Step)> {
+        let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
+        let lost = here.filter(|step| is_step_orphaned(context, step) || is_stopped(step));
+        lost.map(|step| (run.key.clone(), step.clone())).collect()
+    };
+    state.runs.iter().flat_map(of_run).collect()
+}
+
+/// An atomic step of this work tree that was cut off and whose files still wait to be restored.
+fn unfinished_atomic_step(context: &Context, state: &State) -> Option<String> {
+    let orphaned = orphaned_steps(context, state);
+    let is_atomic = |step: &Step| is_step_orphaned(context, step) && step.start.atomic.is_some();
+    let atomic = orphaned.into_iter().find(|(_, step)| is_atomic(step));
+    atomic.map(|(_, step)| format!("step '{}' (atomic)", step.start.name))
+}
+
+/// Refuses a work tree that an atomic step left in between (exit 16).
+pub fn refuse_interrupted(context: &Context) -> Result<()> {
+    match unfinished_atomic_step(context, &context.load()?.state) {
+        None => Ok(()),
+        Some(step) => Err(Error::new(ErrorKind::CutOff, format!("{step} was cut off and is not settled yet"))
+            .hint(Hint::recover(["doctor", "--repair"]))),
+    }
 }
 
 /// The lock of the right to drive a run. Lanes share the folder.
-pub(in crate::engine) fn driving_lock(context: &Context, key: &RunKey) -> PathBuf {
+fn driving_lock(context: &Context, key: &RunKey) -> PathBuf {
     let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
     context.store().run_dir(key).join(name)
 }
 
-/// Whether somebody has the right to drive a run.
+/// Whether a process has the right to drive a run.
 pub(in crate::engine) fn is_driven(context: &Context, key: &RunKey) -> bool {
     let tried = FileLock::acquire_unnoticed(context.store().root(), &driving_lock(context, key), Duration::ZERO);
     matches!(tried, Err(LockError::Held { .. }))
 }
 
-/// The command of a run that goes on, itself or what it started, although its `recover` is gone.
-pub fn left_running(run: &Run) -> Option<&ProcessId> {
-    run.live.as_ref().filter(|_| is_orphaned(run))?.child.as_ref().filter(|child| is_group_alive(child))
+/// The right to drive a run: one process has it at a time, also while it waits between two attempts. It ends with the
+/// process.
+#[derive(Debug)]
+pub struct Driving {
+    /// The run.
+    pub key: RunKey,
+    _lock: FileLock,
 }
 
-/// Whether a run's attempt was supervised by a `recover` that is gone.
-pub fn is_orphaned(run: &Run) -> bool {
-    run.live.as_ref().and_then(|live| live.supervisor.as_ref()).is_some_and(|supervisor| !is_alive(supervisor))
+impl Driving {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// Another process has it (11).
+    pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
+        let refused = |holder: &str| {
+            let message = format!("run {key} is under way: {holder}");
+            Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
+        };
+        let folder = context.store().run_dir(key);
+        context.create_state_dir(&folder)?;
+        let lock = match FileLock::acquire(context.store().root(), &driving_lock(context, key), Duration::ZERO) {
+            Ok(lock) => lock,
+            Err(LockError::Held { holder, .. }) => return refused(&holder),
+            Err(error) => return Err(error.into()),
+        };
+        // A lock may not reach another machine that shares the folder.
+        let state = context.load()?.state;
+        let driver = state.run(key).and_then(|run| runs::driver(context.store(), run));
+        match driver.filter(|driver| !driver.is_own()) {
+            Some(driver) => refused(&format!("pid {}, {}", driver.pid, runs::way_to_stop(driver))),
+            None => Ok(Self { key: key.clone(), _lock: lock }),
+        }
+    }
 }

@@ -24,14 +24,14 @@ pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> 
 
 /// The same, and nothing is said of it: of who looks before the command itself does.
 pub fn find_quietly<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
-    find_as(context.naming(), &context.worktree_id(), state, Wanted::Course)
+    find_as(context.store(), context.naming(), &context.worktree_id(), state, Wanted::Course)
 }
 
 /// The run that every command finds which names none, whether it is about its course or its checkpoints; `None` where that is
 /// not one and the same.
 pub fn found_unnamed(context: &Context, state: &State) -> Option<RunKey> {
     let naming = Naming { run_id: context.env("RECOVER_RUN_ID").map(RunId::from), ..Naming::default() };
-    let found = |wanted| find_as(&naming, &context.worktree_id(), state, wanted).ok().flatten();
+    let found = |wanted| find_as(context.store(), &naming, &context.worktree_id(), state, wanted).ok().flatten();
     let course = found(Wanted::Course)?;
     let captured = found(Wanted::Checkpoints(&|_| true))?;
     (course.key == captured.key).then(|| course.key.clone())
@@ -53,7 +53,7 @@ pub fn find_having<'a>(context: &Context, state: &'a State, has: &dyn Fn(&Run) -
 }
 
 fn find_for<'a>(context: &Context, naming: &Naming, state: &'a State, wanted: Wanted<'_>) -> Result<Option<&'a Run>> {
-    let found = find_as(naming, &context.worktree_id(), state, wanted)?;
+    let found = find_as(context.store(), naming, &context.worktree_id(), state, wanted)?;
     if let Some(run) = found {
         say_which(context, naming, state, (&run.key, run.status.as_str()));
     }
@@ -202,7 +202,7 @@ pub fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Optio
             found => found,
         };
     }
-    if let Some(run) = at_work(naming, &worktree, state) {
+    if let Some(run) = at_work(context.store(), naming, &worktree, state) {
         return Ok(Some(run));
     }
     // A loop and an agent's session have no supervisor; a lane, a phase or a task says enough.

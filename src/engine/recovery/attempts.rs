@@ -10,6 +10,7 @@ use crate::engine::attempt::end;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
+use crate::engine::base::heartbeat::mark_replaced;
 use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ending, Started};
 use crate::engine::record::events::apply_speculatively;
@@ -54,7 +55,7 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
 
 /// Says of a run whose `recover` was killed that its command goes on, and what ends it.
 pub fn still_running(context: &Context, run: &Run) -> Option<String> {
-    let pid = left_running(run)?.pid;
+    let pid = left_running(context, run)?.pid;
     let way = Hint::recover(["doctor", "--repair"]).at(context.elsewhere(run).unwrap_or_else(|| context.place()));
     let key = &run.key;
     Some(format!("the command of run {key} (pid {pid}) goes on although its recover was killed: `{way}` ends it"))
@@ -62,7 +63,7 @@ pub fn still_running(context: &Context, run: &Run) -> Option<String> {
 
 /// Applies to the state in memory, for commands that write nothing, that orphaned attempts crashed.
 pub fn apply(context: &Context, state: &mut Arc<State>) {
-    let orphaned: Vec<Run> = state.runs.iter().filter(|run| is_orphaned(run)).cloned().collect();
+    let orphaned: Vec<Run> = state.runs.iter().filter(|run| is_orphaned(context, run)).cloned().collect();
     for run in orphaned {
         if let Some(told) = still_running(context, &run) {
             context.warn(told);
@@ -103,9 +104,10 @@ pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Opt
 pub fn recover(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
-    for run in state.runs_of(&context.worktree_id()).filter(|run| is_orphaned(run)) {
+    for run in state.runs_of(&context.worktree_id()).filter(|run| is_orphaned(context, run)) {
         let Some(live) = &run.live else { continue };
         let failed = |error| Error::io("cannot look for the lost attempt's processes", error);
+        live.supervisor.iter().for_each(|supervisor| mark_replaced(context.store(), supervisor));
         if let Some(child) = &live.child {
             let ended = end_group(child, GRACE).map_err(failed)?;
             tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
@@ -131,7 +133,8 @@ pub fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
     for run in state.runs_of(&context.worktree_id()) {
-        let Some(supervisor) = orphaned_baseline(run) else { continue };
+        let Some(supervisor) = orphaned_baseline(context, run) else { continue };
+        mark_replaced(context.store(), supervisor);
         let ended = end_children_of(supervisor, GRACE).context("cannot look for the run's checks")?;
         tracing::debug!(?ended, "feedback loops of a lost run");
         let reason = "recover was killed before the first attempt".to_owned();

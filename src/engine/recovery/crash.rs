@@ -6,9 +6,9 @@ use std::sync::{Arc, Once};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::adopt::adopt_one;
-use crate::engine::record::liveness::{is_orphaned, orphaned_baseline};
+use crate::engine::record::forgotten;
+use crate::engine::record::liveness::{is_orphaned, orphaned_baseline, orphaned_steps};
 use crate::engine::record::message::record_of;
-use crate::engine::record::{forgotten, step_liveness};
 use crate::engine::recovery::steps;
 use crate::engine::restore::execute;
 use crate::git::WorktreeLock;
@@ -108,8 +108,8 @@ fn refuse_lane_file(context: &Context) -> Result<()> {
 
 /// Whether anything of this work tree lost its `recover`: a step, an attempt, the loops before the first one.
 fn is_any_orphaned(context: &Context, state: &State) -> bool {
-    let lost = |run: &Run| is_orphaned(run) || orphaned_baseline(run).is_some();
-    step_liveness::is_any_orphaned(context, state) || state.runs_of(&context.worktree_id()).any(lost)
+    let lost = |run: &Run| is_orphaned(context, run) || orphaned_baseline(context, run).is_some();
+    !orphaned_steps(context, state).is_empty() || state.runs_of(&context.worktree_id()).any(lost)
 }
 
 fn recover_orphaned(context: &Context, done: &mut Vec<String>) -> Result<()> {

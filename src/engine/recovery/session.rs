@@ -62,7 +62,7 @@ pub fn is_orphaned(context: &Context, run: &Run) -> bool {
         return false;
     }
     let Some(caller) = noted(context, &run.key) else { return false };
-    caller.process.filter(|_| caller.again).is_some_and(|agent| !is_alive(&agent))
+    caller.process.filter(|_| caller.again).is_some_and(|agent| !agent.is_out_of_sight() && !is_alive(&agent))
 }
 
 fn orphaned(context: &Context, state: &State) -> Vec<RunKey> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
+use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs;
 use crate::engine::record::events::{self, apply_speculatively};
 use crate::engine::record::liveness::is_driven;
@@ -15,7 +16,6 @@ use crate::model::event::Payload;
 use crate::model::run::{IterationStatus, OnFailure, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::step::StepStatus;
-use crate::process::is_alive;
 use crate::store::NewEvent;
 
 /// What has no supervisor counts as left alone after so long without an event.
@@ -28,10 +28,13 @@ fn left_alone(context: &Context, run: &Run) -> Option<String> {
         RunStatus::Pending => run.baseline_supervisor.is_some(),
         _ => false,
     };
-    if !says_so || runs::driver(run).is_some() {
+    if !says_so || runs::driver(context.store(), run).is_some() {
         return None;
     }
-    let in_step = run.steps.iter().any(|step| step.status == StepStatus::Running && is_alive(&step.start.supervisor));
+    let in_step = run
+        .steps
+        .iter()
+        .any(|step| step.status == StepStatus::Running && is_alive(context.store(), &step.start.supervisor));
     // Whoever has the right to drive it is about to say more.
     if in_step || is_driven(context, &run.key) {
         return None;
@@ -51,7 +54,7 @@ fn undone_skip(context: &Context, state: &State, run: &Run) -> Option<(u32, Stri
     if undone.is_some_and(|entry| entry.run.as_ref() == Some(&run.key)) {
         return None;
     }
-    if run.status != RunStatus::Escalated || run.driver.is_none() || runs::driver(run).is_some() {
+    if run.status != RunStatus::Escalated || run.driver.is_none() || runs::driver(context.store(), run).is_some() {
         return None;
     }
     let decision = run.decision.as_ref().filter(|decision| decision.has(Action::Skip))?;

@@ -11,9 +11,10 @@ use crate::durable::FileLock;
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::mark_replaced;
 use crate::engine::record::attempt_record;
 use crate::engine::record::events::apply_speculatively;
-use crate::engine::record::step_liveness::{is_any_orphaned, is_orphaned, orphaned_here};
+use crate::engine::record::liveness::{is_step_orphaned, orphaned_steps};
 use crate::engine::restore::step::restore_covered_files;
 use crate::model::event::Payload;
 use crate::model::run::RunKey;
@@ -29,7 +30,8 @@ const GRACE: Duration = Duration::from_secs(5);
 pub fn apply(context: &Context, state: &mut Arc<State>) {
     let now = context.clock.now();
     let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
-    let lost: Vec<_> = all.filter(|(_, step)| is_orphaned(step)).map(|(key, step)| (key, step.clone())).collect();
+    let lost: Vec<_> =
+        all.filter(|(_, step)| is_step_orphaned(context, step)).map(|(key, step)| (key, step.clone())).collect();
     for (key, step) in lost {
         apply_speculatively(state, now, NewEvent::about(&key, ended(context, &step, false)));
     }
@@ -48,7 +50,7 @@ fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
 
 /// Records the orphaned steps of this work tree as cut off, and restores the files of atomic ones. Returns what was done.
 pub fn recover(context: &Context) -> Result<Vec<String>> {
-    if !is_any_orphaned(context, &context.load()?.state) {
+    if orphaned_steps(context, &context.load()?.state).is_empty() {
         return Ok(Vec::new());
     }
     // One process does so at a time, to the last event of it: what another one does next is not part of the step.
@@ -58,14 +60,19 @@ pub fn recover(context: &Context) -> Result<Vec<String>> {
         context.lock_timeout(),
     )?;
     let mut done = Vec::new();
-    for (key, step) in orphaned_here(context, &context.load()?.state) {
-        done.push(if is_orphaned(&step) { cut_off(context, &key, &step)? } else { stopped(context, &key, &step)? });
+    for (key, step) in orphaned_steps(context, &context.load()?.state) {
+        done.push(if is_step_orphaned(context, &step) {
+            cut_off(context, &key, &step)?
+        } else {
+            stopped(context, &key, &step)?
+        });
     }
     Ok(done)
 }
 
 fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     let failed = |error| Error::io("cannot look for the lost step's processes", error);
+    mark_replaced(context.store(), &step.start.supervisor);
     if let Some(child) = &step.child {
         let ended = end_group(child, GRACE).map_err(failed)?;
         tracing::debug!(?ended, pid = child.pid, "processes of a lost step");
@@ -90,6 +97,7 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
 
 fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     if let Some(supervisor) = &step.compensating {
+        mark_replaced(context.store(), supervisor);
         let ended =
             end_children_of(supervisor, GRACE).context("cannot look for the processes of the step's compensation")?;
         tracing::debug!(?ended, "processes of a lost compensation");

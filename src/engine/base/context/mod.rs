@@ -25,11 +25,12 @@ use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
 use crate::model::time::Timestamp;
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
-use crate::process::{Interrupts, Signal, Watchdog};
+use crate::process::{self, Interrupts, ProcessId, Signal, Watchdog};
 use crate::store::{Loaded, Origin, Store};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
+use super::heartbeat::{self, Heartbeat};
 use super::progress::{Progress, ProgressEvent};
 use super::runs::Naming;
 use super::trust::TrustRecord;
@@ -141,6 +142,8 @@ pub struct Context {
     /// The number of the claim under which processes are started, for systems that can compare it; it rises with each claim of
     /// a run.
     pub(in crate::engine) fencing: Cell<Option<u64>>,
+    /// Of a process that supervises something.
+    heartbeat: OnceCell<Option<Heartbeat>>,
 }
 
 /// Where a project's configuration is.
@@ -293,6 +296,7 @@ impl Context {
             witnessed: RefCell::default(),
             watchdog: RefCell::default(),
             fencing: Cell::default(),
+            heartbeat: OnceCell::new(),
         })
     }
 
@@ -330,6 +334,37 @@ impl Context {
         let setup = Setup { known_config: Some(self.config.clone()), ..self.setup.clone() };
         let warnings = Arc::clone(&self.warnings);
         Ok(Self { is_rehearsal: true, warnings, ..Self::new(setup, self.interrupts.clone())? })
+    }
+
+    /// The id by which this process is recorded as a supervisor; from now on it has a heartbeat.
+    pub(in crate::engine) fn supervisor_id(&self) -> ProcessId {
+        let start = || {
+            // For tests: milliseconds.
+            let period = self.env("RECOVER_TEST_HEARTBEAT").and_then(|text| text.parse().ok());
+            let period = period.map_or(heartbeat::PERIOD, Duration::from_millis);
+            let started = Heartbeat::start(&self.store, period);
+            started.inspect_err(|error| tracing::debug!(%error, "there is no heartbeat")).ok()
+        };
+        let heartbeat = self.heartbeat.get_or_init(start).as_ref();
+        if heartbeat.is_some_and(|heartbeat| !heartbeat.has_lock) {
+            self.note(
+                "the file system of the state directory has no file locks (flock): a run that is killed counts as alive \
+                 for up to 90 s"
+                    .to_owned(),
+            );
+        }
+        heartbeat.map_or_else(process::own_id, |heartbeat| heartbeat.id().clone())
+    }
+
+    /// Refuses to go on with `key` where another process took this one for dead and has it now (11).
+    pub(in crate::engine) fn refuse_replaced(&self, key: &RunKey) -> Result<()> {
+        if !self.heartbeat.get().and_then(Option::as_ref).is_some_and(Heartbeat::is_replaced) {
+            return Ok(());
+        }
+        let message = format!(
+            "this process was suspended, and another recover recorded run {key} as crashed meanwhile: nothing more is done"
+        );
+        Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
     }
 
     /// The causes of the failures of a subtask that this process saw.

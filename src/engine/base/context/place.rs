@@ -25,7 +25,7 @@ pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktre
     }
     // What is wrong with the state or the name, the command itself will say.
     let loaded = store.load().ok()?;
-    let run = runs::find_as(&setup.naming, &FolderId::of(worktree), &loaded.state, Wanted::Course).ok()??;
+    let run = runs::find_as(store, &setup.naming, &FolderId::of(worktree), &loaded.state, Wanted::Course).ok()??;
     let works_on_it = setup.naming.run_id.is_some() || !run.status.has_ended();
     run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
 }

@@ -13,7 +13,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
 use crate::engine::record::checkpoint;
-use crate::engine::record::driving::Driving;
+use crate::engine::record::liveness::Driving;
 use crate::engine::record::request::Request as Captured;
 use crate::engine::recovery::{commits, crash};
 use crate::git::checkpoint::load_checkpoint;
@@ -146,7 +146,9 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     let Some(key) = ids.first() else { return Err(Error::new(ErrorKind::RunNotFound, "no run")) };
     let run = run_of(&state, key)?;
     refuse_driven(context, &run)?;
-    if let Some(other) = state.runs_of(&context.worktree_id()).find(|other| runs::driver(other).is_some()) {
+    if let Some(other) =
+        state.runs_of(&context.worktree_id()).find(|other| runs::driver(context.store(), other).is_some())
+    {
         refuse_driven(context, other)?;
     }
     let repo = context.repo()?;

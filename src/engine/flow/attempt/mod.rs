@@ -7,6 +7,7 @@ use crate::engine::attempt::end::{end as end_attempt, end_locked};
 use crate::engine::attempt::{conditions, report};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::notify::{Happened, notify_with};
 use crate::engine::flow::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
@@ -159,7 +160,7 @@ fn open(run: &Run) -> Option<Started> {
 /// An attempt that a live `recover run` supervises is that one's to end.
 fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<()> {
     match state.run(key).and_then(|run| run.live.as_ref()).and_then(|live| live.supervisor.as_ref()) {
-        Some(supervisor) if crate::process::is_alive(supervisor) => {
+        Some(supervisor) if is_alive(context.store(), supervisor) => {
             let message = format!("an attempt of run {key} is under way (pid {})", supervisor.pid);
             Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
         }

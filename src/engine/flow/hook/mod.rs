@@ -146,7 +146,7 @@ fn at_work(context: &Context) -> Result<Option<Context>> {
         None => run.status == RunStatus::InProgress,
     };
     let here = state.runs_of(&context.worktree_id()).filter(|run| is_under_way(run));
-    let run = here.max_by_key(|run| (runs::driver(run).is_some(), run.live.is_some(), run.last_seq));
+    let run = here.max_by_key(|run| (runs::driver(context.store(), run).is_some(), run.live.is_some(), run.last_seq));
     run.map(|run| context.for_run(&run.key)).transpose()
 }
 

@@ -6,7 +6,7 @@ pub mod watch;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
-use crate::engine::record::driving::Driving;
+use crate::engine::record::liveness::Driving;
 use crate::engine::record::request::Request;
 use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::record::{checkpoint, events, select};

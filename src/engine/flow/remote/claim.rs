@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::engine::base::clock::Moment;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::remote_check::{Unreached, require_guarantees};
@@ -18,7 +19,7 @@ use crate::store::new_id;
 use super::chain::{self, Chain};
 use super::incoming::{gives_way, take_in};
 use super::outgoing::{What, prepare};
-use super::record::{Locked, Moment, Pending, Record, lock};
+use super::record::{Locked, Pending, Record, lock};
 use super::server::{Away, Reached, Server, away};
 use super::sync::{Synced, all_there, confirm, obtain, push, sync, verified};
 

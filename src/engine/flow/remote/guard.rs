@@ -3,6 +3,7 @@
 //! What they would do, its holder would never hear of. What has an effect elsewhere, which cannot be taken back, begins with a
 //! sign of life. What they did in a run that nobody else holds goes there at once: this machine may be gone soon.
 
+use crate::engine::base::clock::Moment;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::select;
@@ -86,7 +87,7 @@ pub fn renew(context: &Context, key: &RunKey) -> Result<()> {
             Synced::Done(_) => {}
             Synced::Lost(claim) => return Err(held(&server, key, &claim)),
             Synced::Away(away) => {
-                let age = locked.record.alive.as_ref().and_then(record::Moment::age);
+                let age = locked.record.alive.as_ref().and_then(Moment::age);
                 if age.is_none_or(|age| age >= stop_after(context.settings().remote.lease)) {
                     return Err(away.error(&remote));
                 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::named;
-use crate::engine::record::driving::Driving;
+use crate::engine::record::liveness::Driving;
 use crate::git::remote::{is_before, tracking_ref};
 use crate::git::repo::resolve_ref;
 use crate::model::event::Event;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 
+use crate::engine::base::clock::Moment;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
@@ -21,7 +22,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::remote::{Names, Places, Segment, Standing, base};
 
-use super::record::{Moment, Pending, Record};
+use super::record::{Pending, Record};
 use super::server::Server;
 
 /// A state that was made and is not sent yet.

@@ -7,13 +7,13 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{FileLock, Sync};
+use crate::engine::base::clock::Moment;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::repo::ref_component;
 use crate::model::remote::{Claim, Link};
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
-use crate::process::{own_id, since_boot};
 
 /// How long another process that talks to the server about the same run is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -72,29 +72,6 @@ pub struct Pending {
     /// It took the run from somebody else: the ledger does not have all that came before it yet.
     #[serde(default)]
     pub takes: bool,
-}
-
-/// A moment by the clock that counts since the machine's start, suspended or not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
-    /// Milliseconds since then.
-    pub millis: u64,
-    /// Which start.
-    pub boot_id: Option<String>,
-}
-
-impl Moment {
-    /// Now.
-    pub fn now() -> Self {
-        Self { millis: u64::try_from(since_boot().as_millis()).unwrap_or(u64::MAX), boot_id: own_id().boot_id }
-    }
-
-    /// How long ago it was; `None` where the machine was started again since.
-    pub fn age(&self) -> Option<Duration> {
-        let now = Self::now();
-        let is_of_this_boot = self.boot_id.is_some() && self.boot_id == now.boot_id;
-        is_of_this_boot.then(|| Duration::from_millis(now.millis.saturating_sub(self.millis)))
-    }
 }
 
 /// A state that was seen on the server.
@@ -202,6 +179,8 @@ impl Locked {
 
 #[cfg(test)]
 mod tests {
+    use crate::process::own_id;
+
     use super::*;
 
     #[test]

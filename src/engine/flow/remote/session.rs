@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::engine::base::clock::Moment;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::event::Payload;
@@ -408,7 +409,7 @@ impl Keeper {
     }
 
     /// When the last confirmed sign of life was sent.
-    fn alive(&self, context: &Context) -> Option<record::Moment> {
+    fn alive(&self, context: &Context) -> Option<Moment> {
         record::load(context, &self.key, &self.remote).ok().flatten().and_then(|record| record.alive)
     }
 
@@ -420,6 +421,6 @@ impl Keeper {
 }
 
 /// Has what works under the claim go on until the last confirmed sign of life is too old.
-fn allow(watchdog: &Watchdog, alive: &record::Moment, lease: Duration) -> io::Result<()> {
+fn allow(watchdog: &Watchdog, alive: &Moment, lease: Duration) -> io::Result<()> {
     watchdog.until(Duration::from_millis(alive.millis) + stop_after(lease))
 }

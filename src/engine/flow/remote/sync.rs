@@ -1,5 +1,6 @@
 //! Pushes the next state of a run that this clone holds, and finds out what became of a push without an answer.
 
+use crate::engine::base::clock::Moment;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::remote::{Answer, Update, is_before, remove_tracking, run_ref, set_tracking, side_ref};
 use crate::git::repo::resolve_ref;
@@ -11,7 +12,7 @@ use crate::policy::remote::Standing;
 
 use super::chain::{self, Chain, standing};
 use super::outgoing::{Prepared, What, prepare};
-use super::record::{Locked, Moment, Pending};
+use super::record::{Locked, Pending};
 use super::server::{Away, Reached, Server, away};
 
 /// What came of a push.

@@ -9,7 +9,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{named, run_of};
 use crate::engine::flow::restore::restore;
-use crate::engine::record::driving::Driving;
+use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;

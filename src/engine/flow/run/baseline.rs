@@ -9,7 +9,7 @@ use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::model::checkpoint::{Checkpoint, Verdict, trigger};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey};
-use crate::process::{Show, own_id};
+use crate::process::Show;
 
 use super::feedback::{CANNOT_START, LoopReport, LoopSetting, run_loops};
 use super::{DriveOptions, startable};
@@ -24,7 +24,7 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
     let env = identity(context, &run, run.current_iteration, Some(0));
     // Our stdout is for the attempts.
     let show = if options.show == Show::Live { Show::Stderr } else { options.show };
-    context.record(key, vec![Payload::BaselineStarted { supervisor: own_id() }])?;
+    context.record(key, vec![Payload::BaselineStarted { supervisor: context.supervisor_id() }])?;
     tracing::info!("running the checks before the first attempt");
     context.emit(ProgressEvent::Baseline { run: &run });
     let shell = &shell_of(context, &run.spec);

@@ -16,7 +16,7 @@ use crate::engine::flow::remote::{Session, release};
 use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target, why_mixed};
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
-use crate::engine::record::driving::Driving;
+use crate::engine::record::liveness::Driving;
 use crate::engine::record::run_settings;
 use crate::model::decision::{Action, Decision, Standing, Strategy};
 use crate::model::event::AttemptEnd;
@@ -146,6 +146,7 @@ impl Driver<'_> {
                 return Err(self.abandon(&started, error));
             }
             let executed = execute(self.context, self.key, &before, &started, self.options);
+            self.context.refuse_replaced(self.key)?;
             let ended_by = self.session.and_then(|session| session.ends_attempt(self.context, self.key));
             let is_stopped = ended_by.is_some();
             let mut executed = match executed {
@@ -288,6 +289,7 @@ impl Driver<'_> {
     /// Claims the next attempt under the ledger's lock: of two that want the last one, exactly one gets it. `None` when
     /// it is not allowed any more.
     fn claim(&self) -> Result<Option<(Run, Started)>> {
+        self.context.refuse_replaced(self.key)?;
         let mut ledger = self.context.store().lock()?;
         let before = run_of(ledger.state(), self.key)?;
         let settings = run_settings::settings_of(self.context, &before);
@@ -301,7 +303,7 @@ impl Driver<'_> {
         if before.granted == 0 {
             retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
         }
-        let started = begin::begin(self.context, &mut ledger, self.key, &begin_of(&before))?;
+        let started = begin::begin(self.context, &mut ledger, self.key, &begin_of(self.context, &before))?;
         let extent = Extent::of_beginning(ledger.state());
         write_views(ledger, &[self.key], extent)?;
         let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);

@@ -27,7 +27,7 @@ use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::{redact, redact_json};
 use crate::policy::settings::Leftovers;
-use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, own_id, own_program};
+use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, own_program};
 
 use super::between::with_checkpoints;
 use super::command_failure::CommandEvidence;
@@ -49,8 +49,13 @@ pub struct Executed {
 }
 
 /// What an attempt of `run` is begun with.
-pub fn begin_of(run: &Run) -> Begin {
-    Begin { approach: run.spec.approach.clone(), iteration: None, subtask: None, supervisor: Some(own_id()) }
+pub fn begin_of(context: &Context, run: &Run) -> Begin {
+    Begin {
+        approach: run.spec.approach.clone(),
+        iteration: None,
+        subtask: None,
+        supervisor: Some(context.supervisor_id()),
+    }
 }
 
 /// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.

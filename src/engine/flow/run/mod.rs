@@ -26,7 +26,7 @@ use crate::engine::base::runs;
 use crate::engine::flow::inside::{self, Reach};
 use crate::engine::flow::remote::{Server, require_new};
 use crate::engine::flow::runs::refuse_driven;
-use crate::engine::record::driving::Driving;
+use crate::engine::record::liveness::Driving;
 use crate::engine::record::request::Request;
 use crate::engine::record::run_settings::configured_checks;
 use crate::engine::record::{checkpoint, events, lane, select};
@@ -123,7 +123,7 @@ pub struct Driven {
 fn run_around<'a>(context: &Context, state: &'a State) -> Option<&'a Run> {
     let above = process::ancestors();
     let is_above = |id: &ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
-    state.runs_of(&context.worktree_id()).find(|run| runs::driver(run).is_some_and(is_above))
+    state.runs_of(&context.worktree_id()).find(|run| runs::driver(context.store(), run).is_some_and(is_above))
 }
 
 /// The right to begin a run in a work tree: one process has it until it ends. Lanes are there to be at work side by side,
@@ -135,15 +135,16 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
     if run_around(context, state).is_some() {
         return Ok(None);
     }
-    let at_work = || state.runs_of(&context.worktree_id()).filter_map(|run| Some((run, runs::driver(run)?)));
+    let at_work =
+        || state.runs_of(&context.worktree_id()).filter_map(|run| Some((run, runs::driver(context.store(), run)?)));
     let is_lane = |key: &RunKey| key.lane != NONE;
-    let refused = |who: &str, pid: &str, hint: Hint| {
-        let message = format!("{who} is at work in this work tree: wait for it, or stop it first with kill -INT {pid}");
+    let refused = |who: &str, way: &str, hint: Hint| {
+        let message = format!("{who} is at work in this work tree: {way}");
         Error::new(ErrorKind::Locked, message).hint(hint)
     };
     if let Some((run, id)) = at_work().find(|(run, _)| !(is_lane(key) && is_lane(&run.key))) {
         let who = format!("run {} (pid {})", run.key, id.pid);
-        return Err(refused(&who, &id.pid.to_string(), Hint::recover(["status"]).run(&run.key)));
+        return Err(refused(&who, &runs::way_to_stop(id), Hint::recover(["status"]).run(&run.key)));
     }
     if is_lane(key) {
         return Ok(None);
@@ -153,7 +154,8 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
         Ok(lock) => Ok(Some(lock)),
         Err(LockError::Held { holder, .. }) => {
             let pid = holder.split_whitespace().nth(1).unwrap_or_default();
-            Err(refused(&format!("another run ({holder})"), pid, Hint::recover(["status"])))
+            let way = format!("wait for it, or stop it first with kill -INT {pid}");
+            Err(refused(&format!("another run ({holder})"), &way, Hint::recover(["status"])))
         }
         Err(error) => Err(error.into()),
     }

@@ -12,7 +12,7 @@ use crate::model::operation::{OperationKind, UndoEntry};
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::step::{Step, StepRef, StepStatus};
-use crate::process::{Exit, Interrupts, Program, Show, Supervised, own_id};
+use crate::process::{Exit, Interrupts, Program, Show, Supervised};
 
 use super::lock::StepLock;
 use super::variables;
@@ -173,6 +173,6 @@ fn run(
     supervised.env_set = variables(context, of, &name);
     supervised.env_set.push(("RECOVER_CHECKPOINT_ID".into(), checkpoint_id.as_str().into()));
     supervised.grace = context.settings().runner.grace;
-    context.record(key, vec![Payload::StepCompensating { name, supervisor: own_id() }])?;
+    context.record(key, vec![Payload::StepCompensating { name, supervisor: context.supervisor_id() }])?;
     Ok(supervised.run(interrupts, |_| Ok(())).with_context(|| format!("cannot run '{line}'"))?)
 }

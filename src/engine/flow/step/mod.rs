@@ -34,7 +34,7 @@ use crate::model::state::State;
 use crate::model::step::{Atomic, Step, StepEnd, StepStart, StepStatus, ToldStep, name_problem};
 use crate::policy::masked_event::MASKED;
 use crate::policy::path_filter::Selection;
-use crate::process::{Exit, Program, Show, Supervised, own_id};
+use crate::process::{Exit, Program, Show, Supervised};
 use crate::store::NewEvent;
 
 use super::checkpoint::{create_automatic, is_due_by_operations};
@@ -278,7 +278,7 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         head: head_of(context),
         atomic: None,
         compensate: request.compensate.clone(),
-        supervisor: own_id(),
+        supervisor: context.supervisor_id(),
         masked: Vec::new(),
     };
     let prepared = if request.atomic { Some(checkpoint::prepare(context)?) } else { None };
