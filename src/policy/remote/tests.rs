@@ -211,7 +211,14 @@ fn only_checkpoints_that_are_named_come_along() {
 
 #[test]
 fn a_process_is_never_taken_for_one_of_another_machine() {
-    let child = ProcessId { pid: 7, start_time: 8, session: 7, boot_id: Some("b".into()) };
+    let child = ProcessId {
+        pid: 7,
+        start_time: 8,
+        session: 7,
+        boot_id: Some("b".into()),
+        pid_namespace: None,
+        heartbeat: None,
+    };
     let hidden = places().hide(serde_json::to_value(Payload::ChildStarted { child }).unwrap());
     assert_eq!(hidden["payload"]["child"]["boot_id"], "elsewhere:b");
     assert_eq!(places().show(hidden.clone()), hidden);
