@@ -123,6 +123,14 @@ pub struct IndexExtra {
     pub skip_worktree: bool,
 }
 
+impl IndexExtra {
+    /// The entry of a path that has neither a conflict nor a mark.
+    pub fn unmarked(path: &RepoPath, mode: u32, oid: ObjectId) -> Self {
+        let (path, stage) = (path.clone(), 0);
+        Self { path, stage, mode, oid, intent_to_add: false, assume_unchanged: false, skip_worktree: false }
+    }
+}
+
 /// A repository inside the work tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Nested {

@@ -162,20 +162,23 @@ fn an_operation_in_progress_is_refused_with_the_way_out() {
     }
 }
 
-// snapshot.md: without `--restore-index` staged work stays; with it the captured index is back.
+// promise.md: what a person staged stays; with `--edits discard` or `--restore-index` the captured index is back.
 #[test]
-fn the_index_is_left_alone_unless_asked() {
+fn staged_work_stays_unless_it_is_discarded() {
     let env = TestEnv::repo();
     env.write("a.txt", "staged\n");
     env.git(&["add", "a.txt"]);
     checkpoint(&env);
     env.write("b.txt", "b\n");
     env.git(&["add", "b.txt"]);
-    env.json(0, &["rollback", "--to", "latest", "--edits", "discard"]);
+    env.json(0, &["rollback", "--to", "latest", "--edits", "keep"]);
     assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "a.txt\nb.txt\n");
-    env.json(0, &["undo"]);
-    env.json(0, &["rollback", "--to", "latest", "--edits", "discard", "--restore-index"]);
-    assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "a.txt\n");
+    for how in [["--edits", "discard"], ["--edits=keep", "--restore-index"]] {
+        env.json(0, &["rollback", "--to", "latest", how[0], how[1]]);
+        assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "a.txt\n");
+        env.json(0, &["undo"]);
+        assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "a.txt\nb.txt\n");
+    }
 }
 
 // faults.md: somebody's index.lock: what needs the index waits, then 11; it is never deleted; nothing is half done.

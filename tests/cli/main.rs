@@ -44,6 +44,7 @@ mod hostile;
 mod ignored;
 mod import;
 mod incidents;
+mod index;
 mod inside;
 mod lane_records;
 mod lanes;

@@ -69,6 +69,7 @@ fn child_restore() {
                 head_before: repo.head().unwrap(),
                 head_after: None,
                 restore_index: false,
+                index_paths: Vec::new(),
                 context: serde_json::Value::Null,
             };
             write_journal(&repo, lock, &journal).unwrap();

@@ -279,6 +279,7 @@ fn the_journal_is_kept_until_it_is_removed_and_temp_files_are_reaped() {
         head_before: Head::default(),
         head_after: None,
         restore_index: false,
+        index_paths: Vec::new(),
         context: serde_json::json!({"run": "r"}),
     };
     write_journal(&repo, &lock, &journal).unwrap();

@@ -7,7 +7,7 @@ use comfy_table::Cell;
 
 use crate::engine::flow::prune::Pruned;
 use crate::engine::restore::nested::NestedAction;
-use crate::engine::restore::request::{Restore, RestoreResult};
+use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::OperationKind;
 use crate::model::snapshot::ObjectId;
@@ -127,6 +127,7 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
         };
         let _ = writeln!(text, "nested repository {}: {what}", escape(&one.path.to_lossy()));
     }
+    text += &index_text(result, dry_run);
     if result.head.before != result.head.after {
         let name = |commit: &Option<ObjectId>| {
             commit.as_ref().map_or_else(|| "(none)".to_owned(), |commit| commit.short().to_owned())
@@ -156,6 +157,20 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
     text
 }
 
+/// What becomes of the index, where that is not nothing.
+fn index_text(result: &RestoreResult, dry_run: bool) -> String {
+    let IndexOutcome { restored, kept } = result.index;
+    let mut parts = Vec::new();
+    if restored > 0 {
+        let verb = if dry_run { "would be restored" } else { "restored" };
+        parts.push(format!("{} {verb}", count(restored, "path")));
+    }
+    if kept > 0 {
+        parts.push(format!("{} left as staged since", count(kept, "path")));
+    }
+    if parts.is_empty() { String::new() } else { format!("index: {}\n", parts.join(", ")) }
+}
+
 /// The iterations that a restore goes back over.
 pub fn superseded_text(result: &RestoreResult) -> Option<String> {
     let (first, last) = (result.superseded.first()?, result.superseded.last()?);
@@ -178,11 +193,14 @@ fn taken_back_text(restore: &Restore, dry_run: bool) -> String {
 /// What there is to say where a restore has nothing to do.
 pub fn unchanged_text(result: &RestoreResult) -> String {
     let differ = match result.kept.len() {
-        0 => return "Nothing to do: the work tree is as the checkpoint has it.\n".to_owned(),
+        0 => {
+            let index = index_text(result, true);
+            return format!("Nothing to do: the work tree is as the checkpoint has it.\n{index}");
+        }
         1 => "1 path differs from the checkpoint and is kept".to_owned(),
         count => format!("{count} paths differ from the checkpoint and are kept"),
     };
-    format!("Nothing changed: {differ}\n{}", kept_text(result))
+    format!("Nothing changed: {differ}\n{}{}", kept_text(result), index_text(result, true))
 }
 
 fn kept_text(result: &RestoreResult) -> String {

@@ -7,7 +7,7 @@ use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest, ToldOperation, Undone};
 use crate::git::history::{is_ancestor, on_remote_tracking};
 use crate::model::hint::Hint;
-use crate::model::operation::{OperationKind, Scope, UndoEntry};
+use crate::model::operation::{OperationKind, UndoEntry};
 use crate::model::state::State;
 use crate::policy::restore_plan::Edits;
 
@@ -59,7 +59,7 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
             commits: how.commits,
             edits,
             best_effort: how.best_effort,
-            restore_index: entry.index_restored || (entry.scope == Scope::All && entry.paths.is_empty()),
+            restore_index: entry.index_restored,
             nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
             undoes: Some(Undone {
                 head: entry.head.clone(),

@@ -8,7 +8,7 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{commit_on_top, leave_branch, move_branch, start_branch};
 use crate::git::restore::{
     Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal, read_journal, reap_temp_files,
-    refresh_index, remove_journal, restore_index, set_last_modes, verify, write_journal,
+    refresh_index, remove_journal, set_last_modes, verify, write_journal,
 };
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
@@ -22,10 +22,11 @@ use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
 
 use super::head::HeadPlan;
+use super::index;
 use super::interruption::Interruption;
 use super::journal::{JournalContext, decode, encode, is_recorded};
 use super::plan::Planned;
-use super::request::{Restore, RestoreRequest};
+use super::request::{IndexOutcome, Restore, RestoreRequest};
 use super::revert::{not_reverted, revert, revert_after, temp_file_left, unrecorded};
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
@@ -80,12 +81,12 @@ pub fn run(
         deleted: result.deleted.len() as u64,
         kept: result.kept.clone(),
         reposition: request.reposition.clone(),
-        index_restored: planned.index,
+        index_restored: request.restore_index && !planned.index.paths.is_empty(),
         steps,
         nested: NestedPart { restored: request.nested.restore, placed: planned.nested.place.clone() },
     };
     let of_base = planned.of_base;
-    let on_top = planned.head == HeadPlan::Revert && !request.restore_index;
+    let on_top = index::is_on_top(&planned.head, request);
     let journaled = JournalContext {
         run: Some(key.clone()),
         operation,
@@ -106,7 +107,8 @@ pub fn run(
         kept: result.kept.clone(),
         head_before,
         head_after,
-        restore_index: planned.index,
+        restore_index: false,
+        index_paths: planned.index.paths,
         context: encode(&journaled)?,
     };
     // What was captured is recorded: what follows reads the stored one, and needs the memory.
@@ -118,6 +120,9 @@ pub fn run(
         Err(error) => return Err(revert_after(context, lock, &journal, interruption.explained(request.kind, error))),
     };
     result.verified = done.verified;
+    if !done.index {
+        result.index = IndexOutcome { restored: 0, kept: result.index.kept + result.index.restored };
+    }
     // What something turned up in meanwhile has stayed, and so has what the loop wrote meanwhile.
     let stayed = |path: &RepoPath| done.restored.kept.iter().any(|kept| kept.path == *path);
     result.deleted.retain(|path| !stayed(path));
@@ -158,6 +163,8 @@ fn head_after(repo: &Repo, planned: &Planned, before: &Head, request: &RestoreRe
 struct Done {
     restored: Restored,
     verified: bool,
+    /// Whether the index is as planned.
+    index: bool,
 }
 
 /// Everything between the journal and the event. May be repeated after a cut.
@@ -192,28 +199,19 @@ fn apply(
             move_head(repo, lock, journal, &message)?;
         }
     }
-    if journal.restore_index {
-        let mut stored = load_checkpoint(repo, &journal.target_commit)?;
-        if journaled.of_base {
-            let here = load_checkpoint(repo, &journal.safety_commit)?.manifest;
-            stored = stored.base(repo, &here)?.unwrap_or(stored);
-        }
-        if journaled.on_top {
-            stored.index_tree = Some(stored.tree.clone());
-            stored.manifest.index_extras.clear();
-        }
-        restore_index(repo, lock, &stored, context.lock_timeout())?;
-    } else if context.has_git()
+    if context.has_git()
         && scope != Scope::State
+        && !journal.restore_index
         && let Err(error) = refresh_index(repo, lock, &restored.written, &verified, context.lock_timeout())
     {
         // Only stat data: git finds out by itself, a little slower.
         tracing::debug!(%error, "the index was not refreshed");
     }
+    let index = index::apply(context, lock, journal, &journaled)?;
     let root = memory::named_root(context);
     let named = |kept: PathReason| PathReason { path: root.join(kept.path.as_bytes()), ..kept };
     restored.kept.extend(memory_kept.into_iter().map(named));
-    Ok(Done { restored, verified: true })
+    Ok(Done { restored, verified: true, index })
 }
 
 /// Moves HEAD on its branch, or to another one; the branch that `accept` began goes with what it was begun for.
@@ -322,6 +320,7 @@ pub fn restore_state_only(
         head_before: Head::default(),
         head_after: None,
         restore_index: false,
+        index_paths: Vec::new(),
         context: encode(&JournalContext {
             run: Some(run.clone()),
             operation,

@@ -4,7 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::own_commits::OwnCommits;
 use crate::git::Repo;
-use crate::git::history::{commits_between, is_ancestor, on_remote_tracking, tree_of};
+use crate::git::history::{commits_between, is_ancestor, on_remote_tracking};
 use crate::git::repo::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -197,11 +197,4 @@ pub fn plan(
         }
     }
     Ok(HeadPlan::Move(target.commit.clone()))
-}
-
-/// Whether the index held nothing but HEAD's content, so that it may follow HEAD without anything staged being lost.
-pub fn index_is_clean(repo: &Repo, head: &Head, index_tree: Option<&ObjectId>, manifest: &Manifest) -> bool {
-    let staged_only = manifest.index_extras.iter().any(|extra| extra.stage > 0 || extra.intent_to_add);
-    let tree = head.commit.as_ref().and_then(|commit| tree_of(repo, commit).ok());
-    !staged_only && index_tree.is_some() && tree.as_ref() == index_tree
 }

@@ -6,6 +6,7 @@
 
 pub mod execute;
 mod head;
+mod index;
 pub mod interruption;
 mod journal;
 pub mod mixed;

@@ -12,7 +12,7 @@ use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::request::Prepared;
 use crate::git::WorktreeLock;
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_checkpoint};
-use crate::git::restore::{check, keep_nonempty_dirs, leave_blocked};
+use crate::git::restore::{IndexPlan, check, keep_nonempty_dirs, leave_blocked};
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out};
 use crate::model::checkpoint::Checkpoint;
@@ -28,8 +28,9 @@ use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
 
 use super::head::{self, HeadPlan};
+use super::index;
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
-use super::request::{BEST_EFFORT, RestoreRequest, RestoreResult};
+use super::request::{BEST_EFFORT, IndexOutcome, RestoreRequest, RestoreResult};
 
 /// A restore that may be carried out.
 #[derive(Debug)]
@@ -52,8 +53,8 @@ pub struct Planned {
     pub memory_root: RepoPath,
     /// What is done to HEAD.
     pub head: HeadPlan,
-    /// Whether the index becomes the checkpoint's.
-    pub index: bool,
+    /// What is done to the index.
+    pub index: IndexPlan,
 }
 
 impl Planned {
@@ -63,7 +64,7 @@ impl Planned {
             && self.nested.is_empty()
             && self.memory.is_empty()
             && self.head == HeadPlan::Stay
-            && !self.index
+            && self.index.paths.is_empty()
     }
 
     /// The answer; `safety` once it was carried out.
@@ -96,6 +97,7 @@ impl Planned {
             deleted,
             kept: self.files.kept.clone(),
             nested: self.nested.outcomes.clone(),
+            index: IndexOutcome { restored: self.index.paths.len(), kept: self.index.kept },
             head: HeadMove { before, after },
             verified,
             crossed: Vec::new(),
@@ -140,7 +142,6 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
             Grafts::default(),
         )
     };
-    let manifest = &prepared.capture.manifest;
     let memory =
         if request.scope.covers_state() && selection.is_all() && !request.leaves_memory(&context.settings().rollback) {
             let plan = memory_plan(context, request, &prepared.memory, &stored)?;
@@ -158,13 +159,11 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     } else {
         HeadPlan::Stay
     };
-    let follows = head != HeadPlan::Stay
-        && head::index_is_clean(repo, &prepared.capture.head, prepared.capture.index_tree.as_ref(), manifest);
-    // After a commit on top the index follows that commit, else the checkpoint's.
-    let index_differs = head == HeadPlan::Revert
-        || prepared.capture.index_tree != stored.index_tree
-        || prepared.capture.manifest.index_extras != stored.manifest.index_extras;
-    let index = (request.restore_index || follows) && index_differs && context.has_git();
+    let index = if context.has_git() && (request.restore_index || selection.is_all()) {
+        index::plan(context, state, request, &prepared, &stored, &head)?
+    } else {
+        IndexPlan::default()
+    };
     let memory_root = memory::named_root(context);
     let target = target.clone();
     Ok(Planned { prepared, target, stored, of_base, files, nested, memory, memory_root, head, index })

@@ -63,7 +63,7 @@ pub struct RestoreRequest {
     pub commits: Commits,
     /// What to do about hand edits.
     pub edits: Edits,
-    /// Whether the captured index is restored too.
+    /// Whether the captured index is restored as a whole, what a person staged included.
     pub restore_index: bool,
     /// How the run's bookkeeping follows.
     pub reposition: Option<Reposition>,
@@ -200,6 +200,8 @@ pub struct RestoreResult {
     pub kept: Vec<PathReason>,
     /// What becomes of nested repositories that are not as the checkpoint has them.
     pub nested: Vec<NestedOutcome>,
+    /// What becomes of git's index.
+    pub index: IndexOutcome,
     /// HEAD before and after.
     pub head: HeadMove,
     /// Whether what was written was read again and found to be the checkpoint's.
@@ -212,6 +214,15 @@ pub struct RestoreResult {
     pub superseded: Vec<u32>,
     /// What an undo took back, or a redo did again; `null` for a rollback or a restore itself.
     pub operation: Option<ToldOperation>,
+}
+
+/// What a restore does with git's index.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct IndexOutcome {
+    /// How many paths get the checkpoint's entries.
+    pub restored: usize,
+    /// How many paths keep what was staged for them since the run last wrote the index.
+    pub kept: usize,
 }
 
 /// A restore that was planned or done.

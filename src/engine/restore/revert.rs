@@ -6,13 +6,13 @@ use crate::engine::record::memory;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{move_branch, start_branch};
 use crate::git::restore::{
-    Expect, RestoreJournal, execute, git_file, has_journal, index_is, reap_temp_files, remove_journal, restore_index,
-    set_last_modes,
+    Expect, RestoreJournal, execute, git_file, has_journal, reap_temp_files, remove_journal, set_last_modes,
 };
 use crate::git::{Repo, WorktreeLock};
 use crate::model::hint::Hint;
 use crate::model::path::PathReason;
 
+use super::index;
 use super::journal::{decode, is_recorded};
 
 /// How the message of an error ends after which everything is as it was.
@@ -99,7 +99,7 @@ pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJo
     let unlinked = journaled.unlink.iter().try_for_each(|file| git_file::write(repo, file));
     let memory = revert_memory(context, journal);
     let head = revert_head(repo, lock, journal);
-    let index = revert_index(context, repo, lock, journal);
+    let index = index::revert(context, lock, journal);
     let mut left = files?.kept;
     placed?;
     unlinked?;
@@ -137,18 +137,6 @@ fn revert_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Re
             }
             _ => move_branch(repo, lock, after, before.commit.as_ref(), &message)?,
         }
-    }
-    Ok(())
-}
-
-fn revert_index(context: &Context, repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    if !journal.restore_index {
-        return Ok(());
-    }
-    let safety = load_checkpoint(repo, &journal.safety_commit)?;
-    // Only an index that was restored already has to be: somebody may hold its lock, which is why it was not.
-    if !index_is(repo, &safety)? {
-        restore_index(repo, lock, &safety, context.lock_timeout())?;
     }
     Ok(())
 }

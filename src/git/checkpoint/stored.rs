@@ -90,6 +90,13 @@ impl StoredCheckpoint {
         TreeView::new(&self.tree, self.index_tree.as_ref(), &self.manifest)
     }
 
+    /// It as if all its files were committed: nothing else is in the index then.
+    #[must_use]
+    pub fn committed(&self) -> Self {
+        let manifest = Manifest { index_extras: Vec::new(), ..self.manifest.clone() };
+        Self { index_tree: Some(self.tree.clone()), manifest, ..self.clone() }
+    }
+
     /// Every path it holds.
     pub fn snapshot(&self, repo: &Repo) -> Result<Snapshot> {
         self.view().snapshot(&TreeLookup::stored(repo)?)

@@ -42,7 +42,7 @@ pub(super) const SPARSE_FOLDER: u32 = 0o040_000;
 
 /// An index file, in memory.
 #[derive(Debug, Default)]
-pub(super) struct IndexFile {
+pub(in crate::git) struct IndexFile {
     /// The names, one after the other.
     names: Vec<u8>,
     records: Vec<Record>,

@@ -202,13 +202,13 @@ pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
 /// Takes over the stat data of the file if it is what the entry says.
 pub(in crate::git) fn refresh(folders: &mut DirfdCache, path: &RepoPath, entry: &mut IndexEntry) {
     let Some(stat) = content_of(folders, path, entry.mode, entry.id, None) else { return };
-    entry.ctime = time(stat.ctime);
-    entry.mtime = time(stat.mtime);
+    entry.ctime = index_time(stat.ctime);
+    entry.mtime = index_time(stat.mtime);
     (entry.dev, entry.ino, entry.uid, entry.gid, entry.file_size) = (stat.dev, stat.ino, stat.uid, stat.gid, stat.size);
 }
 
 #[allow(clippy::cast_possible_wrap)]
-fn time((seconds, nanos): (u32, u32)) -> IndexTime {
+pub(in crate::git) fn index_time((seconds, nanos): (u32, u32)) -> IndexTime {
     IndexTime::new(seconds as i32, nanos)
 }
 

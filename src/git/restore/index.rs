@@ -1,25 +1,31 @@
-//! Writes the user's index: stat data of files that were restored, or the whole index of a checkpoint.
+//! Writes the user's index: stat data of files that were restored, entries that a restore takes back, or the whole index
+//! of a checkpoint.
 //!
 //! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
-use git2::IndexEntry;
+use git2::{IndexEntry, Oid};
 
 use super::verify::Verified;
 use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
+use crate::git::base::modes::TREE;
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat;
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
-use crate::git::index::locked_index::{LockedIndex, content_of, entry, looks_like, refresh};
+use crate::git::index::index_file::{IndexEntryRef, IndexFile};
+use crate::git::index::locked_index::{LockedIndex, content_of, entry, index_time, looks_like, refresh};
 use crate::git::index::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex};
 use crate::git::odb::database::Database;
-use crate::git::odb::trees;
+use crate::git::odb::trees::{self, TreeEntry};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
+use crate::git::tree::lookup::TreeLookup;
+use crate::model::manifest::{IndexExtra, Manifest};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
@@ -74,6 +80,254 @@ pub fn refresh_index(
     }
 }
 
+/// What an index holds, as a checkpoint has it.
+#[derive(Clone, Debug)]
+pub struct IndexContent<'a> {
+    /// Its tree; `None` where there is no index.
+    tree: Option<&'a ObjectId>,
+    /// What the tree cannot say. A path that is here has all its entries here: a conflict has no stage 0, and a mark
+    /// repeats the tree's entry.
+    extras: BTreeMap<&'a RepoPath, Vec<&'a IndexExtra>>,
+}
+
+impl<'a> From<&'a StoredCheckpoint> for IndexContent<'a> {
+    fn from(stored: &'a StoredCheckpoint) -> Self {
+        Self::new(stored.index_tree.as_ref(), &stored.manifest)
+    }
+}
+
+impl<'a> IndexContent<'a> {
+    /// Of a tree and what it cannot say.
+    pub fn new(tree: Option<&'a ObjectId>, manifest: &'a Manifest) -> Self {
+        let mut extras: BTreeMap<&RepoPath, Vec<&IndexExtra>> = BTreeMap::new();
+        for extra in &manifest.index_extras {
+            extras.entry(&extra.path).or_default().push(extra);
+        }
+        extras.values_mut().for_each(|of_path| of_path.sort_by_key(|extra| extra.stage));
+        Self { tree, extras }
+    }
+
+    /// The entries of a path: one, or the stages of a conflict.
+    fn at(&self, lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<Vec<IndexExtra>> {
+        if let Some(extras) = self.extras.get(path) {
+            return Ok(extras.iter().copied().cloned().collect());
+        }
+        let found = self.tree.map(|tree| lookup.find(tree, path)).transpose()?.flatten();
+        let found = found.filter(|(mode, _)| *mode != TREE);
+        Ok(found.map(|(mode, oid)| IndexExtra::unmarked(path, mode, ObjectId(oid.to_string()))).into_iter().collect())
+    }
+}
+
+/// What decides which entries of the user's index a restore changes.
+#[derive(Clone, Debug)]
+pub struct IndexSides<'a> {
+    /// The index as it is.
+    pub now: IndexContent<'a>,
+    /// The index to restore.
+    pub target: IndexContent<'a>,
+    /// The index as the run left it; `None` where that is not known.
+    pub baseline: Option<IndexContent<'a>>,
+    /// The tree of HEAD, where HEAD moves: entries that are equal to it are not staged.
+    pub head: Option<&'a ObjectId>,
+    /// Whether entries that a person staged since are restored too.
+    pub discard: bool,
+}
+
+/// What a restore does with the user's index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexPlan {
+    /// Paths whose entries become the target's.
+    pub paths: Vec<RepoPath>,
+    /// How many paths have entries that a person staged since the run left the index, and keep them.
+    pub kept: usize,
+}
+
+/// Plans which entries of the index become the target's: those that are as the run left them.
+pub fn plan_index(lookup: &TreeLookup<'_>, sides: &IndexSides<'_>) -> Result<IndexPlan> {
+    let mut differing = BTreeSet::new();
+    diff_paths(lookup, sides.now.tree, sides.target.tree, &mut differing)?;
+    let (now, then) = (&sides.now.extras, &sides.target.extras);
+    let listed = now.keys().chain(then.keys()).filter(|path| now.get(*path) != then.get(*path));
+    differing.extend(listed.copied().cloned());
+    let mut plan = IndexPlan::default();
+    let mut kept = Vec::new();
+    for path in differing {
+        let (now, target) = (sides.now.at(lookup, &path)?, sides.target.at(lookup, &path)?);
+        if now == target {
+            continue;
+        }
+        if sides.discard || sides.is_as_left(lookup, &path, &now)? {
+            plan.paths.push(path);
+        } else {
+            kept.push((path, !now.is_empty()));
+        }
+    }
+    // No index holds a file and something below its path.
+    let in_the_way = |path: &RepoPath| {
+        kept.iter().any(|(one, is_there)| *is_there && (one.starts_with(path) || path.starts_with(one)))
+    };
+    plan.kept = kept.len();
+    let mut paths = Vec::new();
+    for path in std::mem::take(&mut plan.paths) {
+        if in_the_way(&path) && !sides.target.at(lookup, &path)?.is_empty() {
+            plan.kept += 1;
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(IndexPlan { paths, ..plan })
+}
+
+impl IndexSides<'_> {
+    /// Whether a path's entries are what the run left, or HEAD's. A baseline that cannot be read says nothing.
+    fn is_as_left(&self, lookup: &TreeLookup<'_>, path: &RepoPath, now: &[IndexExtra]) -> Result<bool> {
+        let left = match self.baseline.as_ref().map(|baseline| baseline.at(lookup, path)) {
+            Some(Err(Error::Corrupt { .. })) | None => None,
+            Some(left) => Some(left?),
+        };
+        if left.is_some_and(|left| left == now) {
+            return Ok(true);
+        }
+        let Some(head) = self.head else { return Ok(false) };
+        let committed = lookup.find(head, path)?.filter(|(mode, _)| *mode != TREE);
+        Ok(match (now, committed) {
+            ([], None) => true,
+            ([one], Some((mode, oid))) => {
+                one.stage == 0 && !one.intent_to_add && one.mode == mode && one.oid.0 == oid.to_string()
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Adds the paths whose entries differ between two trees.
+fn diff_paths(
+    lookup: &TreeLookup<'_>,
+    one: Option<&ObjectId>,
+    other: Option<&ObjectId>,
+    differing: &mut BTreeSet<RepoPath>,
+) -> Result<()> {
+    let root = |tree: Option<&ObjectId>| tree.map(parse_oid).transpose();
+    let read = |oid: Option<Oid>| oid.map_or_else(|| Ok(Rc::default()), |oid| lookup.tree(oid));
+    let mut open = vec![(RepoPath::default(), root(one)?, root(other)?)];
+    while let Some((folder, one, other)) = open.pop() {
+        if one == other {
+            continue;
+        }
+        let (one, other) = (read(one)?, read(other)?);
+        for (a, b) in one.diff(&other) {
+            let Some(name) = a.as_ref().or(b.as_ref()).map(|entry| entry.name) else { continue };
+            let path = trees::child(&folder, name);
+            let is_file = |entry: &Option<TreeEntry<'_>>| entry.as_ref().is_some_and(|entry| entry.mode != TREE);
+            if is_file(&a) || is_file(&b) {
+                differing.insert(path.clone());
+            }
+            let below = |entry: Option<TreeEntry<'_>>| entry.filter(|entry| entry.mode == TREE).map(|entry| entry.oid);
+            open.push((path, below(a), below(b)));
+        }
+    }
+    Ok(())
+}
+
+/// Gives paths of the user's index the entries that `to` has of them, as far as they are still those of `from`; all other
+/// entries stay as they are. A split or sparse index is written in full.
+pub fn restore_index_paths(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    paths: &[RepoPath],
+    (from, to): (&IndexContent<'_>, &IndexContent<'_>),
+    timeout: Duration,
+) -> Result<()> {
+    if repo.is_private() || paths.is_empty() {
+        return Ok(());
+    }
+    let locked = LockedIndex::acquire(repo, timeout)?;
+    let lookup = TreeLookup::stored(repo)?;
+    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+    let read = IndexFile::read(repo, &repo.git_dir().join("index"))?;
+    let written = if read.is_some() { locked.written()? } else { 0 };
+    let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
+    for found in read.iter().flat_map(IndexFile::entries) {
+        let path = RepoPath::new(found.path);
+        let mut one = whole_entry(&path, &found);
+        // See `refresh_index`: the index is about to be younger than a file that only looks as if it was not changed.
+        let doubtful = found.mtime.0 >= written && found.stage == 0 && !found.intent_to_add;
+        if doubtful
+            && looks_like(&mut folders, &path, &found)
+            && content_of(&mut folders, &path, found.mode, found.oid, None).is_none()
+        {
+            one.file_size = 0;
+        }
+        entries.insert((path, found.stage), one);
+    }
+    let mut changed = false;
+    for path in paths {
+        let now: Vec<IndexExtra> =
+            (0..4).filter_map(|stage| entries.get(&(path.clone(), stage))).map(extra_of).collect();
+        if now != from.at(&lookup, path)? {
+            continue;
+        }
+        changed = true;
+        (0..4).for_each(|stage| drop(entries.remove(&(path.clone(), stage))));
+        for extra in to.at(&lookup, path)? {
+            entries.insert((path.clone(), extra.stage), fresh_entry(&mut folders, &extra)?);
+        }
+    }
+    if !changed {
+        return Ok(());
+    }
+    if entries.is_empty() && to.tree.is_none() {
+        return locked.remove();
+    }
+    write_entries(&locked, entries)
+}
+
+/// An entry as it is in the index, with its metadata.
+fn whole_entry(path: &RepoPath, found: &IndexEntryRef<'_>) -> IndexEntry {
+    let mut one = entry(path, found.mode, found.oid);
+    (one.mtime, one.ctime) = (index_time(found.mtime), index_time(found.ctime));
+    (one.dev, one.ino, one.uid, one.gid, one.file_size) = (found.dev, found.ino, found.uid, found.gid, found.size);
+    one.flags |= u16::from(found.stage) << 12;
+    mark(&mut one, [found.assume_unchanged, found.intent_to_add, found.skip_worktree]);
+    one
+}
+
+/// An entry of a checkpoint, with the metadata of the file where that has its content.
+fn fresh_entry(folders: &mut DirfdCache, extra: &IndexExtra) -> Result<IndexEntry> {
+    let mut one = entry(&extra.path, extra.mode, parse_oid(&extra.oid)?);
+    one.flags |= u16::from(extra.stage) << 12;
+    mark(&mut one, [extra.assume_unchanged, extra.intent_to_add, extra.skip_worktree]);
+    if extra.stage == 0 && !extra.intent_to_add {
+        refresh(folders, &extra.path, &mut one);
+    }
+    Ok(one)
+}
+
+fn mark(one: &mut IndexEntry, [assume_unchanged, intent_to_add, skip_worktree]: [bool; 3]) {
+    one.flags |= if assume_unchanged { ASSUME_UNCHANGED } else { 0 };
+    one.flags_extended |= if intent_to_add { INTENT_TO_ADD } else { 0 };
+    one.flags_extended |= if skip_worktree { SKIP_WORKTREE } else { 0 };
+}
+
+/// What a checkpoint keeps of an entry.
+fn extra_of(one: &IndexEntry) -> IndexExtra {
+    IndexExtra {
+        stage: ((one.flags >> 12) & 3) as u8,
+        intent_to_add: one.flags_extended & INTENT_TO_ADD != 0,
+        assume_unchanged: one.flags & ASSUME_UNCHANGED != 0,
+        skip_worktree: one.flags_extended & SKIP_WORKTREE != 0,
+        ..IndexExtra::unmarked(&RepoPath::new(one.path.clone()), one.mode, ObjectId(one.id.to_string()))
+    }
+}
+
+fn write_entries(locked: &LockedIndex, entries: BTreeMap<(RepoPath, u8), IndexEntry>) -> Result<()> {
+    let mut index = locked.empty()?;
+    for ((path, _), entry) in entries {
+        index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
+    }
+    locked.write(index)
+}
+
 /// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
 pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint, timeout: Duration) -> Result<()> {
     if repo.is_private() {
@@ -85,33 +339,18 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
     };
     let database = Database::open(repo)?;
     let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
-    let flat = trees::read(&database, parse_oid(tree)?)?;
+    let extras = &from.manifest.index_extras;
     let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
-    for (path, (mode, oid)) in flat {
-        entries.insert((path.clone(), 0), entry(&path, mode, oid));
+    let mut flat = trees::read(&database, parse_oid(tree)?)?;
+    // A conflicted path has no stage 0; the tree only held one of its sides.
+    for extra in extras {
+        flat.remove(&extra.path);
     }
-    for extra in &from.manifest.index_extras {
-        let mut one = entry(&extra.path, extra.mode, parse_oid(&extra.oid)?);
-        if extra.stage != 0 {
-            // A conflicted path has no stage 0; the tree only held one of its sides.
-            entries.remove(&(extra.path.clone(), 0));
-        }
-        one.flags |= u16::from(extra.stage) << 12;
-        if extra.assume_unchanged {
-            one.flags |= ASSUME_UNCHANGED;
-        }
-        one.flags_extended |= if extra.intent_to_add { INTENT_TO_ADD } else { 0 };
-        one.flags_extended |= if extra.skip_worktree { SKIP_WORKTREE } else { 0 };
-        entries.insert((extra.path.clone(), extra.stage), one);
+    let of_tree = flat.iter().map(|(path, (mode, oid))| IndexExtra::unmarked(path, *mode, ObjectId(oid.to_string())));
+    for one in of_tree.chain(extras.iter().cloned()) {
+        entries.insert((one.path.clone(), one.stage), fresh_entry(&mut folders, &one)?);
     }
-    let mut index = locked.empty()?;
-    for ((path, stage), mut entry) in entries {
-        if stage == 0 && entry.flags_extended & INTENT_TO_ADD == 0 {
-            refresh(&mut folders, &path, &mut entry);
-        }
-        index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
-    }
-    locked.write(index)
+    write_entries(&locked, entries)
 }
 
 /// Reads the user's index: one that git cannot read is [`Error::Corrupt`].

@@ -49,9 +49,12 @@ pub struct RestoreJournal {
     /// HEAD afterwards, when it is moved.
     #[serde(default)]
     pub head_after: Option<Head>,
-    /// Whether the target's index is restored.
+    /// Whether the target's index is restored as a whole: only of a journal of an older version.
     #[serde(default)]
     pub restore_index: bool,
+    /// Paths of the index that get the target's entries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub index_paths: Vec<RepoPath>,
     /// Whatever else the caller needs to finish its own part.
     #[serde(default)]
     pub context: serde_json::Value,

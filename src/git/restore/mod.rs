@@ -15,7 +15,10 @@ mod verify;
 mod write_batch;
 
 pub use execute::{Expect, Restored, Stop, check, execute, leave_blocked, set_last_modes};
-pub use index::{check_index, index_is, refresh_index, restore_index};
+pub use index::{
+    IndexContent, IndexPlan, IndexSides, check_index, index_is, plan_index, refresh_index, restore_index,
+    restore_index_paths,
+};
 pub use journal::{
     JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
 };

@@ -43,14 +43,15 @@ pub fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
     match try_roll_back(context, &context.load()?.state, run, began) {
         Ok((restored, mixed)) => {
             if restored.changed && mixed.is_none() {
-                let RestoreResult { written, deleted, nested, .. } = &restored.result;
+                let RestoreResult { written, deleted, nested, index, .. } = &restored.result;
                 let paths: Vec<&RepoPath> = written.iter().chain(deleted).collect();
                 // No path brings a repository inside back.
                 let is_named = paths.len() <= NAMED && nested.is_empty();
                 let (paths, also) = if is_named { (&paths[..], "") } else { (&[][..], AS_THEN) };
                 let work = work_of(context, run, given_up, paths);
+                let staged = if index.restored > 0 { " and what it staged is unstaged" } else { "" };
                 context.note(format!(
-                    "iteration {number} was given up: the files are as they were when it began; to get its work \
+                    "iteration {number} was given up: the files are as they were when it began{staged}; to get its work \
                      back{also}: {work}"
                 ));
             }

@@ -1,0 +1,123 @@
+//! What a restore does to git's index: what the run staged goes back, what a person staged since stays.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::request::Prepared;
+use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use crate::git::history::tree_of;
+use crate::git::restore::{
+    IndexContent, IndexPlan, IndexSides, RestoreJournal, index_is, plan_index, restore_index, restore_index_paths,
+};
+use crate::git::tree::TreeLookup;
+use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::model::state::State;
+use crate::policy::restore_plan::Edits;
+
+use super::head::HeadPlan;
+use super::journal::{JournalContext, decode};
+use super::request::RestoreRequest;
+
+/// What becomes of the index. Where HEAD will not be the checkpoint's, only `--restore-index` changes it.
+pub(super) fn plan(
+    context: &Context,
+    state: &State,
+    request: &RestoreRequest,
+    prepared: &Prepared,
+    target: &StoredCheckpoint,
+    head: &HeadPlan,
+) -> Result<IndexPlan> {
+    let repo = context.repo()?;
+    let now = &prepared.capture;
+    let follows = *head != HeadPlan::Stay || now.head.commit == target.manifest.head.commit;
+    if !request.restore_index && !(follows && request.scope.covers_files()) {
+        return Ok(IndexPlan::default());
+    }
+    let baseline = baseline(context, state)?;
+    let before = now.head.commit.as_ref().filter(|_| *head != HeadPlan::Stay);
+    let before = before.map(|commit| tree_of(repo, commit)).transpose()?;
+    let on_top;
+    let target = if is_on_top(head, request) {
+        on_top = target.committed();
+        &on_top
+    } else {
+        target
+    };
+    let opened = now.objects().open();
+    let sides = IndexSides {
+        now: IndexContent::new(now.index_tree.as_ref(), &now.manifest),
+        target: target.into(),
+        baseline: baseline.as_ref().map(IndexContent::from),
+        head: before.as_ref(),
+        discard: request.restore_index || request.edits == Edits::Discard,
+    };
+    Ok(plan_index(&TreeLookup::new(&opened)?, &sides)?)
+}
+
+/// Whether the index follows the commit that comes on top, and not what was captured of it.
+pub(super) fn is_on_top(head: &HeadPlan, request: &RestoreRequest) -> bool {
+    *head == HeadPlan::Revert && !request.restore_index
+}
+
+/// What the run last wrote of the index: restores of paths alone leave that as it is.
+fn baseline(context: &Context, state: &State) -> Result<Option<StoredCheckpoint>> {
+    let worktree = state.worktrees.get(&context.worktree_id());
+    let layer = worktree.and_then(|worktree| worktree.baseline.iter().rfind(|layer| layer.paths.is_empty()));
+    let Some(checkpoint) = layer.and_then(|layer| state.checkpoint(&layer.checkpoint_id)) else { return Ok(None) };
+    Ok(Some(load_checkpoint(context.repo()?, &checkpoint.commit)?))
+}
+
+/// Gives the index the target's entries of the planned paths. Returns whether that was done: while another process holds
+/// the lock of the index only `--restore-index` fails.
+pub(super) fn apply(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    journaled: &JournalContext,
+) -> Result<bool> {
+    let (repo, timeout) = (context.repo()?, context.lock_timeout());
+    if journal.restore_index {
+        restore_index(repo, lock, &target(repo, journal, journaled)?, timeout)?;
+        return Ok(true);
+    }
+    if journal.index_paths.is_empty() {
+        return Ok(true);
+    }
+    let (safety, target) = (load_checkpoint(repo, &journal.safety_commit)?, target(repo, journal, journaled)?);
+    let sides = (&IndexContent::from(&safety), &IndexContent::from(&target));
+    match restore_index_paths(repo, lock, &journal.index_paths, sides, timeout) {
+        Err(error @ GitError::Locked { .. }) if !journaled.operation.index_restored => {
+            tracing::warn!(%error, "what is staged stays staged");
+            Ok(false)
+        }
+        done => Ok(done.map(|()| true)?),
+    }
+}
+
+/// The checkpoint whose index is restored.
+fn target(repo: &Repo, journal: &RestoreJournal, journaled: &JournalContext) -> Result<StoredCheckpoint> {
+    let mut stored = load_checkpoint(repo, &journal.target_commit)?;
+    if journaled.of_base {
+        let here = load_checkpoint(repo, &journal.safety_commit)?.manifest;
+        stored = stored.base(repo, &here)?.unwrap_or(stored);
+    }
+    Ok(if journaled.on_top { stored.committed() } else { stored })
+}
+
+/// Takes back what became of the index. It is left alone where it is as before: somebody may hold its lock, which may be
+/// why it was not restored.
+pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+    if !journal.restore_index && journal.index_paths.is_empty() {
+        return Ok(());
+    }
+    let (repo, timeout) = (context.repo()?, context.lock_timeout());
+    let safety = load_checkpoint(repo, &journal.safety_commit)?;
+    if index_is(repo, &safety)? {
+        return Ok(());
+    }
+    if journal.restore_index {
+        return Ok(restore_index(repo, lock, &safety, timeout)?);
+    }
+    let target = target(repo, journal, &decode(journal)?)?;
+    let sides = (&IndexContent::from(&target), &IndexContent::from(&safety));
+    Ok(restore_index_paths(repo, lock, &journal.index_paths, sides, timeout)?)
+}
