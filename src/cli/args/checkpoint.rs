@@ -192,6 +192,12 @@ pub struct RestoreArgs {
     #[arg(long)]
     pub nested: bool,
 
+    /// Restore the files of another work tree's checkpoint here
+    ///
+    /// Files only: HEAD, the index and the working memory stay. Without it such a checkpoint is refused.
+    #[arg(long)]
+    pub here: bool,
+
     #[command(flatten)]
     pub best_effort: BestEffort,
 }

@@ -96,6 +96,7 @@ const ALL: &[(&str, &[Example])] = &[
         &[
             ("recover checkpoint restore good --dry-run", "show what would change"),
             ("recover checkpoint restore latest~1 --path Cargo.toml", "one file, from the one before the latest"),
+            ("recover checkpoint restore latest --run lane --here", "the files of a lane's work tree, in this one"),
         ],
     ),
     (

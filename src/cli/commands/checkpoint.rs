@@ -20,7 +20,7 @@ use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::hint::Hint;
-use crate::model::operation::OperationKind;
+use crate::model::operation::{OperationKind, Scope};
 use crate::model::path::PathReason;
 use crate::model::selector::Selector;
 use crate::model::state::State;
@@ -222,6 +222,9 @@ fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> 
             if args.nested {
                 flags.push("--nested".to_owned());
             }
+            if args.here {
+                flags.push("--here".to_owned());
+            }
             if !args.path.is_empty() {
                 flags.push("--path".to_owned());
                 flags.extend(args.path.iter().cloned());
@@ -247,6 +250,8 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             edits: how.edits,
             restore_index: args.restore_index,
             nested: NestedRequest { restore: args.nested, placed: Vec::new() },
+            scope: if args.here { Scope::Files } else { Scope::All },
+            here: args.here,
             best_effort: how.best_effort,
             ..RestoreRequest::new(OperationKind::Restore, checkpoint)
         })

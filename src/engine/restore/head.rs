@@ -7,6 +7,7 @@ use crate::git::Repo;
 use crate::git::history::{commits_between, is_ancestor, on_remote_tracking};
 use crate::git::repo::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};
@@ -45,18 +46,26 @@ pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
     }
 }
 
-/// Refuses to take a run back in a work tree that is not its own while that is there: the files and the branch here are
-/// somebody else's. `checkpoint restore` puts a checkpoint back anywhere.
+/// Refuses to roll a run back, or to restore a checkpoint, in another work tree than its own, while that is there: the
+/// files and the branch here are not the run's. `checkpoint restore --here` takes the files all the same.
 pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option<&Run>) -> Result<()> {
-    let goes_back = request.kind == OperationKind::Rollback && request.reposition.is_some() && context.has_git();
     let here = context.worktree_id();
-    let Some(run) = run.filter(|run| goes_back && run.worktree != here) else { return Ok(()) };
+    let owner = match request.kind {
+        OperationKind::Rollback if request.reposition.is_some() => run.map(|run| &run.worktree),
+        OperationKind::Restore if !request.here => Some(&request.target.worktree),
+        _ => None,
+    };
     // A project that was copied has runs that name the work tree it was copied from: that one is of no use here.
-    if !context.is_worktree_of_repo(&run.worktree) {
-        return Ok(());
-    }
-    let message = format!("run {} works in {}, not in {here}", run.key, run.worktree);
-    let again = request.command(&[]).at(context.place_of(run.worktree.path()));
+    let is_elsewhere = |place: &&FolderId| **place != here && context.has_git() && context.is_worktree_of_repo(place);
+    let Some(place) = owner.filter(is_elsewhere) else { return Ok(()) };
+    let message = match run.filter(|_| request.kind == OperationKind::Rollback) {
+        Some(run) => format!("run {} works in {place}, not in {here}", run.key),
+        None => format!(
+            "checkpoint {} was taken in {place}, not in {here}; --here restores its files in this work tree",
+            request.target.id
+        ),
+    };
+    let again = request.command(&[]).at(context.place_of(place.path()));
     Err(Error::new(ErrorKind::HeadMoved, message).hint(again))
 }
 

@@ -17,7 +17,8 @@ use super::head::HeadPlan;
 use super::journal::{JournalContext, decode};
 use super::request::RestoreRequest;
 
-/// What becomes of the index. Where HEAD will not be the checkpoint's, only `--restore-index` changes it.
+/// What becomes of the index. Where HEAD will not be the checkpoint's, or the checkpoint is another work tree's, only
+/// `--restore-index` changes it.
 pub(super) fn plan(
     context: &Context,
     state: &State,
@@ -29,7 +30,7 @@ pub(super) fn plan(
     let repo = context.repo()?;
     let now = &prepared.capture;
     let follows = *head != HeadPlan::Stay || now.head.commit == target.manifest.head.commit;
-    if !request.restore_index && !(follows && request.scope.covers_files()) {
+    if !request.restore_index && (!follows || !request.scope.covers_files() || request.here) {
         return Ok(IndexPlan::default());
     }
     let baseline = baseline(context, state)?;

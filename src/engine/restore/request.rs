@@ -69,6 +69,8 @@ pub struct RestoreRequest {
     pub reposition: Option<Reposition>,
     /// What is asked of nested repositories.
     pub nested: NestedRequest,
+    /// Whether the checkpoint may be of another work tree: its files come into this one.
+    pub here: bool,
     /// Whether everything else is restored where the system does not let a path be replaced.
     pub best_effort: bool,
     /// Nobody asked for it: the working memory goes as it does after an error (`[rollback] on_error`, `[memory] loop_state`).
@@ -111,6 +113,7 @@ impl RestoreRequest {
             restore_index: false,
             reposition: None,
             nested: NestedRequest::default(),
+            here: false,
             best_effort: false,
             unasked: false,
             undoes: None,
@@ -169,6 +172,9 @@ impl RestoreRequest {
             }
             if self.nested.restore {
                 words.push("--nested".to_owned());
+            }
+            if self.here && !flags.contains(&"--here") {
+                words.push("--here".to_owned());
             }
         }
         if self.best_effort && !flags.contains(&BEST_EFFORT) {

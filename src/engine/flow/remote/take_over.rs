@@ -288,7 +288,7 @@ fn latest(state: &State, key: &RunKey) -> Option<Checkpoint> {
 /// The files of a checkpoint, HEAD stays.
 fn files_of(key: &RunKey, checkpoint: &Checkpoint, edits: Edits) -> RestoreRequest {
     let whole = RestoreRequest::new(OperationKind::Restore, checkpoint);
-    RestoreRequest { run: Some(key.clone()), edits, ..whole }
+    RestoreRequest { run: Some(key.clone()), edits, here: true, ..whole }
 }
 
 /// Refuses where files were edited here since the run last wrote here (13).
