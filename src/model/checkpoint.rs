@@ -250,6 +250,9 @@ pub struct Checkpoint {
     /// The note of the pin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin_note: Option<String>,
+    /// Whether `doctor --repair` found that it cannot be restored in full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub damaged: bool,
     /// How much was captured.
     pub captured: CapturedTotals,
     /// What changed since the previous one.
@@ -290,6 +293,12 @@ impl From<&Checkpoint> for Removed {
 /// What stands between the labels of a description.
 const BETWEEN_LABELS: &str = "; ";
 
+/// The label that marks a checkpoint as damaged.
+pub const DAMAGED: &str = "damaged: it cannot be restored in full";
+
+/// The label that takes [`DAMAGED`] back.
+pub const UNDAMAGED: &str = "no longer damaged";
+
 /// So many bytes a description with several labels may have.
 const LONGEST_DESCRIPTION: usize = 400;
 
@@ -316,8 +325,12 @@ impl Checkpoint {
         self.has_label(label) || self.description.len() + BETWEEN_LABELS.len() + label.len() <= LONGEST_DESCRIPTION
     }
 
-    /// Names in its description what it comes before as well.
+    /// Names in its description what it comes before as well; the labels of damage mark it instead.
     pub fn add_label(&mut self, label: &str) {
+        if [DAMAGED, UNDAMAGED].contains(&label) {
+            self.damaged = label == DAMAGED;
+            return;
+        }
         self.description.push_str(BETWEEN_LABELS);
         self.description.push_str(label);
     }

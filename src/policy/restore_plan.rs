@@ -21,6 +21,8 @@ pub enum Baseline {
     Absent,
     /// This.
     Present(Entry),
+    /// Something else than what is there now, whatever that is.
+    Another,
 }
 
 /// What becomes of paths that a person edited since the run last wrote them.
@@ -38,6 +40,9 @@ pub enum Edits {
 
 /// Why the file that this program's own output goes to is kept.
 pub const OUTPUT: &str = "recover's own output goes to it";
+
+/// Why a path is kept that a person edited.
+pub const EDITED_BY_HAND: &str = "edited by hand";
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -293,7 +298,7 @@ impl Planner<'_> {
         if self.is_hand_edit(path, now) {
             self.out.hand_edits.push(path.clone());
             if self.input.edits == Edits::Keep {
-                self.out.kept.push(reason(path, "edited by hand"));
+                self.out.kept.push(reason(path, EDITED_BY_HAND));
                 return;
             }
         }
@@ -357,6 +362,7 @@ impl Planner<'_> {
     fn is_hand_edit(&self, path: &RepoPath, now: Option<&Entry>) -> bool {
         match (self.input.baseline)(path) {
             Baseline::Unknown => false,
+            Baseline::Another => true,
             Baseline::Absent => now.is_some(),
             Baseline::Present(entry) => now != Some(&entry),
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::env::{Ran, TestEnv};
+use crate::loosen::loosen;
 use crate::seen::{assert_clean, checkpoint, seen, text};
 
 const RECOVER: &str = env!("CARGO_BIN_EXE_recover");
@@ -244,4 +245,117 @@ fn a_refusal_before_the_first_write_says_so() {
     let error = env.error(13, &["rollback", "--to", "@1", "--edits", "discard"]);
     assert!(text(&error["message"]).contains("nothing was written"), "{error}");
     assert_eq!(env.read("a.txt"), "two\n");
+}
+
+/// Takes the commit of a checkpoint away.
+fn lose(env: &TestEnv, id: &str) {
+    let name = env.git(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/recover"]);
+    let commit = name.lines().find(|line| line.ends_with(id)).expect("its reference")[..40].to_owned();
+    loosen(env.work());
+    env.remove(&format!(".git/objects/{}/{}", &commit[..2], &commit[2..]));
+}
+
+// promise.md 4: a damaged checkpoint hinders no other; what it cannot judge counts as edited.
+#[test]
+fn a_damaged_checkpoint_hinders_no_other() {
+    let env = TestEnv::repo();
+    env.write("wip.txt", "morning work\n");
+    checkpoint(&env);
+    env.write("a.txt", "two\n");
+    env.write("x.txt", "x\n");
+    let lost = checkpoint(&env);
+    lose(&env, &lost);
+    env.remove("wip.txt");
+    env.json(12, &["doctor"]);
+    let before = seen(env.work());
+    for command in [["rollback", "--to", "@1"].as_slice(), &["checkpoint", "restore", "@1"]] {
+        let refused = env.json(13, command)["error"].clone();
+        let paths: Vec<String> =
+            refused["paths"].as_array().expect("paths").iter().map(|one| text(&one["path"])).collect();
+        assert_eq!(paths, ["a.txt", "wip.txt", "x.txt"], "{refused}");
+        env.json(0, &[command, &["--edits", "discard", "--dry-run"]].concat());
+    }
+    env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
+    assert_eq!((env.read("wip.txt"), env.exists("x.txt")), ("morning work\n".to_owned(), false));
+    env.json(0, &["undo"]);
+    assert_eq!(seen(env.work()), before);
+    env.json(0, &["rollback", "--to", "initial", "--path", "wip.txt", "--edits", "discard"]);
+    assert_eq!(env.read("wip.txt"), "morning work\n");
+    // The repair marks it, and all lists say so.
+    let repaired = env.json(0, &["doctor", "--repair"]);
+    assert!(text(&repaired["repaired"][0]).contains(&lost), "{repaired}");
+    let doctor = env.json(0, &["doctor"]);
+    assert_eq!(doctor["problems"][0]["severity"], "warning", "{doctor}");
+    let list = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
+    let marked: Vec<&Value> = list.as_array().expect("a list").iter().filter(|one| one["damaged"] == true).collect();
+    assert_eq!(marked.len(), 1, "{list}");
+    assert_eq!(marked[0]["id"], lost.as_str());
+    assert!(env.recover(&["checkpoint", "list"]).expect(0).stdout.contains("(damaged)"));
+    env.json(0, &["doctor", "--rebuild"]);
+    env.json(0, &["checkpoint", "create"]);
+    env.json(0, &["rollback", "--to", "initial", "--edits", "discard"]);
+    // Its own content is gone, and that is said.
+    env.json(12, &["checkpoint", "restore", &lost, "--edits", "discard"]);
+}
+
+// promise.md 5: a rollback of one session does not silently take back what another one did in the same tree.
+#[test]
+fn what_a_parallel_session_changed_is_a_foreign_edit() {
+    let env = TestEnv::repo();
+    let call = |session: &str, name: &str, path: &str| {
+        let event = serde_json::json!({
+            "session_id": session, "transcript_path": "/t.jsonl", "permission_mode": "default",
+            "hook_event_name": name, "tool_name": "Write", "tool_input": {"file_path": env.work().join(path)}
+        });
+        env.recover_fed(event.to_string(), &["hook", "run", "claude"]).expect(0);
+    };
+    call("a", "PreToolUse", "a.txt");
+    env.write("a.txt", "by a\n");
+    call("b", "PreToolUse", "b.txt");
+    env.write("b.txt", "by b\n");
+    call("b", "Stop", "b.txt");
+    let roll_back = ["rollback", "--run", "claude-a", "--to", "initial"];
+    let refused = env.json(13, &roll_back)["error"].clone();
+    let paths: Vec<String> = refused["paths"].as_array().expect("paths").iter().map(|one| text(&one["path"])).collect();
+    assert_eq!(paths, ["b.txt"], "{refused}");
+    assert!(text(&refused["message"]).contains("changed by run claude-b"), "{refused}");
+    let kept = env.json(0, &[&roll_back[..], &["--edits", "keep"]].concat())["result"]["kept"].clone();
+    assert_eq!(reasons(&kept), [("b.txt".to_owned(), "changed by run claude-b".to_owned())]);
+    assert_eq!((env.read("a.txt"), env.read("b.txt")), ("one\n".to_owned(), "by b\n".to_owned()));
+    env.json(0, &["undo"]);
+    assert_eq!(env.read("a.txt"), "by a\n");
+    // What it did itself goes back without a question.
+    env.json(0, &["rollback", "--run", "claude-b", "--to", "initial"]);
+    assert_eq!((env.read("a.txt"), env.exists("b.txt")), ("by a\n".to_owned(), false));
+}
+
+// promise.md 5: a checkpoint belongs to its work tree; `--here` takes its files into another one.
+#[test]
+fn a_checkpoint_of_another_work_tree_is_restored_only_when_asked_for() {
+    let env = TestEnv::repo();
+    env.git(&["worktree", "add", "-q", "-b", "lane", "../lane"]);
+    let lane = env.root().join("lane");
+    std::fs::write(lane.join("a.txt"), "lane's\n").expect("written");
+    std::fs::write(lane.join("b.txt"), "lane's\n").expect("written");
+    let in_lane = ["-C", lane.to_str().expect("a name"), "checkpoint", "create", "--run", "lane"];
+    env.json(0, &in_lane);
+    env.write("notes.txt", "mine\n");
+    checkpoint(&env);
+    let before = seen(env.work());
+    let restore = ["checkpoint", "restore", "latest", "--run", "lane"];
+    for flags in [&[][..], &["--edits", "discard"], &["--dry-run"]] {
+        let refused = env.json(13, &[&restore[..], flags].concat())["error"].clone();
+        assert!(text(&refused["message"]).contains(lane.to_str().expect("a name")), "{refused}");
+        assert_eq!(seen(env.work()), before);
+    }
+    let here = [&restore[..], &["--here"]].concat();
+    env.json(0, &[&here[..], &["--dry-run"]].concat());
+    assert_eq!(seen(env.work()), before);
+    env.write("a.txt", "edited\n");
+    env.json(13, &here);
+    env.json(0, &[&here[..], &["--edits", "discard"]].concat());
+    assert_eq!((env.read("a.txt"), env.read("b.txt")), ("lane's\n".to_owned(), "lane's\n".to_owned()));
+    env.json(0, &["undo"]);
+    assert_eq!(env.read("a.txt"), "edited\n");
+    env.recover(&["checkpoint", "restore", "latest", "--run", "lane", "-C", lane.to_str().expect("a name")]).expect(0);
 }

@@ -167,7 +167,8 @@ pub fn play(seed: u64, folder: &Path, template: &Path, program: bool) -> End {
         eprintln!("rules {:?}", case.rules(&second.world));
         eprintln!("changed since (now, then): {:#?}", differing(&second.world, &first.world));
     }
-    let staged = if case.how.restore_index { &first.index } else { &second.index };
+    let whole = case.how.restore_index || case.how.path.is_none();
+    let staged = if whole { &first.index } else { &second.index };
     let back = case.restore("the rollback", &second, &target, staged, |edits| {
         case.driver.rollback(&id, &How { edits, ..case.how.clone() })
     });

@@ -182,7 +182,9 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Edits::Refuse, overrides_with = "edits")]
     pub edits: Edits,
 
-    /// Restore the captured index too
+    /// Restore the whole captured index
+    ///
+    /// Without it, what the run staged is restored, and what a person staged since stays.
     #[arg(long)]
     pub restore_index: bool,
 

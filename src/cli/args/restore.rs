@@ -48,7 +48,9 @@ pub struct RollbackArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Edits::Refuse, overrides_with = "edits")]
     pub edits: Edits,
 
-    /// Restore the captured index too
+    /// Restore the whole captured index
+    ///
+    /// Without it, what the run staged is restored, and what a person staged since stays.
     #[arg(long, hide_short_help = true)]
     pub restore_index: bool,
 

@@ -50,6 +50,7 @@ pub fn checkpoints_table(
     let mut table = Table::new(ui, &columns);
     for checkpoint in checkpoints {
         let pin = if checkpoint.pinned { " (pinned)" } else { "" };
+        let damaged = if checkpoint.damaged { " (damaged)" } else { "" };
         let over = if superseded.contains(checkpoint.id.as_str()) { "superseded: " } else { "" };
         let cells = [
             Cell::new(format!("@{}", checkpoint.seq)),
@@ -59,7 +60,7 @@ pub fn checkpoints_table(
             toned(ui, checkpoint.verdict.as_str()),
             Cell::new(escape(&checkpoint.trigger)),
             Cell::new(when(checkpoint.created_at, now)),
-            Cell::new(format!("{over}{}{pin}", ui.numbered(&escape(&checkpoint.description)))),
+            Cell::new(format!("{over}{}{pin}{damaged}", ui.numbered(&escape(&checkpoint.description)))),
         ];
         table.add_row(cells.into_iter().enumerate().filter(|(at, _)| shown(*at)).map(|(_, cell)| cell));
     }
@@ -96,6 +97,9 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
     line("changes", format!("{} modified, {} created, {} deleted", changes.modified, changes.created, changes.deleted));
     if checkpoint.pinned {
         line("pinned", checkpoint.pin_note.clone().unwrap_or_else(|| "yes".to_owned()));
+    }
+    if checkpoint.damaged {
+        line("damaged", "yes: it cannot be restored in full".to_owned());
     }
     for skipped in &checkpoint.skipped {
         line("skipped", format!("{}: {}", escape(&skipped.path.to_lossy()), skipped.reason));

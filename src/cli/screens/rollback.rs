@@ -131,7 +131,8 @@ pub fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, targets: &Targets) -> Str
     // What is only said once more has no room.
     let is_said = [trigger::INITIAL, trigger::ATTEMPT].contains(&checkpoint.trigger.as_str());
     let description = (!is_said).then(|| talk.ui.numbered(&checkpoint.description));
-    let what = over.into_iter().chain(pin).chain(description).collect::<Vec<_>>().join(", ");
+    let damaged = checkpoint.damaged.then_some("damaged".to_owned());
+    let what = damaged.into_iter().chain(over).chain(pin).chain(description).collect::<Vec<_>>().join(", ");
     if size().0 < 70 {
         let place = if initial { "before".to_owned() } else { format!("after {number}") };
         return format!("{place:<8} {verdict:<10} @{seq:<3} {age} {what}");

@@ -22,6 +22,9 @@ use crate::git::odb::clear_quarantine;
 use crate::git::repo::{is_damage_known, left_over, list_refs, ref_name, remove_left_over, set_ref};
 use crate::git::restore::{check_index, restore_index};
 use crate::git::{self, Repo, WorktreeLock};
+use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
+use crate::model::event::Payload;
+use crate::model::selector::Selector;
 use crate::policy::amounts::count;
 use crate::store::views::rewrite_views;
 
@@ -297,8 +300,18 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
                 ("moved_reference", format!("{name} does not name the commit of {}", checkpoint.id))
             }
             Some(_) => match stored {
+                Ok(_) if checkpoint.damaged && repair => {
+                    if verify(context, &[Selector::Id(checkpoint.id.clone().into())])?.problems.is_empty() {
+                        label(context, checkpoint, UNDAMAGED)?;
+                        report.repaired.push(format!("{} is {UNDAMAGED}", checkpoint.id));
+                    }
+                    continue;
+                }
                 Ok(_) => continue,
-                Err(error) => ("damaged_checkpoint", format!("{}: {error}", checkpoint.id)),
+                Err(error) => {
+                    damaged(context, repair, report, checkpoint, &error.to_string())?;
+                    continue;
+                }
             },
         };
         report.error(code, checkpoint.id.to_string(), message, repairable);
@@ -306,11 +319,36 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
     // Reading every object takes too long to do it each time.
     if is_damage_known(repo) {
         for found in verify(context, &[])?.problems {
-            let path = found.checkpoint_id.to_string();
-            if report.problems.iter().all(|known| known.path != path) {
-                report.error("damaged_checkpoint", path.clone(), format!("{path}: {}", found.message), false);
+            let state = context.load()?.state;
+            let checkpoint = state.checkpoint(&found.checkpoint_id);
+            let id = found.checkpoint_id.as_str();
+            let is_new = report.problems.iter().all(|known| known.path != id)
+                && !report.repaired.iter().any(|done| done.contains(id));
+            if let Some(checkpoint) = checkpoint.filter(|_| is_new) {
+                damaged(context, repair, report, checkpoint, &found.message)?;
             }
         }
     }
     Ok(())
+}
+
+/// A checkpoint that cannot be restored in full. It hinders no other: the repair marks it, and a marked one is only
+/// mentioned.
+fn damaged(context: &Context, repair: bool, report: &mut Report, checkpoint: &Checkpoint, why: &str) -> Result<()> {
+    let id = checkpoint.id.to_string();
+    let is_marked = checkpoint.damaged;
+    if repair && !is_marked {
+        label(context, checkpoint, DAMAGED)?;
+        report.repaired.push(format!("marked {id} as damaged: {why}"));
+    } else {
+        let (code, severity) = ("damaged_checkpoint", if is_marked { "warning" } else { "error" });
+        let message = format!("{id}: {why}");
+        report.problems.push(Problem { code, severity, path: id, message, repairable: !is_marked });
+    }
+    Ok(())
+}
+
+fn label(context: &Context, checkpoint: &Checkpoint, label: &str) -> Result<()> {
+    let (checkpoint_id, label) = (checkpoint.id.clone(), label.to_owned());
+    context.record(&checkpoint.run, vec![Payload::CheckpointLabelled { checkpoint_id, label }])
 }

@@ -168,6 +168,7 @@ pub fn record_with(
         description: redact(&request.description).into_owned(),
         pinned: request.pinned,
         pin_note: None,
+        damaged: false,
         captured: capture.totals(),
         changes,
         changed_paths,

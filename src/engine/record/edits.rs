@@ -1,15 +1,17 @@
-//! What somebody else changed in the work tree while a run was under way, as the checkpoints of it have it.
-//! The run goes on from those files, so that a rollback to before them takes them back with its own.
+//! What a person or another run changed in the work tree while a run was under way, as the checkpoints have it.
+//! The run goes on from what a person changed, so that a rollback to before that takes it back with the run's own work.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
+use crate::engine::record::damage::load_undamaged;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
 use crate::model::path::RepoPath;
+use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::policy::path_filter::glob_of;
 
@@ -56,21 +58,91 @@ pub fn since<'a>(context: &Context, state: &'a State, target: &Checkpoint) -> Re
     }
     let repo = context.repo()?;
     let goal = load_checkpoint(repo, &target.commit)?;
-    let unlike = |one: &StoredCheckpoint, other: &StoredCheckpoint| -> Result<BTreeSet<RepoPath>> {
-        let (one_tree, other_tree) = diff_trees(&TreeLookup::stored(repo)?, one.view(), other.view())?;
-        let outputs = [&one.manifest.outputs, &other.manifest.outputs];
-        let paths = one_tree.unlike(&other_tree).map(|(path, ..)| path);
-        Ok(paths.filter(|path| !outputs.iter().any(|all| all.contains(path))).cloned().collect())
-    };
+    let lookup = TreeLookup::stored(repo)?;
     let mut found = Vec::new();
     for (at, edited) in after.iter().enumerate().rev().filter(|(_, one)| one.trigger == trigger::EDITED) {
         let before = at.checked_sub(1).map_or(target, |before| after[before]);
-        let (before, edited_tree) = (load_checkpoint(repo, &before.commit)?, load_checkpoint(repo, &edited.commit)?);
+        // What cannot be read cannot be brought back either.
+        let (Some(before), Some(edited_tree)) = (load_undamaged(repo, before)?, load_undamaged(repo, edited)?) else {
+            continue;
+        };
         // What a rollback in between restored is as the target has it.
-        let paths: BTreeSet<RepoPath> = &unlike(&before, &edited_tree)? & &unlike(&goal, &edited_tree)?;
+        let changed = unlike(&lookup, &before, &edited_tree)?;
+        let paths: BTreeSet<RepoPath> = &changed & &unlike(&lookup, &goal, &edited_tree)?;
         if !paths.is_empty() {
             found.push(Edits { checkpoint: edited, paths });
         }
     }
     Ok(found)
+}
+
+/// Paths that differ between two checkpoints, without what this program's own output went to.
+fn unlike(lookup: &TreeLookup<'_>, one: &StoredCheckpoint, other: &StoredCheckpoint) -> Result<BTreeSet<RepoPath>> {
+    let (one_tree, other_tree) = diff_trees(lookup, one.view(), other.view())?;
+    let outputs = [&one.manifest.outputs, &other.manifest.outputs];
+    let paths = one_tree.unlike(&other_tree).map(|(path, ..)| path);
+    Ok(paths.filter(|path| !outputs.iter().any(|all| all.contains(path))).cloned().collect())
+}
+
+/// Paths that other runs changed in this work tree after a checkpoint, and which run did so last, as checkpoints have it.
+/// A run that began when this one had ended comes after it: what it changed goes back with what it is built on.
+///
+/// What changed between two of them is the later one's, if that was taken after something was done, and the earlier one's,
+/// if that was taken right before an agent's tool was called. A damaged one says nothing.
+pub fn of_others<'a>(
+    context: &Context,
+    state: &'a State,
+    target: &'a Checkpoint,
+    run: Option<&RunKey>,
+) -> Result<BTreeMap<RepoPath, &'a RunKey>> {
+    let here = context.worktree_id();
+    let is_own = |key: &RunKey| key.run_id == target.run.run_id || run.is_some_and(|run| run.run_id == key.run_id);
+    let ended = state.run(run.unwrap_or(&target.run)).and_then(|own| own.ended_at);
+    let is_later = |key: &RunKey| ended.zip(state.run(key)).is_some_and(|(ended, other)| other.created_at >= ended);
+    let is_own = |key: &RunKey| is_own(key) || is_later(key);
+    let later = state.checkpoints.newest_first().take_while(|one| one.seq > target.seq);
+    let mut later: Vec<&Checkpoint> = later.filter(|one| one.worktree == here).collect();
+    let mut found = BTreeMap::new();
+    if later.iter().all(|one| one.is_safety() || is_own(&one.run)) {
+        return Ok(found);
+    }
+    later.reverse();
+    let repo = context.repo()?;
+    let lookup = TreeLookup::stored(repo)?;
+    let undo = state.worktrees.get(&here).map_or(&[][..], |worktree| &worktree.undo);
+    let mut before = if target.worktree == here { load_undamaged(repo, target)? } else { None };
+    let mut acts = calls_tool(state, target).then_some(&target.run);
+    for one in later {
+        if one.is_safety() {
+            // What a whole restore put there is no change of the run whose checkpoint is next.
+            let operation = undo.iter().find(|entry| entry.checkpoint_id == one.id && entry.paths.is_empty());
+            let restored = operation.and_then(|entry| state.checkpoint(entry.restored.as_ref()?));
+            if let Some(restored) = restored.map(|one| load_undamaged(repo, one)).transpose()?.flatten() {
+                (before, acts) = (Some(restored), None);
+            }
+            continue;
+        }
+        let Some(stored) = load_undamaged(repo, one)? else { continue };
+        let first = state.checkpoints_of(&one.run).find(|first| !first.is_safety());
+        let calls_tool = calls_tool(state, one);
+        let found_there = calls_tool || [trigger::INITIAL, trigger::EDITED].contains(&one.trigger.as_str());
+        let did = Some(&one.run).filter(|_| !found_there && first.is_some_and(|first| first.id != one.id));
+        if let Some(other) = did.into_iter().chain(acts).find(|run| !is_own(run))
+            && let Some(before) = &before
+        {
+            found.extend(unlike(&lookup, before, &stored)?.into_iter().map(|path| (path, other)));
+        }
+        (before, acts) = (Some(stored), calls_tool.then_some(&one.run));
+    }
+    Ok(found)
+}
+
+/// Whether a checkpoint was taken right before an agent called a tool.
+fn calls_tool(state: &State, one: &Checkpoint) -> bool {
+    match one.trigger.as_str() {
+        trigger::BEFORE_EDIT | trigger::RISKY | trigger::EXTERNAL => true,
+        // The first of a session is of its first call.
+        trigger::INITIAL => state.run(&one.run).is_some_and(|run| run.spec.command.is_empty()),
+        _ => false,
+    }
 }

@@ -52,7 +52,10 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
     let here = context.worktree_id();
     let owner = match request.kind {
         OperationKind::Rollback if request.reposition.is_some() => run.map(|run| &run.worktree),
-        OperationKind::Restore if !request.here => Some(&request.target.worktree),
+        // A run that works here began with what another work tree held, if it has one from there.
+        OperationKind::Restore if !request.here && run.is_none_or(|run| run.worktree != here) => {
+            Some(&request.target.worktree)
+        }
         _ => None,
     };
     // A project that was copied has runs that name the work tree it was copied from: that one is of no use here.

@@ -1,5 +1,7 @@
 //! What a restore does to git's index: what the run staged goes back, what a person staged since stays.
 
+use std::collections::BTreeSet;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::request::Prepared;
@@ -10,22 +12,30 @@ use crate::git::restore::{
 };
 use crate::git::tree::TreeLookup;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
-use crate::model::state::State;
+use crate::model::path::RepoPath;
 use crate::policy::restore_plan::Edits;
 
 use super::head::HeadPlan;
 use super::journal::{JournalContext, decode};
 use super::request::RestoreRequest;
 
+/// How the run left the index.
+#[derive(Default)]
+pub(super) struct Left {
+    /// The checkpoint that has it; `None` where that is not known.
+    pub index: Option<StoredCheckpoint>,
+    /// Paths that another run changed since the target.
+    pub others: BTreeSet<RepoPath>,
+}
+
 /// What becomes of the index. Where HEAD will not be the checkpoint's, or the checkpoint is another work tree's, only
 /// `--restore-index` changes it.
 pub(super) fn plan(
     context: &Context,
-    state: &State,
     request: &RestoreRequest,
     prepared: &Prepared,
     target: &StoredCheckpoint,
-    head: &HeadPlan,
+    (head, left): (&HeadPlan, &Left),
 ) -> Result<IndexPlan> {
     let repo = context.repo()?;
     let now = &prepared.capture;
@@ -33,7 +43,6 @@ pub(super) fn plan(
     if !request.restore_index && (!follows || !request.scope.covers_files() || request.here) {
         return Ok(IndexPlan::default());
     }
-    let baseline = baseline(context, state)?;
     let before = now.head.commit.as_ref().filter(|_| *head != HeadPlan::Stay);
     let before = before.map(|commit| tree_of(repo, commit)).transpose()?;
     let on_top;
@@ -47,7 +56,8 @@ pub(super) fn plan(
     let sides = IndexSides {
         now: IndexContent::new(now.index_tree.as_ref(), &now.manifest),
         target: target.into(),
-        baseline: baseline.as_ref().map(IndexContent::from),
+        baseline: left.index.as_ref().map(IndexContent::from),
+        others: &left.others,
         head: before.as_ref(),
         discard: request.restore_index || request.edits == Edits::Discard,
     };
@@ -57,14 +67,6 @@ pub(super) fn plan(
 /// Whether the index follows the commit that comes on top, and not what was captured of it.
 pub(super) fn is_on_top(head: &HeadPlan, request: &RestoreRequest) -> bool {
     *head == HeadPlan::Revert && !request.restore_index
-}
-
-/// What the run last wrote of the index: restores of paths alone leave that as it is.
-fn baseline(context: &Context, state: &State) -> Result<Option<StoredCheckpoint>> {
-    let worktree = state.worktrees.get(&context.worktree_id());
-    let layer = worktree.and_then(|worktree| worktree.baseline.iter().rfind(|layer| layer.paths.is_empty()));
-    let Some(checkpoint) = layer.and_then(|layer| state.checkpoint(&layer.checkpoint_id)) else { return Ok(None) };
-    Ok(Some(load_checkpoint(context.repo()?, &checkpoint.commit)?))
 }
 
 /// Gives the index the target's entries of the planned paths. Returns whether that was done: while another process holds

@@ -1,34 +1,37 @@
 //! What a restore would do: everything that is refused is refused here.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare_under;
+use crate::engine::record::damage::load_latest;
+use crate::engine::record::edits;
 use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::request::Prepared;
-use crate::git::WorktreeLock;
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_checkpoint};
 use crate::git::restore::{IndexPlan, check, keep_nonempty_dirs, leave_blocked};
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out};
+use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::Manifest;
 use crate::model::operation::OperationKind;
 use crate::model::operation::{HeadMove, Scope};
 use crate::model::path::{PathReason, RepoPath};
+use crate::model::run::RunKey;
 use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 use crate::model::state::State;
 use crate::policy::escape::escape;
 use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan as plan_files};
+use crate::policy::restore_plan::{Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, plan as plan_files};
 
 use super::head::{self, HeadPlan};
-use super::index;
+use super::index::{self, Left};
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::request::{BEST_EFFORT, IndexOutcome, RestoreRequest, RestoreResult};
 
@@ -122,25 +125,27 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     }
 
     let of_base = head::means_base(context, request, run)?;
-    let (prepared, stored, files, nested) = if request.scope.covers_files() {
+    let FilePlan { prepared, stored, files, nested, left } = if request.scope.covers_files() {
         let wanted = Wanted { captured: &stored, of_base, selection: &selection };
-        let (prepared, stored, mut files, nested) = file_plan(context, state, request, lock, &wanted)?;
+        let mut planned = file_plan(context, state, request, lock, &wanted)?;
+        let (files, nested) = (&mut planned.files, &planned.nested);
         files.kept.retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
         files.kept.extend(nested.kept.iter().cloned());
-        let blocked = leave_blocked(repo, &mut files)?;
+        let blocked = leave_blocked(repo, files)?;
         refuse_blocked(request, &blocked)?;
         files.kept.extend(blocked);
-        check(repo, &files).map_err(refused)?;
-        keep_nonempty_dirs(repo, &mut files, nested.remove.iter().map(|file| file.path.join(b".git")))?;
+        check(repo, files).map_err(refused)?;
+        keep_nonempty_dirs(repo, files, nested.remove.iter().map(|file| file.path.join(b".git")))?;
         files.kept.sort();
-        (prepared, stored, files, nested)
+        planned
     } else {
-        (
-            prepare_under(context, lock, &context.capture_rules(), &BTreeSet::new())?,
+        FilePlan {
+            prepared: prepare_under(context, lock, &context.capture_rules(), &BTreeSet::new())?,
             stored,
-            RestorePlan::default(),
-            Grafts::default(),
-        )
+            files: RestorePlan::default(),
+            nested: Grafts::default(),
+            left: Left::default(),
+        }
     };
     let memory =
         if request.scope.covers_state() && selection.is_all() && !request.leaves_memory(&context.settings().rollback) {
@@ -160,7 +165,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         HeadPlan::Stay
     };
     let index = if context.has_git() && (request.restore_index || selection.is_all()) {
-        index::plan(context, state, request, &prepared, &stored, &head)?
+        index::plan(context, request, &prepared, &stored, (&head, &left))?
     } else {
         IndexPlan::default()
     };
@@ -196,6 +201,15 @@ fn refused(error: crate::git::Error) -> Error {
     error
 }
 
+/// What is done to files, and what it was made from.
+struct FilePlan {
+    prepared: Prepared,
+    stored: StoredCheckpoint,
+    files: RestorePlan,
+    nested: Grafts,
+    left: Left,
+}
+
 /// What is to be there.
 struct Wanted<'a> {
     /// The checkpoint.
@@ -212,7 +226,7 @@ fn file_plan(
     request: &RestoreRequest,
     lock: WorktreeLock,
     wanted: &Wanted<'_>,
-) -> Result<(Prepared, StoredCheckpoint, RestorePlan, Grafts)> {
+) -> Result<FilePlan> {
     let repo = context.repo()?;
     let Both { prepared, stored, now, target, mut nested } = capture_both(context, lock, &request.nested, wanted)?;
     let operation = head::refuse_operation(&prepared.capture.manifest, &stored.manifest);
@@ -223,52 +237,19 @@ fn file_plan(
     let ignored_then = TreeIgnores::new(repo, &lookup, stored.view())?;
     let inner_rules = nested.rules(&prepared, &lookup)?;
     let layers = baseline_layers(context, state, &prepared.capture.manifest)?;
-    let mut layers_and_ignored = Vec::new();
-    for Layer { stored, base, paths, nested, left } in &layers {
-        let ignored = match stored {
-            Some(stored) => Some((stored, base, TreeIgnores::new(repo, &lookup, stored.view())?, nested)),
-            None => None,
-        };
-        layers_and_ignored.push((ignored, left, paths));
-    }
+    let others = if request.kind == OperationKind::Rollback {
+        edits::of_others(context, state, &request.target, request.run.as_ref())?
+    } else {
+        BTreeMap::new()
+    };
     // A plan is a pure function: what cannot be read is reported after it, and nothing is done then.
     let unreadable = RefCell::new(None);
+    let judge = Judge::new(repo, &lookup, &layers, &others)?;
     let baseline = |path: &RepoPath| {
-        let layer = layers_and_ignored.iter().rev().find(|(.., paths)| paths.matches(path));
-        let Some((Some((layer, base, ignored, nested)), left, _)) = layer else { return Baseline::Unknown };
-        if left.iter().any(|left| path.starts_with(left)) {
-            return Baseline::Unknown;
-        }
-        match LayerPart::baseline(nested, &lookup, path) {
-            Ok(None) => {}
-            Ok(Some(known)) => return known,
-            Err(error) => {
-                unreadable.replace(Some(error));
-                return Baseline::Unknown;
-            }
-        }
-        let known = layer.view().entry(&lookup, path).and_then(|entry| match entry {
-            // Which of the two was restored is not recorded: only where they agree is it known.
-            entry if let Some(base) = base => {
-                let committed = base.view().entry(&lookup, path)?;
-                let what = |entry: &Entry| (entry.kind, entry.oid.clone());
-                let agree = committed.as_ref().map(what) == entry.as_ref().map(what);
-                Ok(committed.filter(|_| agree).map_or(Baseline::Unknown, Baseline::Present))
-            }
-            Some(entry) => Ok(Baseline::Present(entry)),
-            // A folder whose content is ignored by now looks empty: that is nobody's edit.
-            None if layer.view().is_folder(&lookup, path)? => Ok(Baseline::Unknown),
-            // What was left out then was not examined.
-            None if ignored.says_nothing_of(path)? => Ok(Baseline::Unknown),
-            None => Ok(Baseline::Absent),
-        });
-        match known {
-            Ok(known) => known,
-            Err(error) => {
-                unreadable.replace(Some(error.into()));
-                Baseline::Unknown
-            }
-        }
+        judge.baseline(path).unwrap_or_else(|error| {
+            unreadable.replace(Some(error));
+            Baseline::Unknown
+        })
     };
     let ignored = |path: &RepoPath, is_folder: bool| {
         let either = inner_rules.ignore(path, is_folder).and_then(|inner| match inner {
@@ -284,7 +265,7 @@ fn file_plan(
     let is_output =
         |path: &RepoPath| now.entries.contains_key(path) && (recorded.contains(path) || own.has(repo, path));
     let left_out = left_out(repo, &context.capture_rules()).into_iter().chain(nested.left_out()).collect();
-    let plan = plan_files(&PlanInput {
+    let mut plan = plan_files(&PlanInput {
         now: &now,
         target: &target,
         baseline: &baseline,
@@ -297,20 +278,116 @@ fn file_plan(
     if let Some(error) = unreadable.take() {
         return Err(error);
     }
-    refuse_edits(request, &plan)?;
+    let edited = judge.edited.into_inner();
+    for kept in plan.kept.iter_mut().filter(|kept| kept.reason == EDITED_BY_HAND) {
+        if let Some(why) = edited.get(&kept.path) {
+            kept.reason.clone_from(why);
+        }
+    }
+    refuse_edits(request, &plan, &edited)?;
     drop(inner_rules);
     drop(lookup);
     drop(opened);
     nested.settle(&plan.paths().collect());
-    Ok((prepared, stored, plan, nested))
+    let whole = layers.into_iter().rfind(|layer| layer.paths.is_all());
+    let left =
+        Left { index: whole.and_then(|layer| layer.base.or(layer.stored)), others: others.into_keys().collect() };
+    Ok(FilePlan { prepared, stored, files: plan, nested, left })
 }
 
-/// Refuses to restore over edits by hand that nobody decided about.
-fn refuse_edits(request: &RestoreRequest, plan: &RestorePlan) -> Result<()> {
+/// Says what the run last wrote.
+struct Judge<'a> {
+    lookup: &'a TreeLookup<'a>,
+    /// The layers; `None` where nothing is known of what one holds.
+    layers: Vec<(&'a Layer, Option<(&'a StoredCheckpoint, TreeIgnores<'a>)>)>,
+    others: &'a BTreeMap<RepoPath, &'a RunKey>,
+    /// Why paths count as edited that nobody edited by hand, as far as is known.
+    edited: RefCell<BTreeMap<RepoPath, String>>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(
+        repo: &'a Repo,
+        lookup: &'a TreeLookup<'a>,
+        layers: &'a [Layer],
+        others: &'a BTreeMap<RepoPath, &'a RunKey>,
+    ) -> Result<Self> {
+        let mut known = Vec::new();
+        for layer in layers {
+            let ignored = layer.stored.as_ref().map(|stored| TreeIgnores::new(repo, lookup, stored.view()));
+            let found = match ignored {
+                None | Some(Err(GitError::Corrupt { .. })) => None,
+                Some(ignored) => layer.stored.as_ref().zip(Some(ignored?)),
+            };
+            known.push((layer, found));
+        }
+        Ok(Self { lookup, layers: known, others, edited: RefCell::default() })
+    }
+
+    /// What the run last wrote to a path. What another run changed since, and what only a damaged checkpoint knows, counts
+    /// as edited.
+    fn baseline(&self, path: &RepoPath) -> Result<Baseline> {
+        let edited = |why: String| {
+            self.edited.borrow_mut().insert(path.clone(), why);
+            Ok(Baseline::Another)
+        };
+        if let Some(run) = self.others.get(path) {
+            return edited(format!("changed by run {run}"));
+        }
+        let Some((layer, known)) = self.layers.iter().rfind(|(layer, _)| layer.paths.matches(path)) else {
+            return Ok(Baseline::Unknown);
+        };
+        if layer.left.iter().any(|left| path.starts_with(left)) {
+            return Ok(Baseline::Unknown);
+        }
+        let Some((stored, ignored)) = known else {
+            let is_damaged = layer.damaged || layer.stored.is_some();
+            return if is_damaged { edited(UNCERTAIN.to_owned()) } else { Ok(Baseline::Unknown) };
+        };
+        match self.known(layer, stored, ignored, path) {
+            Err(error) if error.kind == ErrorKind::Corrupt => edited(UNCERTAIN.to_owned()),
+            known => known,
+        }
+    }
+
+    fn known(
+        &self,
+        layer: &Layer,
+        stored: &StoredCheckpoint,
+        ignored: &TreeIgnores<'_>,
+        path: &RepoPath,
+    ) -> Result<Baseline> {
+        if let Some(known) = LayerPart::baseline(&layer.nested, self.lookup, path)? {
+            return Ok(known);
+        }
+        Ok(match stored.view().entry(self.lookup, path)? {
+            // Which of the two was restored is not recorded: only where they agree is it known.
+            entry if let Some(base) = &layer.base => {
+                let committed = base.view().entry(self.lookup, path)?;
+                let what = |entry: &Entry| (entry.kind, entry.oid.clone());
+                let agree = committed.as_ref().map(what) == entry.as_ref().map(what);
+                committed.filter(|_| agree).map_or(Baseline::Unknown, Baseline::Present)
+            }
+            Some(entry) => Baseline::Present(entry),
+            // A folder whose content is ignored by now looks empty: that is nobody's edit.
+            None if stored.view().is_folder(self.lookup, path)? => Baseline::Unknown,
+            // What was left out then was not examined.
+            None if ignored.says_nothing_of(path)? => Baseline::Unknown,
+            None => Baseline::Absent,
+        })
+    }
+}
+
+/// Why a path counts as edited of which a damaged checkpoint does not say whether it is.
+const UNCERTAIN: &str = "changed, by whom a damaged checkpoint does not say";
+
+/// Refuses to restore over edits that nobody decided about; `others` are those that were not made by hand, and why.
+fn refuse_edits(request: &RestoreRequest, plan: &RestorePlan, others: &BTreeMap<RepoPath, String>) -> Result<()> {
     if request.edits != Edits::Refuse || plan.hand_edits.is_empty() {
         return Ok(());
     }
-    let reason = |path: &RepoPath| PathReason { path: path.clone(), reason: "edited by hand".to_owned(), size: None };
+    let why = |path: &RepoPath| others.get(path).map_or(EDITED_BY_HAND, String::as_str);
+    let reason = |path: &RepoPath| PathReason { path: path.clone(), reason: why(path).to_owned(), size: None };
     let paths: Vec<PathReason> = plan.hand_edits.iter().map(reason).collect();
     let (count, them) = if paths.len() == 1 {
         ("1 file was".to_owned(), "it")
@@ -318,8 +395,9 @@ fn refuse_edits(request: &RestoreRequest, plan: &RestorePlan) -> Result<()> {
         (format!("{} files were", paths.len()), "them")
     };
     let message = format!(
-        "{count} edited by hand since the run last wrote {them}: {}; keep {them} with --edits keep, or overwrite {them} with \
-         --edits discard (undo brings {them} back)",
+        "{count} {} since the run last wrote {them}: {}; keep {them} with --edits keep, or overwrite {them} with --edits \
+         discard (undo brings {them} back)",
+        plan.hand_edits.iter().map(why).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or "),
         listed(&paths)
     );
     let again = request.command(&["--edits", "keep"]);
@@ -417,6 +495,8 @@ struct Layer {
     nested: Vec<LayerPart>,
     /// What was left as it was.
     left: Vec<RepoPath>,
+    /// Whether neither the checkpoint nor any before it can be read: everything may be an edit then.
+    damaged: bool,
 }
 
 /// What the run last wrote in this work tree, layer by layer.
@@ -426,17 +506,22 @@ fn baseline_layers(context: &Context, state: &State, here: &Manifest) -> Result<
     let mut layers = Vec::new();
     for layer in &worktree.baseline {
         let (mut stored, mut base, mut nested) = (None, None, Vec::new());
-        if let Some(checkpoint) = state.checkpoint(&layer.checkpoint_id) {
-            let loaded = load_checkpoint(repo, &checkpoint.commit)?;
+        let checkpoint = state.checkpoint(&layer.checkpoint_id);
+        let found = checkpoint.map(|checkpoint| load_latest(context, state, checkpoint)).transpose()?.flatten();
+        let damaged = checkpoint.is_some() && found.is_none();
+        if let Some((checkpoint, loaded)) = found {
             if head::is_beginning_elsewhere(context, checkpoint)? {
                 base = loaded.base(repo, here)?;
             }
-            nested = LayerPart::all(repo, &loaded, &layer.left)?;
+            nested = match LayerPart::all(repo, &loaded, &layer.left) {
+                Err(error) if error.kind == ErrorKind::Corrupt => Vec::new(),
+                parts => parts?,
+            };
             stored = Some(loaded);
         }
         let paths = Selection::globs(&layer.paths)
             .map_err(|error| Error::new(ErrorKind::Corrupt, format!("a recorded path is no glob: {error}")))?;
-        layers.push(Layer { stored, base, paths, nested, left: layer.left.clone() });
+        layers.push(Layer { stored, base, paths, nested, left: layer.left.clone(), damaged });
     }
     Ok(layers)
 }

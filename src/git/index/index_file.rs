@@ -23,7 +23,7 @@ const HASH: usize = 20;
 /// Bytes of an entry before its flags.
 const FIXED: usize = 60;
 /// In the flags: extended flags follow.
-const EXTENDED: u16 = 0x4000;
+pub(in crate::git) const EXTENDED: u16 = 0x4000;
 /// In the flags: assume unchanged.
 const ASSUME_UNCHANGED: u16 = 0x8000;
 /// In the flags: the length of the name, all ones if it is longer.

@@ -17,7 +17,7 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat;
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
-use crate::git::index::index_file::{IndexEntryRef, IndexFile};
+use crate::git::index::index_file::{EXTENDED, IndexEntryRef, IndexFile};
 use crate::git::index::locked_index::{LockedIndex, content_of, entry, index_time, looks_like, refresh};
 use crate::git::index::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex};
 use crate::git::odb::database::Database;
@@ -127,6 +127,8 @@ pub struct IndexSides<'a> {
     pub target: IndexContent<'a>,
     /// The index as the run left it; `None` where that is not known.
     pub baseline: Option<IndexContent<'a>>,
+    /// Paths that another run changed: their entries are not the run's.
+    pub others: &'a BTreeSet<RepoPath>,
     /// The tree of HEAD, where HEAD moves: entries that are equal to it are not staged.
     pub head: Option<&'a ObjectId>,
     /// Whether entries that a person staged since are restored too.
@@ -181,6 +183,9 @@ pub fn plan_index(lookup: &TreeLookup<'_>, sides: &IndexSides<'_>) -> Result<Ind
 impl IndexSides<'_> {
     /// Whether a path's entries are what the run left, or HEAD's. A baseline that cannot be read says nothing.
     fn is_as_left(&self, lookup: &TreeLookup<'_>, path: &RepoPath, now: &[IndexExtra]) -> Result<bool> {
+        if self.others.contains(path) {
+            return Ok(false);
+        }
         let left = match self.baseline.as_ref().map(|baseline| baseline.at(lookup, path)) {
             Some(Err(Error::Corrupt { .. })) | None => None,
             Some(left) => Some(left?),
@@ -307,6 +312,8 @@ fn mark(one: &mut IndexEntry, [assume_unchanged, intent_to_add, skip_worktree]: 
     one.flags |= if assume_unchanged { ASSUME_UNCHANGED } else { 0 };
     one.flags_extended |= if intent_to_add { INTENT_TO_ADD } else { 0 };
     one.flags_extended |= if skip_worktree { SKIP_WORKTREE } else { 0 };
+    // git's library sets this itself, but not in an index of version 4.
+    one.flags |= if one.flags_extended == 0 { 0 } else { EXTENDED };
 }
 
 /// What a checkpoint keeps of an entry.

@@ -55,7 +55,8 @@ impl State {
         let usable = |one: &&Checkpoint| one.trigger == trigger::INITIAL && one.verdict != Verdict::Failed;
         let initial = || self.initial(key).and_then(Named::kept).filter(usable);
         let standing = line.standing();
-        passed.rfind(|checkpoint| standing.holds(checkpoint.seq)).or_else(initial)
+        let is_usable = |one: &&Checkpoint| standing.holds(one.seq) && !one.damaged;
+        passed.rfind(is_usable).or_else(initial)
     }
 
     /// What a run began with.

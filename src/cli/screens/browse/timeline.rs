@@ -165,6 +165,7 @@ fn of_checkpoint(checkpoint: &Checkpoint, superseded: bool, now: Timestamp) -> P
         (format!("@{} ", checkpoint.seq), Tone::Name),
         (checkpoint.verdict.as_str().to_owned(), tone),
         (format!("{pin}{over}"), faint),
+        (if checkpoint.damaged { ", damaged" } else { "" }.to_owned(), Tone::Bad),
         (format!(" {}", when(checkpoint.created_at, now)), Tone::Faint),
     ];
     // Of one below its attempt all is said.
