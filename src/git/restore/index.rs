@@ -1,5 +1,5 @@
-//! Writes the user's index: stat data of files that were restored, entries that a restore takes back, or the whole index
-//! of a checkpoint.
+//! Writes the user's index.
+//! Stat data of files that were restored, entries that a restore takes back, or the whole index of a checkpoint.
 //!
 //! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
 
