@@ -381,11 +381,11 @@ fn what_is_decided_of_a_run_that_lies_there_is_sent_at_once() {
     assert!(matches!(stands(&one), (Some(0), true, _)));
     one.json(0, &with(&["remote", "release"], &[]));
     let at = tip(&one);
-    one.recover(&["--dry-run", "accept", "--run", "night", "--all", "--yes"]).expect(0);
+    one.recover(&["--dry-run", "accept", "--run", "night", "--all", "--yes"]).expect(3);
     assert_eq!(tip(&one), at);
 
     // The next machine knows of it, and has nothing to do.
-    one.recover(&["accept", "--run", "night", "--all", "--yes"]).expect(0);
+    one.recover(&["accept", "--run", "night", "--all", "--yes"]).expect(3);
     assert_eq!(stands(&one).0, Some(0));
     let two = machine(&server, "beta");
     let listed = two.json(0, &["runs", "--all", "--remote", "origin"]);
@@ -395,7 +395,7 @@ fn what_is_decided_of_a_run_that_lies_there_is_sent_at_once() {
     assert!(again.stdout.contains("Nothing to commit"), "{}", again.stdout);
     assert_eq!(two.git(&["branch", "--list", "work"]), "");
     // What was left out stands beside a commit that is not here.
-    assert_eq!(one.json(0, &["accept", "--run", "night"])["left_out"][0]["path"], ".env");
+    assert_eq!(one.json(3, &["accept", "--run", "night"])["left_out"][0]["path"], ".env");
     let named = two.error(13, &["accept", "--run", "night", "--include", "made.txt", "--yes"]);
     assert!(named["message"].as_str().expect("a text").contains("was accepted as"), "{named:#}");
 }
