@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::{Odb, Oid};
+use git2::{AttrCheckFlags, ConfigLevel, Odb, Oid};
 use tempfile::TempDir;
 
 use super::saved::Saved;
@@ -114,6 +114,9 @@ impl<'r> Staging<'r> {
             real = OsString::from_vec([b"\"".to_vec(), quoted.collect(), b"\"".to_vec()].concat());
         }
         env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), real));
+        if matches!(self.folder, Folder::Outside(_)) {
+            env.extend(without_programs(self.repo));
+        }
         env
     }
 
@@ -304,6 +307,52 @@ impl<'r> Staging<'r> {
     }
 }
 
+/// The filters that the repository's own configuration defines: whoever may write to that has it start anything.
+fn own_filters(repo: &Repo) -> BTreeSet<String> {
+    let Ok(config) = repo.inner.config() else { return BTreeSet::new() };
+    let Ok(mut entries) = config.entries(Some("^filter\\.")) else { return BTreeSet::new() };
+    let mut names = BTreeSet::new();
+    while let Some(Ok(entry)) = entries.next() {
+        let is_own = matches!(entry.level(), ConfigLevel::Local | ConfigLevel::Worktree);
+        let name =
+            entry.name().ok().and_then(|name| Some(name.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned()));
+        names.extend(name.filter(|_| is_own));
+    }
+    names
+}
+
+/// The variables with which git starts no program that the repository names: a rehearsal changes nothing and starts nothing.
+fn without_programs(repo: &Repo) -> Vec<(OsString, OsString)> {
+    let mut settings = vec![("core.hooksPath".to_owned(), "/dev/null")];
+    for name in own_filters(repo) {
+        settings.extend(["clean", "smudge", "process"].map(|part| (format!("filter.{name}.{part}"), "")));
+        settings.push((format!("filter.{name}.required"), "false"));
+    }
+    let mut env = vec![
+        ("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()),
+        // A partial clone would connect with whatever is configured.
+        ("GIT_NO_LAZY_FETCH".into(), "1".into()),
+    ];
+    for (at, (key, value)) in settings.into_iter().enumerate() {
+        env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
+        env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
+    }
+    env
+}
+
+/// Those of `paths` that can be compared: in a rehearsal none that a filter of the repository's own would change.
+fn comparable(repo: &Repo, paths: BTreeSet<RepoPath>, is_rehearsal: bool) -> BTreeSet<RepoPath> {
+    let filters = if is_rehearsal { own_filters(repo) } else { BTreeSet::new() };
+    if filters.is_empty() {
+        return paths;
+    }
+    let is_filtered = |path: &RepoPath| {
+        let found = repo.inner.get_attr(&path.below(Path::new("")), "filter", AttrCheckFlags::FILE_THEN_INDEX);
+        found.ok().flatten().is_some_and(|name| filters.contains(name))
+    };
+    paths.into_iter().filter(|path| !is_filtered(path)).collect()
+}
+
 /// Those of `paths` that were not committed as a checkpoint has them, or were staged: a person's own work.
 pub fn uncommitted_at(
     repo: &Repo,
@@ -343,6 +392,7 @@ pub fn unlike_stored(
             _ => drop(unlike.insert(path.clone())),
         }
     }
+    let perhaps = comparable(repo, perhaps, is_rehearsal);
     if !perhaps.is_empty() {
         let staging = Staging::new(repo, is_rehearsal)?;
         staging.read(commit)?;
@@ -362,8 +412,9 @@ pub fn unlike_work_tree(
 ) -> Result<BTreeSet<RepoPath>> {
     let staging = Staging::new(repo, is_rehearsal)?;
     staging.read(commit)?;
-    staging.add(paths)?;
-    Ok(differing(&staging.entries()?, &flat_of(repo, commit)?).intersection(paths).cloned().collect())
+    let paths = comparable(repo, paths.clone(), is_rehearsal);
+    staging.add(&paths)?;
+    Ok(differing(&staging.entries()?, &flat_of(repo, commit)?).intersection(&paths).cloned().collect())
 }
 
 /// The paths of which a commit has something else than a capture of the work tree, which is as it was captured.
