@@ -64,6 +64,7 @@ const BY_PATH: [(&str, &str); 52] = [
     ("git/remote/check.rs", "a hook for the moment, in a folder for the moment"),
     ("git/repo/git_lock.rs", "git's locks"),
     ("git/repo/nested.rs", "git's repositories inside"),
+    ("git/repo/unusable.rs", "where a file or git's own folder leads"),
     ("git/odb/objects.rs", "git's objects, and a quarantine that was looked through"),
     ("git/odb/objects/present.rs", "git's objects"),
     ("git/odb/objects/streaming.rs", "a quarantine that was looked through"),

@@ -31,7 +31,9 @@ use crate::engine::flow::{forget, inside};
 use crate::engine::{self, Context, Result};
 use crate::policy::fingerprints::Fingerprints;
 use crate::policy::settings::RedactSettings;
-use crate::process::{DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog};
+use crate::process::{
+    DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog, survive_file_size_limit,
+};
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
 use exit::ExitCode;
@@ -60,6 +62,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
     {
         return ProcessExitCode::from(code);
     }
+    survive_file_size_limit();
     match completion::answer(&args) {
         Ok(false) => {}
         Ok(true) => return ProcessExitCode::SUCCESS,
@@ -144,8 +147,9 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
             context.locate(error)
         });
         ui.learn(&context);
+        let repository = if commands::reads(command) { context.repository_state().ok() } else { None };
         context.leave();
-        let done = done.map(|reply| reply.warned(warned::with_others(context.warnings())));
+        let done = done.map(|reply| reply.repository(repository).warned(warned::with_others(context.warnings())));
         match context.stopped_late.get() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
             None => done,
@@ -193,7 +197,10 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
         context.warn_of_others();
         let ui = &ui.clone().colored(context.settings().ui.color);
         let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
-        let looked = looked.map(|reply| reply.map(|reply| reply.warned(warned::with_others(context.warnings()))));
+        let repository = context.repository_state().ok();
+        let looked = looked.map(|reply| {
+            reply.map(|reply| reply.repository(repository).warned(warned::with_others(context.warnings())))
+        });
         ui.learn(&context);
         looked.map_err(|error| context.locate(error))
     });

@@ -18,7 +18,8 @@ use crate::store::views::AttemptHistory;
 
 use super::replies::error::ErrorDocument;
 use super::replies::{
-    SCHEMA_VERSION, accept, attempt, bisect, checkpoint, hook, log, remote, restore, run, runs, status, step, upkeep,
+    Repository, SCHEMA_VERSION, accept, attempt, bisect, checkpoint, hook, log, remote, restore, run, runs, status,
+    step, upkeep,
 };
 
 /// The dialect.
@@ -95,6 +96,10 @@ const RESTORE: &[Fields] = &[restore::RestoreReply::json_schema, restore::Restor
 const REMOTE: &[Fields] = &[remote::RemoteReply::json_schema];
 const FIX: &[Fields] = &[run::FixReply::json_schema];
 const HOOK: &[Fields] = &[hook::ChangesReply::json_schema, hook::ChangesPlanReply::json_schema];
+
+/// The commands that do without the repository, and whose documents say how it is.
+const READS: [&str; 9] =
+    ["status", "log", "runs", "report", "checkpoint list", "retry-status", "attempt list", "doctor", "hook status"];
 
 /// The commands that answer with a document.
 pub fn commands() -> impl Iterator<Item = &'static str> {
@@ -176,6 +181,11 @@ fn schema(title: &str, documents: impl Iterator<Item = (&'static str, Fields)>) 
     let mut any: Vec<Value> = documents
         .map(|(command, fields)| {
             let mut document = begun(fields(&mut generator), json!({"const": command}));
+            if READS.contains(&command)
+                && let Some(Value::Object(properties)) = document.get_mut("properties")
+            {
+                properties.insert("repository".to_owned(), generator.subschema_for::<Repository>().to_value());
+            }
             document.insert("title".to_owned(), json!(format!("recover {command}")));
             Value::Object(document)
         })

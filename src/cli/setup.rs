@@ -22,7 +22,9 @@ fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
 /// The context of a command that works in `-C`, or in the current folder.
 pub fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     let failed = |error| Error::io("cannot find the current folder", error);
-    let start = std::env::current_dir().map_err(failed)?;
+    // Whoever names a folder does not need the current one, which may be gone.
+    let named = global.directory.clone().filter(|named| named.is_absolute());
+    let start = named.map_or_else(std::env::current_dir, Ok).map_err(failed)?;
     let cwd = match &global.directory {
         Some(directory) => start.join(directory),
         None => start.clone(),
@@ -95,6 +97,7 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
         remote: command.and_then(commands::remote).map(str::to_owned),
         begins_run: matches!(command, Some(Command::Run(_))),
         writes: command.is_some_and(commands::writes),
+        reads: command.is_none_or(commands::reads),
         trust: global.trust,
         trusted: None,
         needs_user_config: command.is_some_and(commands::needs_user_config),

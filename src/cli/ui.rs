@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 use crate::engine::{Context, Error};
+use crate::git::base::RepositoryState;
 use crate::git::program::pager;
 use crate::model::id::CheckpointId;
 use crate::policy::redact::{redact, redact_json_text, redacted_json_text};
@@ -19,7 +20,7 @@ use super::args::GlobalArgs;
 use super::exit::ExitCode;
 use super::people::{People, wrapped};
 use super::replies::error::ErrorDocument;
-use super::replies::{Document, document_text};
+use super::replies::{Document, Repository, document_text};
 use super::warned;
 
 pub use crate::policy::escape::{escape, escape_lines};
@@ -30,6 +31,8 @@ pub struct Reply {
     /// The document's fields, `schema_version` and `command` aside, as they are written for people; an error where they
     /// cannot be written as JSON.
     document: serde_json::Result<String>,
+    /// The repository, where the command does without it.
+    repository: Option<Repository>,
     /// What was warned of.
     warnings: Vec<String>,
     /// The text for people.
@@ -70,6 +73,7 @@ impl Reply {
         let document = serde_json::to_string_pretty(&document);
         Self {
             document,
+            repository: None,
             warnings: Vec::new(),
             text: text.into(),
             exit: ExitCode::Done,
@@ -106,6 +110,12 @@ impl Reply {
     pub fn warned(mut self, warnings: Vec<String>) -> Self {
         self.warnings = warnings;
         self
+    }
+
+    /// With the state of the repository.
+    #[must_use]
+    pub fn repository(self, state: Option<RepositoryState>) -> Self {
+        Self { repository: state.map(|state| Repository { state }), ..self }
     }
 
     /// With this exit code.
@@ -209,7 +219,7 @@ impl Ui {
             let document =
                 if reply.form == Form::Content { reply.document } else { reply.document.and_then(redact_json_text) };
             let warnings: Vec<String> = reply.warnings.iter().map(|text| redact(text).into_owned()).collect();
-            let document = document.and_then(|document| document_text(command, &document, &warnings));
+            let document = document.and_then(|document| document_text(command, &document, reply.repository, &warnings));
             document.map_err(io::Error::from).and_then(write_line)
         } else if reply.text.is_empty() {
             Ok(())

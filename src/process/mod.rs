@@ -56,7 +56,7 @@ pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, is_grou
 pub use output::{Captured, Keep};
 pub use pager::page;
 pub use pty::{HELPER, exec_on_terminal, own_program};
-pub use signals::{Asking, Interrupts, Shield, Signal, since_boot};
+pub use signals::{Asking, Interrupts, Shield, Signal, since_boot, survive_file_size_limit};
 pub use suspend::{Registered, Suspension, hold_while, on_suspend};
 pub use table::boot_id;
 pub use terminal::{Terminal, Typing};

@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
 };
 use signal_hook::iterator::Signals;
-use signal_hook::low_level;
+use signal_hook::{flag, low_level};
 
 use super::suspend;
 
@@ -112,6 +112,15 @@ struct State {
 pub(super) fn number_of(name: &str) -> i32 {
     let plain = || name.strip_prefix("SIG").and_then(|number| number.parse().ok());
     (1..=64).find(|number| low_level::signal_name(*number) == Some(name)).or_else(plain).unwrap_or(0)
+}
+
+/// Has a write beyond the limit for files (`ulimit -f`) fail with `EFBIG`, where it would end the process. What is started
+/// from here gets the signal's default.
+pub fn survive_file_size_limit() {
+    // Where that cannot be had, such a write ends the process as before.
+    if let Err(error) = flag::register(SIGXFSZ, Arc::default()) {
+        tracing::debug!(%error, "a write beyond the file size limit ends this process");
+    }
 }
 
 impl Interrupts {

@@ -201,7 +201,7 @@ fn what_cannot_be_captured_is_listed() {
         text(&all.iter().find(|one| one["path"] == path).unwrap_or_else(|| panic!("{path}: {created}"))["reason"])
     };
     for (path, why) in [
-        ("sha256", "cannot be used"),
+        ("sha256", "recover cannot read yet"),
         ("elsewhere", "its work tree is"),
         ("bare", "bare"),
         ("same", "shares its git folder"),

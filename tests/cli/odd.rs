@@ -254,8 +254,190 @@ fn refused_with_a_reason() {
         .expect(0);
     env.git(&["init", "-q", "--object-format=sha256", "../sha256"]);
     env.git(&["init", "-q", "--ref-format=reftable", "../reftable"]);
-    for folder in ["../partial", "../sha256", "../reftable"] {
-        let refused = env.json(10, &["-C", folder, "checkpoint", "create"]);
-        assert!(text(&refused["error"]["message"]).contains("cannot be used"), "{refused}");
+    for (folder, why, hint) in [
+        ("../partial", "cannot be used", ""),
+        ("../sha256", "uses SHA-256 object names, which recover cannot read yet", ""),
+        ("../reftable", "uses the reftable format for references, which recover cannot read yet", "refs migrate"),
+    ] {
+        for command in [&["checkpoint", "create"][..], &["init"], &["hook", "install", "claude"]] {
+            let refused = env.error(10, &[&["-C", folder], command].concat());
+            assert!(text(&refused["message"]).contains(why), "{refused}");
+            assert!(refused["hint"].as_str().unwrap_or_default().contains(hint), "{refused}");
+        }
+        // There is nothing to read, either.
+        env.json(10, &["-C", folder, "status"]);
     }
+}
+
+/// What reads the ledger, and must do so whatever became of the repository.
+const READS: [&[&str]; 8] = [
+    &["status"],
+    &["log"],
+    &["runs"],
+    &["report"],
+    &["checkpoint", "list"],
+    &["retry-status"],
+    &["attempt", "list"],
+    &["hook", "status"],
+];
+
+/// Reading works, says what is wrong, and `doctor` names it.
+#[track_caller]
+fn reads(env: &TestEnv, state: &str) {
+    for command in READS {
+        let answer = env.json(0, command);
+        assert_eq!(answer["repository"]["state"], state, "{command:?}: {answer}");
+        let warned = env.recover(command).expect(0).stderr;
+        assert_eq!(warned.contains("repository"), state != "ok", "{command:?}: {warned}");
+    }
+    let doctor = env.json(if state == "ok" { 0 } else { 12 }, &["doctor"]);
+    assert_eq!(doctor["repository"]["state"], state, "{doctor}");
+    let named = |problem: &serde_json::Value| problem["code"] == format!("repository_{state}");
+    assert_eq!(doctor["problems"].as_array().expect("a list").iter().any(named), state != "ok", "{doctor}");
+}
+
+// Tools and agents change `core.bare` and `core.worktree`, and remove `.git`.
+#[test]
+fn reading_never_needs_a_repository_that_git_can_open() {
+    let env = TestEnv::repo();
+    env.recover(&["run", "--run", "n", "--attempts", "1", "--no-wait", "--", "sh", "-c", "exit 1"]).expect(8);
+    reads(&env, "ok");
+    for (change, state, left) in [
+        ("git config core.bare true", "bare", "git config core.bare"),
+        ("mkdir -p ../other && git config core.worktree ../../other", "elsewhere", "git config core.worktree"),
+        ("git config core.worktree ../../gone", "elsewhere", "git config core.worktree"),
+    ] {
+        env.sh(change).expect(0);
+        reads(&env, state);
+        let refused = env.error(10, &["rollback", "--to", "initial", "--run", "n"]);
+        assert!(text(&refused["hint"]).ends_with("doctor --repair"), "{refused}");
+        // It is the user's file: nothing is changed unasked.
+        assert_eq!(env.error(13, &["doctor", "--repair"])["code"], "confirmation_needed");
+        env.json(12, &["doctor", "--repair", "--dry-run"]);
+        reads(&env, state);
+        let repaired = env.json(0, &["doctor", "--repair", "--yes"]);
+        assert!(text(&repaired["repaired"][0]).contains("core."), "{repaired}");
+        let left = env.sh(left).stdout;
+        assert!(left.is_empty() || left == "false\n", "{left}");
+        reads(&env, "ok");
+    }
+    env.sh("cp .git/config ../config && echo '[core' >> .git/config").expect(0);
+    reads(&env, "unsupported");
+    env.error(10, &["checkpoint", "create"]);
+    env.sh("cp ../config .git/config").expect(0);
+    reads(&env, "ok");
+    env.sh("mv .git ../saved").expect(0);
+    reads(&env, "missing");
+    env.sh("git init -q .").expect(0);
+    reads(&env, "replaced");
+    env.sh("rm -r .git && mv ../saved .git").expect(0);
+    reads(&env, "ok");
+}
+
+// A hook that cannot protect anything says so once a session, and does not look as if it did.
+#[test]
+fn a_hook_that_protects_nothing_says_so_once() {
+    let env = TestEnv::repo();
+    env.json(0, &["hook", "install", "claude"]);
+    env.sh("git config core.bare true").expect(0);
+    let call = |session: &str| {
+        let event = serde_json::json!({"hook_event_name": "PreToolUse", "session_id": session, "tool_name": "Bash",
+            "tool_input": {"command": "rm -rf ."}});
+        env.recover_fed(event.to_string(), &["hook", "run", "claude"]).expect(0).stderr
+    };
+    assert!(call("one").contains("nothing was done: core.bare is set"));
+    assert_eq!(call("one"), "");
+    assert!(call("two").contains("core.bare is set"));
+    let status = env.json(0, &["hook", "status"]);
+    let claude = status["hooks"].as_array().expect("a list").iter().find(|hook| hook["agent"] == "claude");
+    assert!(text(&claude.expect("it is installed")["note"]).starts_with("protects nothing here"), "{status}");
+}
+
+/// Runs `recover` where system calls fail with this error; `None` where there is no `strace` to make them.
+fn injected(env: &TestEnv, calls: &str, error: &str, args: &[&str]) -> Option<crate::env::Ran> {
+    let traced = env.command("strace").arg("-V").output().is_ok_and(|output| output.status.success());
+    if !traced {
+        return None;
+    }
+    let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:error={error}"));
+    let mut command = env.command("strace");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject, env!("CARGO_BIN_EXE_recover")]);
+    Some(crate::env::Ran::of(&command.args(args).output().expect("it runs")))
+}
+
+// exFAT, FAT, shared folders of virtual machines: no hard links, or no kernel locks.
+#[test]
+fn a_file_system_without_links_or_locks() {
+    for (calls, error, said) in [
+        ("linkat,link", "EPERM", "no hard links"),
+        ("linkat,link", "ENOSYS", "no hard links"),
+        ("flock", "ENOLCK", "no kernel locks"),
+    ] {
+        let env = TestEnv::repo();
+        env.write("new.txt", "new\n");
+        let Some(first) = injected(&env, calls, error, &["checkpoint", "create", "--run", "r"]) else { return };
+        assert!(first.expect(0).stderr.contains(said));
+        let run = |code: i32, args: &[&str]| {
+            let ran = injected(&env, calls, error, args).expect("there is strace").expect(code);
+            assert!(!ran.stderr.contains(said), "it is said once: {}", ran.stderr);
+        };
+        env.write("a.txt", "two\n");
+        run(0, &["checkpoint", "create", "--run", "r"]);
+        run(0, &["rollback", "--run", "r", "--to", "initial"]);
+        assert_eq!(env.read("a.txt"), "one\n");
+        run(0, &["undo"]);
+        assert_eq!(env.read("a.txt"), "two\n");
+        run(0, &["run", "--run", "n", "--attempts", "1", "--no-wait", "--", "sh", "-c", "echo x > made.txt"]);
+        run(0, &["accept", "--run", "n", "--yes", "--all"]);
+        assert!(env.git(&["ls-files"]).contains("made.txt"));
+        run(0, &["checkpoint", "verify"]);
+        run(0, &["doctor"]);
+        env.git(&["fsck", "--strict", "--no-dangling"]);
+        let left = env.sh("find .git .ultraplan -name '*.lock.held' -o -name '*.lock' -path '.git/[!r]*'").stdout;
+        assert_eq!(left, "");
+    }
+}
+
+#[test]
+fn the_current_folder_may_be_gone() {
+    let env = TestEnv::repo();
+    let program = env!("CARGO_BIN_EXE_recover");
+    let work = env.work().display();
+    let line = |args: &str| format!("mkdir ../gone && cd ../gone && rmdir ../gone && {program} -C {work} {args}");
+    env.sh(&line("checkpoint create")).expect(0);
+    env.sh(&line("status")).expect(0);
+    assert_eq!(env.json(0, &["checkpoint", "list"])["checkpoints"].as_array().expect("a list").len(), 1);
+}
+
+// SIGXFSZ ends a process that does not expect it, with 153.
+#[test]
+fn a_limit_for_files_is_no_space() {
+    let env = TestEnv::repo();
+    env.sh("head -c 3000000 /dev/urandom > large").expect(0);
+    let refused = env.sh(&format!("ulimit -f 100; {} --json checkpoint create", env!("CARGO_BIN_EXE_recover")));
+    let error = refused.expect(14).json()["error"].take();
+    assert!(text(&error["message"]).contains("ulimit -f"), "{error}");
+    env.git(&["fsck", "--strict"]);
+    env.json(0, &["checkpoint", "create"]);
+}
+
+// What the repository's own settings name is somebody's who may write there.
+#[test]
+fn a_dry_run_starts_nothing_that_the_repository_names() {
+    let env = TestEnv::repo();
+    let started = env.root().join("started");
+    let program = |name: &str, rest: &str| {
+        env.script(name, &format!("echo {name} >> {}; {rest}", started.display()));
+    };
+    program(".git/hooks/post-index-change", "");
+    program(".git/filter", "cat");
+    env.sh("git config filter.x.clean \"$PWD/.git/filter\" && git config filter.x.required true").expect(0);
+    env.sh("echo '*.txt filter=x' > .gitattributes && git add -A && git commit -qm filter").expect(0);
+    env.json(0, &["run", "--run", "n", "--attempts", "1", "--", "sh", "-c", "echo two > a.txt; echo n > new.txt"]);
+    let _ = std::fs::remove_file(&started);
+    let plan = env.json(0, &["accept", "--run", "n", "--all", "--yes", "--dry-run"]);
+    assert!(!started.exists(), "{:?}", std::fs::read_to_string(&started));
+    assert!(plan.to_string().contains("new.txt") && plan.to_string().contains("a.txt"), "{plan}");
+    env.json(0, &["accept", "--run", "n", "--all", "--yes"]);
+    assert!(started.exists());
 }

@@ -113,6 +113,7 @@ impl Driver {
             broken_config: BrokenConfig::Refuses,
             known_config: None,
             begins_run: false,
+            reads: false,
             writes: false,
             trust: true,
             trusted: None,

@@ -1,5 +1,6 @@
 //! Runs `hook`.
 
+use std::cell::Cell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -11,7 +12,7 @@ use crate::agent::hooks::read;
 use crate::engine::base::context::{BrokenConfig, Setup};
 use crate::engine::flow::forget;
 use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
-use crate::engine::flow::hook::status::{record_call, status};
+use crate::engine::flow::hook::status::{is_unsaid, record_call, status};
 use crate::engine::flow::hook::{Handled, handle, is_first, name};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::quote;
@@ -180,7 +181,9 @@ fn notes(agent: HookAgent, first: Option<String>) -> Vec<String> {
 /// `recover hook run`: whatever becomes of it, whoever called is neither held up nor stopped.
 pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) -> Setup, ui: &Ui) -> ExitCode {
     let watchdog = Watchdog::start(args.deadline);
-    let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| answer(global, args, setup, &watchdog)));
+    let says = Cell::new(true);
+    let answer = || answer(global, args, setup, &watchdog, &says);
+    let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(answer));
     match answered {
         Ok(Ok((event, handled))) => {
             if ui.json {
@@ -191,7 +194,9 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
         }
         Ok(Err(error)) => {
             let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-            trouble(&format!("{error}{hint}"));
+            if says.get() {
+                trouble(&format!("{error}{hint}"));
+            }
             if ui.json {
                 let trouble = Trouble { code: super::super::exit::code(error.kind), message: &error.message };
                 let body = TroubleReply { changed: false, trouble };
@@ -214,10 +219,12 @@ fn answer(
     args: &HookRunArgs,
     setup: impl FnOnce(PathBuf) -> Setup,
     watchdog: &Watchdog,
+    says: &Cell<bool>,
 ) -> Result<(HookEvent, Handled)> {
     let agent = args.agent;
     let event = event(agent, args.event.as_deref())?;
-    let here = std::env::current_dir().context("cannot find the current folder")?;
+    let named = global.directory.clone().filter(|named| named.is_absolute());
+    let here = named.map_or_else(std::env::current_dir, Ok).context("cannot find the current folder")?;
     let folder = folder(global, agent, &event, &here);
     let mut setup = setup(std::fs::canonicalize(&folder).unwrap_or(folder));
     setup.lock_timeout = setup.lock_timeout.min(PATIENCE);
@@ -225,10 +232,20 @@ fn answer(
     setup.yes = true;
     // What is kept before an agent deletes something cannot be had afterwards.
     setup.broken_config = BrokenConfig::IsIgnored;
+    // That nothing can be protected is said once a session.
+    setup.reads = true;
     // An agent would read it as something about the tool that it called.
     setup.note = |text| tracing::info!("{text}");
     let owner = name(&mut setup.naming, global.run.is_some(), agent, &event);
     let context = Context::new(setup, Interrupts::disconnected())?;
+    let once = |error: Error| {
+        let is_place = matches!(error.kind, ErrorKind::UnsupportedRepository | ErrorKind::ForeignState);
+        says.set(!is_place || is_unsaid(&context, agent, event.session_id.as_deref()));
+        context.locate(error)
+    };
+    if context.unusable().is_some() {
+        context.repo().map_err(once)?;
+    }
     context.warn_of_config();
     watchdog.extend(args.deadline * FIRST);
     if forget::finish(&context)? {
@@ -241,7 +258,7 @@ fn answer(
     if is_first(&context) {
         watchdog.extend(args.deadline * FIRST);
     }
-    let handled = handle(&context, agent, owner, &event).map_err(|error| context.locate(error));
+    let handled = handle(&context, agent, owner, &event).map_err(once);
     record_call(&context, agent);
     let handled = handled?;
     Ok((event, handled))

@@ -111,9 +111,11 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
 }
 
 /// `recover doctor`.
-pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
+pub fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Result<Reply> {
+    let mended = if args.repair { mend_repository(context, ui)? } else { None };
     context.require_something()?;
-    let report = examine(context, args.repair && !context.dry_run(), args.rebuild)?;
+    let mut report = examine(context, args.repair && !context.dry_run(), args.rebuild)?;
+    report.repaired.splice(..0, mended);
     let mut text = String::new();
     if let Some(rebuilt) = &report.rebuilt {
         text.push_str(&rebuilt_text(rebuilt, context.dry_run()));
@@ -138,6 +140,27 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<Reply> {
         _ => ExitCode::Corrupt,
     };
     Ok(Reply::new(report, text).exit(exit))
+}
+
+/// Mends the settings of git's that lead away from the work tree, which is certain and still the user's to allow. Returns
+/// what was done.
+fn mend_repository(context: &mut Context, ui: &Ui) -> Result<Option<String>> {
+    let Some((unusable, repair)) = context.unusable().and_then(|unusable| Some((unusable, unusable.repair()?))) else {
+        return Ok(None);
+    };
+    let what = format!("{repair} in the configuration of {}", unusable.place.display());
+    if context.dry_run() {
+        context.note(format!("would {what}"));
+        return Ok(None);
+    }
+    if !context.says_yes() && !(ui.interactive && agrees(context, ui, &format!("{unusable}."), &format!("{what}?"))?) {
+        let message = format!("{unusable}: --yes allows recover to {what}");
+        let hint = Hint::recover(["doctor", "--repair", "--yes"]);
+        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(hint));
+    }
+    unusable.mend()?;
+    *context = context.reopened()?;
+    Ok(Some(what))
 }
 
 fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {

@@ -165,6 +165,18 @@ pub fn needs_config(command: &Command) -> bool {
     }
 }
 
+/// Whether a command works from what is recorded where the repository cannot be opened, and answers with that one's state.
+pub fn reads(command: &Command) -> bool {
+    match command {
+        Command::Status(_) | Command::Log(_) | Command::Runs(_) | Command::Report(_) | Command::Doctor(_) => true,
+        Command::RetryStatus(args) => !args.reset,
+        Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::List(_)),
+        Command::Attempt(args) => matches!(args.command, AttemptCommand::List),
+        Command::Hook(args) => matches!(args.command, HookCommand::Status(_)),
+        _ => false,
+    }
+}
+
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
 pub fn writes(command: &Command) -> bool {
     match command {
@@ -367,7 +379,7 @@ fn call(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
         Command::Trust(args) => trust::trust(context, args, ui),
         Command::Init(args) => inspect::init(context, args, ui),
         Command::Config(args) => Ok(inspect::config(context, args)),
-        Command::Doctor(args) => inspect::doctor(context, args),
+        Command::Doctor(args) => inspect::doctor(context, args, ui),
         Command::Agents(_) => agents::agents(context, ui),
         Command::Hook(args) => hook::execute(context, args, ui),
         Command::Completions(args) => Ok(inspect::completions(args)),

@@ -18,7 +18,10 @@ pub mod status;
 pub mod step;
 pub mod upkeep;
 
+use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::git::base::RepositoryState;
 
 pub use crate::model::SCHEMA_VERSION;
 
@@ -44,15 +47,30 @@ impl<'a, T> Document<'a, T> {
     }
 }
 
+/// The repository that holds the checkpoints, in the documents of commands that read what is recorded without it.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "repository")]
+pub struct Repository {
+    /// Whether it can be used.
+    pub state: RepositoryState,
+}
+
 /// The text of a document whose reply is written already, as an object for people.
-pub fn document_text(command: &str, reply: &str, warnings: &[String]) -> serde_json::Result<String> {
+pub fn document_text(
+    command: &str,
+    reply: &str,
+    repository: Option<Repository>,
+    warnings: &[String],
+) -> serde_json::Result<String> {
     #[derive(Serialize)]
-    struct Warnings<'a> {
+    struct End<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        repository: Option<Repository>,
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         warnings: &'a [String],
     }
     let begin = serde_json::to_string_pretty(&Document::new(command, (), &[]))?;
-    let end = serde_json::to_string_pretty(&Warnings { warnings })?;
+    let end = serde_json::to_string_pretty(&End { repository, warnings })?;
     let fields =
         [begin.as_str(), reply, &end].into_iter().filter_map(|text| text.strip_prefix('{')?.strip_suffix("\n}"));
     Ok(format!("{{{}\n}}", fields.collect::<Vec<_>>().join(",")))
@@ -69,7 +87,8 @@ mod tests {
         let warned = ["careful".to_owned()];
         for reply in [json!({}), json!({"a": {"b": []}, "c": "}\n"}), json!({"list": [1, {}]})] {
             for warnings in [&[][..], &warned] {
-                let text = document_text("x y", &serde_json::to_string_pretty(&reply).unwrap(), warnings).unwrap();
+                let text =
+                    document_text("x y", &serde_json::to_string_pretty(&reply).unwrap(), None, warnings).unwrap();
                 let whole = Document::new("x y", &reply, warnings);
                 assert_eq!(text, serde_json::to_string_pretty(&whole).unwrap());
             }

@@ -3,6 +3,7 @@
 use crate::config::ConfigError;
 use crate::durable::{LockError, Refused};
 use crate::git;
+use crate::git::base::{Reason, Unusable};
 use crate::model::hint::Hint;
 use crate::model::path::PathReason;
 use crate::model::state::SelectionError;
@@ -160,6 +161,12 @@ impl Error {
         self
     }
 
+    /// With the command to copy, where there is one.
+    #[must_use]
+    pub fn with(self, hint: Option<Hint>) -> Self {
+        Self { hint, ..self }
+    }
+
     /// With the paths it is about.
     #[must_use]
     pub fn paths(mut self, paths: Vec<PathReason>) -> Self {
@@ -180,6 +187,18 @@ impl std::error::Error for Error {
     }
 }
 
+/// What makes a repository usable again; `None` where no command does.
+fn way_out(unusable: &Unusable) -> Option<Hint> {
+    let hint = match &unusable.reason {
+        _ if unusable.repair().is_some() => Hint::recover(["doctor", "--repair"]),
+        Reason::Bare => Hint::git(["config", "core.bare", "false"]),
+        Reason::Elsewhere(_) => Hint::git(["config", "--unset", "core.worktree"]),
+        Reason::Reftable => Hint::git(["refs", "migrate", "--ref-format=files"]),
+        Reason::Sha256 | Reason::Other(_) => return None,
+    };
+    Some(hint.at(&unusable.place))
+}
+
 fn io_kind(error: &std::io::Error) -> ErrorKind {
     use std::io::ErrorKind as Io;
     match error.kind() {
@@ -196,7 +215,9 @@ impl From<anyhow::Error> for Error {
             return refused.clone().into();
         }
         let kind = io.map_or(ErrorKind::Failed, io_kind);
-        let hint = (kind == ErrorKind::NoSpace).then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
+        let is_limit = io.is_some_and(|error| error.kind() == std::io::ErrorKind::FileTooLarge);
+        let hint =
+            (kind == ErrorKind::NoSpace && !is_limit).then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
         let message = error.to_string();
         Self { hint, source: Some(error), ..Self::new(kind, message) }
     }
@@ -285,6 +306,7 @@ impl From<git::Error> for Error {
                 Self::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"]).at(start))
             }
             Git::Unsupported { .. } => Self::new(ErrorKind::UnsupportedRepository, message),
+            Git::Unusable(unusable) => Self::new(ErrorKind::UnsupportedRepository, message).with(way_out(&unusable)),
             Git::StrayWorktree { ref place, ref known } => {
                 let is_copy = known.exists();
                 let (folder, what) = if is_copy { (known, "list") } else { (place, "repair") };
@@ -318,6 +340,7 @@ impl From<git::Error> for Error {
                 Self::new(ErrorKind::NoSpace, format!("{message}: free some, or remove checkpoints"))
                     .hint(Hint::recover(["checkpoint", "prune", "--dry-run"]))
             }
+            Git::FileLimit { .. } => Self::new(ErrorKind::NoSpace, message),
             Git::UntrackedFlood { ref folder, .. } => {
                 let message =
                     format!("{message}: ignore '/{folder}' in .gitignore, or raise [checkpoint] max_untracked_files");

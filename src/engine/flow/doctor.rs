@@ -17,6 +17,7 @@ use crate::engine::record::{liveness, seed_json};
 use crate::engine::recovery::attempts;
 use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
+use crate::git::base::RepositoryState;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::odb::clear_quarantine;
 use crate::git::repo::{is_damage_known, left_over, list_refs, ref_name, remove_left_over, set_ref};
@@ -87,6 +88,11 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             crash::recover_into(context, &mut report.repaired)?;
         }
         report.rebuilt = Some(made);
+    }
+    repository(context, &mut report)?;
+    if context.unusable().is_some() {
+        // Everything else is about what is in it.
+        return Ok(report);
     }
     locks(context, repair, &mut report)?;
     look_for_room(context, &mut report)?;
@@ -165,6 +171,22 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
     }
     report.hooks = hook::status::installed(context)?;
     Ok(report)
+}
+
+/// A repository that cannot be used, or is not the one that checkpoints were recorded in.
+fn repository(context: &Context, report: &mut Report) -> Result<()> {
+    let code = match context.repository_state()? {
+        RepositoryState::Ok => return Ok(()),
+        RepositoryState::Bare => "repository_bare",
+        RepositoryState::Elsewhere => "repository_elsewhere",
+        RepositoryState::Missing => "repository_missing",
+        RepositoryState::Replaced => "repository_replaced",
+        RepositoryState::Unsupported => "repository_unsupported",
+    };
+    let repairable = context.unusable().is_some_and(|unusable| unusable.repair().is_some());
+    let place = context.worktree().display().to_string();
+    report.error(code, place, context.repository_problem()?.unwrap_or_default(), repairable);
+    Ok(())
 }
 
 /// Locks of git's that a `recover` left which is dead: git does not work until they are gone.

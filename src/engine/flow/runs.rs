@@ -91,7 +91,7 @@ fn sizes<'a>(
     let files = |run: &'a Run| (&run.key, size_below(store.root(), &store.run_dir(&run.key)));
     let mut sizes: BTreeMap<&RunKey, u64> = state.runs.iter().map(files).collect();
     let checkpoints: Vec<&Checkpoint> = checkpoints.collect();
-    if !checkpoints.is_empty() {
+    if !checkpoints.is_empty() && context.unusable().is_none() {
         let commits: Vec<_> = checkpoints.iter().map(|checkpoint| checkpoint.commit.clone()).collect();
         let bases = state.checkpoints.values().filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
         let added = added_bytes(context.repo()?, &commits, &bases)?;

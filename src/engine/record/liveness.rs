@@ -18,7 +18,7 @@ use crate::process::is_group_alive;
 /// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished. That is in the ledger
 /// as it is: the state that readers get counts such a step as settled.
 pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
-    if !context.has_git() && !context.store().exists() {
+    if context.unusable().is_some() || !context.has_git() && !context.store().exists() {
         return Ok(None);
     }
     match read_journal(context.repo()?)? {

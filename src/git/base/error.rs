@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::unusable::Unusable;
 use crate::durable::{LockError, Refused};
 use crate::model::path::{PathReason, RepoPath};
 
@@ -24,6 +25,9 @@ pub enum Error {
         /// What is not supported: bare, SHA-256, reftable, split index, sparse index, …
         what: String,
     },
+    /// A repository that git, or its library, cannot open (exit 10).
+    #[error("{0}")]
+    Unusable(Box<Unusable>),
     /// A linked work tree at another place than git knows it at (exit 13): working on would change the other one.
     #[error("{} is not the work tree that git knows: that is {}{}", place.display(), known.display(),
         if known.exists() { ", and this is a copy of it" } else { ", from where this was moved" })]
@@ -105,6 +109,12 @@ pub enum Error {
         /// How many bytes would be needed, where that is known.
         needed: Option<u64>,
     },
+    /// A write beyond the size that the process may give a file (exit 14).
+    #[error("{} would be larger than a file may be here (ulimit -f)", path.display())]
+    FileLimit {
+        /// What was to be written.
+        path: PathBuf,
+    },
     /// Too many untracked files to capture (exit 14).
     #[error(
         "more untracked files than the limits allow ({files} files, {bytes} bytes so far), most of them in {folder}"
@@ -163,9 +173,8 @@ impl Error {
             return Self::Refused(refused.clone());
         }
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                Self::NoSpace { path, needed: None }
-            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path, needed: None },
+            io::ErrorKind::FileTooLarge => Self::FileLimit { path },
             _ => Self::Io { path, source },
         }
     }
@@ -180,12 +189,14 @@ impl Error {
         move |source| {
             let action = action.into();
             // libgit2 turns the system's error into text; a full disk must still be distinguished from the rest.
-            if source.class() == git2::ErrorClass::Os
-                && ["No space left", "quota exceeded", "File too large"]
-                    .iter()
-                    .any(|text| source.message().contains(text))
-            {
+            let says = |texts: &[&str]| {
+                source.class() == git2::ErrorClass::Os && texts.iter().any(|text| source.message().contains(text))
+            };
+            if says(&["No space left", "quota exceeded"]) {
                 return Self::NoSpace { path: PathBuf::from(action), needed: None };
+            }
+            if says(&["File too large"]) {
+                return Self::FileLimit { path: PathBuf::from(action) };
             }
             Self::Git { action, source }
         }

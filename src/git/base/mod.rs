@@ -11,6 +11,8 @@ pub(super) mod object_id;
 pub(super) mod on_disk;
 pub(super) mod openat;
 pub(super) mod sync;
+pub(super) mod unusable;
 pub(super) mod work_queue;
 
 pub use error::{Error, Result};
+pub use unusable::{Reason, RepositoryState, Unusable};

@@ -12,6 +12,7 @@ mod private;
 pub(super) mod refs;
 pub(super) mod repository;
 mod untracked;
+pub(super) mod unusable;
 
 pub use corruption_marker::{end_damage, is_damage_known, mark_odb_suspect};
 pub use git_lock::{left_over, remove_left_over};

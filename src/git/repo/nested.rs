@@ -92,7 +92,7 @@ pub(super) fn stray(outer: Outer<'_>, folder: &Path, found: &git2::Repository) -
 }
 
 /// The folder of a linked work tree, as its git folder names it.
-fn linked_folder(git_dir: &Path) -> Option<PathBuf> {
+pub(super) fn linked_folder(git_dir: &Path) -> Option<PathBuf> {
     let text = fs::read(git_dir.join("gitdir")).ok()?;
     let link = git_dir.join(OsStr::from_bytes(text.trim_ascii_end()));
     fs::canonicalize(link.parent()?).ok()

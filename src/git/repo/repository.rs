@@ -13,6 +13,7 @@ use super::untracked::Untracked;
 use crate::durable::Root;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::openat;
+use crate::git::base::unusable::Unusable;
 use crate::model::manifest::Head;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
@@ -104,6 +105,7 @@ impl Repo {
             }
             opened => opened.map_err(|source| open_error(start, source))?,
         };
+        refuse_misled(start, &inner)?;
         let Some(workdir) = inner.workdir() else {
             return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
         };
@@ -232,6 +234,14 @@ impl Repo {
         // Versions before this one let everybody in.
         self.own.tighten(&path);
         Ok(path)
+    }
+
+    /// Warns of what is particular about this place, once in the life of the repository.
+    pub(in crate::git) fn say_once(&self, name: &str, text: &str) {
+        let marker = self.own_folder().join(name);
+        if matches!(self.own.kind(&marker), Ok(None)) && self.own.create(&marker).is_ok() {
+            tracing::warn!("{}: {text}", self.workdir.display());
+        }
     }
 
     /// The way to what is in [`Self::own_folder`].
@@ -370,10 +380,19 @@ fn open_unjudged(start: &Path, flags: RepositoryOpenFlags) -> Option<git2::Repos
     Some(inner)
 }
 
+/// Refuses a repository whose settings lead away from the work tree in which its git folder lies.
+fn refuse_misled(start: &Path, inner: &git2::Repository) -> Result<()> {
+    let misled = place_of_git(start).filter(|_| !inner.is_worktree()).and_then(|place| Unusable::examine(&place, None));
+    misled.map_or(Ok(()), |unusable| Err(Error::Unusable(Box::new(unusable))))
+}
+
 fn open_error(start: &Path, source: git2::Error) -> Error {
     let message = source.message();
+    let examined = |message| Some(Error::Unusable(Box::new(Unusable::examine(&place_of_git(start)?, message)?)));
     match source.code() {
-        ErrorCode::NotFound => return Error::NotARepository { start: start.to_owned() },
+        ErrorCode::NotFound => {
+            return examined(None).unwrap_or_else(|| Error::NotARepository { start: start.to_owned() });
+        }
         ErrorCode::Owner => {
             let root = place_of_git(start).unwrap_or_else(|| start.to_owned());
             let foreign = |path: PathBuf| foreign_owner(&path).map(|owner| (path, owner));
@@ -383,8 +402,10 @@ fn open_error(start: &Path, source: git2::Error) -> Error {
         }
         _ => {}
     }
-    if ["extension", "object format", "repository version", "refstorage"].iter().any(|word| message.contains(word)) {
-        return Error::Unsupported { what: message.to_owned() };
+    let is_format =
+        ["extension", "object format", "repository version", "refstorage"].iter().any(|word| message.contains(word));
+    if is_format || source.class() == git2::ErrorClass::Config {
+        return examined(Some(message)).unwrap_or_else(|| Error::Unsupported { what: message.to_owned() });
     }
     Error::Git { action: format!("open the repository of {}", start.display()), source }
 }

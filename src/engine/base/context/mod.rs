@@ -16,6 +16,7 @@ use anyhow::Context as _;
 
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::{Root, TemporaryFolder};
+use crate::git::base::{RepositoryState, Unusable};
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
@@ -23,10 +24,11 @@ use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::manifest::CaptureRules;
 use crate::model::run::RunKey;
+use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::settings::{DEFAULT_LANE_FILE, SafeMode, Settings};
 use crate::process::{self, Interrupts, ProcessId, Signal, Watchdog};
-use crate::store::{Loaded, Origin, Store};
+use crate::store::{Foreign, Loaded, Origin, Store};
 
 use super::clock::Clock;
 use super::error::{Error, ErrorKind, Result};
@@ -35,7 +37,7 @@ use super::progress::{Progress, ProgressEvent};
 use super::runs::Naming;
 use super::trust::TrustRecord;
 
-use place::{check_owners, discover, lane_root, project_root, task_of_run};
+use place::{Discovered, check_owners, discover, lane_root, project_root, task_of_run};
 
 pub(in crate::engine) use place::plain_path;
 pub use secrets::mask_secrets;
@@ -88,6 +90,8 @@ pub struct Setup {
     pub writes: bool,
     /// It works with what the user's own configuration says, and fails where that is broken.
     pub needs_user_config: bool,
+    /// It works from what is recorded, also where the repository cannot be opened.
+    pub reads: bool,
     /// Only the settings are wanted: any folder will do, also one that is no place for a run.
     pub settings_only: bool,
     /// The environment.
@@ -102,8 +106,10 @@ pub struct Context {
     setup: Setup,
     /// The work tree's root.
     worktree: PathBuf,
-    /// Whether the work tree belongs to a git repository of the user's.
+    /// Whether the work tree belongs to a git repository of the user's that can be used.
     has_git: bool,
+    /// The one that it belongs to and that cannot be.
+    unusable: Option<Unusable>,
     repo: OnceCell<Repo>,
     /// The project became a git repository after its checkpoints were taken: they are still in the private one.
     has_private: bool,
@@ -195,10 +201,16 @@ impl Context {
 
     fn find(setup: Setup, interrupts: Interrupts) -> Result<Self> {
         let mut skipped = Vec::new();
-        let found = discover(&setup, &mut skipped)?;
+        let (found, unusable) = match discover(&setup, &mut skipped)? {
+            Discovered::Nothing => (None, None),
+            Discovered::Repository(repo) => (Some(*repo), None),
+            Discovered::Unusable(unusable) => (None, Some(*unusable)),
+        };
         let has_git = found.is_some();
         let (worktree, project) = if let Some(repo) = &found {
             (repo.workdir().to_owned(), repo.main_worktree())
+        } else if let Some(unusable) = &unusable {
+            (unusable.place.clone(), unusable.project())
         } else {
             let root = project_root(&setup.cwd, setup.home.as_deref(), &mut skipped);
             // Before anything is made in it.
@@ -227,7 +239,8 @@ impl Context {
             Err(error) if !setup.needs_user_config => (UserConfig::default(), Some(error)),
             loaded => (loaded?, None),
         };
-        let common = found.as_ref().map(crate::git::Repo::common_dir);
+        let of_unusable = unusable.as_ref().and_then(|unusable| unusable.common_dir.as_deref());
+        let common = found.as_ref().map(Repo::common_dir).or(of_unusable);
         let subject = plain_path(common.unwrap_or(&project));
         let trust = TrustRecord::new(origin::user_state_home(&setup), subject, common);
         let trusts = |values: &Guarded| {
@@ -248,9 +261,9 @@ impl Context {
             Some(known) => (known.clone(), None),
             None => configured(&setup, places, around, (&store, &trust))?,
         };
-        let store = store.with_copy(found.as_ref().map(Repo::common_dir));
+        let store = store.with_copy(common);
         store.check()?;
-        let store = store.with_registry(origin::registry(found.as_ref(), &setup));
+        let store = store.with_registry(origin::registry(common, &setup));
         let origin = origin::origin(&store, found.as_ref(), &worktree, &setup)?;
         let store = store.of_origin(origin);
         let is_whole = setup.known_config.is_none() && project_problem.is_none();
@@ -276,6 +289,7 @@ impl Context {
             setup,
             worktree,
             has_git,
+            unusable,
             // Of what a clone brought nothing is taken over.
             has_private: has_git && store.origin() == Origin::Ours && Repo::has_private(store.root(), store.dir())?,
             repo,
@@ -327,6 +341,12 @@ impl Context {
         let warnings = Arc::clone(&self.warnings);
         let is_rehearsal = self.is_rehearsal;
         Ok(Self { is_rehearsal, warnings, ..Self::new(setup, self.interrupts.clone())? })
+    }
+
+    /// A context of this place as it is now.
+    pub fn reopened(&self) -> Result<Self> {
+        let warnings = Arc::clone(&self.warnings);
+        Ok(Self { warnings, ..Self::new(self.setup.clone(), self.interrupts.clone())? })
     }
 
     /// A context of this place in which everything is only planned, as in a dry run.
@@ -446,6 +466,9 @@ impl Context {
         if let Some(repo) = self.repo.get() {
             return Ok(repo);
         }
+        if let Some(unusable) = &self.unusable {
+            return Err(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
+        }
         let home = self.setup.home.as_deref();
         // What is only rehearsed is done next: that one is made for good. Nothing is made in somebody else's state.
         let makes = !self.only_plans() && self.store.origin() == Origin::Ours;
@@ -464,6 +487,54 @@ impl Context {
             private
         };
         Ok(self.repo.get_or_init(|| private))
+    }
+
+    /// The repository of this work tree, where it cannot be used.
+    pub fn unusable(&self) -> Option<&Unusable> {
+        self.unusable.as_ref()
+    }
+
+    /// Whether the repository that holds what is recorded here can be used.
+    pub fn repository_state(&self) -> Result<RepositoryState> {
+        if let Some(unusable) = &self.unusable {
+            return Ok(unusable.state());
+        }
+        let is_recorded_here =
+            |state: &State| !state.checkpoints.is_empty() && state.places.iter().any(|place| self.is_state_dir(place));
+        let is_unknown = self.store.origin() == Origin::Foreign(Foreign::UnknownId);
+        Ok(match self.has_git {
+            true if is_unknown && is_recorded_here(&self.store.load()?.state) => RepositoryState::Replaced,
+            false
+                if !Repo::has_private(self.store.root(), self.store.dir())?
+                    && is_recorded_here(&self.store.load()?.state) =>
+            {
+                RepositoryState::Missing
+            }
+            _ => RepositoryState::Ok,
+        })
+    }
+
+    /// Says what is wrong with the repository that holds what is recorded here, and what helps.
+    pub fn repository_problem(&self) -> Result<Option<String>> {
+        let place = self.worktree.display();
+        Ok(match (self.repository_state()?, &self.unusable) {
+            (RepositoryState::Missing, _) => {
+                Some(format!("the git repository of {place} is gone, and its checkpoints with it"))
+            }
+            (RepositoryState::Replaced, _) => {
+                let way = self.line(Hint::recover(["trust", "--state"]));
+                Some(format!(
+                    "the git repository of {place} is not the one in which its runs were recorded: their checkpoints \
+                     are gone; `{way}` goes on recording here"
+                ))
+            }
+            (_, Some(unusable)) => {
+                let error = self.locate(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
+                let way = error.hint.map_or(String::new(), |hint| format!("; `{hint}` helps"));
+                Some(format!("{}{way}", error.message))
+            }
+            (_, None) => None,
+        })
     }
 
     /// Whether the project became a git repository after its checkpoints were taken, and they are not in it yet.
@@ -543,8 +614,11 @@ impl Context {
             let way = self.line(Hint::recover(["trust"]));
             self.warn(format!("the project's [redact] masks nothing until it is trusted: {way}"));
         }
-        if !self.setup.settings_only {
-            origin::warn_if_foreign(self);
+        let problem = if self.setup.reads { self.repository_problem().unwrap_or_default() } else { None };
+        match problem {
+            Some(problem) => self.warn(problem),
+            None if !self.setup.settings_only => origin::warn_if_foreign(self),
+            None => {}
         }
     }
 
@@ -604,6 +678,11 @@ impl Context {
     /// The user's home folder.
     pub fn home(&self) -> Option<&Path> {
         self.setup.home.as_deref()
+    }
+
+    /// The folder of the user's own state.
+    pub fn user_state_home(&self) -> Option<PathBuf> {
+        origin::user_state_home(&self.setup)
     }
 
     /// A variable of the environment.
@@ -668,6 +747,9 @@ impl Context {
     pub fn require_something(&self) -> Result<()> {
         if self.has_git || self.store.exists() || !self.store.foreign_views().is_empty() {
             return Ok(());
+        }
+        if self.unusable.is_some() {
+            return self.repo().map(|_| ());
         }
         let place = self.worktree.display();
         let message =

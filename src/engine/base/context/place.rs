@@ -8,6 +8,7 @@ use crate::config::{Config, ConfigError, Origin, Place};
 use crate::durable::Root;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::{self, Wanted};
+use crate::git::base::Unusable;
 use crate::git::repo::{check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder};
 use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
@@ -67,17 +68,34 @@ pub(super) fn project_root(cwd: &Path, home: Option<&Path>, skipped: &mut Vec<(P
     root.unwrap_or(cwd).to_owned()
 }
 
+/// What is around a folder.
+pub(super) enum Discovered {
+    /// No repository.
+    Nothing,
+    /// One.
+    Repository(Box<Repo>),
+    /// One that cannot be used, for who only reads what is recorded.
+    Unusable(Box<Unusable>),
+}
+
 /// The repository around a folder. One that somebody else put into an ancestor into which everybody may put something is
 /// passed over, and added to `skipped` with its owner.
-pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Option<Repo>> {
+pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Discovered> {
     match Repo::discover(&setup.cwd, setup.home.as_deref()) {
-        Ok(repo) => Ok(Some(repo)),
-        Err(crate::git::Error::NotARepository { .. }) => Ok(None),
+        Ok(repo) => Ok(Discovered::Repository(Box::new(repo))),
+        Err(crate::git::Error::NotARepository { .. }) => Ok(Discovered::Nothing),
         Err(crate::git::Error::ForeignOwner { path, owner, root }) if root != setup.cwd && is_open_to_all(&root) => {
             skipped.push((path, owner));
-            Ok(None)
+            Ok(Discovered::Nothing)
         }
-        Err(_) if setup.settings_only => Ok(None),
+        Err(_) if setup.settings_only => Ok(Discovered::Nothing),
+        Err(crate::git::Error::Unusable(unusable)) if setup.reads => {
+            refuse_root(&unusable.place, setup.home.as_deref())?;
+            for folder in [Some(unusable.place.join(".git")), unusable.common_dir.clone()].into_iter().flatten() {
+                check_owner(&folder, &unusable.place)?;
+            }
+            Ok(Discovered::Unusable(unusable))
+        }
         Err(error) => Err(error.into()),
     }
 }

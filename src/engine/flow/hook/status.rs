@@ -1,6 +1,6 @@
 //! Where the hook is installed, and whether it is called: some agents skip hooks that nobody trusted and say nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::install::{Installed, Place, installed_in};
 use crate::agent::detect;
-use crate::durable::Sync;
+use crate::durable::{Root, Sync};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::flow::agents::agents;
@@ -67,11 +67,13 @@ pub fn installed(context: &Context) -> Result<Vec<HookStatus>> {
 
 fn look(context: &Context) -> Result<Vec<HookStatus>> {
     let state = context.load()?.state;
+    let problem = context.repository_problem()?;
     let of = |agent: HookAgent| -> HookStatus {
         let places = [Place::Local, Place::Project, Place::User];
         let found = places.into_iter().find_map(|place| installed_in(context, agent, place));
         let call = last_call(context, agent);
         let note = match &found {
+            Some(_) if problem.is_some() => problem.as_ref().map(|problem| format!("protects nothing here: {problem}")),
             None => Some(context.line(Hint::recover(["hook", "install", agent.as_str()]))),
             Some(found) => wrong_program(context, agent, found, call.as_ref())
                 .or_else(|| not_called(context, &state, agent, found, call.as_ref())),
@@ -182,6 +184,26 @@ pub fn record_call(context: &Context, agent: HookAgent) {
     if let Err(error) = write() {
         tracing::warn!(%error, "the hook's call is not recorded");
     }
+}
+
+/// Whether a session of an agent was not told yet that nothing is protected here; from now on it was. Where that cannot be
+/// written down, or the call names no session, it is said each time.
+pub fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&str>) -> bool {
+    let (Some(home), Some(session)) = (context.user_state_home(), session) else { return true };
+    let place = crc32fast::hash(context.worktree().as_os_str().as_encoded_bytes());
+    let path = Path::new("recover/unprotected").join(format!("{}-{place:08x}", agent.as_str()));
+    let root = Root::with_own(home, "recover");
+    if root.read_if_possible(&path).ok().flatten().is_some_and(|said| said == session.as_bytes()) {
+        return false;
+    }
+    let write = || {
+        root.create_dir_all(path.parent().unwrap_or(&path))?;
+        root.write(&path, session.as_bytes(), Sync::Nothing)
+    };
+    if let Err(error) = write() {
+        tracing::debug!(%error, "what the session was told is not recorded");
+    }
+    true
 }
 
 fn last_call(context: &Context, agent: HookAgent) -> Option<Call> {

@@ -186,6 +186,7 @@ fn refusal(error: &GitError) -> Refusal {
         error,
         GitError::NotARepository { .. }
             | GitError::Unsupported { .. }
+            | GitError::Unusable(_)
             | GitError::ForeignOwner { .. }
             | GitError::StrayWorktree { .. }
             | GitError::UnsafePath { .. }
