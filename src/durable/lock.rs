@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::exclusive::{Exclusive, has_no_locks};
 use super::root::Root;
 
 /// So many times the wait begins anew because the lock was taken by somebody meanwhile.
@@ -47,6 +48,8 @@ pub enum LockError {
 pub struct FileLock {
     /// Closing it releases the lock.
     file: File,
+    /// The lock itself, where the file system has no kernel locks.
+    exclusive: Option<Box<Exclusive>>,
     /// The file and the way to it, where it is removed with the lock.
     passing: Option<(Root, PathBuf)>,
 }
@@ -54,14 +57,13 @@ pub struct FileLock {
 impl FileLock {
     /// Takes the lock, waiting up to `timeout`; writes `pid` and the command into the file for those who wait.
     pub fn acquire(root: &Root, path: &Path, timeout: Duration) -> Result<Self, LockError> {
-        let full = root.full(path);
-        let file = root.open_or_create(path).map_err(|source| LockError::Io { file: full.clone(), source })?;
-        let file = wait_for(file, &full, timeout)?;
+        let file = root.open_or_create(path).map_err(|source| LockError::Io { file: root.full(path), source })?;
+        let (file, exclusive) = wait_for(file, root, path, timeout)?;
         // The name is a courtesy: a full disk must not make a lock that is held look like one that is not.
         if let Err(error) = name_holder(&file) {
             tracing::debug!(%error, "the lock's holder could not be written down");
         }
-        Ok(Self { file, passing: None })
+        Ok(Self { file, exclusive, passing: None })
     }
 
     /// Takes the lock like [`Self::acquire`]; the file goes with it. For names of which there are ever new ones.
@@ -76,6 +78,11 @@ impl FileLock {
         }
     }
 
+    /// Whether the file system has no kernel locks, so that a file beside the lock's names its holder.
+    pub fn is_without_kernel(&self) -> bool {
+        self.exclusive.is_some()
+    }
+
     /// Removes the file of a passing lock that nobody holds: what a kill left.
     pub fn remove_if_free(root: &Root, path: &Path) -> io::Result<()> {
         let file = match root.open(path) {
@@ -85,6 +92,10 @@ impl FileLock {
         match file.try_lock() {
             Ok(()) => remove(&file, root, path),
             Err(TryLockError::WouldBlock) => Ok(()),
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => match Exclusive::take(root, path)? {
+                Some(_held) => remove(&file, root, path),
+                None => Ok(()),
+            },
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -94,8 +105,8 @@ impl FileLock {
     pub fn acquire_unnoticed(root: &Root, path: &Path, timeout: Duration) -> Result<Option<Self>, LockError> {
         match root.open(path) {
             Ok(file) => {
-                let file = wait_for(file, &root.full(path), timeout)?;
-                Ok(Some(Self { file, passing: None }))
+                let (file, exclusive) = wait_unnoticed(file, root, path, timeout)?;
+                Ok(Some(Self { file, exclusive, passing: None }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(LockError::Io { file: root.full(path), source }),
@@ -125,15 +136,39 @@ fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
 /// It is tried again and again rather than queued for: a queue leaves the lock unused until the one whose turn it is has
 /// woken up, which on a busy machine takes longer than what the lock is held for. Who has waited for long tries more
 /// often, so that nobody is always too late.
-fn wait_for(file: File, path: &Path, timeout: Duration) -> Result<File, LockError> {
+fn wait_for(file: File, root: &Root, path: &Path, timeout: Duration) -> Result<Taken, LockError> {
+    wait(file, &root.full(path), timeout, || Ok(Exclusive::take(root, path)?.map(|held| Some(Box::new(held)))))
+}
+
+/// The same for whoever leaves no trace: without kernel locks it is only waited for.
+fn wait_unnoticed(file: File, root: &Root, path: &Path, timeout: Duration) -> Result<Taken, LockError> {
+    wait(file, &root.full(path), timeout, || Ok((!Exclusive::is_taken(root, path)?).then_some(None)))
+}
+
+/// What is held: the kernel lock of the file, or without those the other.
+type Taken = (File, Option<Box<Exclusive>>);
+
+/// `fallback` takes the lock where there are no kernel locks; `None` while it is held.
+fn wait(
+    file: File,
+    path: &Path,
+    timeout: Duration,
+    fallback: impl Fn() -> io::Result<Option<Option<Box<Exclusive>>>>,
+) -> Result<Taken, LockError> {
+    let failed = |source| LockError::Io { file: path.to_owned(), source };
     let arrived = Instant::now();
     let mut begun = arrived;
     let mut holder: Option<Holder> = None;
     let mut turns = 0;
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(source)) => return Err(LockError::Io { file: path.to_owned(), source }),
+            Ok(()) => return Ok((file, None)),
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                if let Some(exclusive) = fallback().map_err(failed)? {
+                    return Ok((file, exclusive));
+                }
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
             Err(TryLockError::WouldBlock) => {}
         }
         if begun.elapsed() < timeout {

@@ -4,9 +4,10 @@
 //!
 //! The guarantee of [`Root::write`]: after it returns, the new content is on disk under the name; if the process or
 //! the machine dies before, the old content is still there. Locks are kernel locks (`flock`), so a dead holder never
-//! blocks anybody and no age is ever judged.
+//! blocks anybody and no age is ever judged; where the file system has none, a file names the holder.
 
 mod atomic;
+mod exclusive;
 mod free_space;
 mod lock;
 mod refused;
@@ -17,10 +18,11 @@ mod temporary;
 mod tests;
 
 pub use atomic::{Sync, sync_dir, write_atomic};
+pub use exclusive::has_no_locks;
 pub use free_space::{Lack, lack};
 pub use lock::{FileLock, LockError};
 pub use refused::Refused;
-pub use root::{Root, tighten};
+pub use root::{Root, cannot_link, tighten};
 pub use rustix::fs::FileType as Kind;
 pub use sudo::{create_dir_all, give_to_sudo_caller, sudo_caller};
 pub use temporary::{TemporaryFolder, is_left_over, is_temporary, reap, temporary_prefix};

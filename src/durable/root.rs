@@ -376,6 +376,26 @@ impl Root {
         Ok(rustix::fs::linkat(&from_dir, from_name, &to_dir, to_name, AtFlags::empty())?)
     }
 
+    /// Gives a file the name `to` beneath `root`, unless something has that name: as a second one, or where the file system
+    /// has no hard links by moving it there.
+    pub fn link_or_move(&self, from: &Path, root: &Self, to: &Path) -> io::Result<()> {
+        match self.hard_link(from, root, to) {
+            Err(error) if cannot_link(&error) => {}
+            linked => return linked,
+        }
+        let (from_dir, from_name) = self.parent(from)?;
+        let (to_dir, to_name) = root.parent(to)?;
+        match move_to_new((&from_dir, from_name), (&to_dir, to_name)) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            moved => return Ok(moved?),
+        }
+        // Not in one step, which exFAT does not have: such names are made under a lock of ours.
+        match stat(&to_dir, to_name)? {
+            Some(_) => Err(Errno::EXIST.into()),
+            None => Ok(rustix::fs::renameat(&from_dir, from_name, &to_dir, to_name)?),
+        }
+    }
+
     /// What is in a folder, with its kind, in the order of the names.
     pub fn list(&self, path: &Path) -> io::Result<Vec<(OsString, FileType)>> {
         list(&mut Dir::new(self.folder(path)?)?)
@@ -456,6 +476,22 @@ fn open_without_links(full: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd,
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn open_without_links(_: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// Whether a file system has no hard links, or none from one place to the other.
+pub fn cannot_link(error: &io::Error) -> bool {
+    let errnos = [Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS, Errno::MLINK];
+    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn move_to_new(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Result<(), Errno> {
+    rustix::fs::renameat_with(from.0, from.1, to.0, to.1, rustix::fs::RenameFlags::NOREPLACE)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn move_to_new(_: (&OwnedFd, &OsStr), _: (&OwnedFd, &OsStr)) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 

@@ -37,7 +37,7 @@ fn owner(name: &[u8]) -> Option<i32> {
     pid.parse().ok().filter(|_| plain)
 }
 
-fn is_dead(pid: i32) -> bool {
+pub(super) fn is_dead(pid: i32) -> bool {
     let Some(id) = rustix::process::Pid::from_raw(pid) else { return true };
     id == rustix::process::getpid()
         || rustix::process::test_kill_process(id) == Err(rustix::io::Errno::SRCH)

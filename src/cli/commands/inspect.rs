@@ -153,7 +153,9 @@ fn mend_repository(context: &mut Context, ui: &Ui) -> Result<Option<String>> {
         context.note(format!("would {what}"));
         return Ok(None);
     }
-    if !context.says_yes() && !(ui.interactive && agrees(context, ui, &format!("{unusable}."), &format!("{what}?"))?) {
+    let asks = || agrees(context, ui, &format!("{unusable}."), &format!("{what}?"));
+    let may = context.says_yes() || ui.interactive && asks()?;
+    if !may {
         let message = format!("{unusable}: --yes allows recover to {what}");
         let hint = Hint::recover(["doctor", "--repair", "--yes"]);
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(hint));

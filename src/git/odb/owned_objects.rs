@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use git2::Oid;
 
 use super::publish::{Published, gone};
-use crate::durable::{Root, Sync};
+use crate::durable::{Root, Sync, has_no_locks};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::sync::sync_folder;
 use crate::git::repo::refs::list_refs;
@@ -83,7 +83,7 @@ pub(in crate::git) fn folder(repo: &Repo) -> PathBuf {
 pub(super) fn lock_shared(repo: &Repo) -> Result<File> {
     let path = lock_path(repo)?;
     let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
-    file.lock_shared().map_err(Error::at(&path))?;
+    wait_shared(&file).map_err(Error::at(&path))?;
     Ok(file)
 }
 
@@ -91,7 +91,7 @@ pub(super) fn lock_shared(repo: &Repo) -> Result<File> {
 pub(super) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<File>> {
     let path = repo.shared_folder().join(LOCK);
     match repo.shared().open(&path) {
-        Ok(file) => file.lock_shared().map(|()| Some(file)).map_err(Error::at(&path)),
+        Ok(file) => wait_shared(&file).map(|()| Some(file)).map_err(Error::at(&path)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::io(path, source)),
     }
@@ -110,7 +110,16 @@ pub(super) fn try_lock_packing(repo: &Repo) -> Result<Option<(File, File)>> {
     match file.try_lock_shared() {
         Ok(()) => Ok(Some((packing, file))),
         Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) if has_no_locks(&error) => Ok(None),
         Err(TryLockError::Error(source)) => Err(Error::io(in_use, source)),
+    }
+}
+
+/// Where the file system has no kernel locks nobody removes an object, so that nothing has to be waited for.
+fn wait_shared(file: &File) -> std::io::Result<()> {
+    match file.lock_shared() {
+        Err(error) if has_no_locks(&error) => Ok(()),
+        locked => locked,
     }
 }
 
@@ -119,6 +128,7 @@ fn try_lock(repo: &Repo, path: &Path) -> Result<Option<File>> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) if has_no_locks(&error) => Ok(None),
         Err(TryLockError::Error(source)) => Err(Error::io(path, source)),
     }
 }

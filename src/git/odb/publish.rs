@@ -14,7 +14,7 @@ use git2::Oid;
 
 use super::format::{is_whole, loose_path};
 use super::pack::Pack;
-use crate::durable::{Kind, Root, Sync, create_dir_all, give_to_sudo_caller};
+use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use crate::git::base::sync::whole_is_cheaper;
@@ -155,7 +155,13 @@ fn place(from: &Path, to: &Path, target: &Path, loose: Option<Oid>, folders: &mu
     folders.insert(folder.to_owned());
     let mut tries = 3;
     loop {
-        match fs::hard_link(from, to) {
+        let placed = match fs::hard_link(from, to) {
+            Err(error) if !cannot_link(&error) => Err(error),
+            Err(_) if to.symlink_metadata().is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => copy_file(from, to),
+            linked => linked,
+        };
+        match placed {
             Ok(()) => return Ok(true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match stays(from, to, loose) {
                 Ok(()) => return Ok(false),
@@ -169,7 +175,6 @@ fn place(from: &Path, to: &Path, target: &Path, loose: Option<Oid>, folders: &mu
                     _ => drop(folders.insert(target.to_owned())),
                 }
             }
-            Err(error) if cannot_link(&error) => return copy_file(from, to).map(|()| true),
             Err(source) => return Err(Error::io(to, source)),
         }
         tries -= 1;
@@ -183,31 +188,23 @@ fn stays(from: &Path, to: &Path, loose: Option<Oid>) -> io::Result<()> {
     {
         let beside = to.with_file_name(format!("tmp_obj_{oid}"));
         gone(fs::remove_file(&beside))?;
-        fs::hard_link(from, &beside)?;
-        return fs::rename(&beside, to);
+        return match fs::hard_link(from, &beside) {
+            Err(error) if cannot_link(&error) => copy_file(from, to),
+            linked => linked.and_then(|()| fs::rename(&beside, to)),
+        };
     }
     // Whoever made it need not have synced it.
     File::open(to).and_then(|file| file.sync_all())
 }
 
-/// Whether the database lies on another file system, or on one without links.
-fn cannot_link(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    [Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::MLINK]
-        .iter()
-        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
-}
-
 /// Places a synced copy of a file.
-fn copy_file(from: &Path, to: &Path) -> Result<()> {
-    let folder = to.parent().unwrap_or(to);
-    let mut copy = tempfile::NamedTempFile::with_prefix_in("tmp_obj_", folder).map_err(Error::at(to))?;
-    let mut source = File::open(from).map_err(Error::at(from))?;
-    io::copy(&mut source, &mut copy).map_err(Error::at(to))?;
-    let metadata = source.metadata().map_err(Error::at(from))?;
-    copy.as_file().set_permissions(metadata.permissions()).map_err(Error::at(to))?;
-    copy.as_file().sync_all().map_err(Error::at(to))?;
-    copy.persist(to).map_err(|error| Error::io(to, error.error))?;
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut copy = tempfile::NamedTempFile::with_prefix_in("tmp_obj_", to.parent().unwrap_or(to))?;
+    let mut source = File::open(from)?;
+    io::copy(&mut source, &mut copy)?;
+    copy.as_file().set_permissions(source.metadata()?.permissions())?;
+    copy.as_file().sync_all()?;
+    copy.persist(to)?;
     Ok(())
 }
 

@@ -1,19 +1,19 @@
 //! git's own lock files, taken so that one left by a dead process of ours can be distinguished from a foreign one.
 //!
 //! git's protocol is kept: who makes `X.lock` may replace `X`. Ours is a hard link to a mark in the worktree's own
-//! folder, which says which lock it is. Marks are made under the worktree's lock only, so whoever holds that finds only
+//! folder, which says which lock it is; where there are no hard links, it holds the mark's name. Marks are made under the worktree's lock only, so whoever holds that finds only
 //! those of the dead. A foreign lock is waited for and never deleted.
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::repository::Repo;
-use crate::durable::{FileLock, LockError, Root, Sync};
+use crate::durable::{FileLock, LockError, Root, Sync, cannot_link};
 use crate::git::base::error::{Error, Result};
 
 /// How often a held lock is tried again.
@@ -42,7 +42,7 @@ impl GitLock {
         repo.own().write(&mark, lock.as_os_str().as_bytes(), Sync::Nothing).map_err(Error::at(&mark))?;
         let deadline = Instant::now() + timeout;
         loop {
-            match fs::hard_link(&mark, &lock) {
+            match link(&mark, &lock) {
                 Ok(()) => return Ok(Self { lock, mark }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && Instant::now() < deadline => {
                     std::thread::sleep(POLL);
@@ -60,6 +60,19 @@ impl GitLock {
             }
         }
     }
+}
+
+/// Makes the lock of a mark, unless there is one.
+fn link(mark: &Path, lock: &Path) -> io::Result<()> {
+    match fs::hard_link(mark, lock) {
+        Err(error) if cannot_link(&error) => {}
+        linked => return linked,
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(lock)?;
+    file.write_all(mark.as_os_str().as_bytes()).inspect_err(|_| {
+        // One that is empty would be a foreign one.
+        let _ = fs::remove_file(lock);
+    })
 }
 
 impl Drop for GitLock {
@@ -103,7 +116,9 @@ fn marked(mark: &Path) -> Result<Option<PathBuf>> {
         Err(source) => return Err(Error::io(mark, source)),
     };
     let number = |path: &Path| fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    Ok(number(mark).filter(|marked| number(&lock) == Some(*marked)).map(|_| lock))
+    let is_link = number(mark).is_some_and(|marked| number(&lock) == Some(marked));
+    let is_named = || fs::read(&lock).is_ok_and(|content| content == mark.as_os_str().as_bytes());
+    Ok((is_link || is_named()).then_some(lock))
 }
 
 /// The locks of git's that dead processes of ours left in any work tree of the repository: they keep git from working.

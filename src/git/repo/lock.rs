@@ -53,6 +53,10 @@ impl WorktreeLock {
     pub fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
         let own = repo.recover_dir()?;
         let file = FileLock::acquire(repo.own(), &own.join("lock"), timeout)?;
+        if file.is_without_kernel() {
+            let text = "the file system has no kernel locks (flock): files that name their holder are used instead";
+            repo.say_once("without-flock", text);
+        }
         // Temporary files in the worktree's own folder are written under this lock only.
         repo.own().reap(&own);
         release_left_over(repo)?;

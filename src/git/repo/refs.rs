@@ -113,7 +113,7 @@ pub(in crate::git) fn set_ref_from(
             there = there.parent().unwrap_or(&top);
         }
         let made = refs.create_dir_all(folder).map_err(|error| (error, false));
-        match made.and_then(|()| repo.own().hard_link(&draft, &refs, &path).map_err(|error| (error, true))) {
+        match made.and_then(|()| repo.own().link_or_move(&draft, &refs, &path).map_err(|error| (error, true))) {
             Ok(()) => break,
             // What is left of the draft is reaped with the next lock.
             Err((error, true)) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
@@ -122,7 +122,12 @@ pub(in crate::git) fn set_ref_from(
             Err((source, _)) => return Err(Error::io(path, source)),
         }
     }
-    let _ = repo.own().remove_file(&draft);
+    if repo.own().remove_file(&draft).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        repo.say_once(
+            "without-links",
+            "the file system has no hard links: what is recorded is copied or moved into its place, which takes longer",
+        );
+    }
     // The draft was synced, so that only names are new.
     let mut changed = folder.ancestors().take_while(|folder| folder.starts_with(there));
     changed.try_for_each(|folder| sync_refs_folder(repo, folder)).inspect_err(|_| {

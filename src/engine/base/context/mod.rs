@@ -160,6 +160,27 @@ struct Places<'a> {
     project: &'a Path,
 }
 
+/// The roots of the work tree and of the project.
+fn roots(
+    setup: &Setup,
+    found: Option<&Repo>,
+    unusable: Option<&Unusable>,
+    skipped: &mut Vec<(PathBuf, u32)>,
+) -> Result<(PathBuf, PathBuf)> {
+    if let Some(repo) = found {
+        return Ok((repo.workdir().to_owned(), repo.main_worktree()));
+    }
+    if let Some(unusable) = unusable {
+        return Ok((unusable.place.clone(), unusable.project()));
+    }
+    let root = project_root(&setup.cwd, setup.home.as_deref(), skipped);
+    // Before anything is made in it.
+    if !setup.settings_only {
+        refuse_root(&root, setup.home.as_deref())?;
+    }
+    Ok((root.clone(), root))
+}
+
 /// What is configured, and why the project's file does not count.
 fn configured(
     setup: &Setup,
@@ -207,18 +228,7 @@ impl Context {
             Discovered::Unusable(unusable) => (None, Some(*unusable)),
         };
         let has_git = found.is_some();
-        let (worktree, project) = if let Some(repo) = &found {
-            (repo.workdir().to_owned(), repo.main_worktree())
-        } else if let Some(unusable) = &unusable {
-            (unusable.place.clone(), unusable.project())
-        } else {
-            let root = project_root(&setup.cwd, setup.home.as_deref(), &mut skipped);
-            // Before anything is made in it.
-            if !setup.settings_only {
-                refuse_root(&root, setup.home.as_deref())?;
-            }
-            (root.clone(), root)
-        };
+        let (worktree, project) = roots(&setup, found.as_ref(), unusable.as_ref(), &mut skipped)?;
         let state_dir = match &setup.state_dir {
             Some(dir) => plain_path(&setup.cwd.join(dir)),
             None => project.join(".ultraplan").join("state"),
