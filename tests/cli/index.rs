@@ -129,7 +129,8 @@ fn every_kind_of_entry_goes_back() {
         env.git(&["add", "-N", "wip.txt"]);
         let (before, first) = (entries(&env), checkpoint(&env));
         let blob = env.git(&["rev-parse", "HEAD:a.txt"]);
-        let lines: String = (1..4).map(|stage| format!("100644 {} {stage}\tboth.txt\\n", blob.trim())).collect();
+        let line = |stage: u8| format!("100644 {} {stage}\tboth.txt\\n", blob.trim());
+        let lines = [line(1), line(2), line(3)].concat();
         env.sh(&format!("printf '{lines}' | git update-index --index-info")).expect(0);
         env.sh("git rm -q --cached a.txt; git add wip.txt; git update-index --skip-worktree d/f").expect(0);
         checkpoint(&env);
