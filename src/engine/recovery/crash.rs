@@ -22,7 +22,7 @@ use crate::model::state::State;
 use crate::process::boot_id;
 use crate::store::salvage;
 
-use super::{attempts, commits, rebuild, session, silent};
+use super::{attempts, commits, rebuild, references, session, silent};
 
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
 pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
@@ -84,6 +84,7 @@ pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
         done.extend(commits::recover(context)?);
         refuse_lost_ledger(context, &state)?;
         tell_if_moved(context, &state);
+        done.extend(references::set_again(context, &state)?);
         done.extend(adopt(context, &state)?);
         forgotten::sweep(context, &state)?;
         // What is taken in is no work under way: that there is none is known without another look.

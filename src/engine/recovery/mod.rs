@@ -6,6 +6,7 @@ pub(in crate::engine) mod attempts;
 pub mod commits;
 pub mod crash;
 pub mod rebuild;
+mod references;
 pub mod session;
 pub mod silent;
 pub mod steps;
