@@ -92,6 +92,7 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
             session: env("RECOVER_SESSION"),
         },
         lock_timeout: global.lock_timeout,
+        allow_home: global.allow_home,
         dry_run: global.dry_run,
         yes: global.yes,
         remote: command.and_then(commands::remote).map(str::to_owned),

@@ -40,6 +40,9 @@ pub struct CaptureRules {
     /// one need not write that again.
     #[serde(skip)]
     pub publish_incrementally: bool,
+    /// Only what git tracks is taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tracked_only: bool,
 }
 
 impl Default for CaptureRules {
@@ -53,6 +56,7 @@ impl Default for CaptureRules {
             editor_temp_globs: Vec::new(),
             excluded_dirs: Vec::new(),
             publish_incrementally: false,
+            tracked_only: false,
         }
     }
 }

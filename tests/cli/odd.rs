@@ -441,3 +441,48 @@ fn a_dry_run_starts_nothing_that_the_repository_names() {
     env.json(0, &["accept", "--run", "n", "--all", "--yes"]);
     assert!(started.exists());
 }
+
+// A mirror's `fetch --prune` takes every reference that the other side does not have.
+#[test]
+fn references_that_something_else_removed_are_set_again() {
+    let env = TestEnv::repo();
+    for content in ["one\n", "two\n", "three\n"] {
+        env.write("a.txt", content);
+        env.json(0, &["checkpoint", "create", "--run", "r"]);
+    }
+    env.sh("git clone -q --bare . ../origin.git && git remote add --mirror=fetch origin ../origin.git").expect(0);
+    env.sh("git fetch -q --update-head-ok --prune origin").expect(0);
+    assert_eq!(env.git(&["for-each-ref", "refs/recover"]), "");
+    let said = env.recover(&["checkpoint", "create", "--run", "r"]).expect(0).stderr;
+    assert_eq!(said.matches("set the reference of").count(), 3, "{said}");
+    env.json(0, &["rollback", "--run", "r", "--to", "initial"]);
+    assert_eq!(env.read("a.txt"), "one\n");
+    env.json(0, &["checkpoint", "verify"]);
+}
+
+#[test]
+fn the_home_folder_is_a_project_only_with_its_tracked_files() {
+    let env = TestEnv::plain();
+    let home = env.root().join("home");
+    std::fs::create_dir_all(home.join("Music/more")).unwrap();
+    for (name, content) in
+        [(".bashrc", "one\n"), ("Music/song", "la\n"), ("Music/more/.tracked", "t\n"), ("notes", "n\n")]
+    {
+        std::fs::write(home.join(name), content).unwrap();
+    }
+    let at = home.display().to_string();
+    env.sh(&format!("cd {at} && git init -q . && git add .bashrc Music/more/.tracked && git commit -qm dotfiles"))
+        .expect(0);
+    let refused = env.error(13, &["-C", &at, "checkpoint", "create"]);
+    assert!(text(&refused["message"]).contains("--allow-home"), "{refused}");
+    let created = env.json(0, &["-C", &at, "--allow-home", "checkpoint", "create", "--run", "r"]);
+    assert_eq!(created["checkpoint"]["captured"]["files"], 2, "{created}");
+    std::fs::write(home.join(".bashrc"), "two\n").unwrap();
+    std::fs::write(home.join("Music/new"), "new\n").unwrap();
+    // From now on it is known.
+    env.json(0, &["-C", &at, "checkpoint", "create", "--run", "r"]);
+    env.json(0, &["-C", &at, "rollback", "--run", "r", "--to", "initial"]);
+    assert_eq!(std::fs::read_to_string(home.join(".bashrc")).unwrap(), "one\n");
+    assert!(home.join("Music/new").exists() && home.join("notes").exists());
+    env.error(13, &["-C", env.root().to_str().unwrap(), "--allow-home", "checkpoint", "create"]);
+}

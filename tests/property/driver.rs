@@ -107,6 +107,7 @@ impl Driver {
             naming: Naming::default(),
             remote: None,
             lock_timeout: Duration::from_secs(5),
+            allow_home: false,
             dry_run: false,
             yes: false,
             asked: None,

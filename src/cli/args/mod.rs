@@ -134,6 +134,12 @@ pub struct GlobalArgs {
     #[arg(long, hide_short_help = true, global = true)]
     pub trust: bool,
 
+    /// Work in the home folder, with the files that git tracks
+    ///
+    /// Once something is recorded there it is not needed any more. Untracked files are neither captured nor touched.
+    #[arg(long, hide_short_help = true, global = true)]
+    pub allow_home: bool,
+
     /// Show what would be done without changing anything
     #[arg(long, global = true)]
     pub dry_run: bool,

@@ -338,6 +338,8 @@ pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
     let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
     let reason = if workdir.parent().is_none() {
         "the root folder is not a project"
+    } else if home.as_deref() == Some(workdir) && workdir.join(".git").exists() {
+        "the home folder is no project, unless --allow-home is given: then the files that git tracks in it are one"
     } else if home.is_some_and(|home| home.starts_with(workdir)) {
         "refusing to work in the home folder or above it: start recover inside a project"
     } else {

@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
             name: Vec::new(),
             path: RepoPath::default(),
             rules: Rules::of_tree(scope.repo, salt.as_bytes())?,
-            ignored: false,
+            ignored: scope.rules.tracked_only,
             wanted: true,
         })
     }

@@ -37,7 +37,7 @@ use super::progress::{Progress, ProgressEvent};
 use super::runs::Naming;
 use super::trust::TrustRecord;
 
-use place::{Discovered, check_owners, discover, lane_root, project_root, task_of_run};
+use place::{Discovered, check_owners, discover, is_home_project, lane_root, project_root, task_of_run};
 
 pub(in crate::engine) use place::plain_path;
 pub use secrets::mask_secrets;
@@ -68,6 +68,8 @@ pub struct Setup {
     pub naming: Naming,
     /// How long to wait for other processes.
     pub lock_timeout: Duration,
+    /// The home folder may be a project.
+    pub allow_home: bool,
     /// Show plans only.
     pub dry_run: bool,
     /// Answer yes.
@@ -98,6 +100,13 @@ pub struct Setup {
     pub env: fn(&str) -> Option<String>,
     /// Says a line beside the answer, for people.
     pub note: fn(&str),
+}
+
+impl Setup {
+    /// The folder that is refused as a project, with those above it.
+    pub(super) fn refused_home(&self) -> Option<&Path> {
+        self.home.as_deref().filter(|_| !self.allow_home)
+    }
 }
 
 /// Where a command works and with what.
@@ -220,8 +229,9 @@ impl Context {
         Self::find(setup, interrupts).map_err(|error| left::explained(error, &start))
     }
 
-    fn find(setup: Setup, interrupts: Interrupts) -> Result<Self> {
+    fn find(mut setup: Setup, interrupts: Interrupts) -> Result<Self> {
         let mut skipped = Vec::new();
+        setup.allow_home = is_home_project(&setup);
         let (found, unusable) = match discover(&setup, &mut skipped)? {
             Discovered::Nothing => (None, None),
             Discovered::Repository(repo) => (Some(*repo), None),
@@ -685,9 +695,9 @@ impl Context {
         self.setup.lock_timeout
     }
 
-    /// The user's home folder.
+    /// The user's home folder, where it is no project.
     pub fn home(&self) -> Option<&Path> {
-        self.setup.home.as_deref()
+        self.setup.refused_home()
     }
 
     /// The folder of the user's own state.
@@ -719,6 +729,7 @@ impl Context {
             editor_temp_globs: Vec::new(),
             excluded_dirs: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
             publish_incrementally: false,
+            tracked_only: self.setup.allow_home,
         }
     }
 

@@ -68,6 +68,14 @@ pub(super) fn project_root(cwd: &Path, home: Option<&Path>, skipped: &mut Vec<(P
     root.unwrap_or(cwd).to_owned()
 }
 
+/// Whether the project is a repository in the home folder itself, and that is allowed: for this call, or by what was recorded
+/// there before.
+pub(super) fn is_home_project(setup: &Setup) -> bool {
+    let Some(home) = setup.home.as_deref().and_then(|home| std::fs::canonicalize(home).ok()) else { return false };
+    let place = setup.cwd.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok());
+    place == Some(home.as_path()) && (setup.allow_home || home.join(".git/recover/states").is_dir())
+}
+
 /// What is around a folder.
 pub(super) enum Discovered {
     /// No repository.
@@ -81,7 +89,7 @@ pub(super) enum Discovered {
 /// The repository around a folder. One that somebody else put into an ancestor into which everybody may put something is
 /// passed over, and added to `skipped` with its owner.
 pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Result<Discovered> {
-    match Repo::discover(&setup.cwd, setup.home.as_deref()) {
+    match Repo::discover(&setup.cwd, setup.refused_home()) {
         Ok(repo) => Ok(Discovered::Repository(Box::new(repo))),
         Err(crate::git::Error::NotARepository { .. }) => Ok(Discovered::Nothing),
         Err(crate::git::Error::ForeignOwner { path, owner, root }) if root != setup.cwd && is_open_to_all(&root) => {
@@ -90,7 +98,7 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
         }
         Err(_) if setup.settings_only => Ok(Discovered::Nothing),
         Err(crate::git::Error::Unusable(unusable)) if setup.reads => {
-            refuse_root(&unusable.place, setup.home.as_deref())?;
+            refuse_root(&unusable.place, setup.refused_home())?;
             for folder in [Some(unusable.place.join(".git")), unusable.common_dir.clone()].into_iter().flatten() {
                 check_owner(&folder, &unusable.place)?;
             }
