@@ -210,3 +210,95 @@ fn what_a_checkpoint_excluded_stays_whatever_is_excluded_now() {
     env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
     assert_eq!((env.read("data/new").as_str(), env.exists("new.txt")), ("mine\n", false));
 }
+
+/// A project with files that git ignores: some that a developer cannot make again, and some that a tool makes.
+fn with_ignored() -> TestEnv {
+    let env = TestEnv::repo();
+    env.write(".gitignore", "_notes/\n.env*\n*.local\n*.log\n");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-qm", "ignore"]);
+    env.write("_notes/plan.md", "plan\n");
+    env.write(".env", "KEY=1\n");
+    env.write("web/.env.local", "KEY=2\n");
+    env.write("web/page", "page\n");
+    env.write("build.log", "log\n");
+    env.sh("chmod 600 .env").expect(0);
+    env
+}
+
+// `git clean -fdx`, or without the `.gitignore`: what git ignores is in no checkpoint.
+#[test]
+fn what_an_attempt_removes_of_ignored_files_comes_back_or_is_named() {
+    let env = with_ignored();
+    let line = "rm -rf .env web _notes; exit 1";
+    let ran = env.recover(&[
+        "run",
+        "--run",
+        "n",
+        "--attempts",
+        "2",
+        "--on-failure",
+        "rollback",
+        "--no-wait",
+        "--",
+        "sh",
+        "-c",
+        line,
+    ]);
+    assert_eq!((env.read(".env").as_str(), env.read("web/.env.local").as_str()), ("KEY=1\n", "KEY=2\n"), "{ran:?}");
+    assert_eq!(env.mode(".env"), 0o600);
+    assert!(ran.stderr.contains("put back") && ran.stderr.contains("_notes"), "{}", ran.stderr);
+    let kept = env.work().join(".git/recover/precious");
+    assert_eq!(env.mode(".git/recover/precious"), 0o700);
+    for copy in std::fs::read_dir(kept).unwrap() {
+        assert_eq!(env.mode(copy.unwrap().path().strip_prefix(env.work()).unwrap().to_str().unwrap()), 0o600);
+    }
+    // In no commit.
+    let all = env.sh("git rev-list --all --objects | cut -d' ' -f1 | git cat-file --batch").stdout;
+    assert!(!all.contains("KEY="), "it is in an object");
+}
+
+#[test]
+fn a_person_says_whether_ignored_files_come_back() {
+    let env = with_ignored();
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
+    env.sh("rm -r .env web/.env.local _notes && echo new > .env").expect(0);
+    let named = |result: &serde_json::Value| {
+        let missing = result["missing"].as_array().expect("a list").iter();
+        missing
+            .map(|one| format!("{} {}", one["path"].as_str().unwrap(), one["reason"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let rolled = env.json(0, &["rollback", "--run", "r", "--to", "initial"]);
+    assert_eq!(
+        (&rolled["changed"], named(&rolled["result"])),
+        (&false.into(), vec!["web/.env.local copied".to_owned(), "_notes no_copy".to_owned()])
+    );
+    assert!(
+        env.recover(&["rollback", "--run", "r", "--to", "initial"])
+            .expect(0)
+            .stdout
+            .contains("--precious puts it back")
+    );
+    let planned = env.json(0, &["rollback", "--run", "r", "--to", "initial", "--precious", "--dry-run"]);
+    assert_eq!(planned["plan"]["precious"][0]["path"], "web/.env.local", "{planned}");
+    assert!(!env.exists("web/.env.local"));
+    env.json(0, &["rollback", "--run", "r", "--to", "initial", "--precious"]);
+    assert_eq!(
+        (env.read(".env").as_str(), env.read("web/.env.local").as_str()),
+        ("new\n", "KEY=2\n"),
+        "never over a file"
+    );
+    // With its checkpoints the copies go.
+    env.json(0, &["close", "r"]);
+    env.json(0, &["forget", "r", "--yes"]);
+    assert_eq!(env.sh("find .git/recover/precious -type f").stdout, "");
+}
+
+#[test]
+fn no_copy_is_kept_in_ci() {
+    let mut env = with_ignored();
+    env.set("CI", "true");
+    env.json(0, &["checkpoint", "create", "--run", "r"]);
+    assert!(!env.sh("cat .git/recover/precious/*").stdout.contains("KEY"));
+}

@@ -199,6 +199,11 @@ pub struct RestoreArgs {
     /// Files only: HEAD, the index and the working memory stay. Without it such a checkpoint is refused.
     #[arg(long)]
     pub here: bool,
+    /// Put back ignored files that are gone
+    ///
+    /// From the copies of [checkpoint] precious: .env and the like. A file that is there is never replaced.
+    #[arg(long, hide_short_help = true)]
+    pub precious: bool,
 
     #[command(flatten)]
     pub best_effort: BestEffort,

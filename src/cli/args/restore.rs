@@ -60,6 +60,12 @@ pub struct RollbackArgs {
     #[arg(long)]
     pub nested: bool,
 
+    /// Put back ignored files that are gone
+    ///
+    /// From the copies of [checkpoint] precious: .env and the like. A file that is there is never replaced.
+    #[arg(long, hide_short_help = true)]
+    pub precious: bool,
+
     #[command(flatten)]
     pub best_effort: BestEffort,
 }

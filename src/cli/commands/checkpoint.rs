@@ -225,6 +225,9 @@ fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> 
             if args.here {
                 flags.push("--here".to_owned());
             }
+            if args.precious {
+                flags.push("--precious".to_owned());
+            }
             if !args.path.is_empty() {
                 flags.push("--path".to_owned());
                 flags.extend(args.path.iter().cloned());
@@ -252,6 +255,7 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             nested: NestedRequest { restore: args.nested, placed: Vec::new() },
             scope: if args.here { Scope::Files } else { Scope::All },
             here: args.here,
+            precious: args.precious,
             best_effort: how.best_effort,
             ..RestoreRequest::new(OperationKind::Restore, checkpoint)
         })

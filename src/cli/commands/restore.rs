@@ -41,6 +41,7 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
         edits: args.edits,
         restore_index: args.restore_index,
         nested: args.nested,
+        precious: args.precious,
         best_effort: args.best_effort.best_effort,
     };
     let how = How { commits: args.commits, edits: args.edits, best_effort: options.best_effort };
@@ -85,6 +86,9 @@ fn given(args: &RollbackArgs) -> Vec<String> {
     }
     if args.nested {
         words.push("--nested".to_owned());
+    }
+    if args.precious {
+        words.push("--precious".to_owned());
     }
     words
 }

@@ -6,10 +6,12 @@ use std::fmt::Write;
 use comfy_table::Cell;
 
 use crate::engine::flow::prune::Pruned;
+use crate::engine::flow::restore::COPIED;
 use crate::engine::restore::nested::NestedAction;
 use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::operation::OperationKind;
+use crate::model::path::PathReason;
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 use crate::policy::amounts::count;
@@ -113,16 +115,27 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
     text
 }
 
+/// Ignored files that are gone and stay so.
+fn missing_text(result: &RestoreResult) -> String {
+    let (copied, lost): (Vec<_>, Vec<_>) = result.missing.iter().partition(|one| one.reason == COPIED);
+    let names = |all: Vec<&PathReason>| all.into_iter().map(|one| one.path.to_string()).collect::<Vec<_>>().into_iter();
+    list("gone, ignored by git, no copy:", names(lost))
+        + &list("gone, ignored by git (--precious puts it back):", names(copied))
+}
+
 /// What a restore did or would do.
 pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
     let result = &restore.result;
     if !restore.changed {
-        return unchanged_text(result);
+        return unchanged_text(result) + &missing_text(result);
     }
     let (write, delete) = if dry_run { ("would write", "would delete") } else { ("wrote", "deleted") };
     let mut text = list(write, result.written.iter().map(ToString::to_string));
     text += &list(delete, result.deleted.iter().map(ToString::to_string));
     text += &kept_text(result);
+    let back = if dry_run { "would put back, ignored by git:" } else { "put back, ignored by git:" };
+    text += &list(back, result.precious.iter().map(ToString::to_string));
+    text += &missing_text(result);
     for one in result.nested.iter().filter(|one| one.action != NestedAction::Kept) {
         let what = match one.action {
             NestedAction::Removed => "its folder is removed again, the repository itself is kept",

@@ -34,6 +34,11 @@ pub(super) const CHECKPOINT: Section = Section {
         Key::new("include", Globs, "Ignored paths to capture all the same."),
         Key::new("exclude", Globs, "Paths to leave out; they are never overwritten or deleted either."),
         Key::new(
+            "precious",
+            Globs,
+            "Ignored files, at any depth, of which a copy is kept in .git/recover, never in a commit (not in CI).",
+        ),
+        Key::new(
             "interval",
             Duration,
             "A checkpoint is due when the latest is this old: during attempts, in hooks, --if-due.",

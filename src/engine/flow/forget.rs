@@ -15,6 +15,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::flow::project_trust;
 use crate::engine::record::{forgotten, nested, seed_json, storage};
 use crate::engine::recovery::crash;
+use crate::git::checkpoint::forget_ignored;
 use crate::git::index::tracks_any;
 use crate::git::prune::discard;
 use crate::git::repo::{delete_refs, kept_names, ref_name, ref_names, resolve_ref, work_trees};
@@ -143,6 +144,7 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
     }
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &names)?;
+    forget_ignored(repo, gone.iter().map(|gone| &gone.id))?;
     let commits: Vec<_> = gone.into_iter().map(|gone| gone.commit).collect();
     discard_all(context, repo, &lock, &commits);
     Ok(())

@@ -12,6 +12,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{nested, seed_json, select, sizes, storage};
 use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
+use crate::git::checkpoint::forget_ignored;
 use crate::git::prune::{added_bytes, discard, exclusive_bytes};
 use crate::git::repo::{delete_refs, ref_name};
 use crate::model::checkpoint::Checkpoint;
@@ -170,6 +171,7 @@ fn remove(
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &references)?;
     nested::forget(context, repo, &doomed);
+    forget_ignored(repo, doomed.iter().map(|gone| &gone.id))?;
     let patches = storage::remove_patches(context, &doomed);
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
     let discarded = discard(repo, &lock, &commits);

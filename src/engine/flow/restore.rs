@@ -11,17 +11,22 @@ use crate::engine::base::runs::way_to_stop;
 use crate::engine::record::checkpoint;
 use crate::engine::record::damage::mark_suspect;
 use crate::engine::recovery::crash;
+use crate::engine::restore::ignored::Vanished;
 use crate::engine::restore::interruption::listen;
 use crate::engine::restore::request::{Compensated, CrossedStep, Restore, RestoreRequest, RestoreResult};
 use crate::engine::restore::{execute, plan};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::hint::Hint;
 use crate::model::operation::OperationKind;
+use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::model::step::{StepRef, StepStatus};
 
 use super::step::{Crossing, compensate, is_ancestor_step};
+
+/// The reason of an ignored file that is gone and has a copy.
+pub const COPIED: &str = "copied";
 
 /// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
 pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
@@ -78,19 +83,37 @@ fn restore_chosen(
         || moves_line(&state, &request)
         || gives_steps_back(&state, &crossing.refs());
     // An undo whose files are there already moves on to what was before.
-    let changes = !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some();
+    let mut vanished = Vanished::of(context, &state, &request)?;
+    let changes =
+        !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some() || !vanished.back.is_empty();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());
+        result.tell_vanished(vanished);
         result.tell(&request, before, &crossing, crossing.planned());
         return Ok(Restore { kind, changed: changes, result, run: before.cloned() });
     }
     let mut restore = execute::run(context, &request, planned, crossing.refs(), takes_back)?;
+    vanished.put_back(context)?;
+    if request.unasked {
+        vanished.tell(context);
+    }
+    restore.result.tell_vanished(vanished);
     let compensated = compensate(context, &crossing, &request.target.id)?;
     restore.result.tell(&request, before, &crossing, compensated);
     Ok(restore)
 }
 
 impl RestoreResult {
+    /// Tells what became of ignored files that are gone.
+    fn tell_vanished(&mut self, vanished: Vanished) {
+        let reasoned = |paths: Vec<RepoPath>, reason: &str| {
+            let reason = reason.to_owned();
+            paths.into_iter().map(move |path| PathReason { path, reason: reason.clone(), size: None })
+        };
+        self.precious = vanished.back.into_iter().map(|file| file.path).collect();
+        self.missing = reasoned(vanished.copied, COPIED).chain(reasoned(vanished.lost, "no_copy")).collect();
+    }
+
     /// Tells what was taken back, over which iterations of the run it went, as that was `before`, and of the steps that were
     /// gone back past; `compensated` are those whose effects were
     /// taken back, or would be.

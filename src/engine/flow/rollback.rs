@@ -48,6 +48,8 @@ pub struct Options {
     pub restore_index: bool,
     /// Whether the files of nested repositories are restored too.
     pub nested: bool,
+    /// Whether copies of ignored files that are gone are put back.
+    pub precious: bool,
     /// Whether everything else is restored where a path cannot be replaced.
     pub best_effort: bool,
 }
@@ -61,6 +63,7 @@ impl Default for Options {
             edits: Edits::Refuse,
             restore_index: false,
             nested: false,
+            precious: false,
             best_effort: false,
         }
     }
@@ -142,6 +145,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         restore_index: options.restore_index,
         reposition,
         nested: NestedRequest { restore: options.nested, placed: Vec::new() },
+        precious: options.precious,
         best_effort: options.best_effort,
         ..RestoreRequest::new(OperationKind::Rollback, checkpoint)
     })

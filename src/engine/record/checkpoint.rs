@@ -8,7 +8,9 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::WorktreeLock;
 use crate::git::capture::capture;
-use crate::git::checkpoint::{CheckpointParts, load_checkpoint, name_checkpoint, write_early, write_linked};
+use crate::git::checkpoint::{
+    CheckpointParts, load_checkpoint, name_checkpoint, note_ignored, write_early, write_linked,
+};
 use crate::git::repo::{ref_exists, ref_name, resolve_ref};
 use crate::git::restore::read_journal;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
@@ -205,6 +207,10 @@ pub fn record_with(
     let reference = ref_name(&key.run_id, &checkpoint.id);
     ledger.note_reference(&checkpoint.id);
     name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
+    if let Err(error) = note_ignored(repo, capture, &checkpoint.id, &context.precious()) {
+        // The checkpoint is as good without it.
+        context.warn(format!("ignored files have no copy: {}", Error::from(error)));
+    }
     capture.write_cache(&reference, &checkpoint.commit);
     sizes::note(context, &checkpoint.id, capture.added_bytes());
     Ok(checkpoint)

@@ -6,6 +6,7 @@
 
 pub mod execute;
 mod head;
+pub mod ignored;
 mod index;
 pub mod interruption;
 mod journal;

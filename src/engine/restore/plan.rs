@@ -99,6 +99,8 @@ impl Planned {
             written,
             deleted,
             kept: self.files.kept.clone(),
+            precious: Vec::new(),
+            missing: Vec::new(),
             nested: self.nested.outcomes.clone(),
             index: IndexOutcome { restored: self.index.paths.len(), kept: self.index.kept },
             head: HeadMove { before, after },

@@ -73,6 +73,8 @@ pub struct RestoreRequest {
     pub here: bool,
     /// Whether everything else is restored where the system does not let a path be replaced.
     pub best_effort: bool,
+    /// Whether copies of ignored files that are gone are put back.
+    pub precious: bool,
     /// Nobody asked for it: the working memory goes as it does after an error (`[rollback] on_error`, `[memory] loop_state`).
     pub unasked: bool,
     /// What is taken back, or done again.
@@ -115,6 +117,7 @@ impl RestoreRequest {
             nested: NestedRequest::default(),
             here: false,
             best_effort: false,
+            precious: false,
             unasked: false,
             undoes: None,
         }
@@ -176,6 +179,9 @@ impl RestoreRequest {
             if self.here && !flags.contains(&"--here") {
                 words.push("--here".to_owned());
             }
+            if self.precious {
+                words.push("--precious".to_owned());
+            }
         }
         if self.best_effort && !flags.contains(&BEST_EFFORT) {
             words.push(BEST_EFFORT.to_owned());
@@ -204,6 +210,11 @@ pub struct RestoreResult {
     pub deleted: Vec<RepoPath>,
     /// Paths left as they are, and why.
     pub kept: Vec<PathReason>,
+    /// Ignored files put back from their copies.
+    pub precious: Vec<RepoPath>,
+    /// Ignored files and folders that were there and are gone: no checkpoint holds them. The reason is `copied` where
+    /// `--precious` puts one back, else `no_copy`.
+    pub missing: Vec<PathReason>,
     /// What becomes of nested repositories that are not as the checkpoint has them.
     pub nested: Vec<NestedOutcome>,
     /// What becomes of git's index.

@@ -19,7 +19,7 @@ use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
 use crate::git::tree::objects::{KnownTrees, Objects};
 use crate::git::tree::view::TreeView;
-use crate::git::worktree::cache::{Cache, flag};
+use crate::git::worktree::cache::{Cache, Other, flag};
 use crate::git::worktree::outputs::Outputs;
 use crate::git::worktree::reading::read_files;
 use crate::git::worktree::scan::{Scan, Scope};
@@ -106,6 +106,21 @@ impl Capture {
         let cache_builder = self.cache_builder.borrow();
         let folders = cache_builder.iter().flat_map(|cache_builder| &cache_builder.scan.folders);
         folders.filter(|folder| !folder.is(flag::NESTED)).map(|folder| folder.path.clone()).collect()
+    }
+
+    /// The files and folders that the ignore rules left out of the folders that were examined, and whether each is a folder.
+    /// Empty once what was seen is noted.
+    pub(in crate::git) fn ignored(&self) -> Vec<(RepoPath, bool)> {
+        let cache_builder = self.cache_builder.borrow();
+        let Some(scan) = cache_builder.as_ref().map(|cache_builder| &cache_builder.scan) else { return Vec::new() };
+        let below = scan.folders.iter().flat_map(|folder| {
+            scan.others(folder).filter_map(move |(name, what)| match what {
+                Other::IgnoredFile => Some((folder.path.join(name), false)),
+                Other::IgnoredFolder => Some((folder.path.join(name), true)),
+                Other::Folder => None,
+            })
+        });
+        below.collect()
     }
 
     /// The checkpoint that was recorded last of this work tree, while its reference holds it.

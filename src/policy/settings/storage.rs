@@ -38,6 +38,9 @@ pub struct CheckpointSettings {
     pub include: Vec<String>,
     /// Globs of paths that are left out.
     pub exclude: Vec<String>,
+    /// Globs of ignored files that have a copy beside the checkpoints, never in one.
+    #[serde(default = "precious")]
+    pub precious: Vec<String>,
     /// How old the latest checkpoint gets before another is due (S10).
     #[serde(with = "text::optional")]
     pub interval: Option<Duration>,
@@ -57,10 +60,16 @@ impl Default for CheckpointSettings {
             max_untracked_bytes: GIB,
             include: Vec::new(),
             exclude: Vec::new(),
+            precious: precious(),
             interval: Some(Duration::from_secs(300)),
             every_operations: Some(10),
         }
     }
+}
+
+/// What holds a developer's own settings, and secrets, by convention.
+fn precious() -> Vec<String> {
+    [".env", ".env.*", "*.local", "*.local.*", ".envrc"].map(str::to_owned).into()
 }
 
 impl CheckpointSettings {
