@@ -175,6 +175,14 @@ pub fn format_duration(duration: Duration) -> String {
     format!("{millis}ms")
 }
 
+/// A duration as people say it, rounded down: `40 s`, `3 min`, `2 h`, `5 d`.
+pub fn spoken_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [("d", 86_400), ("h", 3_600), ("min", 60)];
+    let fitting = units.into_iter().find(|(_, size)| seconds >= *size);
+    fitting.map_or_else(|| format!("{seconds} s"), |(unit, size)| format!("{} {unit}", seconds / size))
+}
+
 /// Durations as whole milliseconds, for documents and events.
 pub mod millis {
     use std::time::Duration;

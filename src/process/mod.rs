@@ -52,7 +52,7 @@ pub use footer::{Footer, Stderr};
 pub use init::run_as_child;
 pub use lookup::{find as find_program, names_beside};
 pub use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};
-pub use orphan::{GroupEnd, caller, end_children_of, end_group, is_alive, is_group_alive, own_id};
+pub use orphan::{GroupEnd, caller, end_children_of, end_group, git_at_work, is_alive, is_group_alive, own_id};
 pub use output::{Captured, Keep};
 pub use pager::page;
 pub use pty::{HELPER, exec_on_terminal, own_program};

@@ -4,6 +4,7 @@
 //! the machine's current boot it names one process.
 
 use std::io;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -86,6 +87,21 @@ pub fn caller() -> Option<ProcessId> {
 
 /// What programs start others with.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "mksh", "busybox"];
+
+/// A process of git's at work in one of these folders, or below it, with its command. One whose folder cannot be read counts.
+///
+/// # Errors
+/// The system does not show what processes work on.
+pub fn git_at_work(folders: &[&Path]) -> io::Result<Option<(u32, String)>> {
+    if !cfg!(target_os = "linux") {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let is_git = |entry: &Entry| table::name(entry.pid).is_some_and(|name| name == "git" || name.starts_with("git-"));
+    let is_inside =
+        |entry: &Entry| table::folder(entry.pid).is_none_or(|at| folders.iter().any(|folder| at.starts_with(folder)));
+    let found = living()?.into_iter().find(|entry| is_git(entry) && is_inside(entry));
+    Ok(found.map(|entry| (entry.pid, table::command(entry.pid).unwrap_or_default())))
+}
 
 /// Whether exactly this process lives. A zombie does not.
 pub fn is_alive(id: &ProcessId) -> bool {

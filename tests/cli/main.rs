@@ -33,6 +33,7 @@ mod filtered;
 mod first_contact;
 mod follow;
 mod foreign;
+mod git_locks;
 mod give_up;
 mod golden;
 mod good;

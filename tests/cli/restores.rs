@@ -203,13 +203,11 @@ fn doctor_tells_of_a_lock_of_ours_and_leaves_a_foreign_one() {
     env.write(".git/HEAD.lock", "");
     assert_ne!(env.sh("git add a.txt").code, 0);
     let report = env.json(12, &["doctor"]);
-    let found: Vec<_> = report["problems"].as_array().unwrap().iter().map(|one| text(&one["path"])).collect();
-    assert_eq!(found.len(), 2, "{report}");
-    for problem in report["problems"].as_array().unwrap() {
-        assert_eq!((&problem["code"], &problem["repairable"]), (&"stale_lock".into(), &true.into()), "{problem}");
-    }
-    let repaired = env.json(0, &["doctor", "--repair"]);
-    assert_eq!(repaired["problems"], serde_json::json!([]), "{repaired}");
+    let problems = report["problems"].as_array().unwrap();
+    let found: Vec<_> = problems.iter().map(|one| (one["code"].as_str().unwrap(), one["repairable"] == true)).collect();
+    assert_eq!(found, [("stale_lock", true), ("stale_lock", true), ("git_lock", false)], "{report}");
+    let repaired = env.json(12, &["doctor", "--repair"]);
+    assert_eq!(repaired["problems"].as_array().map(Vec::len), Some(1), "{repaired}");
     assert!(repaired["repaired"].as_array().unwrap().iter().any(|one| text(one).contains("index.lock")), "{repaired}");
     assert!(!env.exists(".git/index.lock") && !env.exists(".git/worktrees/linked/index.lock"));
     assert!(env.exists(".git/HEAD.lock"), "it is somebody else's");

@@ -53,6 +53,9 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     if let Some(unfinished) = &status.unfinished_operation {
         let _ = writeln!(text, "A {unfinished} was cut off: recover doctor --repair finishes it.");
     }
+    if let Some(locked) = &status.git_locked {
+        let _ = writeln!(text, "Note: {}; recover doctor says what to do.", escape(locked));
+    }
     let id = |id: &Option<CheckpointId>| id.as_ref().map_or_else(|| "none".to_owned(), |id| ui.id(id));
     let latest = id(&status.latest);
     let good = id(&status.last_good);

@@ -80,6 +80,9 @@ pub struct StatusReply<'a> {
     manual_steps: &'a [String],
     manual_fix: Option<&'a ManualFixSession>,
     unfinished_operation: Option<&'a str>,
+    /// The lock files that keep git from working here, with their ages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    git_locked: Option<&'a str>,
     checkpoints: CheckpointCounts<'a>,
     /// Bytes of its logs and prompts, and of what its checkpoints hold beyond branches and the runs before it.
     size_bytes: Option<u64>,
@@ -126,6 +129,7 @@ impl<'a> StatusReply<'a> {
             manual_steps: &status.manual_steps,
             manual_fix: status.manual_fix.as_ref(),
             unfinished_operation: status.unfinished_operation.as_deref(),
+            git_locked: status.git_locked.as_deref(),
             checkpoints: CheckpointCounts {
                 count: status.checkpoint_count,
                 latest: status.latest.as_ref(),

@@ -198,6 +198,7 @@ mod tests {
             manual_steps: Vec::new(),
             manual_fix: None,
             unfinished_operation: None,
+            git_locked: None,
             checkpoint_count: 0,
             size_bytes: None,
             latest: None,

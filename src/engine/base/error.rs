@@ -350,7 +350,12 @@ impl From<git::Error> for Error {
                     "--untracked-files=normal",
                 ]))
             }
-            Git::Locked { .. } => Self::new(ErrorKind::Locked, message),
+            Git::Locked { file, .. } => {
+                let error = Self::new(ErrorKind::Locked, message);
+                // Ours is released by whoever holds it; git's may have been left.
+                let is_gits = file.extension().is_some_and(|extension| extension == "lock");
+                if is_gits { error.hint(Hint::recover(["doctor"])) } else { error }
+            }
             Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor"])),
             Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
             Git::Io { source, .. } => Self::io(message, source),

@@ -13,7 +13,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::hook::{self, status::HookStatus};
 use crate::engine::flow::verify::verify;
-use crate::engine::record::{liveness, seed_json};
+use crate::engine::record::{git_locks, liveness, seed_json};
 use crate::engine::recovery::attempts;
 use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
@@ -168,6 +168,11 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         report.error("private_checkpoints", context.worktree().display().to_string(), message.to_owned(), true);
     } else {
         checkpoints(context, repair, &mut report)?;
+    }
+    let state = context.load()?.state;
+    for lock in git_locks::all(context)? {
+        let (message, repairable) = git_locks::advice(context, &state, &lock)?;
+        report.error("git_lock", lock.path.display().to_string(), message, repairable);
     }
     report.hooks = hook::status::installed(context)?;
     Ok(report)

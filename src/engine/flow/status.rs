@@ -15,7 +15,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs;
 use crate::engine::record::run_settings::{attempt_folder, log_name, loops_of};
-use crate::engine::record::{liveness, select};
+use crate::engine::record::{git_locks, liveness, select};
 use crate::engine::recovery::crash;
 use crate::model::feedback::FeedbackLoop;
 use crate::model::hint::Place;
@@ -57,6 +57,8 @@ pub struct Status {
     pub manual_fix: Option<ManualFixSession>,
     /// A restore that was cut off.
     pub unfinished_operation: Option<String>,
+    /// What keeps git from working here.
+    pub git_locked: Option<String>,
     /// How many checkpoints the run has.
     pub checkpoint_count: usize,
     /// Bytes of its logs and prompts, and of what its checkpoints hold beyond branches and the runs before it.
@@ -203,6 +205,7 @@ fn look(
         manual_steps: unrecoverable.map(|failure| manual_steps(failure, ends_by.as_deref())).unwrap_or_default(),
         manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,
+        git_locked: git_locks::in_the_way(context),
         checkpoint_count: state.checkpoints.count_of(&run.key),
         size_bytes: size(&state, &run.key),
         latest: state.latest(&run.key).map(|c| c.id.clone()),

@@ -11,6 +11,7 @@ pub mod edits;
 pub mod events;
 pub mod foreign;
 pub mod forgotten;
+pub mod git_locks;
 pub mod lane;
 pub mod liveness;
 pub mod memory;

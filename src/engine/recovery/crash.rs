@@ -6,9 +6,9 @@ use std::sync::{Arc, Once};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::adopt::adopt_one;
-use crate::engine::record::forgotten;
 use crate::engine::record::liveness::{is_orphaned, orphaned_baseline, orphaned_steps};
 use crate::engine::record::message::record_of;
+use crate::engine::record::{forgotten, git_locks};
 use crate::engine::recovery::steps;
 use crate::engine::restore::execute;
 use crate::git::WorktreeLock;
@@ -92,6 +92,7 @@ pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
             recover_orphaned(context, done)?;
         }
         done.extend(session::recover(context, &state)?);
+        done.extend(git_locks::recover(context, &state)?);
         done.extend(silent::recover(context)?);
     }
     Ok(())

@@ -10,11 +10,12 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::repository::Repo;
 use crate::durable::{FileLock, LockError, Root, Sync, cannot_link};
 use crate::git::base::error::{Error, Result};
+use crate::model::time::spoken_duration;
 
 /// How often a held lock is tried again.
 const POLL: Duration = Duration::from_millis(20);
@@ -38,7 +39,7 @@ impl GitLock {
         let lock = PathBuf::from(lock);
         let mark = repo.recover_dir()?.join(format!("{MARK}{name}"));
         // One of this process that could not be removed before: by another mark it would be a foreign one for ever.
-        release(&mark)?;
+        release(repo, &mark)?;
         repo.own().write(&mark, lock.as_os_str().as_bytes(), Sync::Nothing).map_err(Error::at(&mark))?;
         let deadline = Instant::now() + timeout;
         loop {
@@ -51,9 +52,7 @@ impl GitLock {
                     // A mark without its lock is removed by whoever comes next.
                     let _ = fs::remove_file(&mark);
                     return Err(match error.kind() {
-                        io::ErrorKind::AlreadyExists => {
-                            Error::Locked { file: lock, holder: "another git process".to_owned() }
-                        }
+                        io::ErrorKind::AlreadyExists => Error::Locked { holder: foreign_holder(&lock), file: lock },
                         _ => Error::io(lock, error),
                     });
                 }
@@ -91,14 +90,14 @@ pub(super) fn release_left_over(repo: &Repo) -> Result<()> {
         if !name.as_encoded_bytes().starts_with(MARK.as_bytes()) {
             continue;
         }
-        release(&own.join(name))?;
+        release(repo, &own.join(name))?;
     }
     Ok(())
 }
 
 /// Removes the lock that a mark is of, and the mark, where they are there.
-fn release(mark: &Path) -> Result<()> {
-    if let Some(lock) = marked(mark)? {
+fn release(repo: &Repo, mark: &Path) -> Result<()> {
+    if let Some(lock) = marked(repo, mark)? {
         fs::remove_file(&lock).map_err(Error::at(&lock))?;
     }
     match fs::remove_file(mark) {
@@ -107,18 +106,102 @@ fn release(mark: &Path) -> Result<()> {
     }
 }
 
-/// The lock that a mark is of, while it is there and ours.
-fn marked(mark: &Path) -> Result<Option<PathBuf>> {
+/// The lock that a mark is of, while it is there and ours. A mark that a power failure left empty, as it is not synced, is
+/// of the lock that is the same file.
+fn marked(repo: &Repo, mark: &Path) -> Result<Option<PathBuf>> {
     let (root, name) = Root::of_file(mark);
     let lock = match root.read(Path::new(name)) {
         Ok(lock) => PathBuf::from(OsStr::from_bytes(&lock)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::io(mark, source)),
     };
-    let number = |path: &Path| fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    let is_link = number(mark).is_some_and(|marked| number(&lock) == Some(marked));
-    let is_named = || fs::read(&lock).is_ok_and(|content| content == mark.as_os_str().as_bytes());
-    Ok((is_link || is_named()).then_some(lock))
+    let Some(marked) = identity(mark) else { return Ok(None) };
+    let is_ours = |lock: &PathBuf| identity(lock) == Some(marked) || names(lock, mark);
+    if is_ours(&lock) {
+        return Ok(Some(lock));
+    }
+    Ok(lock_files(repo)?.into_iter().find(is_ours))
+}
+
+/// Whether a lock says whose it is, as one does on a file system without hard links.
+fn names(lock: &Path, mark: &Path) -> bool {
+    fs::read(lock).is_ok_and(|content| content == mark.as_os_str().as_bytes())
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok()
+}
+
+/// A lock of git's that no `recover` made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignLock {
+    /// The lock file.
+    pub path: PathBuf,
+    /// When it was last written to.
+    pub modified: SystemTime,
+    identity: (u64, u64),
+}
+
+impl ForeignLock {
+    fn of(path: PathBuf) -> Option<Self> {
+        let found = fs::symlink_metadata(&path).ok()?;
+        Some(Self { modified: found.modified().ok()?, identity: (found.dev(), found.ino()), path })
+    }
+
+    /// How long ago it was last written to.
+    pub fn age(&self) -> Duration {
+        self.modified.elapsed().unwrap_or_default()
+    }
+
+    /// Removes it where it is still the same; whether it was.
+    pub fn remove(&self) -> Result<bool> {
+        if Self::of(self.path.clone()).as_ref() != Some(self) {
+            return Ok(false);
+        }
+        fs::remove_file(&self.path).map_err(Error::at(&self.path))?;
+        Ok(true)
+    }
+}
+
+fn foreign_holder(lock: &Path) -> String {
+    let age = ForeignLock::of(lock.to_owned()).map(|lock| spoken_duration(lock.age()));
+    age.map_or_else(
+        || "another git process".to_owned(),
+        |age| format!("another git process, or left by one ({age} old)"),
+    )
+}
+
+/// The locks that others than `recover` hold, or left, in this work tree and its repository.
+pub fn foreign_locks(repo: &Repo) -> Result<Vec<ForeignLock>> {
+    let mut locks: Vec<ForeignLock> = lock_files(repo)?.into_iter().filter_map(ForeignLock::of).collect();
+    if !locks.is_empty() {
+        let marks: Vec<PathBuf> = all_marks(repo)?.into_iter().flat_map(|(_, marks)| marks).collect();
+        let is_of =
+            |lock: &ForeignLock, mark: &PathBuf| identity(mark) == Some(lock.identity) || names(&lock.path, mark);
+        locks.retain(|lock| !marks.iter().any(|mark| is_of(lock, mark)));
+    }
+    Ok(locks)
+}
+
+/// The lock files of index, HEAD, references and configuration that there are.
+fn lock_files(repo: &Repo) -> Result<Vec<PathBuf>> {
+    let (own, common) = (repo.git_dir(), repo.common_dir());
+    let of_own = ["index.lock", "HEAD.lock", "config.worktree.lock"].map(|name| own.join(name));
+    let of_all = ["config.lock", "packed-refs.lock", "shallow.lock", "refs/stash.lock"].map(|name| common.join(name));
+    let mut found: Vec<PathBuf> =
+        of_own.into_iter().chain(of_all).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
+    let mut folders: Vec<PathBuf> = ["heads", "remotes", "tags"].map(|name| common.join("refs").join(name)).into();
+    while let Some(folder) = folders.pop() {
+        for path in list(&folder)? {
+            let kind = fs::symlink_metadata(&path).map(|found| found.file_type());
+            if kind.is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            } else if path.extension() == Some(OsStr::new("lock")) {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The locks of git's that dead processes of ours left in any work tree of the repository: they keep git from working.
@@ -129,7 +212,7 @@ pub fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
         match FileLock::acquire_unnoticed(&Root::own(&own), Path::new("lock"), Duration::ZERO) {
             Ok(_held) => {
                 for mark in marks {
-                    found.extend(marked(&mark)?);
+                    found.extend(marked(repo, &mark)?);
                 }
             }
             Err(LockError::Held { .. }) => {}
@@ -145,8 +228,8 @@ pub fn remove_left_over(repo: &Repo, timeout: Duration) -> Result<Vec<PathBuf>> 
     for (own, marks) in all_marks(repo)? {
         let _held = FileLock::acquire(&Root::own(&own), Path::new("lock"), timeout)?;
         for mark in marks {
-            removed.extend(marked(&mark)?);
-            release(&mark)?;
+            removed.extend(marked(repo, &mark)?);
+            release(repo, &mark)?;
         }
     }
     Ok(removed)

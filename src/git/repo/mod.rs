@@ -15,7 +15,7 @@ mod untracked;
 pub(super) mod unusable;
 
 pub use corruption_marker::{end_damage, is_damage_known, mark_odb_suspect};
-pub use git_lock::{left_over, remove_left_over};
+pub use git_lock::{ForeignLock, foreign_locks, left_over, remove_left_over};
 pub use linked::{LinkedWorktree, find_linked, work_trees};
 pub use lock::WorktreeLock;
 pub use owner::{check_owner, foreign_owner, is_declared_safe, is_of_another, is_open_to_all, left_by_another};

@@ -17,7 +17,7 @@ use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target, 
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::liveness::Driving;
-use crate::engine::record::run_settings;
+use crate::engine::record::{git_locks, run_settings};
 use crate::model::decision::{Action, Decision, Standing, Strategy};
 use crate::model::event::AttemptEnd;
 use crate::model::event::Payload;
@@ -156,6 +156,11 @@ impl Driver<'_> {
             if let Some(message) = ended_by {
                 executed.ending.end.failure = Some(Failure { message, ..known::cancelled() });
                 executed.interrupted = None;
+            }
+            if let Some(failure) = &mut executed.ending.end.failure
+                && let Some(locked) = git_locks::in_the_way(self.context)
+            {
+                failure.message = format!("{locked}: {}", failure.message);
             }
             self.interrupted = executed.interrupted;
             self.child_exit_code = executed.child_exit_code;

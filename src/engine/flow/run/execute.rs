@@ -13,9 +13,10 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
-use crate::engine::record::lane;
 use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, shell_of, start_folder};
+use crate::engine::record::{git_locks, lane};
 use crate::engine::recovery::steps;
+use crate::git::repo::ForeignLock;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::check_kind::CheckKind;
 use crate::model::folder::FolderId;
@@ -97,6 +98,7 @@ pub fn execute(
         is_read: command.is_read(before, options.digest),
         has_session: !command.is_fallback,
     });
+    let locks = git_locks::all(context).unwrap_or_default();
     let run = || run_watched(context, key, supervised, watched.as_ref());
     let exit = with_checkpoints(context, key, run).with_context(|| format!("cannot run {}", command.line()))?;
     if let Some(error) = exit.spawn_error.as_ref().filter(|error| error.kind != SpawnErrorKind::Other)
@@ -120,6 +122,7 @@ pub fn execute(
 
     let mut leftovers = Vec::new();
     settle_strays(context, &mark, &mut leftovers);
+    settle_locks(context, &locks);
     let child_exit_code = exit.exit_code;
     let end = AttemptEnd {
         duration_ms: millis(exit.duration),
@@ -158,6 +161,7 @@ pub fn execute(
     let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder, shell, root: context.worktree() };
     let report = run_loops(context, &loops_of(context, before), &setting)?;
     settle_strays(context, &mark, &mut leftovers);
+    settle_locks(context, &locks);
     ending.end.leftovers = leftovers;
     let interrupted = report.interrupted;
     if interrupted.is_some() {
@@ -193,6 +197,13 @@ fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
         let end = if ended { "it was ended" } else { "it was left running" };
         tracing::warn!("process {pid} ({command}) left the attempt's session and outlived it: {end}");
         told.push(Leftover { pid, command, ended });
+    }
+}
+
+/// What of git's locks the attempt left would be in the way of everything that comes after it.
+fn settle_locks(context: &Context, before: &[ForeignLock]) {
+    if let Err(error) = git_locks::settle(context, before) {
+        tracing::warn!(%error, "a lock of git's that the attempt left is still there");
     }
 }
 

@@ -1,0 +1,108 @@
+//! Locks of git's that a killed git process left: git does not work until they are gone.
+//!
+//! One is removed only where that is certain to be right: it was made in an attempt that is over, or before the machine was
+//! started; no git process is at work in the repository; and it has not changed for a while.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::git::repo::{ForeignLock, foreign_locks};
+use crate::model::run::{Attempt, Run};
+use crate::model::state::State;
+use crate::model::time::{Timestamp, spoken_duration};
+use crate::process::{git_at_work, since_boot};
+
+/// A lock that has not changed for so long was left.
+const UNCHANGED: Duration = Duration::from_secs(10);
+/// How long the end of an attempt waits for its locks to go.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often it examines them meanwhile.
+const POLL: Duration = Duration::from_millis(200);
+
+/// The locks of git's that are there.
+pub fn all(context: &Context) -> Result<Vec<ForeignLock>> {
+    Ok(if context.has_git() { foreign_locks(context.repo()?)? } else { Vec::new() })
+}
+
+/// What a lock is called in messages: its place in the git folder, and its age.
+pub fn describe(context: &Context, lock: &ForeignLock) -> String {
+    let folder = context.repo().ok().map(|repo| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned());
+    let path = folder.and_then(|folder| lock.path.strip_prefix(folder).ok()).unwrap_or(&lock.path);
+    format!("{} ({} old)", path.display(), spoken_duration(lock.age()))
+}
+
+/// What keeps git from working, for the first line of a failure.
+pub fn in_the_way(context: &Context) -> Option<String> {
+    let locks = all(context).inspect_err(|error| tracing::debug!(%error, "git's locks are not known")).ok()?;
+    let names: Vec<String> = locks.iter().map(|lock| describe(context, lock)).collect();
+    (!names.is_empty()).then(|| format!("git is locked by {}", names.join(", ")))
+}
+
+/// Why a lock is not removed yet; `None` where it may be.
+fn obstacle(context: &Context, lock: &ForeignLock) -> Result<Option<String>> {
+    let repo = context.repo()?;
+    let (own, common) = (repo.git_dir(), repo.common_dir());
+    Ok(match git_at_work(&[context.worktree(), own, common]) {
+        Err(_) => Some("it is not known whether a git process is at work".to_owned()),
+        Ok(Some((pid, command))) => Some(format!("{command} (pid {pid}) is at work")),
+        Ok(None) if lock.age() < UNCHANGED => Some("it changed a moment ago".to_owned()),
+        Ok(None) => None,
+    })
+}
+
+/// Removes what an attempt that just ended left, which was not there before: waits until that is certain, but not for ever.
+pub fn settle(context: &Context, before: &[ForeignLock]) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let made: Vec<ForeignLock> = all(context)?.into_iter().filter(|lock| !before.contains(lock)).collect();
+        for lock in &made {
+            if obstacle(context, lock)?.is_none() && lock.remove()? {
+                context.warn(format!("the attempt left git's lock {}: it was removed", describe(context, lock)));
+            }
+        }
+        if made.is_empty() || Instant::now() >= deadline || context.interrupts.sleep(POLL).is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether a lock was left by an attempt of this work tree that is over, or before the machine was started.
+fn is_left(context: &Context, state: &State, lock: &ForeignLock) -> bool {
+    let booted = SystemTime::now().checked_sub(since_boot());
+    if booted.is_some_and(|booted| lock.modified < booted) {
+        return true;
+    }
+    let Ok(since_epoch) = lock.modified.duration_since(SystemTime::UNIX_EPOCH) else { return true };
+    let at = Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
+    let made_in = |attempt: &Attempt| {
+        let ended = attempt.duration_ms.map(|duration| attempt.started_at.plus(Duration::from_millis(duration)));
+        attempt.outcome.is_some() && attempt.started_at <= at && ended.is_some_and(|ended| at <= ended)
+    };
+    let made_by = |run: &Run| run.attempts().any(|(_, attempt)| made_in(attempt));
+    state.runs_of(&context.worktree_id()).any(made_by)
+}
+
+/// Removes the locks that were left. Returns what was done.
+pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
+    let mut done = Vec::new();
+    for lock in all(context)? {
+        if is_left(context, state, &lock) && obstacle(context, &lock)?.is_none() && lock.remove()? {
+            done.push(format!("removed git's lock {}, which was left", describe(context, &lock)));
+        }
+    }
+    Ok(done)
+}
+
+/// What a person has to know of a lock: whether it will be removed, or what to do.
+pub fn advice(context: &Context, state: &State, lock: &ForeignLock) -> Result<(String, bool)> {
+    let path = lock.path.display();
+    let obstacle = obstacle(context, lock)?;
+    let repairable = obstacle.is_none() && is_left(context, state, lock);
+    let way = match obstacle {
+        Some(obstacle) => obstacle,
+        None if repairable => "recover doctor --repair removes it".to_owned(),
+        None => format!("no git process is at work here: if none is elsewhere, rm {path}"),
+    };
+    Ok((format!("git is locked by {}: {way}", describe(context, lock)), repairable))
+}
