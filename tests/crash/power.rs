@@ -1,6 +1,6 @@
 //! Power lost: every block write and flush below a real file system is recorded while git and the program work on it. At a
 //! sampled point the disk is put together again from what was flushed and some sectors of what was not, mounted, and
-//! judged with git as the oracle: what was acknowledged is there, and the next commands work.
+//! judged with git as the oracle: what was acknowledged is there, no lock is left, the next commands work.
 //!
 //! A few points of each file system are the default. `RECOVER_POWER_POINTS=40` takes more, `RECOVER_CRASH_ALL=1` every
 //! acknowledgement and every flush, `RECOVER_POWER_SEED` the points of another run, `RECOVER_POWER_PROGRAM` another program.
@@ -52,9 +52,10 @@ struct Step {
 ///
 /// - a checkpoint, an event or a restored file is lost whose command had exited with 0;
 /// - so are the commits that a checkpoint leads to, or those that `accept` keeps;
+/// - a lock is left;
 /// - a checkpoint that was taken after the loss, exit 0, cannot be read;
 /// - a command does not work, although git does.
-const KINDS: [&str; 4] = ["lost", "history", "damaged", "refused"];
+const KINDS: [&str; 5] = ["lost", "history", "lock", "damaged", "refused"];
 
 /// What is wrong, by its kind.
 #[derive(Default)]
@@ -349,14 +350,14 @@ fn unreadable(env: &TestEnv, commits: &[&String]) -> Option<String> {
     (!cat.status.success()).then(|| String::from_utf8_lossy(&cat.stderr).trim().to_owned())
 }
 
-/// What of a checkpoint's own cannot be read: all but HEAD, and but the index where that is left out. They are the first two
-/// parents of its commit; the third one is a commit of the state.
-fn unreadable_own(env: &TestEnv, id: &String, index: bool) -> Option<String> {
+/// What of a checkpoint's own cannot be read: its tree, and those of its commit's parents but HEAD, the first one: the index
+/// and the state.
+fn unreadable_own(env: &TestEnv, id: &String) -> Option<String> {
     let parents = env.sh(&format!("git rev-parse {id}^@"));
     if parents.code != 0 {
         return Some(parents.stderr.trim().to_owned());
     }
-    let parents = parents.stdout.lines().skip(if index { 1 } else { 2 }).map(|parent| format!("{parent}^{{tree}}"));
+    let parents = parents.stdout.lines().skip(1).map(|parent| format!("{parent}^{{tree}}"));
     let roots: Vec<String> = parents.chain([format!("{id}^{{tree}}")]).collect();
     unreadable(env, &roots.iter().collect::<Vec<_>>())
 }
@@ -379,7 +380,7 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
         let is_checkpoint = !name.contains("/+kept/");
         if present.get(name) != Some(id) {
             wrong.add(if is_checkpoint { "lost" } else { "history" }, format!("{name} is {:?}", present.get(name)));
-        } else if is_checkpoint && let Some(why) = unreadable_own(env, id, true) {
+        } else if is_checkpoint && let Some(why) = unreadable_own(env, id) {
             wrong.add("lost", format!("{name}: {why}"));
         } else if let Some(why) = unreadable(env, &[id]) {
             wrong.add("history", format!("{name}: {why}"));
@@ -395,12 +396,13 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
     }
 
     // What git did after the last checkpoint may be gone, and then git itself does not work.
-    // What git's own message says of a lock that a crash left.
-    env.sh("find .git -name '*.lock' -delete").expect(0);
+    // The machine started after them.
+    let locks_before =
+        env.sh("find .git -name '*.lock' -printf '%p %s bytes  ' -exec touch -d '1 year ago' {} +").stdout;
     let git_works = env.sh("git status --porcelain && git write-tree && git rev-parse HEAD^{tree}");
     let head = env.sh("git rev-parse HEAD $(GIT_INDEX_FILE=.git/index git write-tree)");
     let heads: Vec<String> = head.stdout.lines().map(str::to_owned).collect();
-    let broken = (git_works.code != 0).then_some(git_works.stderr);
+    let broken = (git_works.code != 0 && !git_works.stderr.contains(".lock")).then_some(git_works.stderr);
     let broken = broken.or_else(|| unreadable(env, &heads.iter().collect::<Vec<_>>()));
 
     let command = |wrong: &mut Wrong, args: &[&str]| -> Option<Value> {
@@ -418,9 +420,7 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
     let create = |wrong: &mut Wrong| {
         let Some(made) = command(wrong, &["checkpoint", "create"]) else { return };
         let commit = made["checkpoint"]["commit"].as_str().expect("a commit").to_owned();
-        // What git had staged and committed since the last checkpoint may exist nowhere any more.
-        let why = if broken.is_none() { unreadable(env, &[&commit]) } else { unreadable_own(env, &commit, false) };
-        if let Some(why) = why {
+        if let Some(why) = unreadable(env, &[&commit]) {
             wrong.add("damaged", format!("{}: {why}", made["checkpoint"]["id"]));
         }
     };
@@ -440,10 +440,15 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
     if !now.starts_with(events) {
         wrong.add("lost", format!("ledger: {} bytes, not the {} of before", now.len(), events.len()));
     }
+    let left = env.sh("find .git -name '*.lock'").stdout.replace('\n', " ");
+    if !left.is_empty() {
+        wrong.add("lock", format!("after the repair {left} (before: {locks_before})"));
+    }
+
     env.write("after.txt", "after\n");
     let git = env.sh("git add -A && git commit -qm after");
-    if git.code != 0 && broken.is_none() {
-        wrong.add("refused", format!("git: {}", git.stderr.trim()));
+    if git.code != 0 && (broken.is_none() || git.stderr.contains(".lock")) {
+        wrong.add("refused", format!("git (locks before: {locks_before}): {}", git.stderr.trim()));
     }
     create(&mut wrong);
     env.write("after.txt", "edited\n");
