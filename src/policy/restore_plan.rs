@@ -145,6 +145,12 @@ impl RestorePlan {
             && self.set_mode.is_empty()
     }
 
+    /// What is there now of every path that is overwritten or deleted.
+    pub fn overwritten(&self) -> impl Iterator<Item = (&RepoPath, &Entry)> {
+        let deleted = self.delete.iter().map(|delete| (&delete.path, &delete.from));
+        deleted.chain(self.write.iter().filter_map(|write| Some((&write.path, write.from.as_ref()?))))
+    }
+
     /// Every path that it touches.
     pub fn paths(&self) -> impl Iterator<Item = &RepoPath> {
         let folders = self.remove_dirs.iter().chain(&self.make_dirs).map(|dir| &dir.path);

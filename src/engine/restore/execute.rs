@@ -10,6 +10,7 @@ use crate::git::restore::{
     Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal, read_journal, reap_temp_files,
     refresh_index, remove_journal, set_last_modes, verify, write_journal,
 };
+use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::{CheckpointType, trigger};
 use crate::model::event::{EventSource, Payload};
@@ -18,6 +19,7 @@ use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Sc
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::step::StepRef;
+use crate::policy::restore_plan::Baseline;
 use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
 
@@ -25,6 +27,7 @@ use super::head::HeadPlan;
 use super::index;
 use super::interruption::Interruption;
 use super::journal::{JournalContext, decode, encode, is_recorded};
+use super::nested::LayerPart;
 use super::plan::Planned;
 use super::request::{IndexOutcome, Restore, RestoreRequest};
 use super::revert::{not_reverted, revert, revert_after, temp_file_left, unrecorded};
@@ -113,6 +116,7 @@ pub fn run(
     };
     // What was captured is recorded: what follows reads the stored one, and needs the memory.
     let (lock, _nested) = &planned.prepared.into_locks();
+    read_back(context, lock, &journal, request)?;
     interruption.refuse(request.kind)?;
     start_journal(context, lock, &journal)?;
     let done = match apply(context, lock, &journal, (Expect::Captured, interruption)) {
@@ -134,6 +138,31 @@ pub fn run(
     interruption.tell_finished(context, request.kind);
     let run = context.load()?.state.run(&key).cloned();
     Ok(Restore { kind: request.kind, changed: true, result, run })
+}
+
+/// Makes sure that the safety checkpoint has all that is overwritten or deleted, and that it can be read. The work tree is not
+/// changed.
+fn read_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, request: &RestoreRequest) -> Result<()> {
+    let repo = context.repo()?;
+    let mut lost = crate::git::restore::read_back(repo, lock, &journal.plan)?;
+    let safety = load_checkpoint(repo, &journal.safety_commit)?;
+    let (nested, lookup) = (LayerPart::all(repo, &safety, &[])?, TreeLookup::stored(repo)?);
+    for (path, from) in journal.plan.overwritten() {
+        let held = match LayerPart::baseline(&nested, &lookup, path)? {
+            Some(Baseline::Present(entry)) => Some(entry),
+            Some(_) => None,
+            None => safety.view().entry(&lookup, path)?,
+        };
+        if held.is_none_or(|held| (held.kind, held.oid) != (from.kind, from.oid.clone())) {
+            let reason = "the safety checkpoint does not have its content".to_owned();
+            lost.push(PathReason { path: path.clone(), reason, size: None });
+        }
+    }
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let message = "the files that would be overwritten could not be brought back; nothing was written";
+    Err(Error::new(ErrorKind::Conflicts, message).paths(lost).hint(request.command(&[])))
 }
 
 /// Writes the journal. An error may come after it has got its name: then it goes again.

@@ -18,12 +18,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::read::ZlibDecoder;
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
+use sha1::{Digest as _, Sha1};
 
 use super::format::{Inflated, loose_path, read_head};
 use super::pack_folder::PackFolder;
 use super::packed_blob;
 use crate::git::base::error::{Error, Result};
-use crate::git::base::object_id::{self, parse_oid};
+use crate::git::base::object_id::{self, object_header, parse_oid};
 use crate::git::repo::repository::Repo;
 use crate::model::snapshot::ObjectId;
 
@@ -156,6 +157,18 @@ impl<'r> Database<'r> {
             left -= count as u64;
             reader.consume(count);
         }
+    }
+
+    /// Reads a blob and compares its content with its id; a missing or damaged one is [`Error::Corrupt`]. It takes as much
+    /// memory as [`Self::copy_blob`].
+    pub fn check_blob(&self, oid: Oid) -> Result<()> {
+        let size = self.size(oid)?;
+        let mut hash = Sha1::new_with_prefix(object_header(ObjectType::Blob, size));
+        self.copy_blob(oid, &mut hash).map_err(|source| Error::io(format!("object {oid}"), source))??;
+        if hash.finalize()[..] == *oid.as_bytes() {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!("object {oid} is damaged: it has the content of another")))
     }
 
     /// Writes the content of a blob that is read as a whole: of large ones one at a time, and without a copy where that can be.

@@ -23,4 +23,5 @@ pub use journal::{
     JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
 };
 pub use nonempty_dirs::keep_nonempty_dirs;
+pub use preflight::read_back;
 pub use verify::{Verified, verify};

@@ -1,8 +1,9 @@
 //! What is checked before a restore writes anything: whether something is in the way, whether there is room.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 
+use git2::Oid;
 use rustix::fs::FileType;
 
 use super::write_batch::{BATCH, BATCH_BYTES, FILES_PER_THREAD};
@@ -12,9 +13,13 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat::{self, open_error};
 use crate::git::base::work_queue;
 use crate::git::odb::database::Database;
+use crate::git::odb::objects::ObjectWriter;
+use crate::git::repo::lock::WorktreeLock;
+use crate::git::repo::mark_odb_suspect;
 use crate::git::repo::repository::Repo;
+use crate::git::worktree::file_io;
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::Entry;
+use crate::model::snapshot::{Entry, EntryKind};
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.
@@ -147,4 +152,52 @@ pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
         return Err(Error::NoSpace { path: repo.workdir().to_owned(), needed: Some(needed) });
     }
     Ok(())
+}
+
+/// Reads every blob that a plan overwrites or deletes from the repository, whole: only then can it be brought back. One that
+/// is missing or damaged is stored again from the file that is still there. Returns the paths where that holds something
+/// else by now. The work tree is not changed.
+pub fn read_back(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result<Vec<PathReason>> {
+    let mut paths: BTreeMap<Oid, Vec<&RepoPath>> = BTreeMap::new();
+    for (path, from) in plan.overwritten().filter(|(_, from)| from.kind != EntryKind::Gitlink) {
+        paths.entry(parse_oid(&from.oid)?).or_default().push(path);
+    }
+    let damaged = unreadable(repo, paths.keys().copied().collect())?;
+    if damaged.is_empty() {
+        return Ok(Vec::new());
+    }
+    mark_odb_suspect(repo)?;
+    // It reads what is there before it believes that.
+    let writer = ObjectWriter::new(repo, lock)?;
+    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
+    for path in damaged.iter().flat_map(|oid| &paths[oid]) {
+        let (parent, name) = openat::split(path);
+        // What cannot be read is not stored, and found so below.
+        if let Ok(dir) = folders.open(&parent) {
+            file_io::store(&dir, name, &writer)?;
+        }
+    }
+    writer.publish()?;
+    let lost = unreadable(repo, damaged)?;
+    writer.secure()?;
+    let reason = "its object is damaged, and the file changed meanwhile";
+    let of = |path: &&RepoPath| PathReason { path: (*path).clone(), reason: reason.to_owned(), size: None };
+    Ok(lost.iter().flat_map(|oid| &paths[oid]).map(of).collect())
+}
+
+/// Which of these blobs cannot be read whole.
+fn unreadable(repo: &Repo, blobs: Vec<Oid>) -> Result<Vec<Oid>> {
+    let database = Database::open(repo)?;
+    let threads = (blobs.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
+    let portions = blobs.chunks(FILES_PER_THREAD).collect();
+    let found = work_queue::run(portions, threads, |portion: &[Oid], _, damaged: &mut Vec<Oid>| {
+        for oid in portion {
+            match database.check_blob(*oid) {
+                Err(Error::Corrupt { .. }) => damaged.push(*oid),
+                checked => checked?,
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found.into_iter().flatten().collect())
 }

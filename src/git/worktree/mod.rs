@@ -3,7 +3,7 @@
 //! [`capture`](super::capture).
 
 pub(super) mod cache;
-mod file_io;
+pub(super) mod file_io;
 pub(super) mod ignore_rules;
 pub(super) mod index_trust;
 pub(super) mod outputs;
