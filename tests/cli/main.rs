@@ -26,6 +26,7 @@ mod cut_off;
 mod decisions;
 mod doctor;
 mod dry_run;
+mod durable;
 mod env;
 mod errors;
 mod export;

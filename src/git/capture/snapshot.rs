@@ -1,7 +1,7 @@
 //! Takes everything that git does not ignore of a work tree, byte for byte, without touching the user's index or HEAD.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use git2::Oid;
@@ -181,9 +181,11 @@ impl Capture {
         }
     }
 
-    /// Keeps what was damaged or missing and is written again, where the capture itself is not recorded.
+    /// Keeps what was damaged or missing and is written again, and syncs what others wrote, where the capture itself is not
+    /// recorded.
     pub fn repair(&self) -> Result<()> {
-        if self.writer.doubts() || self.added_bytes() > 0 { self.keep_objects() } else { Ok(()) }
+        let is_any = self.writer.doubts() || self.added_bytes() > 0 || self.writer.has_unsynced();
+        if is_any { self.keep_objects() } else { Ok(()) }
     }
 }
 
@@ -198,9 +200,9 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
         writer.publish_from(PORTION);
     }
     let cache = if lock.is_rehearsal() {
-        Cache::open_readonly(repo, writer.doubts())
+        Cache::open_readonly(repo, !writer.trusts_earlier())
     } else {
-        Cache::open(repo, writer.doubts())?
+        Cache::open(repo, !writer.trusts_earlier())?
     };
     let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
     let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
@@ -209,7 +211,8 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
     let mut scan = walk::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
     read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
     scan.skipped.sort();
-    let (made, known, index_tree) = both_trees(&writer, &cache, &scan, index.as_ref())?;
+    let lost = index.as_ref().map_or(Ok(HashSet::new()), |index| lost_blobs(repo, &writer, index))?;
+    let (made, known, index_tree) = both_trees(&writer, &cache, &scan, (index.as_ref(), &lost))?;
     let tree = made.first().and_then(|root| root.tree).ok_or_else(|| Error::corrupt("the work tree is gone"))?;
     let index_tree = match &index {
         Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
@@ -253,14 +256,32 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
     })
 }
 
+/// Blobs of the index that are damaged or gone, and that no file has either: its tree cannot hold them. In a partial clone
+/// blobs are missing anyway.
+fn lost_blobs(repo: &Repo, writer: &ObjectWriter, index: &UserIndex) -> Result<HashSet<Oid>> {
+    if writer.trusts_earlier() || repo.is_partial_clone() {
+        return Ok(HashSet::new());
+    }
+    let (paths, blobs): (Vec<&[u8]>, Vec<Oid>) = index.blobs().unzip();
+    let is_there = writer.contained(&blobs)?;
+    let lost = || is_there.iter().enumerate().filter(|(_, is_there)| !**is_there).map(|(at, _)| at);
+    if let Some(first) = lost().next() {
+        let (path, count) = (RepoPath::new(paths[first]), lost().count());
+        tracing::warn!(
+            "what is staged is lost of {count} of the index's files ({path}): the checkpoint's index lacks it"
+        );
+    }
+    Ok(lost().map(|at| blobs[at]).collect())
+}
+
 /// Makes the trees of the work tree and, where it was read, the tree of the index: at the same time where they are large.
 fn both_trees(
     writer: &ObjectWriter,
     cache: &Cache,
     scan: &Scan,
-    index: Option<&UserIndex>,
+    (index, lost): (Option<&UserIndex>, &HashSet<Oid>),
 ) -> Result<(Vec<BuiltTree>, KnownTrees, Option<Oid>)> {
-    let of_index = || index.map_or(Ok(None), |index| index.tree(&mut trees::into_writer(writer)));
+    let of_index = || index.map_or(Ok(None), |index| index.tree(lost, &mut trees::into_writer(writer)));
     if index.is_none_or(|index| index.len() < WORTH_A_THREAD) {
         let (made, known) = tree_builder::trees(writer, cache, scan)?;
         return Ok((made, known, of_index()?));

@@ -113,7 +113,7 @@ pub fn copy_all(
         None => last().and_then(|stored| stored.copies),
     };
     let around = Database::open(outer)?;
-    let copies = copies.filter(|_| !capture.writer.doubts());
+    let copies = copies.filter(|_| capture.writer.trusts_earlier());
     let before = copies.and_then(|copies| Tree::read(&around, parse_oid(&copies).ok()?).ok());
     let (mut all, mut failed) = (Vec::new(), Vec::new());
     for (path, repo, commit) in nested {

@@ -64,7 +64,16 @@ pub fn write_linked(
     let mut parents = Vec::new();
     let head = committed.map_or(&capture.head, |committed| &committed.head);
     if let Some(base) = &head.commit {
-        parents.push(parse_oid(base)?);
+        let base = parse_oid(base)?;
+        // What was committed with the capture is about to be published.
+        match if committed.is_some() { Ok(()) } else { Database::open(repo)?.check(base) } {
+            Err(Error::Corrupt { what }) => {
+                tracing::warn!(
+                    "HEAD's commit is damaged and cannot be part of the checkpoint, which has the files: {what}"
+                );
+            }
+            checked => checked.map(|()| parents.push(base))?,
+        }
     }
     let index_tree = committed.map_or(capture.index_tree.as_ref(), |committed| Some(&committed.index_tree));
     if let Some(tree) = index_tree {

@@ -1,6 +1,6 @@
 //! The user's index, read only. It is opened as a file, so that a held `index.lock` is no obstacle.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -263,14 +263,20 @@ impl UserIndex {
         self.entries.binary_search_by(|entry| path_of(&self.names, entry).cmp(path)).is_ok()
     }
 
-    /// The index's tree, handed to `sink`; `None` without an index.
-    pub fn tree(&self, sink: Sink<'_>) -> Result<Option<Oid>> {
+    /// The index's tree without the blobs that are `lost`, handed to `sink`; `None` without an index.
+    pub fn tree(&self, lost: &HashSet<Oid>, sink: Sink<'_>) -> Result<Option<Oid>> {
         if self.identity.is_none() {
             return Ok(None);
         }
-        let in_tree = self.entries.iter().filter(|entry| entry.in_tree);
+        let in_tree = self.entries.iter().filter(|entry| entry.in_tree && !lost.contains(&entry.oid));
         let paths: Vec<_> = in_tree.map(|entry| (path_of(&self.names, entry), entry.mode, entry.oid)).collect();
         trees::build(&paths, sink).map(Some)
+    }
+
+    /// The blobs of the index's tree, with their paths.
+    pub fn blobs(&self) -> impl Iterator<Item = (&[u8], Oid)> {
+        let blobs = self.entries.iter().filter(|entry| entry.in_tree && entry.mode != GITLINK);
+        blobs.map(|entry| (path_of(&self.names, entry), entry.oid))
     }
 
     /// The entries of the index's tree.

@@ -11,6 +11,7 @@ mod packed_blob;
 pub(super) mod packing;
 pub(super) mod publish;
 pub(super) mod trees;
+mod unsynced;
 
 pub use database::{blob_size, small_blob};
 pub use objects::clear_quarantine;

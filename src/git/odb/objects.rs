@@ -26,6 +26,7 @@ use self::tools::{Permits, Tools};
 use super::database::Database;
 use super::pack::{self, IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Published, Staged};
+use super::unsynced::Unsynced;
 use super::{database, format, owned_objects, pack_folder, packing};
 use crate::durable::{Root, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
@@ -77,8 +78,16 @@ pub(in crate::git) struct ObjectWriter {
     _held: Option<File>,
     /// Nothing may come of it, and nothing real is touched.
     rehearsal: bool,
-    /// Where objects may lie, while damage was found among them.
-    doubted: Option<Vec<PathBuf>>,
+    /// What other programs wrote and need not have synced.
+    others: Mutex<Unsynced>,
+    /// The folders of objects, own and borrowed.
+    folders: Vec<PathBuf>,
+    /// Loose objects that were empty or damaged when it began.
+    damaged: HashSet<Oid>,
+    /// Whether what was stored earlier may be gone.
+    is_any_gone: bool,
+    /// Whether damage was found among packs or in a checkpoint.
+    doubts: bool,
     /// How many objects that were there already were read back.
     read_back: AtomicUsize,
     /// A pack of so many bytes, or of a quarter of what was published so far, is published before the rest is written: no
@@ -157,6 +166,10 @@ impl ObjectWriter {
             own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
         let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
         let (mut notes, mut has_small) = (None, false);
+        let others = Unsynced::read(repo, &target, rehearsal)?;
+        if others.has_damaged_pack && !rehearsal {
+            corruption_marker::mark_odb_suspect(repo)?;
+        }
         let held = if rehearsal {
             owned_objects::try_lock_shared_readonly(repo)?
         } else {
@@ -179,7 +192,7 @@ impl ObjectWriter {
             }
             Some(owned_objects::lock_shared(repo)?)
         };
-        let doubted = corruption_marker::is_suspect(repo.own()).then(|| database::folders(&target));
+        let doubts = others.has_damaged_pack || corruption_marker::is_suspect(repo.own());
         Ok(Self {
             own: repo.own().clone(),
             kept: own.join("keep"),
@@ -197,7 +210,11 @@ impl ObjectWriter {
             has_small,
             _held: held,
             rehearsal,
-            doubted,
+            folders: others.folders.clone(),
+            damaged: others.damaged.clone(),
+            is_any_gone: others.is_any_gone,
+            others: Mutex::new(others),
+            doubts,
             read_back: AtomicUsize::new(0),
             portion: None,
         })

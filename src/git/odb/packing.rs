@@ -215,14 +215,18 @@ fn find_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -> Result<bool
     let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
     let (named, _) = std::str::from_utf8(&bytes).ok().and_then(decode).unwrap_or_default();
     for name in named.iter().map(|(name, _)| name.as_str()).chain(listing.small()) {
-        let file = |ending: &str| objects.join("pack").join(format!("{name}.{ending}"));
-        // Without its index it was collected, or is about to be published.
-        let Some(index) = end_of(&file("idx"), 40)? else { continue };
-        if end_of(&file("pack"), 20)?.is_none_or(|end| !index.starts_with(&end) || end.is_empty()) {
+        if is_cut_short(objects, name)? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether a pack does not end as its index says. Without an index it was collected, or is about to be published.
+pub(super) fn is_cut_short(objects: &Path, name: &str) -> Result<bool> {
+    let file = |ending: &str| objects.join("pack").join(format!("{name}.{ending}"));
+    let Some(index) = end_of(&file("idx"), 40)? else { return Ok(false) };
+    Ok(end_of(&file("pack"), 20)?.is_none_or(|end| !index.starts_with(&end) || end.is_empty()))
 }
 
 /// The last `count` bytes of a file, or what there is; `None` where it is not there.

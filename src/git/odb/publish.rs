@@ -123,7 +123,7 @@ pub(in crate::git) fn publish(
 }
 
 /// Syncs files or folders that all lie on one file system, that of `folder`. `forgive` may make a failure none.
-fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> io::Result<()>) -> Result<()> {
+pub(super) fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> io::Result<()>) -> Result<()> {
     #[cfg(target_os = "linux")]
     if whole_is_cheaper(all.len()) {
         let open = File::open(folder).map_err(Error::at(folder))?;

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -242,6 +243,15 @@ impl Repo {
         if matches!(self.own.kind(&marker), Ok(None)) && self.own.create(&marker).is_ok() {
             tracing::warn!("{}: {text}", self.workdir.display());
         }
+    }
+
+    /// The present time of the file system's clock, which need not be ours: that of a file written now. In nanoseconds.
+    pub(in crate::git) fn file_system_time(&self) -> Result<i64> {
+        let path = self.recover_dir()?.join("cache-stamp");
+        // Not emptied first: file systems hurry to get the content of such a file to disk.
+        let mut stamp = self.own().open_or_create(&path).map_err(Error::at(&path))?;
+        stamp.write_all(b"\n").map_err(Error::at(&path))?;
+        Ok(openat::stat_open(&stamp).map_err(Error::at(&path))?.mtime)
     }
 
     /// The way to what is in [`Self::own_folder`].

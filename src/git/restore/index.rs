@@ -3,7 +3,7 @@
 //!
 //! git's own protocol is kept: who holds `index.lock` (see `git_lock`) may replace the index, by rename.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -368,6 +368,6 @@ pub fn check_index(repo: &Repo) -> Result<()> {
 /// Whether the user's index holds what a checkpoint's does.
 pub fn index_is(repo: &Repo, stored: &StoredCheckpoint) -> Result<bool> {
     let now = UserIndex::read(repo)?;
-    let tree = now.tree(&mut trees::only_ids())?.map(|tree| ObjectId(tree.to_string()));
+    let tree = now.tree(&HashSet::new(), &mut trees::only_ids())?.map(|tree| ObjectId(tree.to_string()));
     Ok(tree == stored.index_tree && now.extras == stored.manifest.index_extras)
 }

@@ -14,13 +14,12 @@
 mod record;
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::durable::Root;
-use crate::git::base::error::{Error, Result};
+use crate::git::base::error::Result;
 use crate::git::base::file_time::is_settled;
 use crate::git::base::openat::FileStat;
 use crate::git::index::user_index::Identity;
@@ -75,8 +74,7 @@ pub(in crate::git) struct Cache {
 impl Cache {
     /// Reads the cache and notes the file system's present time. What it says of objects is not believed with `doubted`.
     pub fn open(repo: &Repo, doubted: bool) -> Result<Self> {
-        let folder = repo.recover_dir()?;
-        let began = now_of(repo, &folder)?;
+        let began = repo.file_system_time()?;
         Ok(Self { began, ..Self::of_objects(repo, doubted) })
     }
 
@@ -161,15 +159,6 @@ pub fn saw_files_of(root: &Root, state_dir: &Path, workdir: &Path) -> bool {
             })
         })
     })
-}
-
-/// A file written now has the present time of the file system's clock, which need not be ours.
-fn now_of(repo: &Repo, folder: &Path) -> Result<i64> {
-    let path = folder.join("cache-stamp");
-    // Not emptied first: file systems hurry to get the content of such a file to disk.
-    let mut stamp = repo.own().open_or_create(&path).map_err(Error::at(&path))?;
-    stamp.write_all(b"\n").map_err(Error::at(&path))?;
-    Ok(crate::git::base::openat::stat_open(&stamp).map_err(Error::at(&path))?.mtime)
 }
 
 /// The order in which a walk meets folders: each before all that is in it, and nothing else between.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
@@ -39,7 +40,22 @@ impl ObjectWriter {
 
     /// Whether damage was found in the real database: then what lies there is read before it is believed.
     pub fn doubts(&self) -> bool {
-        self.doubted.is_some()
+        self.doubts
+    }
+
+    /// Whether what an earlier capture stored is there without a look for it.
+    pub fn trusts_earlier(&self) -> bool {
+        !self.doubts && self.damaged.is_empty() && !self.is_any_gone
+    }
+
+    /// Makes what other programs wrote durable, so that what was captured may rely on it.
+    pub fn sync_others(&self) -> Result<()> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).sync()
+    }
+
+    /// Whether other programs had written anything that need not be durable.
+    pub fn has_unsynced(&self) -> bool {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).is_any_new
     }
 
     /// Ends that, when everything of a capture was written or read.
@@ -49,24 +65,29 @@ impl ObjectWriter {
 
     /// Whether an object is there and, where damage was found, is what its id says.
     pub(super) fn is_sound(&self, tools: &Tools, oid: Oid) -> Result<bool> {
-        Ok(tools.target.exists(oid) && (!self.doubts() || self.is_whole(tools, oid)?))
+        Ok(tools.target.exists(oid) && (!self.doubts_one(oid) || self.is_whole(tools, oid)?))
     }
 
     /// Whether an object that is there is what its id says. It is read back: a power failure may have cut the file short that
     /// it is in. After [`READ_BACK`] objects that is only done where damage was found, and with what is packed only then or
     /// where checkpoints have small packs.
     pub(super) fn is_whole(&self, tools: &Tools, oid: Oid) -> Result<bool> {
-        if !self.doubts() && self.read_back.fetch_add(1, Ordering::Relaxed) >= READ_BACK {
+        let doubts = self.doubts_one(oid);
+        if !doubts && self.read_back.fetch_add(1, Ordering::Relaxed) >= READ_BACK {
             return Ok(true);
         }
-        for folder in self.doubted.as_deref().unwrap_or(std::slice::from_ref(&self.target)) {
+        for folder in if doubts { self.folders.as_slice() } else { std::slice::from_ref(&self.target) } {
             let path = format::loose_path(folder, oid);
             match format::is_whole(&path, oid) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 found => return found.map_err(Error::at(&path)),
             }
         }
-        Ok(!(self.doubts() || self.has_small) || tools.target.read(oid).is_some())
+        Ok(!(doubts || self.has_small) || tools.target.read(oid).is_some())
+    }
+
+    fn doubts_one(&self, oid: Oid) -> bool {
+        self.doubts || self.damaged.contains(&oid)
     }
 
     /// Makes an old loose object young: something is about to refer to it. One in a pack is left to git's own care: `git

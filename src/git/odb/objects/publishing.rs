@@ -80,8 +80,9 @@ impl ObjectWriter {
             self.collected.store(gc::is_announced(&self.common), Ordering::Relaxed);
         }
         if self.collected.load(Ordering::Relaxed) {
-            publish::publish(&self.objects(), &self.target, &[], draft)?;
-            return self.pack_again(&mut state, true);
+            self.place(&[], draft)?;
+            self.pack_again(&mut state, true)?;
+            return self.sync_others();
         }
         let mut staged = std::mem::take(&mut state.staged);
         for one in &mut staged {
@@ -92,11 +93,18 @@ impl ObjectWriter {
             publish::write_keep(&self.own, &self.kept, pack).inspect_err(|error| state.give_up(error))?;
             state.needs.keeps = true;
         }
-        let published = publish::publish(&self.objects(), &self.target, &staged, draft)
-            .inspect_err(|error| state.give_up(error))?;
+        let published = self.place(&staged, draft).inspect_err(|error| state.give_up(error))?;
         state.published.add(published);
         state.needs.placed.extend(staged);
-        Ok(())
+        drop(state);
+        self.sync_others()
+    }
+
+    /// Makes staged files durable and part of the real database.
+    fn place(&self, staged: &[Staged], draft: Option<&Path>) -> Result<Published> {
+        let published = publish::publish(&self.objects(), &self.target, staged, draft)?;
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).wrote(staged);
+        Ok(published)
     }
 
     /// Completes a pack, and publishes it unless a collection is under way: then that is left for the end. The other threads
@@ -110,7 +118,7 @@ impl ObjectWriter {
         }
         publish::write_keep(&self.own, &self.kept, &mut pack)?;
         let pack = Staged::Pack(pack);
-        let published = publish::publish(&self.objects(), &self.target, std::slice::from_ref(&pack), None)?;
+        let published = self.place(std::slice::from_ref(&pack), None)?;
         let mut state = self.state();
         state.needs.keeps = true;
         state.published.add(published);
@@ -203,7 +211,7 @@ impl ObjectWriter {
                 publish::write_keep(&self.own, &self.kept, &mut pack)?;
                 state.needs.keeps = true;
             }
-            publish::publish(&self.objects(), &self.target, &[Staged::Pack(pack)], None)
+            self.place(&[Staged::Pack(pack)], None)
         });
         let published = result.inspect_err(|error| state.give_up(error))?;
         state.published.add(published);
