@@ -11,6 +11,7 @@ mod night;
 mod others;
 mod stopped;
 mod stub;
+mod taken_back;
 
 use std::time::Duration;
 
