@@ -110,7 +110,8 @@ fn a_run_in_another_process_space_is_left_to_work() {
         let status = place.env.json(0, &["status"]);
         assert_eq!(status["run"]["status"], "in_progress", "{agent:?}: {status:#}");
         place.env.json(0, &["checkpoint", "create"]);
-        let hook = r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{"command":"rm x"}}"#;
+        let hook =
+            r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{"command":"rm x"}}"#;
         place.env.sh(&format!("echo '{hook}' | {} hook run claude", env!("CARGO_BIN_EXE_recover")));
         place.env.json(11, &["resume"]);
         let output = child.wait_with_output().expect("its end");

@@ -251,7 +251,7 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             paths: args.path.clone(),
             commits: how.commits.unwrap_or(Commits::Keep),
             edits: how.edits,
-            restore_index: args.restore_index,
+            index: args.restore_index.into(),
             nested: NestedRequest { restore: args.nested, placed: Vec::new() },
             scope: if args.here { Scope::Files } else { Scope::All },
             here: args.here,

@@ -13,7 +13,7 @@ use crate::engine::record::damage::mark_suspect;
 use crate::engine::recovery::crash;
 use crate::engine::restore::ignored::Vanished;
 use crate::engine::restore::interruption::listen;
-use crate::engine::restore::request::{Compensated, CrossedStep, Restore, RestoreRequest, RestoreResult};
+use crate::engine::restore::request::{Compensated, CrossedStep, Initiator, Restore, RestoreRequest, RestoreResult};
 use crate::engine::restore::{execute, plan};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::hint::Hint;
@@ -94,7 +94,7 @@ fn restore_chosen(
     }
     let mut restore = execute::run(context, &request, planned, crossing.refs(), takes_back)?;
     vanished.put_back(context)?;
-    if request.unasked {
+    if request.initiator == Initiator::Policy {
         vanished.tell(context);
     }
     restore.result.tell_vanished(vanished);

@@ -142,7 +142,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         paths: options.paths.clone(),
         commits: options.commits,
         edits: options.edits,
-        restore_index: options.restore_index,
+        index: options.restore_index.into(),
         reposition,
         nested: NestedRequest { restore: options.nested, placed: Vec::new() },
         precious: options.precious,

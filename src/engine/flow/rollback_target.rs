@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::restore::mixed::mixed;
-use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
+use crate::engine::restore::request::{Commits, Initiator, Restore, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::failure::Cause;
 use crate::model::hint::Hint;
@@ -35,7 +35,7 @@ pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, 
         commits: Commits::Refuse,
         edits,
         best_effort: true,
-        unasked: true,
+        initiator: Initiator::Policy,
         ..RestoreRequest::new(OperationKind::Rollback, target)
     };
     match restore(context, &request) {

@@ -59,7 +59,7 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
             commits: how.commits,
             edits,
             best_effort: how.best_effort,
-            restore_index: entry.index_restored,
+            index: entry.index_restored.into(),
             nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
             undoes: Some(Undone {
                 head: entry.head.clone(),

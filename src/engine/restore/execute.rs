@@ -29,7 +29,7 @@ use super::interruption::Interruption;
 use super::journal::{JournalContext, decode, encode, is_recorded};
 use super::nested::LayerPart;
 use super::plan::Planned;
-use super::request::{IndexOutcome, Restore, RestoreRequest};
+use super::request::{IndexMode, IndexOutcome, Initiator, Restore, RestoreRequest};
 use super::revert::{not_reverted, revert, revert_after, temp_file_left, unrecorded};
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
@@ -84,7 +84,7 @@ pub fn run(
         deleted: result.deleted.len() as u64,
         kept: result.kept.clone(),
         reposition: request.reposition.clone(),
-        index_restored: request.restore_index && !planned.index.paths.is_empty(),
+        index_restored: request.index == IndexMode::Whole && !planned.index.paths.is_empty(),
         steps,
         nested: NestedPart { restored: request.nested.restore, placed: planned.nested.place.clone() },
     };
@@ -93,7 +93,7 @@ pub fn run(
     let journaled = JournalContext {
         run: Some(key.clone()),
         operation,
-        clear_loop_state: request.unasked,
+        clear_loop_state: request.initiator == Initiator::Policy,
         leave_memory: request.leaves_memory(&context.settings().rollback),
         on_top,
         of_base,

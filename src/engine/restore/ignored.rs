@@ -10,7 +10,7 @@ use crate::model::state::State;
 use crate::policy::amounts::count;
 use crate::policy::path_filter::Selection;
 
-use super::request::RestoreRequest;
+use super::request::{Initiator, RestoreRequest};
 
 /// So many paths are named in a line.
 const NAMED: usize = 3;
@@ -32,13 +32,17 @@ impl Vanished {
     pub fn of(context: &Context, state: &State, request: &RestoreRequest) -> Result<Self> {
         let is_here = request.target.worktree == context.worktree_id();
         let selection = Selection::globs(&request.paths).unwrap_or_default();
-        let then = if request.unasked { begun_at(context, state, request) } else { Some(&request.target.id) };
+        let then = if request.initiator == Initiator::Policy {
+            begun_at(context, state, request)
+        } else {
+            Some(&request.target.id)
+        };
         let Some(then) = then.filter(|_| is_here && request.scope.covers_files()) else { return Ok(Self::default()) };
         let repo = context.repo()?;
         let (mut copies, mut lost) = ignored_at(repo, then).missing(repo);
         copies.retain(|file| selection.matches(&file.path));
         lost.retain(|path| selection.matches(path));
-        if request.unasked || request.precious {
+        if request.initiator == Initiator::Policy || request.precious {
             return Ok(Self { back: copies, copied: Vec::new(), lost });
         }
         Ok(Self { back: Vec::new(), copied: copies.into_iter().map(|file| file.path).collect(), lost })

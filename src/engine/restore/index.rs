@@ -17,7 +17,7 @@ use crate::policy::restore_plan::Edits;
 
 use super::head::HeadPlan;
 use super::journal::{JournalContext, decode};
-use super::request::RestoreRequest;
+use super::request::{IndexMode, RestoreRequest};
 
 /// How the run left the index.
 #[derive(Default)]
@@ -40,7 +40,7 @@ pub(super) fn plan(
     let repo = context.repo()?;
     let now = &prepared.capture;
     let follows = *head != HeadPlan::Stay || now.head.commit == target.manifest.head.commit;
-    if !request.restore_index && (!follows || !request.scope.covers_files() || request.here) {
+    if request.index == IndexMode::ByPath && (!follows || !request.scope.covers_files() || request.here) {
         return Ok(IndexPlan::default());
     }
     let before = now.head.commit.as_ref().filter(|_| *head != HeadPlan::Stay);
@@ -59,14 +59,14 @@ pub(super) fn plan(
         baseline: left.index.as_ref().map(IndexContent::from),
         others: &left.others,
         head: before.as_ref(),
-        discard: request.restore_index || request.edits == Edits::Discard,
+        discard: request.index == IndexMode::Whole || request.edits == Edits::Discard,
     };
     Ok(plan_index(&TreeLookup::new(&opened)?, &sides)?)
 }
 
 /// Whether the index follows the commit that comes on top, and not what was captured of it.
 pub(super) fn is_on_top(head: &HeadPlan, request: &RestoreRequest) -> bool {
-    *head == HeadPlan::Revert && !request.restore_index
+    *head == HeadPlan::Revert && request.index == IndexMode::ByPath
 }
 
 /// Gives the index the target's entries of the planned paths. Returns whether that was done: while another process holds

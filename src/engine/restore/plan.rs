@@ -33,7 +33,7 @@ use crate::policy::restore_plan::{Baseline, EDITED_BY_HAND, Edits, PlanInput, Re
 use super::head::{self, HeadPlan};
 use super::index::{self, Left};
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
-use super::request::{BEST_EFFORT, IndexOutcome, RestoreRequest, RestoreResult};
+use super::request::{BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult};
 
 /// A restore that may be carried out.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     } else {
         HeadPlan::Stay
     };
-    let index = if context.has_git() && (request.restore_index || selection.is_all()) {
+    let index = if context.has_git() && (request.index == IndexMode::Whole || selection.is_all()) {
         index::plan(context, request, &prepared, &stored, (&head, &left))?
     } else {
         IndexPlan::default()
@@ -535,7 +535,10 @@ fn memory_plan(
     stored: &StoredCheckpoint,
 ) -> Result<MemoryPlan> {
     let then = stored.memory(context.repo()?)?;
-    let plan = if request.unasked { memory::plan_after_error } else { memory::plan };
+    let plan = match request.initiator {
+        Initiator::Policy => memory::plan_after_error,
+        Initiator::User => memory::plan,
+    };
     let mut plan = plan(now, &then, &context.settings().memory)?;
     plan.leave(&stored.withheld_memory());
     Ok(plan)

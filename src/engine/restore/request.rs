@@ -46,6 +46,33 @@ impl Commits {
 /// The flag that asks to restore everything that can be.
 pub(super) const BEST_EFFORT: &str = "--best-effort";
 
+/// How the index follows a restore.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexMode {
+    /// Entry by entry: what a person staged stays.
+    #[default]
+    ByPath,
+    /// As the checkpoint has it, what a person staged included (`--restore-index`).
+    Whole,
+}
+
+impl From<bool> for IndexMode {
+    /// Of `--restore-index`.
+    fn from(restore_index: bool) -> Self {
+        if restore_index { Self::Whole } else { Self::ByPath }
+    }
+}
+
+/// Who starts a restore.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Initiator {
+    /// A person or a script, by a command.
+    #[default]
+    User,
+    /// A run, by its policy: the working memory follows `[rollback] on_error` and `[memory] loop_state`.
+    Policy,
+}
+
 /// What is to be restored, and how.
 #[derive(Clone, Debug)]
 pub struct RestoreRequest {
@@ -63,8 +90,8 @@ pub struct RestoreRequest {
     pub commits: Commits,
     /// What to do about hand edits.
     pub edits: Edits,
-    /// Whether the captured index is restored as a whole, what a person staged included.
-    pub restore_index: bool,
+    /// How the index follows.
+    pub index: IndexMode,
     /// How the run's bookkeeping follows.
     pub reposition: Option<Reposition>,
     /// What is asked of nested repositories.
@@ -75,8 +102,8 @@ pub struct RestoreRequest {
     pub best_effort: bool,
     /// Whether copies of ignored files that are gone are put back.
     pub precious: bool,
-    /// Nobody asked for it: the working memory goes as it does after an error (`[rollback] on_error`, `[memory] loop_state`).
-    pub unasked: bool,
+    /// Who starts it.
+    pub initiator: Initiator,
     /// What is taken back, or done again.
     pub undoes: Option<Undone>,
 }
@@ -112,13 +139,13 @@ impl RestoreRequest {
             paths: Vec::new(),
             commits: Commits::Keep,
             edits: Edits::Refuse,
-            restore_index: false,
+            index: IndexMode::ByPath,
             reposition: None,
             nested: NestedRequest::default(),
             here: false,
             best_effort: false,
             precious: false,
-            unasked: false,
+            initiator: Initiator::User,
             undoes: None,
         }
     }
@@ -134,7 +161,7 @@ impl RestoreRequest {
 
     /// Whether the working memory stays, where it is not restored after an error either.
     pub(super) fn leaves_memory(&self, settings: &RollbackSettings) -> bool {
-        self.unasked && !settings.on_error
+        self.initiator == Initiator::Policy && !settings.on_error
     }
 
     /// The command that asks for this, with these flags in the place of its own.
@@ -170,7 +197,7 @@ impl RestoreRequest {
                 Scope::All | Scope::Files => {}
             }
             self.paths.iter().for_each(|glob| add("--path", glob));
-            if self.restore_index {
+            if self.index == IndexMode::Whole {
                 words.push("--restore-index".to_owned());
             }
             if self.nested.restore {

@@ -150,7 +150,7 @@ impl Attributes {
         if self.barren.contains(&tree) {
             return Ok(false);
         }
-        if folder.as_bytes().iter().filter(|byte| **byte == b'/').count() > MAX_DEPTH {
+        if folder.ancestors().count() > MAX_DEPTH {
             return Err(Error::corrupt(format!("tree {tree} is nested too deeply")));
         }
         let entries = Tree::read(database, tree)?;
@@ -187,12 +187,11 @@ impl Attributes {
 fn lines(text: &[u8]) -> impl Iterator<Item = (Vec<u8>, impl Iterator<Item = &[u8]>)> {
     let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !matches!(line.first(), None | Some(b'#'))).map(|line| {
-        let (pattern, rest) = match line.strip_prefix(b"\"") {
-            Some(quoted) => unquoted(quoted),
-            None => {
-                let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
-                (line[..end].to_vec(), &line[end..])
-            }
+        let (pattern, rest) = if let Some(quoted) = line.strip_prefix(b"\"") {
+            unquoted(quoted)
+        } else {
+            let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+            (line[..end].to_vec(), &line[end..])
         };
         (pattern, rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
     })

@@ -103,7 +103,9 @@ impl<'a> IndexContent<'a> {
         for extra in &manifest.index_extras {
             extras.entry(&extra.path).or_default().push(extra);
         }
-        extras.values_mut().for_each(|of_path| of_path.sort_by_key(|extra| extra.stage));
+        for of_path in extras.values_mut() {
+            of_path.sort_by_key(|extra| extra.stage);
+        }
         Self { tree, extras }
     }
 
