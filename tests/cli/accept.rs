@@ -417,18 +417,68 @@ fn nothing_to_accept_is_accepted() {
     assert_eq!(head(&env), before);
 }
 
-// What a person did is not committed: files that were uncommitted before the run and changed by it are in the way.
+// A person's own work that the run changed or removed is the first thing to look at, with the command that brings it back, and
+// needs a decision.
 #[test]
-fn uncommitted_work_that_the_run_touched_is_in_the_way() {
-    let env = TestEnv::repo();
-    env.write("a.txt", "mine\n");
-    env.write("new.txt", "mine\n");
-    run(&env, 1, "echo agent >> a.txt; echo agent >> new.txt");
+fn uncommitted_work_that_the_run_changed_needs_a_decision() {
+    let made = || {
+        let env = TestEnv::repo();
+        env.write("b.txt", "b\n");
+        env.git(&["add", "b.txt"]);
+        env.git(&["commit", "-qm", "b"]);
+        env.write("a.txt", "mine\n");
+        env.write("b.txt", "mine\n");
+        env.write("new.txt", "mine\n");
+        env.write("gone.txt", "mine\n");
+        run(&env, 1, "echo agent >> a.txt; git checkout -q b.txt; echo agent >> new.txt; rm gone.txt; echo n > n.txt");
+        env
+    };
+    let env = made();
     let before = state(&env);
     let error = env.error(13, &["accept"]);
-    assert_eq!(paths(&error["paths"]), ["a.txt", "new.txt"]);
+    assert_eq!(paths(&error["paths"]), ["a.txt", "b.txt", "gone.txt", "new.txt"]);
     assert_eq!(state(&env), before);
-    assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
+    let status = env.json(0, &["status"]);
+    let first = &status["night"]["to_look_at"][0];
+    assert_eq!(first["kind"], "uncommitted");
+    let text = first["text"].as_str().expect("a line");
+    assert!(text.contains("checkpoint restore initial --path a.txt"), "{text}");
+    // The command alone, too, is a decision.
+    type_hint(&env, &error);
+    assert_eq!(env.read("a.txt"), "mine\n");
+    assert_eq!(env.json(0, &["status"])["night"]["to_look_at"], json!([]));
+    let done = env.json(0, &["accept"]);
+    assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), "n.txt\n", "{done}");
+
+    let env = made();
+    let done = env.json(0, &["accept", "--uncommitted", "keep"]);
+    assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), "n.txt\n");
+    let left: Vec<_> = done["left_out"].as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap()).collect();
+    assert!(left.iter().all(|reason| *reason == "uncommitted"), "{done}");
+    for file in ["a.txt", "b.txt", "new.txt", "gone.txt"] {
+        assert_eq!(env.read(file), "mine\n", "{file}");
+    }
+    assert_eq!((env.read("a.txt.run").as_str(), env.read("new.txt.run").as_str()), ("mine\nagent\n", "mine\nagent\n"));
+    let status = env.git(&["status", "--porcelain", "--", ":!.ultraplan", ":!*.run"]);
+    assert_eq!(status, " M a.txt\n M b.txt\n?? gone.txt\n?? new.txt\n");
+
+    let env = made();
+    env.json(0, &["accept", "--uncommitted", "replace"]);
+    assert_eq!(env.git(&["show", "HEAD:a.txt", "HEAD:b.txt", "HEAD:new.txt"]), "mine\nagent\nb\nmine\nagent\n");
+    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+}
+
+// Where nothing is accepted in the end, nothing was put back either.
+#[test]
+fn what_was_put_back_goes_where_a_check_fails() {
+    let env = TestEnv::repo();
+    env.write("a.txt", "mine\n");
+    let check = "test=grep -q agent a.txt";
+    let agent = "echo agent >> a.txt; echo n > n.txt";
+    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", agent]);
+    let before = state(&env);
+    env.error(100, &["accept", "--uncommitted", "keep"]);
+    assert_eq!((env.read("a.txt").as_str(), state(&env)), ("mine\nagent\n", before));
 }
 
 /// Types the hint of an error, as it is.
@@ -547,7 +597,7 @@ fn an_untracked_secret_that_the_run_wrote_to_stays_out() {
     env.write(".env", "A=1\n");
     env.write("mine.txt", "mine\n");
     run(&env, 1, "echo 1 >> a.txt; echo B=2 >> .env");
-    let done = env.json(3, &["accept", "--all", "--yes"]);
+    let done = env.json(3, &["accept", "--all", "--yes", "--uncommitted", "replace"]);
     assert_eq!(paths(&done["commits"][0]["files"]), ["a.txt"]);
     assert_eq!(paths(&done["left_out"]), [".env"]);
     assert_eq!(env.read(".env"), "A=1\nB=2\n");
@@ -557,6 +607,7 @@ fn an_untracked_secret_that_the_run_wrote_to_stays_out() {
     run(&env, 1, "echo 1 >> a.txt; echo B=2 >> .env");
     let error = env.error(13, &["accept", "--include", ".env", "--yes"]);
     assert_eq!(paths(&error["paths"]), [".env"], "{error}");
+    env.json(0, &["accept", "--include", ".env", "--yes", "--uncommitted", "replace"]);
 }
 
 #[test]

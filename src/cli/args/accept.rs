@@ -2,9 +2,29 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+
+use crate::engine::flow::accept::Uncommitted;
 
 use super::values::name;
+
+/// `--uncommitted`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WhichWork {
+    /// Your changes
+    Keep,
+    /// The run's version
+    Replace,
+}
+
+impl From<WhichWork> for Uncommitted {
+    fn from(which: WhichWork) -> Self {
+        match which {
+            WhichWork::Keep => Self::Keep,
+            WhichWork::Replace => Self::Replace,
+        }
+    }
+}
 
 /// Commit what a run did
 ///
@@ -50,6 +70,13 @@ pub struct AcceptArgs {
     /// Also take large new files
     #[arg(long)]
     pub all: bool,
+
+    /// What counts of files that had uncommitted changes before the run, and that it changed
+    ///
+    /// keep brings your changes back, uncommitted, and leaves the run's version beside them as FILE.run; replace commits what
+    /// the run made of them. Yours stay in the run's first checkpoint.
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub uncommitted: Option<WhichWork>,
 
     /// Do not run the checks of the run
     #[arg(long)]

@@ -3,7 +3,9 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::flow::accept::{Accepted, Request, accept as accept_run, explained};
+use crate::engine::flow::accept::{
+    Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch, explained,
+};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::id::RunId;
 use crate::model::path::{PathReason, RepoPath};
@@ -34,10 +36,15 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
         all: args.all,
         checks: !args.no_checks,
         prepare: args.prepare.clone(),
+        uncommitted: args.uncommitted.map(Uncommitted::from),
+        asks: false,
         show: show(ui),
     };
     if ui.interactive && !context.says_yes() && !context.dry_run() {
-        let planned = accept_run(&context.rehearsal()?, &request)?;
+        let planned = accept_run(&context.rehearsal()?, &Request { asks: true, ..request.clone() })?;
+        if request.uncommitted.is_none() && !planned.changed_work.is_empty() {
+            request.uncommitted = Some(ask_uncommitted(context, ui, &planned)?);
+        }
         if !planned.notes.is_empty() {
             if !agrees(context, ui, &told(&planned, false), "Commit it all the same?")? {
                 return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
@@ -55,6 +62,19 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
     let text = ui.text(|| text_of(&accepted, is_plan));
     let exit = if accepted.undecided().next().is_some() { ExitCode::Partial } else { ExitCode::Done };
     Ok(Reply::new(AcceptReply::new(&accepted, is_plan), text).exit(exit))
+}
+
+/// Asks which version counts of files that had uncommitted changes before the run.
+fn ask_uncommitted(context: &Context, ui: &Ui, planned: &Accepted) -> Result<Uncommitted> {
+    let patch = changed_work_patch(context, planned)?;
+    let shown = format!("The run changed files that had uncommitted changes before it:\n{patch}");
+    if agrees(context, ui, &shown, "Put your changes back, uncommitted (the run's version is left as FILE.run)?")? {
+        return Ok(Uncommitted::Keep);
+    }
+    if agrees(context, ui, "", "Commit the run's version instead (yours stay in its first checkpoint)?")? {
+        return Ok(Uncommitted::Replace);
+    }
+    Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"))
 }
 
 /// A path of the work tree, as it was given from the folder that the command was called in.
@@ -107,6 +127,12 @@ fn told(accepted: &Accepted, all: bool) -> String {
         text.push_str(&format!("  {id}{}\n", escape(&made.subject)));
         // Of one that was made, git shows them.
         for path in made.files.iter().filter(|_| made.commit.is_none()) {
+            text.push_str(&format!("    {}\n", escape(&path.to_lossy())));
+        }
+    }
+    if !accepted.beside.is_empty() {
+        text.push_str("  your uncommitted changes are back; the run's versions are:\n");
+        for path in &accepted.beside {
             text.push_str(&format!("    {}\n", escape(&path.to_lossy())));
         }
     }

@@ -38,10 +38,14 @@ struct AcceptedFields<'a> {
     branch: Option<&'a str>,
     commits: Vec<AcceptedCommit<'a>>,
     /// What of the run's files is not committed: `reason` is `secret`, `too_large`, `leave_out`, `output`, `ignored`,
-    /// `ignored_before` (the run), `new` or `changed` (since the run was accepted first).
+    /// `ignored_before` (the run), `uncommitted` (before it), `new` or `changed` (since the run was accepted first).
     left_out: &'a [PathReason],
     /// Files that were edited since the run's last good checkpoint; the edits stay uncommitted.
     hand_edits: &'a BTreeSet<RepoPath>,
+    /// Files with uncommitted changes of before the run that it changed.
+    changed_work: &'a BTreeSet<RepoPath>,
+    /// The run's versions of those, where the changes were put back.
+    beside: &'a [RepoPath],
     head: AcceptedHead<'a>,
     /// What keeps the run's own commits that were folded.
     kept_ref: Option<&'a str>,
@@ -89,6 +93,8 @@ impl<'a> AcceptedFields<'a> {
             commits: accepted.commits.iter().map(commit).collect(),
             left_out: &accepted.left_out,
             hand_edits: &accepted.hand_edits,
+            changed_work: &accepted.changed_work,
+            beside: &accepted.beside,
             head: AcceptedHead { before: accepted.before.as_ref(), after: accepted.after.as_ref() },
             kept_ref: accepted.kept_ref.as_deref(),
             look_at: &accepted.notes,

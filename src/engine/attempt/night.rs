@@ -1,5 +1,6 @@
 //! The night in one line, for `status`, bare `recover`, the report and whoever is notified.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::durable::Sync;
@@ -12,14 +13,16 @@ use crate::engine::record::run_settings::is_unchecked;
 use crate::git::Repo;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{about_commit, commits_between, is_ancestor};
+use crate::git::program::{uncommitted_at, unlike_on_disk};
 use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::BudgetScope;
+use crate::model::hint::Hint;
 use crate::model::path::RepoPath;
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::snapshot::{Change, Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
-use crate::policy::path_filter::Selection;
+use crate::policy::path_filter::{Selection, glob_of};
 use crate::policy::recommended::{Outlook, ToAccept, next_command};
 use crate::policy::report::{Around, ChangedFiles, Night, Outside, ToLookAt};
 use crate::policy::secret_file::is_secret_path;
@@ -51,6 +54,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         outside: outside(context, state, run).inspect_err(unknown).unwrap_or_default(),
         files: changed.map(|changed| changed.files),
         duration_ms: millis(ended.since(run.created_at)),
+        uncommitted: lost_work(context, state, run).inspect_err(unknown).ok().flatten(),
     };
     let mut night = Night::new(run, around);
     night.to_accept = to_accept(context, run, changed);
@@ -122,6 +126,42 @@ pub(in crate::engine) fn outside_of(context: &Context, own: &OwnCommits<'_>, com
     let mut to_look_at = read.iter().map(told).collect::<Result<Vec<_>>>()?;
     to_look_at.extend(ToLookAt::earlier_commits(counted.len()));
     Ok(Outside { commits: others.len(), to_look_at })
+}
+
+/// What a person's own work a run changed is to be looked at for; `None` once that was decided.
+fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLookAt>> {
+    let is_decided = matches!(run.status, RunStatus::Accepted | RunStatus::Closed) || run.live.is_some();
+    let first = state.initial(&run.key).and_then(Named::kept);
+    let good = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed);
+    let (Some(first), Some(good), false) = (first, good, is_decided) else { return Ok(None) };
+    if !context.has_git() || run.worktree != context.worktree_id() || first.tree == good.tree {
+        return Ok(None);
+    }
+    let repo = context.repo()?;
+    let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &good.commit)?);
+    let lost = unlike_on_disk(repo, &initial, &changed_work(context, &initial, &good)?)?;
+    Ok(ToLookAt::uncommitted(&lost, &context.line(Hint::recover(words_back("initial", &lost)).run(&run.key))))
+}
+
+/// The words of the command that brings files, and nothing else, back to a checkpoint.
+pub(in crate::engine) fn words_back(selector: &str, paths: &BTreeSet<RepoPath>) -> Vec<String> {
+    let words = ["checkpoint", "restore", selector].map(str::to_owned).into_iter();
+    words.chain(paths.iter().flat_map(|path| ["--path".to_owned(), glob_of(path)])).collect()
+}
+
+/// What was uncommitted when a run began, and is otherwise in its last good checkpoint.
+pub(in crate::engine) fn changed_work(
+    context: &Context,
+    initial: &StoredCheckpoint,
+    good: &StoredCheckpoint,
+) -> Result<BTreeSet<RepoPath>> {
+    let repo = context.repo()?;
+    let is_output = outputs_of(initial, good);
+    let (one, other) = diff_trees(&TreeLookup::stored(repo)?, initial.view(), good.view())?;
+    let is_file = |entry: Option<&Entry>| entry.is_some_and(Entry::is_file);
+    let was_there = one.unlike(&other).filter(|(path, was, _)| is_file(*was) && !is_output(path));
+    let changed: BTreeSet<RepoPath> = was_there.map(|(path, ..)| path.clone()).collect();
+    Ok(uncommitted_at(repo, initial, &changed, true)?)
 }
 
 /// What a run changed.

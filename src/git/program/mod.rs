@@ -29,8 +29,8 @@ pub use pager::pager;
 pub use saved::Saved;
 pub use scratch::{Scratch, sweep_scratch};
 pub use staging::{
-    Held, Staging, differs_between, differs_from_captured, ignored_now, known_to_git, uncommitted_at, unlike_stored,
-    unlike_work_tree,
+    Held, Staging, differs_between, differs_from_captured, ignored_now, known_to_git, uncommitted_at, unlike_on_disk,
+    unlike_stored, unlike_work_tree, write_beside,
 };
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.

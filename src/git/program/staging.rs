@@ -386,7 +386,7 @@ pub fn unlike_stored(
         let entry = stored.view().entry(&lookup, path)?.filter(|entry| entry.kind != EntryKind::EmptyDir);
         match (entry, committed.get(path)) {
             (None, None) => {}
-            (Some(entry), Some((_, oid))) if entry.oid.0 == oid.to_string() && entry.kind != EntryKind::File => {}
+            (Some(entry), Some((mode, oid))) if entry.oid.0 == oid.to_string() && *mode == mode_of(&entry) => {}
             // Filters, or a mode that git is told not to trust, may make the same of it.
             (Some(_), Some(_)) => drop(perhaps.insert(path.clone())),
             _ => drop(unlike.insert(path.clone())),
@@ -444,6 +444,49 @@ fn mode_of(entry: &Entry) -> u32 {
         EntryKind::Symlink => 0o120_000,
         EntryKind::Gitlink | EntryKind::EmptyDir => GITLINK,
     }
+}
+
+/// Those of `paths` of which the work tree has something else than a checkpoint.
+pub fn unlike_on_disk(
+    repo: &Repo,
+    stored: &StoredCheckpoint,
+    paths: &BTreeSet<RepoPath>,
+) -> Result<BTreeSet<RepoPath>> {
+    let (lookup, database) = (TreeLookup::stored(repo)?, Database::open(repo)?);
+    let mut unlike = BTreeSet::new();
+    for path in paths {
+        let entry = stored.view().entry(&lookup, path)?.filter(|entry| entry.kind != EntryKind::EmptyDir);
+        let place = path.below(repo.workdir());
+        let found = place.symlink_metadata().ok();
+        let is_same = match (&entry, found) {
+            (None, found) => found.is_none_or(|found| found.is_dir()),
+            (Some(entry), Some(found)) if entry.kind == EntryKind::File && found.is_file() => {
+                let is_run = |mode: u32| mode & 0o100 != 0;
+                is_run(entry.mode) == is_run(found.permissions().mode())
+                    && fs::read(&place).map_err(Error::at(&place))? == database.blob(parse_oid(&entry.oid)?)?
+            }
+            (Some(entry), Some(found)) if entry.kind == EntryKind::Symlink && found.is_symlink() => {
+                let target = fs::read_link(&place).map_err(Error::at(&place))?;
+                target.as_os_str().as_bytes() == database.blob(parse_oid(&entry.oid)?)?
+            }
+            (Some(entry), Some(found)) => entry.kind == EntryKind::Gitlink && found.is_dir(),
+            (Some(_), None) => false,
+        };
+        if !is_same {
+            unlike.insert(path.clone());
+        }
+    }
+    Ok(unlike)
+}
+
+/// Writes a file of a checkpoint into the work tree under a name that nothing has; `false` where the checkpoint has no file.
+pub fn write_beside(repo: &Repo, stored: &StoredCheckpoint, path: &RepoPath, name: &RepoPath) -> Result<bool> {
+    let entry = stored.view().entry(&TreeLookup::stored(repo)?, path)?;
+    let Some(entry) = entry.filter(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink)) else {
+        return Ok(false);
+    };
+    write_out(&Database::open(repo)?, repo.workdir(), name, &entry)?;
+    Ok(true)
 }
 
 /// Those of `paths` that git knows: a commit or the user's index has them.

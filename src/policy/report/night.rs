@@ -1,9 +1,12 @@
 //! A run in one line: what came of it, what a person must look at, what it took, what it changed.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::attempt::Attempt;
+use crate::model::path::RepoPath;
 use crate::model::run::{IterationStatus, Run};
 use crate::model::snapshot::ObjectId;
 use crate::model::usage::{self, Tokens};
@@ -74,6 +77,8 @@ pub struct ChangedFiles {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "look_at_kind")]
 pub enum LookAtKind {
+    /// Changes that were uncommitted before the run are not as they were.
+    Uncommitted,
     /// An iteration passed and may have weakened what judges it.
     Weakened,
     /// An iteration was given up.
@@ -97,6 +102,19 @@ pub struct ToLookAt {
 }
 
 impl ToLookAt {
+    /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
+    pub fn uncommitted(paths: &BTreeSet<RepoPath>, command: &str) -> Option<Self> {
+        let names: Vec<String> = paths.iter().take(NAMED).map(|path| words::line(&path.to_lossy())).collect();
+        let more = paths.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text = format!(
+            "the run changed or removed uncommitted changes of yours: {}{more}; {command} brings them back",
+            names.join(", ")
+        );
+        let kind = LookAtKind::Uncommitted;
+        (!paths.is_empty()).then_some(Self { kind, iteration: None, commit: None, text })
+    }
+
     /// A commit that the run did not make.
     pub fn commit(commit: ObjectId, subject: &str) -> Self {
         let text = format!("commit {} was made outside of the run ({})", commit.short(), words::line(subject));
@@ -169,7 +187,12 @@ pub struct Around {
     pub files: Option<ChangedFiles>,
     /// From its beginning to its end.
     pub duration_ms: u64,
+    /// A person's own work that it changed.
+    pub uncommitted: Option<ToLookAt>,
 }
+
+/// So many paths are named in a line.
+const NAMED: usize = 3;
 
 impl Night {
     /// The night of a run that has attempts; what goes on is the caller's to say.
@@ -196,7 +219,12 @@ impl Night {
         why.dedup();
         let outside = around.outside.commits;
         let mut night = Self {
-            to_look_at: to_look_at(run).into_iter().chain(around.outside.to_look_at).collect(),
+            to_look_at: around
+                .uncommitted
+                .into_iter()
+                .chain(to_look_at(run))
+                .chain(around.outside.to_look_at)
+                .collect(),
             iterations,
             duration_ms: around.duration_ms,
             cost_usd: run.usage().cost_usd(),

@@ -5,6 +5,7 @@
 
 mod check;
 mod hooks;
+mod own_work;
 mod plan;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use crate::engine::recovery::{commits, crash};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{commit_exists, tree_of};
 use crate::git::program::{CommitJournal, Saved, Staging, has_commit_journal, staged_since};
+use crate::git::tree::{Objects, patch_text};
 use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -29,6 +31,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::commit_message::{Subject, message};
+use crate::policy::path_filter::{Selection, glob_of};
 use crate::process::Show;
 
 pub use self::plan::explained;
@@ -41,6 +44,15 @@ const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /// So many of a run's latest checkpoints are read for what the run had in the index.
 const LOOKED_AT: usize = 200;
+
+/// What counts of files that had uncommitted changes before the run, and that it changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncommitted {
+    /// Those changes: they are put back, uncommitted; the run's version is left beside them as `FILE.run`.
+    Keep,
+    /// What the run made of them, which is committed.
+    Replace,
+}
 
 /// How a run is accepted.
 #[derive(Clone, Debug)]
@@ -61,6 +73,10 @@ pub struct Request {
     pub checks: bool,
     /// A shell line to run before them, where the work tree has something else.
     pub prepare: Option<String>,
+    /// What counts of a person's own work that the run changed.
+    pub uncommitted: Option<Uncommitted>,
+    /// In a dry run: somebody is there to be asked about it.
+    pub asks: bool,
     /// Where the output of checks is shown.
     pub show: Show,
 }
@@ -93,6 +109,10 @@ pub struct Accepted {
     pub left_out: Vec<PathReason>,
     /// What was edited since the run's last good checkpoint, and stays uncommitted.
     pub hand_edits: BTreeSet<RepoPath>,
+    /// Uncommitted work of before the run that it changed: put back, or to be decided about.
+    pub changed_work: BTreeSet<RepoPath>,
+    /// Where the run's versions of those are.
+    pub beside: Vec<RepoPath>,
     /// HEAD before.
     pub before: Option<ObjectId>,
     /// HEAD afterwards; as before where it is only planned.
@@ -114,6 +134,8 @@ impl Accepted {
             commits: Vec::new(),
             left_out: planned.left_out.clone(),
             hand_edits: planned.hand_edits.clone(),
+            changed_work: planned.changed_work.clone(),
+            beside: Vec::new(),
             before: commit.clone(),
             after: commit,
             kept_ref: None,
@@ -175,6 +197,11 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         let message = format!("a person must look at this first; --yes accepts it: {}", planned.notes.join("; "));
         return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])));
     }
+    if has_new {
+        require_identity(context)?;
+    }
+    let own_work = own_work::PutBack::of(context, &planned, request)?;
+    let accepted = Accepted { beside: own_work.beside.clone(), ..accepted };
     if !has_new {
         // What is left out can be asked for still.
         if !accepted.left_out.is_empty() || is_rest {
@@ -184,8 +211,11 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         tidy_up(context, &run);
         return Ok(Accepted { run, ..accepted });
     }
-    require_identity(context)?;
-    let (commits, run) = conclude(context, &planned, request, (&trees, &mut journal))?;
+    let concluded = conclude(context, &planned, request, (&trees, &mut journal));
+    if concluded.is_err() && !has_commit_journal(repo) {
+        own_work.take_back(context)?;
+    }
+    let (commits, run) = concluded?;
     let environment = [];
     if let Err(error) = hooks::run(context, "post-commit", &[], &environment) {
         context.warn(error.to_string());
@@ -234,6 +264,19 @@ fn conclude(
         saved.iter().try_for_each(Saved::put_back)?;
     }
     concluded
+}
+
+/// What the run made of a person's own work, as a patch.
+///
+/// # Errors
+/// A checkpoint cannot be read.
+pub fn changed_work_patch(context: &Context, accepted: &Accepted) -> Result<String> {
+    let state = context.load()?.state;
+    let ends = plan::ends(&state, &accepted.run)?;
+    let globs: Vec<String> = accepted.changed_work.iter().map(glob_of).collect();
+    let selection = Selection::globs(&globs).map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?;
+    let patch = patch_text(Objects::stored(context.repo()?), &ends.0.tree, &ends.1.tree, &selection)?;
+    Ok(String::from_utf8_lossy(&patch).into_owned())
 }
 
 /// Captures the work tree as it is.
@@ -285,7 +328,21 @@ fn unchanged(context: &Context, run: Run) -> Result<Accepted> {
     let (before, after) = (head.commit.clone(), head.commit);
     let (commits, left_out, hand_edits) = (Vec::new(), Vec::new(), BTreeSet::new());
     let (branch, kept_ref, notes) = (head.branch, None, Vec::new());
-    Ok(Accepted { changed: false, run, branch, commits, left_out, hand_edits, before, after, kept_ref, notes })
+    let (changed_work, beside) = (BTreeSet::new(), Vec::new());
+    Ok(Accepted {
+        changed: false,
+        run,
+        branch,
+        commits,
+        left_out,
+        hand_edits,
+        changed_work,
+        beside,
+        before,
+        after,
+        kept_ref,
+        notes,
+    })
 }
 
 /// What the commits would be.
@@ -324,7 +381,7 @@ fn rehearse(context: &Context, state: &State, planned: &Plan<'_>, request: &Requ
         let message = format!("{path} would be committed, though it is none of what is accepted");
         return Err(Error::new(ErrorKind::UnsafePath, message).hint(context.rerun(&["--dry-run"])));
     }
-    planned.refuse_uncommitted(context, &new, request)?;
+    planned.refuse_uncommitted(context, request)?;
     let mut journal = planned.journal();
     // What one of the run's latest checkpoints has of the index is not lost.
     let mut others = state.checkpoints_of(&planned.run.key).rev().take(LOOKED_AT);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::engine::attempt::night::outside_of;
+use crate::engine::attempt::night::{changed_work, outside_of, words_back};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
@@ -15,7 +15,7 @@ use crate::git::history::{about_commit, commit_exists, commits_between, is_ances
 use crate::git::odb::{blob_size, small_blob};
 use crate::git::program::{
     CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, known_to_git, uncommitted_at,
-    unlike_stored, unlike_work_tree,
+    unlike_on_disk, unlike_stored, unlike_work_tree,
 };
 use crate::git::repo::ref_exists;
 use crate::git::tree::{TreeLookup, diff_trees};
@@ -35,7 +35,7 @@ use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
 use crate::policy::secret_file::{has_secret, is_secret_path};
 use crate::process::Show;
 
-use super::Request;
+use super::{Request, Uncommitted};
 
 /// Why a file is left out, by its code: a new one that is in no commit.
 const NEW: &str = "new";
@@ -53,8 +53,10 @@ const OLDER: &str = "ignored_before";
 const IGNORED: &str = "ignored";
 /// What recover itself printed.
 const OUTPUT: &str = "output";
+/// One that has a person's uncommitted changes from before the run.
+const UNCOMMITTED: &str = "uncommitted";
 /// The codes with what they say, and how such a file is committed.
-const REASONS: [(&str, &str); 8] = [
+const REASONS: [(&str, &str); 9] = [
     (NEW, "new and in no commit; --include PATH or --all takes it"),
     (SECRET, "looks like a secret; only --include PATH takes it"),
     (LARGE, "new and over [accept] max_new_file; --include PATH or --all takes it"),
@@ -63,6 +65,7 @@ const REASONS: [(&str, &str); 8] = [
     (OLDER, "there before the run, and ignored then; only --include PATH takes it"),
     (IGNORED, "ignored by git"),
     (OUTPUT, "the output of recover itself"),
+    (UNCOMMITTED, "your uncommitted changes from before the run"),
 ];
 
 /// What a code of `left_out` says in a sentence.
@@ -98,6 +101,8 @@ pub(super) struct Plan<'a> {
     /// What is accepted.
     pub good: StoredCheckpoint,
     pub good_id: CheckpointId,
+    /// What the run began with, as the ledger has it.
+    pub first: Checkpoint,
     /// HEAD as it is.
     pub head: Head,
     /// The commit that the new ones come on top of.
@@ -112,6 +117,8 @@ pub(super) struct Plan<'a> {
     pub left_out: Vec<PathReason>,
     /// What a person edited since the last good checkpoint, and stays uncommitted.
     pub hand_edits: BTreeSet<RepoPath>,
+    /// A person's own work from before the run that it changed, and about which is still to be decided.
+    pub changed_work: BTreeSet<RepoPath>,
     pub steps: Vec<Step>,
     /// What a person must look at.
     pub notes: Vec<String>,
@@ -145,8 +152,21 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let subjects = folded.iter().rev().map(|commit| Ok(about_commit(repo, commit)?.1));
     let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
     let kept = folded.first().map(|newest| kept_ref(&run.key.run_id, newest));
-    let (mut taken, left_out) = choose(context, (&initial, &good), first.created_at, &head, request, &mut notes)?;
+    let (mut taken, mut left_out) = choose(context, (&initial, &good), first.created_at, &head, request, &mut notes)?;
     taken.retain(|path| !as_committed.contains(path));
+    let work = changed_work(context, &initial, &good)?;
+    // What was committed since is as the run found it.
+    let work = unlike_stored(repo, &initial, base.as_ref(), &work, context.dry_run())?;
+    let changed_work = unlike_on_disk(repo, &initial, &work)?;
+    refuse_undecided(run, &changed_work, request)?;
+    for path in work
+        .into_iter()
+        .filter(|path| request.uncommitted != Some(Uncommitted::Replace) || !changed_work.contains(path))
+    {
+        if taken.remove(&path) {
+            left_out.push(PathReason { path, reason: UNCOMMITTED.to_owned(), size: None });
+        }
+    }
     let steps = if request.per_iteration {
         iterations(context, state, run, last, &head)?
     } else {
@@ -159,6 +179,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
         begun,
         good,
         good_id: last.id.clone(),
+        first: first.clone(),
         head,
         base,
         folded_subjects,
@@ -167,6 +188,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
         taken,
         left_out,
         hand_edits,
+        changed_work,
         steps,
         notes,
     })
@@ -244,12 +266,14 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
         taken,
         left_out,
         hand_edits: BTreeSet::new(),
+        changed_work: BTreeSet::new(),
         steps: vec![Step { iteration: None, stored: None }],
         notes: Vec::new(),
         initial,
         begun,
         good,
         good_id: last.id.clone(),
+        first: first.clone(),
         head,
     })
 }
@@ -265,6 +289,8 @@ pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Res
         all: false,
         checks: false,
         prepare: None,
+        uncommitted: None,
+        asks: false,
         show: Show::Nothing,
     };
     match rest(context, state, run, &request) {
@@ -303,22 +329,10 @@ impl Plan<'_> {
         }
     }
 
-    /// Refuses where a commit would hold what was uncommitted before the run: of the paths that are committed (`new`), and of
-    /// the run's own commits that stay.
-    pub fn refuse_uncommitted(&self, context: &Context, new: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
+    /// Refuses where the run's own commits, which stay, hold what was uncommitted before the run.
+    pub fn refuse_uncommitted(&self, context: &Context, request: &Request) -> Result<()> {
         let repo = context.repo()?;
         let begun = self.begun.as_ref();
-        let both = uncommitted_at(repo, &self.initial, new, context.dry_run())?;
-        // What was committed since is as the run found it.
-        let both = unlike_stored(repo, &self.initial, self.base.as_ref(), &both, context.dry_run())?;
-        if !both.is_empty() {
-            let message = "the run changed files that had uncommitted changes before it: take them back to those, commit \
-                           those (or accept the run that made them), get the run's work back with recover undo, and \
-                           accept it then";
-            let back = take_back("initial", &self.run.key, &both);
-            let reason = "uncommitted before the run, and changed by it";
-            return Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(both, reason)).hint(back));
-        }
         if request.per_iteration && !self.run.was_accepted() {
             let committed = differs_between(repo, begun, self.head.commit.as_ref())?;
             let mine = uncommitted_at(repo, &self.initial, &committed, context.dry_run())?;
@@ -349,7 +363,7 @@ fn reasons(paths: BTreeSet<RepoPath>, reason: &str) -> Vec<PathReason> {
 }
 
 /// What the run began with, and what it came to.
-fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &'s Checkpoint)> {
+pub(super) fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &'s Checkpoint)> {
     let none = |message: String| {
         let list = Hint::recover(["checkpoint", "list"]).run(&run.key);
         Error::new(ErrorKind::NoCheckpoint, message).hint(list)
@@ -419,6 +433,18 @@ fn edited(
     Err(Error::new(ErrorKind::HandEdits, message)
         .paths(reasons(undone, "not as in the last good checkpoint"))
         .hint(back))
+}
+
+/// Refuses where the run changed a person's own work and nobody said which of the two counts.
+fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
+    if paths.is_empty() || request.uncommitted.is_some() || request.asks {
+        return Ok(());
+    }
+    let message = "the run changed files that had uncommitted changes before it: --uncommitted keep brings those back and \
+                   leaves them uncommitted, --uncommitted replace commits what the run made of them";
+    let back = Hint::recover(words_back("initial", paths)).run(&run.key);
+    let reason = "uncommitted before the run, and changed by it";
+    Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(paths.clone(), reason)).hint(back))
 }
 
 /// The command that brings files, and nothing else, back to a checkpoint of a run.

@@ -1,0 +1,79 @@
+//! What a person had uncommitted before the run, and it changed: put back beside what is accepted.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::flow::restore::restore;
+use crate::engine::flow::undo::undo;
+use crate::engine::restore::request::{Commits, RestoreRequest};
+use crate::git::program::write_beside;
+use crate::model::operation::{OperationKind, Scope};
+use crate::model::path::RepoPath;
+use crate::policy::path_filter::glob_of;
+use crate::policy::restore_plan::Edits;
+
+use super::plan::Plan;
+use super::{Request, Uncommitted};
+
+/// What was put back.
+#[derive(Debug, Default)]
+pub(super) struct PutBack {
+    /// Whether it was a restore, which can be undone.
+    is_restored: bool,
+    /// Where the run's versions are.
+    pub beside: Vec<RepoPath>,
+}
+
+impl PutBack {
+    /// Puts back what is to be kept: a restore of those paths, with the run's version of each file beside it.
+    pub fn of(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Self> {
+        if planned.changed_work.is_empty() || request.uncommitted != Some(Uncommitted::Keep) {
+            return Ok(Self::default());
+        }
+        let done = restore(
+            context,
+            &RestoreRequest {
+                run: Some(planned.run.key.clone()),
+                scope: Scope::Files,
+                paths: planned.changed_work.iter().map(glob_of).collect(),
+                commits: Commits::Keep,
+                ..RestoreRequest::new(OperationKind::Restore, &planned.first)
+            },
+        )?;
+        let mut put_back = Self { is_restored: done.changed, beside: Vec::new() };
+        for path in &planned.changed_work {
+            match beside(context, planned, path) {
+                Ok(name) => put_back.beside.extend(name),
+                Err(error) => {
+                    put_back.take_back(context)?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(put_back)
+    }
+
+    /// Takes that back, where nothing is accepted in the end.
+    pub fn take_back(&self, context: &Context) -> Result<()> {
+        for path in &self.beside {
+            let place = path.below(context.worktree());
+            let gone = crate::durable::Root::shared(context.worktree()).remove_file(&place);
+            gone.map_err(|error| Error::io(format!("cannot remove {}", place.display()), error))?;
+        }
+        if self.is_restored {
+            undo(context, Commits::Keep, Edits::Keep)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the run's version of a file to the first name that is free.
+fn beside(context: &Context, planned: &Plan<'_>, path: &RepoPath) -> Result<Option<RepoPath>> {
+    let name = |number: u32| {
+        let end = if number == 1 { ".run".to_owned() } else { format!(".run.{number}") };
+        RepoPath::new([path.as_bytes(), end.as_bytes()].concat())
+    };
+    let is_free = |name: &RepoPath| name.below(context.worktree()).symlink_metadata().is_err();
+    let Some(name) = (1..).map(name).find(is_free) else { return Ok(None) };
+    let is_written = write_beside(context.repo()?, &planned.good, path, &name)?;
+    Ok(is_written.then_some(name))
+}
