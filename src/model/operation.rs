@@ -182,6 +182,9 @@ pub struct Operation {
     /// What it did with nested repositories.
     #[serde(default, skip_serializing_if = "NestedPart::is_none")]
     pub nested: NestedPart,
+    /// Whether the run did it by itself, or it takes such a one back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_run: bool,
 }
 
 /// A `.git` file that leads from a folder of the work tree to the repository that belongs to it.
@@ -246,6 +249,9 @@ pub struct UndoEntry {
     /// What it did with nested repositories.
     #[serde(default, skip_serializing_if = "NestedPart::is_none")]
     pub nested: NestedPart,
+    /// Whether the run did it by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_run: bool,
 }
 
 impl UndoEntry {
@@ -270,6 +276,7 @@ impl UndoEntry {
             index_restored: operation.index_restored,
             steps: operation.steps.clone(),
             nested: operation.nested.clone(),
+            of_run: operation.of_run,
         }
     }
 }
@@ -298,4 +305,7 @@ pub struct WorktreeState {
     pub undo: Vec<UndoEntry>,
     /// What `redo` does again, last one last.
     pub redo: Vec<UndoEntry>,
+    /// What runs did by themselves and `undo --of-run` takes back, last one last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of_runs: Vec<UndoEntry>,
 }

@@ -257,7 +257,10 @@ struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     fn of(state: &'a State) -> Self {
-        let entries = state.worktrees.values().flat_map(|worktree| worktree.undo.iter().chain(&worktree.redo));
+        let entries = state
+            .worktrees
+            .values()
+            .flat_map(|worktree| worktree.undo.iter().chain(&worktree.redo).chain(&worktree.of_runs));
         let layers = state.worktrees.values().flat_map(|worktree| &worktree.baseline);
         let undo_targets =
             entries.map(|entry| entry.checkpoint_id.as_str()).chain(layers.map(|layer| layer.checkpoint_id.as_str()));

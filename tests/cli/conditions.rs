@@ -251,7 +251,7 @@ fn the_fallback_is_run_once() {
     assert_eq!(env.sh("cat ../calls").stdout, "agent\nagent\nfallback\n");
     assert_eq!(document["decision"]["actions"], json!(["rollback", "skip", "escalate"]), "{document}");
     assert_eq!((env.read("state"), env.exists("junk")), ("bad\n".to_owned(), false), "{document}");
-    env.json(0, &["undo"]);
+    env.json(0, &["undo", "--of-run", "--yes"]);
     assert_eq!((env.read("state"), env.read("junk")), ("worse\n".to_owned(), "junk\n".to_owned()));
     // It was run; taking the run up on request is about its own command again.
     env.json(8, &["resume", "--strategy", "retry_with_context"]);

@@ -237,3 +237,48 @@ fn the_loops_state_stays_cleared_error_after_error() {
         assert!(!env.exists(".ultraplan/state/loop.json"));
     }
 }
+
+// What a run rolled back by itself is the run's: undo passes over it, and takes it back only where that is asked for and
+// confirmed. The run stands where it did.
+#[test]
+fn undo_passes_over_what_the_run_did_by_itself() {
+    let env = project();
+    three(&env, AGENT).expect(8);
+    let status = |env: &TestEnv| env.json(0, &["status"])["run"]["status"].clone();
+    let before = status(&env);
+    let error = env.error(4, &["undo"]);
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--of-run")), "{error}");
+    assert_eq!(env.read("base"), "sound\n");
+    let error = env.error(13, &["undo", "--of-run"]);
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("rollback of run") && message.contains("2 attempts"), "{message}");
+    assert!(env.exists("work-3"));
+    env.json(0, &["undo", "--of-run", "--dry-run"]);
+    env.json(0, &["undo", "--of-run", "--yes"]);
+    assert_eq!((env.read("base").as_str(), env.exists("work-3"), status(&env)), ("broken 3\n", false, before.clone()));
+    env.json(0, &["redo"]);
+    assert_eq!((env.read("base").as_str(), env.exists("work-3"), status(&env)), ("sound\n", true, before));
+    // What a script asked for goes back unasked.
+    env.json(0, &["rollback", "--full"]);
+    env.json(0, &["undo"]);
+    assert!(env.exists("work-3"));
+}
+
+// A rollback that goes back over another run's work, and an undo over what was done since, need a yes.
+#[test]
+fn work_of_others_and_of_later_attempts_goes_only_with_a_yes() {
+    let env = project();
+    for name in ["one", "two"] {
+        let line = format!("echo {name} > {name}");
+        env.json(0, &["run", "--run", name, "--", "sh", "-c", &line]);
+    }
+    let error = env.error(13, &["rollback", "--run", "one", "--full"]);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("1 attempt of run two")), "{error}");
+    assert!(env.exists("one") && env.exists("two"));
+    env.json(0, &["rollback", "--run", "two", "--full"]);
+    env.json(0, &["run", "--run", "three", "--", "sh", "-c", "echo three > three"]);
+    let error = env.error(13, &["undo"]);
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("1 attempt of run three")), "{error}");
+    env.json(0, &["undo", "--yes"]);
+    assert!(env.exists("two") && !env.exists("three"));
+}

@@ -54,7 +54,7 @@ pub use remote::{
     RemoteArgs, RemoteCheckArgs, RemoteClaimArgs, RemoteCommand, RemoteFetchArgs, RemoteName, RemotePruneArgs,
     RemotePushArgs, RemoteReleaseArgs, RemoteStatusArgs,
 };
-pub use restore::{RollbackArgs, UndoArgs};
+pub use restore::{RollbackArgs, UndoArgs, UndoCommand};
 pub use run::{ResumeArgs, RunArgs};
 pub use runs::{BrowseArgs, CloseArgs, ForgetArgs, RunsArgs};
 pub use step::StepArgs;
@@ -179,8 +179,8 @@ pub enum Command {
     Run(RunArgs),
     Resume(ResumeArgs),
     Rollback(RollbackArgs),
-    /// Undo the last rollback, restore or undo of this work tree
-    Undo(UndoArgs),
+    /// Undo the last rollback, restore or accept of this work tree
+    Undo(UndoCommand),
     /// Redo what undo reverted
     Redo(UndoArgs),
     Checkpoint(CheckpointArgs),

@@ -82,6 +82,19 @@ pub struct BestEffort {
 }
 
 #[derive(Args, Debug, Default)]
+pub struct UndoCommand {
+    /// Revert what the run did by itself
+    ///
+    /// The rollbacks that a run makes after an attempt failed belong to the run. They are listed, and the latest is reverted
+    /// once that is confirmed.
+    #[arg(long)]
+    pub of_run: bool,
+
+    #[command(flatten)]
+    pub how: UndoArgs,
+}
+
+#[derive(Args, Debug, Default)]
 pub struct UndoArgs {
     /// What to do about commits since
     #[arg(long, value_name = "HOW", value_enum)]

@@ -3,14 +3,14 @@
 use crate::engine::flow::rollback::{Options, Target, is_of_lane, rollback as roll_back};
 use crate::engine::flow::undo::{How as UndoHow, redo as do_again, undo as take_back};
 use crate::engine::restore::request::Restore;
-use crate::engine::{Context, Result};
+use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::operation::Scope;
 
-use super::super::args::{RollbackArgs, UndoArgs, word_of};
+use super::super::args::{RollbackArgs, UndoArgs, UndoCommand, word_of};
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::replies::restore::{RestorePlanReply, RestoreReply};
-use super::super::screens::{How, choose_rollback, confirm_rollback};
+use super::super::screens::{How, agrees, choose_rollback, confirm_rollback};
 use super::super::ui::{Reply, Ui};
 
 /// The answer of anything that puts files back.
@@ -94,17 +94,37 @@ fn given(args: &RollbackArgs) -> Vec<String> {
 }
 
 fn how_of(args: &UndoArgs) -> UndoHow {
-    UndoHow { commits: args.commits.unwrap_or_default(), edits: args.edits, best_effort: args.best_effort.best_effort }
+    UndoHow {
+        commits: args.commits.unwrap_or_default(),
+        edits: args.edits,
+        best_effort: args.best_effort.best_effort,
+        of_run: false,
+    }
 }
 
 /// `recover undo`.
-pub fn undo(context: &Context, args: &UndoArgs) -> Result<Reply> {
-    context.require_something()?;
-    reply(context, &take_back(context, how_of(args))?)
+pub fn undo(context: &mut Context, args: &UndoCommand, ui: &Ui) -> Result<Reply> {
+    let how = UndoHow { of_run: args.of_run, ..how_of(&args.how) };
+    asking(context, ui, |context| take_back(context, how))
 }
 
 /// `recover redo`.
-pub fn redo(context: &Context, args: &UndoArgs) -> Result<Reply> {
+pub fn redo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
+    asking(context, ui, |context| do_again(context, how_of(args)))
+}
+
+/// Does it; what needs a yes is asked about on a terminal.
+fn asking(context: &mut Context, ui: &Ui, restore: impl Fn(&Context) -> Result<Restore>) -> Result<Reply> {
     context.require_something()?;
-    reply(context, &do_again(context, how_of(args))?)
+    match restore(context) {
+        Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
+            let shown = error.message.trim_end_matches("; --yes goes on");
+            if !agrees(context, ui, shown, "Go on?")? {
+                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+            }
+            context.confirm();
+            reply(context, &restore(context)?)
+        }
+        restored => reply(context, &restored?),
+    }
 }

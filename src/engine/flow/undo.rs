@@ -8,7 +8,10 @@ use crate::engine::restore::request::{Commits, Restore, RestoreRequest, ToldOper
 use crate::git::history::{is_ancestor, on_remote_tracking};
 use crate::model::hint::Hint;
 use crate::model::operation::{OperationKind, UndoEntry};
+use crate::model::run::RunKey;
 use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::amounts::count;
 use crate::policy::restore_plan::Edits;
 
 use super::restore::restore_with;
@@ -22,9 +25,11 @@ pub struct How {
     pub edits: Edits,
     /// Whether everything else is restored where a path cannot be replaced.
     pub best_effort: bool,
+    /// Whether what runs did by themselves is taken back.
+    pub of_run: bool,
 }
 
-/// Takes the last restore of this work tree back.
+/// Takes back what was last asked for in this work tree: a rollback, a restore or an accept.
 pub fn undo(context: &Context, how: How) -> Result<Restore> {
     step(context, OperationKind::Undo, how)
 }
@@ -39,13 +44,21 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
     restore_with(context, kind, |state| {
         let worktree = state.worktrees.get(&context.worktree_id());
         let entry: Option<&UndoEntry> = worktree.and_then(|worktree| match kind {
+            OperationKind::Undo if how.of_run => worktree.of_runs.last(),
             OperationKind::Undo => worktree.undo.last(),
             _ => worktree.redo.last(),
         });
+        let of_runs = worktree.map_or(&[][..], |worktree| &worktree.of_runs);
         let entry = entry.ok_or_else(|| {
-            let message = format!("nothing to {} in this work tree", kind.as_str());
-            Error::new(ErrorKind::NothingToUndo, message).hint(instead(context, state, kind))
+            let mut message = format!("nothing to {} in this work tree", kind.as_str());
+            let mut hint = instead(context, state, kind);
+            if kind == OperationKind::Undo && !of_runs.is_empty() && !how.of_run {
+                message.push_str(": what was rolled back belongs to a run, --of-run takes that back");
+                hint = context.rerun(&["--of-run"]);
+            }
+            Error::new(ErrorKind::NothingToUndo, message).hint(hint)
         })?;
+        confirm(context, state, kind, entry, of_runs)?;
         let is_accept = entry.kind == OperationKind::Accept;
         if is_accept && kind == OperationKind::Undo && how.commits == Commits::Refuse {
             refuse_built_upon(context, entry)?;
@@ -64,10 +77,59 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
             undoes: Some(Undone {
                 head: entry.head.clone(),
                 operation: ToldOperation { command: entry.kind.as_str(), checkpoint_id: entry.restored.clone() },
+                of_run: entry.of_run,
             }),
             ..RestoreRequest::noted(kind, state, &entry.checkpoint_id)?
         })
     })
+}
+
+/// Refuses, until somebody said yes, to take back what a run did by itself, and to go back over what was done since.
+fn confirm(
+    context: &Context,
+    state: &State,
+    kind: OperationKind,
+    entry: &UndoEntry,
+    of_runs: &[UndoEntry],
+) -> Result<()> {
+    if context.dry_run() || context.says_yes() {
+        return Ok(());
+    }
+    let since = work_since(state, context, entry.at, None);
+    let mut message = match (entry.of_run && kind == OperationKind::Undo, since.is_empty()) {
+        (false, true) => return Ok(()),
+        (false, false) => format!("{} goes back over work that was done since", kind.as_str()),
+        (true, _) => format!("the run did this by itself, the latest first: {}", told(of_runs)),
+    };
+    if !since.is_empty() {
+        message.push_str(&format!("; done since, and not in the files afterwards: {}", since.join(", ")));
+    }
+    message.push_str("; --yes goes on");
+    Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])))
+}
+
+/// So many operations of runs are listed.
+const LISTED: usize = 5;
+
+fn told(of_runs: &[UndoEntry]) -> String {
+    let one = |entry: &UndoEntry| {
+        let run = entry.run.as_ref().map_or(String::new(), |run| format!(" of run {run}"));
+        let to = entry.restored.as_ref().map_or(String::new(), |id| format!(" to {id}"));
+        format!("{}{run}{to}", entry.kind.as_str())
+    };
+    let mut all: Vec<String> = of_runs.iter().rev().take(LISTED).map(one).collect();
+    if let Some(more) = of_runs.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        all.push(format!("{more} more"));
+    }
+    all.join(", ")
+}
+
+/// The attempts that runs, `except` one, made in this work tree since.
+pub(super) fn work_since(state: &State, context: &Context, since: Timestamp, except: Option<&RunKey>) -> Vec<String> {
+    let runs = state.runs.iter().filter(|run| run.worktree == context.worktree_id() && Some(&run.key) != except);
+    let made = runs.map(|run| (run, run.iterations.attempts().filter(|(_, one)| one.started_at > since).count()));
+    let made = made.filter(|(_, attempts)| *attempts > 0);
+    made.map(|(run, attempts)| format!("{} of run {}", count(attempts, "attempt"), run.key)).collect()
 }
 
 /// Refuses to take back commits of `accept` that others have, or that have others on top.

@@ -115,6 +115,8 @@ pub struct Undone {
     pub head: HeadMove,
     /// Which one it is.
     pub operation: ToldOperation,
+    /// Whether the run did it by itself.
+    pub of_run: bool,
 }
 
 /// A rollback or a restore, as it is told of.

@@ -55,6 +55,7 @@ pub fn react(
             index_restored: false,
             steps: Vec::new(),
             nested: NestedPart::default(),
+            of_run: false,
         };
         let commits = (&safety.commit, &source.commit);
         restore_state_only(context, &prepared.lock, key, operation.clone(), commits)?;

@@ -116,6 +116,7 @@ impl State {
             let stays = |id: &CheckpointId| !gone.contains(id);
             worktree.undo.retain(|entry| stays(&entry.checkpoint_id));
             worktree.redo.retain(|entry| stays(&entry.checkpoint_id));
+            worktree.of_runs.retain(|entry| stays(&entry.checkpoint_id));
             worktree.baseline.retain(|layer| stays(&layer.checkpoint_id));
         }
         self.pruned.extend(gone);
@@ -201,6 +202,7 @@ impl State {
         }
 
         let taken_back = match operation.kind {
+            OperationKind::Undo if operation.of_run => worktree.of_runs.pop(),
             OperationKind::Undo => worktree.undo.pop(),
             OperationKind::Redo => worktree.redo.pop(),
             OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept => None,
@@ -209,7 +211,10 @@ impl State {
         // takes that back.
         let kind = taken_back.as_ref().map_or(operation.kind, |entry| entry.kind);
         let whole = operation.scope.covers_files() && operation.paths.is_empty();
-        let run = run.filter(|_| matches!(kind, OperationKind::Rollback | OperationKind::Accept) && whole);
+        // Taking back what the run did by itself, while it was at work, does not put it to work again.
+        let is_of_run = taken_back.as_ref().is_some_and(|entry| entry.of_run);
+        let moves = matches!(kind, OperationKind::Rollback | OperationKind::Accept) && whole && !is_of_run;
+        let run = run.filter(|_| moves);
         let position = run.as_deref().map(|run| position_of(run, last));
         if let Some(run) = run {
             if let Some(position) = taken_back.as_ref().and_then(|entry| entry.position.as_ref()) {
@@ -234,15 +239,19 @@ impl State {
         // Undo and redo mirror each other: each keeps what the other needs, where things stood before it.
         let done = UndoEntry { steps, ..UndoEntry::of(operation, event.at, event.run.clone(), position) };
         let entry = match taken_back {
-            Some(UndoEntry { operation_id, kind, restored, .. }) => UndoEntry { operation_id, kind, restored, ..done },
+            Some(UndoEntry { operation_id, kind, restored, of_run, .. }) => {
+                UndoEntry { operation_id, kind, restored, of_run, ..done }
+            }
             None => done,
         };
         match operation.kind {
             OperationKind::Undo => worktree.redo.push(entry),
-            OperationKind::Redo => worktree.undo.push(entry),
-            OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept => {
-                worktree.undo.push(entry);
-                worktree.redo.clear();
+            OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept | OperationKind::Redo => {
+                if operation.kind != OperationKind::Redo {
+                    worktree.redo.clear();
+                }
+                let list = if entry.of_run { &mut worktree.of_runs } else { &mut worktree.undo };
+                list.push(entry);
             }
         }
         steps::crossed(self, operation, &given_back);

@@ -216,6 +216,7 @@ impl World {
             index_restored: false,
             steps: Vec::new(),
             nested: NestedPart::default(),
+            of_run: false,
         };
         self.event(Payload::Restored { operation: Box::new(operation) });
     }

@@ -312,6 +312,7 @@ fn operation(context: &Context, planned: &Plan<'_>, safety: &Checkpoint, after: 
         index_restored: true,
         steps: Vec::new(),
         nested: NestedPart::default(),
+        of_run: false,
     }
 }
 

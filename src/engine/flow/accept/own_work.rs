@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::flow::restore::restore;
-use crate::engine::flow::undo::undo;
+use crate::engine::flow::undo::{How, undo};
 use crate::engine::restore::request::{Commits, RestoreRequest};
 use crate::git::program::write_beside;
 use crate::model::operation::{OperationKind, Scope};
@@ -60,7 +60,8 @@ impl PutBack {
             gone.map_err(|error| Error::io(format!("cannot remove {}", place.display()), error))?;
         }
         if self.is_restored {
-            undo(context, Commits::Keep, Edits::Keep)?;
+            let how = How { commits: Commits::Keep, edits: Edits::Keep, best_effort: false, of_run: false };
+            undo(context, how)?;
         }
         Ok(())
     }
