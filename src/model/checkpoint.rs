@@ -255,7 +255,10 @@ pub struct Checkpoint {
     pub damaged: bool,
     /// How much was captured.
     pub captured: CapturedTotals,
-    /// What changed since the previous one.
+    /// The checkpoint that its changes are counted from, where files went back to it since the previous one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_from: Option<CheckpointId>,
+    /// What changed since the previous one, or since `changed_from`.
     pub changes: ChangeTotals,
     /// The first [`MAX_CHANGED_PATHS`] paths of that, sorted; none for the run's first checkpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

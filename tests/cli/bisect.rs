@@ -212,3 +212,22 @@ fn what_a_kill_leaves_is_removed() {
         assert_eq!(without(&state(&env)), without(&before), "{signal}");
     }
 }
+
+// An accepted run's checkpoints stay, and where some are removed all the same no wrong one is named.
+#[test]
+fn an_accepted_run_is_looked_through_and_gaps_are_said() {
+    let env = TestEnv::repo();
+    let agent = "echo $RECOVER_ITERATION > n; [ $RECOVER_ITERATION != 3 ] || echo bad > bad";
+    env.json(0, &["run", "--run", "night", "--iterations", "6", "--", "sh", "-c", agent]);
+    let found =
+        |env: &TestEnv, code: i32| env.json(code, &["bisect", "--run", "night", "--", "sh", "-c", "! test -e bad"]);
+    let first = found(&env, 0);
+    env.json(0, &["accept"]);
+    assert_eq!(found(&env, 0)["first_bad"], first["first_bad"]);
+    env.json(0, &["checkpoint", "pin", "initial"]);
+    env.json(0, &["checkpoint", "prune", "--keep-last", "2"]);
+    let gap = found(&env, 3);
+    assert_eq!((&gap["first_bad"], gap["removed_between"].as_u64() > Some(0)), (&Value::Null, true), "{gap}");
+    let text = env.recover(&["bisect", "--run", "night", "--", "sh", "-c", "! test -e bad"]).expect(3).stdout;
+    assert!(text.starts_with("The change lies between "), "{text}");
+}

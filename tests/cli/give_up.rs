@@ -282,3 +282,19 @@ fn work_of_others_and_of_later_attempts_goes_only_with_a_yes() {
     env.json(0, &["undo", "--yes"]);
     assert!(env.exists("two") && !env.exists("three"));
 }
+
+// What the program itself took back is nobody's change: an attempt is compared with what it began with.
+#[test]
+fn an_attempt_is_not_blamed_for_what_was_rolled_back_before_it() {
+    let env = project();
+    three(&env, AGENT).expect(8);
+    let checkpoints = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
+    let of = |iteration: u64| {
+        let mut all = checkpoints.as_array().expect("a list").iter();
+        all.rfind(|one| one["after_iteration"] == iteration && one["attempt"] == 1).expect("one").clone()
+    };
+    let second = of(2);
+    assert_eq!((&second["changes"]["deleted"], &second["changes"]["modified"]), (&0.into(), &0.into()), "{second:#}");
+    let shown = env.recover(&["checkpoint", "show", second["id"].as_str().unwrap(), "--patch"]).expect(0).stdout;
+    assert!(shown.contains("work-2") && !shown.contains("hopeless"), "{shown}");
+}

@@ -726,6 +726,25 @@ fn an_undo_that_is_killed() {
     sweep_kills("undo", &UNDO);
 }
 
+/// An accept whose hook formatted a file: branch, index and files go back together.
+const UNDO_ACCEPT: Case = Case {
+    args: &["undo"],
+    git: true,
+    before: |env| {
+        env.git(&["commit", "-qm", "more"]);
+        let hook = "mkdir -p .git/hooks; printf '#!/bin/sh\\necho formatted >> new.txt; git add new.txt\\n' > .git/hooks/pre-commit; \
+                    chmod +x .git/hooks/pre-commit";
+        env.sh(hook).expect(0);
+        env.json(0, &["run", "--run", "night", "--", "sh", "-c", "echo new > new.txt"]);
+        env.json(0, &["accept", "night"]);
+    },
+};
+
+#[test]
+fn an_undo_of_an_accept_that_is_killed() {
+    sweep_kills("undo of accept", &UNDO_ACCEPT);
+}
+
 // faults.md: no space in a restore: reverted, or finished where only the answer could not be given.
 #[test]
 fn a_full_disk() {

@@ -5,6 +5,7 @@ use crate::engine::{Context, Result};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
+use crate::policy::amounts::count;
 use crate::policy::bisection::Judged;
 use crate::policy::escape::escape;
 
@@ -44,6 +45,15 @@ fn text_of(context: &Context, found: &Found) -> String {
             "Would look through {} checkpoints of run {}.\n",
             found.checkpoints,
             escape(&found.run.key.to_string())
+        );
+    }
+    if let (Some(good), Some(bad), 1..) = (&found.last_good, found.candidates.first(), found.removed) {
+        let removed = count(found.removed, "checkpoint");
+        let changes = Hint::recover(["checkpoint", "diff", good.id.as_str(), bad.as_str(), "--patch"]);
+        return format!(
+            "The change lies between {} and {bad}: {removed} between them were removed.\nChanges:   {}\n",
+            good.id,
+            context.line(changes)
         );
     }
     let Some(bad) = &found.first_bad else {

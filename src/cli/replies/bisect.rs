@@ -12,7 +12,7 @@ use super::parts::RunLine;
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BisectReply<'a> {
     run: RunLine<'a>,
-    /// `null` where skips leave several, and in a dry run.
+    /// `null` where skips or removed checkpoints leave several, and in a dry run.
     first_bad: Option<&'a CheckpointId>,
     last_good: Option<&'a CheckpointId>,
     tested: Vec<TestedCheckpoint<'a>>,
@@ -22,6 +22,8 @@ pub struct BisectReply<'a> {
     candidates: &'a [CheckpointId],
     /// How many checkpoints are looked at.
     checkpoints: usize,
+    /// How many were removed between the last good one and the only one of `candidates`: it may be any of them.
+    removed_between: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,6 +56,7 @@ impl<'a> BisectReply<'a> {
             attempt: first_bad.map(|bad| BadAttempt { iteration: bad.after_iteration, attempt: bad.attempt }),
             candidates: &found.candidates,
             checkpoints: found.checkpoints,
+            removed_between: found.removed,
         }
     }
 }

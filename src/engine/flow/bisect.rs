@@ -60,6 +60,8 @@ pub struct Found {
     pub tested: Vec<Tested>,
     /// How many checkpoints are looked at.
     pub checkpoints: usize,
+    /// How many between the last good and the first bad one were removed, so that it may be any of them.
+    pub removed: usize,
 }
 
 /// Says of each checkpoint that was tested what came of it: how many may be left, which one, and how it was judged.
@@ -89,6 +91,7 @@ pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Foun
         candidates: Vec::new(),
         tested: Vec::new(),
         checkpoints: line.len(),
+        removed: 0,
     };
     if context.dry_run() {
         return Ok(found);
@@ -103,8 +106,15 @@ pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Foun
         let at = match search.next_step() {
             Next::Test(at) => at,
             Next::Found(first_bad) => {
-                found.first_bad = Some(line[first_bad].clone());
-                found.last_good = Some(line[first_bad - 1].clone());
+                let (before, bad) = (line[first_bad - 1], line[first_bad]);
+                let standing = found.run.line.standing();
+                let between = found.run.removed.range(before.seq + 1..bad.seq);
+                found.removed = between.filter(|(seq, _)| standing.holds(**seq)).count();
+                found.last_good = Some(before.clone());
+                match found.removed {
+                    0 => found.first_bad = Some(bad.clone()),
+                    _ => found.candidates = vec![bad.id.clone()],
+                }
                 return Ok(found);
             }
             Next::Unknown { last_good, first_bad } => {

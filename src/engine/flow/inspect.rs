@@ -55,10 +55,12 @@ pub fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nes
     Ok(load_checkpoint(context.repo()?, &checkpoint.commit)?.manifest.nested)
 }
 
-/// What a checkpoint changed since the run's previous one; everything, for the first.
+/// What a checkpoint changed since the run's previous one, or since the one that files went back to after that; everything,
+/// for the first.
 pub fn patch_since_previous(context: &Context, state: &State, checkpoint: &Checkpoint) -> Result<Vec<u8>> {
     let repo = context.repo()?;
-    let previous = checkpoint.previous.as_ref().and_then(|id| state.checkpoint(id));
+    let from = checkpoint.changed_from.as_ref().or(checkpoint.previous.as_ref());
+    let previous = from.and_then(|id| state.checkpoint(id));
     let from = match previous {
         Some(previous) => previous.tree.clone(),
         None => empty_tree(repo)?,

@@ -77,11 +77,11 @@ pub fn prepare_under(
 /// the reason.
 pub fn publish_early(context: &Context, state: &State, key: Option<&RunKey>, prepared: &Result<Prepared>) {
     let Ok(prepared) = prepared else { return };
-    if let Some(previous) = key.and_then(|key| state.checkpoints_of(key).next_back())
-        && let Ok(changes) = changes_since(context, Some(previous), &prepared.capture)
+    if let Some(from) = key.and_then(|key| changes_from(context, state, key))
+        && let Ok(changes) = changes_since(context, Some(from), &prepared.capture)
     {
         // It is looked at once, so that there is nothing here yet.
-        let _ = prepared.changes.set((previous.id.clone(), changes));
+        let _ = prepared.changes.set((from.id.clone(), changes));
     }
     publish_large(prepared);
 }
@@ -136,10 +136,12 @@ pub fn record_with(
     let task = task_id.as_ref();
     let subject = storage::CheckpointMeta { key, task, id: &id, after_iteration, request: &request };
     let kept = storage::store(context, prepared, &subject)?;
+    let from = changes_from(context, state, key);
     let (changes, changed_paths) = match prepared.changes.get() {
-        Some((since, changes)) if previous.is_some_and(|previous| previous.id == *since) => changes.clone(),
-        _ => changes_since(context, previous, capture)?,
+        Some((since, changes)) if from.is_some_and(|from| from.id == *since) => changes.clone(),
+        _ => changes_since(context, from, capture)?,
     };
+    let changed_from = from.map(|from| from.id.clone()).filter(|from| previous.is_some_and(|one| one.id != *from));
     let kind = if begins_phase(state, key, &request) { CheckpointType::Phase } else { request.kind };
     let mut checkpoint = Checkpoint {
         id,
@@ -172,6 +174,7 @@ pub fn record_with(
         pin_note: None,
         damaged: false,
         captured: capture.totals(),
+        changed_from,
         changes,
         changed_paths,
         skipped: capture.manifest.skipped.clone(),
@@ -214,6 +217,17 @@ pub fn record_with(
     capture.write_cache(&reference, &checkpoint.commit);
     sizes::note(context, &checkpoint.id, capture.added_bytes());
     Ok(checkpoint)
+}
+
+/// The checkpoint that a run's next one is compared with: its previous one, or the one that files went back to since.
+fn changes_from<'a>(context: &Context, state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
+    let previous = state.checkpoints_of(key).next_back()?;
+    let written = state.worktrees.get(&context.worktree_id()).map_or(&[][..], |worktree| &worktree.baseline);
+    let restored = match written {
+        [whole] if whole.paths.is_empty() && previous.is_safety() => state.checkpoint(&whole.checkpoint_id),
+        _ => None,
+    };
+    Some(restored.filter(|restored| restored.run == *key).unwrap_or(previous))
 }
 
 /// Whether a run works in another work tree, which is there. A lane's stages record where it works.

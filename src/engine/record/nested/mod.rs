@@ -357,6 +357,7 @@ impl NestedCapture {
             base_commit: capture.head.commit.clone(),
             head_ref: capture.head.branch.clone(),
             previous: None,
+            changed_from: None,
             captured: capture.totals(),
             changes: crate::model::checkpoint::ChangeTotals::default(),
             changed_paths: Vec::new(),
