@@ -112,7 +112,7 @@ fn rollback_and_retry_takes_the_failed_work_back() {
     assert!(!env.exists("junk") && env.exists("prompt-1-1.txt"));
     assert!(env.read("prompt-2-2.txt").contains("assert 1 == 2"));
     assert_eq!(resumed["iterations"][1]["attempts"].as_array().unwrap().len(), 2);
-    env.json(0, &["undo"]);
+    env.json(0, &["undo", "--of-run", "--yes"]);
 }
 
 /// B3, A7: the state is accepted, the next iteration comes.

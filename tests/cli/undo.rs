@@ -168,7 +168,7 @@ fn undo_of_an_automatic_rollback_leaves_nobody_at_work() {
     assert_eq!(env.read("a.txt"), "one\n");
     crate::live::kill("-KILL", run.id());
     run.wait().expect("it ends");
-    env.json(0, &["undo", "--edits", "discard"]);
+    env.json(0, &["undo", "--of-run", "--yes", "--edits", "discard"]);
     assert_eq!(env.read("a.txt"), "bad\n");
     let status = env.json(0, &["status"]);
     assert_eq!(

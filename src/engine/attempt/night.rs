@@ -139,7 +139,7 @@ fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLoo
     }
     let repo = context.repo()?;
     let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &good.commit)?);
-    let lost = unlike_on_disk(repo, &initial, &changed_work(context, &initial, &good)?)?;
+    let lost = unlike_on_disk(repo, &initial, &changed_work(context, &initial, &good, true)?)?;
     Ok(ToLookAt::uncommitted(&lost, &context.line(Hint::recover(words_back("initial", &lost)).run(&run.key))))
 }
 
@@ -154,6 +154,7 @@ pub(in crate::engine) fn changed_work(
     context: &Context,
     initial: &StoredCheckpoint,
     good: &StoredCheckpoint,
+    is_rehearsal: bool,
 ) -> Result<BTreeSet<RepoPath>> {
     let repo = context.repo()?;
     let is_output = outputs_of(initial, good);
@@ -161,7 +162,7 @@ pub(in crate::engine) fn changed_work(
     let is_file = |entry: Option<&Entry>| entry.is_some_and(Entry::is_file);
     let was_there = one.unlike(&other).filter(|(path, was, _)| is_file(*was) && !is_output(path));
     let changed: BTreeSet<RepoPath> = was_there.map(|(path, ..)| path.clone()).collect();
-    Ok(uncommitted_at(repo, initial, &changed, true)?)
+    Ok(uncommitted_at(repo, initial, &changed, is_rehearsal)?)
 }
 
 /// What a run changed.

@@ -154,7 +154,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let kept = folded.first().map(|newest| kept_ref(&run.key.run_id, newest));
     let (mut taken, mut left_out) = choose(context, (&initial, &good), first.created_at, &head, request, &mut notes)?;
     taken.retain(|path| !as_committed.contains(path));
-    let work = changed_work(context, &initial, &good)?;
+    let work = changed_work(context, &initial, &good, context.dry_run())?;
     // What was committed since is as the run found it.
     let work = unlike_stored(repo, &initial, base.as_ref(), &work, context.dry_run())?;
     let changed_work = unlike_on_disk(repo, &initial, &work)?;
