@@ -145,7 +145,7 @@ fn synced(env: &TestEnv, args: &str) -> Option<String> {
     let calls = "fsync,fdatasync,syncfs";
     env.sh(&format!("strace -f -y -qq -o ../calls -e trace={calls} {recover} {args}")).expect(0);
     let log = std::fs::read_to_string(env.root().join("calls")).expect("a log");
-    Some(log.lines().filter(|line| line.contains('(')).map(|line| format!("{line}\n")).collect())
+    Some(log.split_inclusive('\n').filter(|line| line.contains('(')).collect())
 }
 
 // promise 14: exit 0 means on disk, commits and their trees included.

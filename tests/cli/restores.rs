@@ -284,9 +284,9 @@ fn a_damaged_checkpoint_hinders_no_other() {
     assert!(text(&repaired["repaired"][0]).contains(&lost), "{repaired}");
     let doctor = env.json(0, &["doctor"]);
     assert_eq!(doctor["problems"][0]["severity"], "warning", "{doctor}");
-    let list = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
-    let marked: Vec<&Value> = list.as_array().expect("a list").iter().filter(|one| one["damaged"] == true).collect();
-    assert_eq!(marked.len(), 1, "{list}");
+    let listed = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
+    let marked: Vec<&Value> = listed.as_array().expect("a list").iter().filter(|one| one["damaged"] == true).collect();
+    assert_eq!(marked.len(), 1, "{listed}");
     assert_eq!(marked[0]["id"], lost.as_str());
     assert!(env.recover(&["checkpoint", "list"]).expect(0).stdout.contains("(damaged)"));
     env.json(0, &["doctor", "--rebuild"]);

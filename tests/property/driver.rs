@@ -79,7 +79,7 @@ impl Driver {
         let options = Options {
             paths: how.path.iter().cloned().collect(),
             edits: how.edits,
-            restore_index: how.restore_index,
+            index: how.restore_index.into(),
             ..Options::default()
         };
         outcome(rollback::rollback(&self.context(), &Target::Checkpoint(Selector::Id(id.to_owned())), &options))
@@ -156,7 +156,7 @@ fn restored((code, document): &(i32, Value)) -> Outcome {
 }
 
 fn how(edits: Edits) -> undo::How {
-    undo::How { commits: Commits::Refuse, edits, best_effort: false }
+    undo::How { commits: Commits::Refuse, edits, best_effort: false, of_run: false }
 }
 
 fn outcome(result: Result<Restore, Error>) -> Outcome {

@@ -201,7 +201,7 @@ pub struct RestoreArgs {
     pub here: bool,
     /// Put back ignored files that are gone
     ///
-    /// From the copies of [checkpoint] precious: .env and the like. A file that is there is never replaced.
+    /// From the copies of [capture] precious: .env and the like. A file that is there is never replaced.
     #[arg(long, hide_short_help = true)]
     pub precious: bool,
 

@@ -36,14 +36,17 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
         all: args.all,
         checks: !args.no_checks,
         prepare: args.prepare.clone(),
-        uncommitted: args.uncommitted.map(Uncommitted::from),
-        asks: false,
+        uncommitted: args.uncommitted.map_or(Uncommitted::Refuse, Uncommitted::from),
         show: show(ui),
     };
     if ui.interactive && !context.says_yes() && !context.dry_run() {
-        let planned = accept_run(&context.rehearsal()?, &Request { asks: true, ..request.clone() })?;
-        if request.uncommitted.is_none() && !planned.changed_work.is_empty() {
-            request.uncommitted = Some(ask_uncommitted(context, ui, &planned)?);
+        let mut planning = request.clone();
+        if planning.uncommitted == Uncommitted::Refuse {
+            planning.uncommitted = Uncommitted::Prompt;
+        }
+        let planned = accept_run(&context.rehearsal()?, &planning)?;
+        if request.uncommitted == Uncommitted::Refuse && !planned.changed_work.is_empty() {
+            request.uncommitted = ask_uncommitted(context, ui, &planned)?;
         }
         if !planned.notes.is_empty() {
             if !agrees(context, ui, &told(&planned, false), "Commit it all the same?")? {

@@ -39,7 +39,7 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
         paths: args.path.clone(),
         commits: args.commits.unwrap_or_default(),
         edits: args.edits,
-        restore_index: args.restore_index,
+        index: args.restore_index.into(),
         nested: args.nested,
         precious: args.precious,
         best_effort: args.best_effort.best_effort,

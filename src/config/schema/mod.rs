@@ -24,6 +24,7 @@ pub(super) static SECTIONS: &[Section] = &[
     retry::COOLDOWN,
     retry::ROLLBACK,
     storage::CHECKPOINT,
+    storage::CAPTURE,
     storage::RETENTION,
     storage::ACCEPT,
     storage::MEMORY,

@@ -34,11 +34,6 @@ pub(super) const CHECKPOINT: Section = Section {
         Key::new("include", Globs, "Ignored paths to capture all the same."),
         Key::new("exclude", Globs, "Paths to leave out; they are never overwritten or deleted either."),
         Key::new(
-            "precious",
-            Globs,
-            "Ignored files, at any depth, of which a copy is kept in .git/recover, never in a commit (not in CI).",
-        ),
-        Key::new(
             "interval",
             Duration,
             "A checkpoint is due when the latest is this old: during attempts, in hooks, --if-due.",
@@ -51,6 +46,17 @@ pub(super) const CHECKPOINT: Section = Section {
         )
         .optional(),
     ],
+};
+
+pub(super) const CAPTURE: Section = Section {
+    path: "capture",
+    shape: Shape::Table,
+    doc: "Ignored files that have copies in .git/recover, never in a commit.",
+    keys: &[Key::new(
+        "precious",
+        Globs,
+        "These files, at any depth: up to 1 MiB each, 100 of them; none where CI is set.",
+    )],
 };
 
 pub(super) const RETENTION: Section = Section {

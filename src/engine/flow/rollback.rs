@@ -7,7 +7,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{edits, select};
 use crate::engine::recovery::crash;
 use crate::engine::restore::nested::NestedRequest;
-use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
+use crate::engine::restore::request::{Commits, IndexMode, Restore, RestoreRequest};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
@@ -45,8 +45,8 @@ pub struct Options {
     pub commits: Commits,
     /// What to do about hand edits.
     pub edits: Edits,
-    /// Whether the captured index is restored too.
-    pub restore_index: bool,
+    /// How the index follows.
+    pub index: IndexMode,
     /// Whether the files of nested repositories are restored too.
     pub nested: bool,
     /// Whether copies of ignored files that are gone are put back.
@@ -62,7 +62,7 @@ impl Default for Options {
             paths: Vec::new(),
             commits: Commits::Refuse,
             edits: Edits::Refuse,
-            restore_index: false,
+            index: IndexMode::ByPath,
             nested: false,
             precious: false,
             best_effort: false,
@@ -148,7 +148,7 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         paths: options.paths.clone(),
         commits: options.commits,
         edits: options.edits,
-        index: options.restore_index.into(),
+        index: options.index,
         reposition,
         nested: NestedRequest { restore: options.nested, placed: Vec::new() },
         precious: options.precious,

@@ -87,7 +87,7 @@ pub fn run(
         index_restored: request.index == IndexMode::Whole && !planned.index.paths.is_empty(),
         steps,
         nested: NestedPart { restored: request.nested.restore, placed: planned.nested.place.clone() },
-        of_run: request.unasked || request.undoes.as_ref().is_some_and(|undone| undone.of_run),
+        of_run: request.initiator == Initiator::Policy || request.undoes.as_ref().is_some_and(|undone| undone.of_run),
     };
     let of_base = planned.of_base;
     let on_top = index::is_on_top(&planned.head, request);

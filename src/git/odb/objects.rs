@@ -82,17 +82,23 @@ pub(in crate::git) struct ObjectWriter {
     others: Mutex<Unsynced>,
     /// The folders of objects, own and borrowed.
     folders: Vec<PathBuf>,
-    /// Loose objects that were empty or damaged when it began.
-    damaged: HashSet<Oid>,
-    /// Whether what was stored earlier may be gone.
-    is_any_gone: bool,
-    /// Whether damage was found among packs or in a checkpoint.
-    doubts: bool,
+    /// What was stored earlier and need not be whole.
+    health: Health,
     /// How many objects that were there already were read back.
     read_back: AtomicUsize,
     /// A pack of so many bytes, or of a quarter of what was published so far, is published before the rest is written: no
     /// more than that is lost, and there are not many packs.
     portion: Option<u64>,
+}
+
+/// What is known when writing begins of the objects that were stored earlier.
+struct Health {
+    /// Loose objects that are empty or damaged.
+    damaged: HashSet<Oid>,
+    /// Whether packs or alternates are gone that were there.
+    is_any_gone: bool,
+    /// Whether damage was found among packs or in a checkpoint: every object is read before it is relied on.
+    doubts: bool,
 }
 
 /// An object that is not in a file yet.
@@ -211,10 +217,8 @@ impl ObjectWriter {
             _held: held,
             rehearsal,
             folders: others.folders.clone(),
-            damaged: others.damaged.clone(),
-            is_any_gone: others.is_any_gone,
+            health: Health { damaged: others.damaged.clone(), is_any_gone: others.is_any_gone, doubts },
             others: Mutex::new(others),
-            doubts,
             read_back: AtomicUsize::new(0),
             portion: None,
         })

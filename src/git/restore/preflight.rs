@@ -162,7 +162,7 @@ pub fn read_back(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result
     for (path, from) in plan.overwritten().filter(|(_, from)| from.kind != EntryKind::Gitlink) {
         paths.entry(parse_oid(&from.oid)?).or_default().push(path);
     }
-    let damaged = unreadable(repo, paths.keys().copied().collect())?;
+    let damaged = unreadable(repo, &paths.keys().copied().collect::<Vec<_>>())?;
     if damaged.is_empty() {
         return Ok(Vec::new());
     }
@@ -178,7 +178,7 @@ pub fn read_back(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result
         }
     }
     writer.publish()?;
-    let lost = unreadable(repo, damaged)?;
+    let lost = unreadable(repo, &damaged)?;
     writer.secure()?;
     let reason = "its object is damaged, and the file changed meanwhile";
     let of = |path: &&RepoPath| PathReason { path: (*path).clone(), reason: reason.to_owned(), size: None };
@@ -186,7 +186,7 @@ pub fn read_back(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result
 }
 
 /// Which of these blobs cannot be read whole.
-fn unreadable(repo: &Repo, blobs: Vec<Oid>) -> Result<Vec<Oid>> {
+fn unreadable(repo: &Repo, blobs: &[Oid]) -> Result<Vec<Oid>> {
     let database = Database::open(repo)?;
     let threads = (blobs.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
     let portions = blobs.chunks(FILES_PER_THREAD).collect();

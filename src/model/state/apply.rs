@@ -250,8 +250,8 @@ impl State {
                 if operation.kind != OperationKind::Redo {
                     worktree.redo.clear();
                 }
-                let list = if entry.of_run { &mut worktree.of_runs } else { &mut worktree.undo };
-                list.push(entry);
+                let operations = if entry.of_run { &mut worktree.of_runs } else { &mut worktree.undo };
+                operations.push(entry);
             }
         }
         steps::crossed(self, operation, &given_back);

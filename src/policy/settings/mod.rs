@@ -26,7 +26,8 @@ pub use run::{
     RunnerSettings, SafeMode,
 };
 pub use storage::{
-    AcceptSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure, RetentionSettings,
+    AcceptSettings, CaptureSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure,
+    RetentionSettings,
 };
 pub use user::{ColorWhen, FilteredFiles, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings};
 
@@ -43,6 +44,9 @@ pub struct Settings {
     pub rollback: RollbackSettings,
     /// What a checkpoint captures, when, and how it is kept.
     pub checkpoint: CheckpointSettings,
+    /// Which ignored files have copies beside the checkpoints.
+    #[serde(default)]
+    pub capture: CaptureSettings,
     /// Which checkpoints are removed.
     pub retention: RetentionSettings,
     /// What `accept` leaves out.

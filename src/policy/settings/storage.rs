@@ -38,9 +38,6 @@ pub struct CheckpointSettings {
     pub include: Vec<String>,
     /// Globs of paths that are left out.
     pub exclude: Vec<String>,
-    /// Globs of ignored files that have a copy beside the checkpoints, never in one.
-    #[serde(default = "precious")]
-    pub precious: Vec<String>,
     /// How old the latest checkpoint gets before another is due (S10).
     #[serde(with = "text::optional")]
     pub interval: Option<Duration>,
@@ -60,16 +57,24 @@ impl Default for CheckpointSettings {
             max_untracked_bytes: GIB,
             include: Vec::new(),
             exclude: Vec::new(),
-            precious: precious(),
             interval: Some(Duration::from_secs(300)),
             every_operations: Some(10),
         }
     }
 }
 
-/// What holds a developer's own settings, and secrets, by convention.
-fn precious() -> Vec<String> {
-    [".env", ".env.*", "*.local", "*.local.*", ".envrc"].map(str::to_owned).into()
+/// Which ignored files have copies beside the checkpoints.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureSettings {
+    /// Globs of those files, at any depth. The copies are never part of a checkpoint.
+    pub precious: Vec<String>,
+}
+
+impl Default for CaptureSettings {
+    /// What holds a developer's own settings, and secrets, by convention.
+    fn default() -> Self {
+        Self { precious: [".env", ".env.*", "*.local", "*.local.*", ".envrc"].map(str::to_owned).into() }
+    }
 }
 
 impl CheckpointSettings {

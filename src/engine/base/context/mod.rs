@@ -735,7 +735,7 @@ impl Context {
 
     /// Globs of ignored files that are copied beside the checkpoints; none in CI, where what such files hold is the machine's.
     pub fn precious(&self) -> Vec<String> {
-        if self.env("CI").is_some() { Vec::new() } else { self.settings().checkpoint.precious.clone() }
+        if self.env("CI").is_some() { Vec::new() } else { self.settings().capture.precious.clone() }
     }
 
     /// The state as it is, without a lock. What came from elsewhere is about the work tree here.

@@ -46,8 +46,13 @@ const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const LOOKED_AT: usize = 200;
 
 /// What counts of files that had uncommitted changes before the run, and that it changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Uncommitted {
+    /// Nothing is decided: where there are such files, nothing is committed.
+    #[default]
+    Refuse,
+    /// Nothing is decided yet: a dry run lists such files for the prompt.
+    Prompt,
     /// Those changes: they are put back, uncommitted; the run's version is left beside them as `FILE.run`.
     Keep,
     /// What the run made of them, which is committed.
@@ -74,9 +79,7 @@ pub struct Request {
     /// A shell line to run before them, where the work tree has something else.
     pub prepare: Option<String>,
     /// What counts of a person's own work that the run changed.
-    pub uncommitted: Option<Uncommitted>,
-    /// In a dry run: somebody is there to be asked about it.
-    pub asks: bool,
+    pub uncommitted: Uncommitted,
     /// Where the output of checks is shown.
     pub show: Show,
 }

@@ -26,7 +26,7 @@ pub(super) struct PutBack {
 impl PutBack {
     /// Puts back what is to be kept: a restore of those paths, with the run's version of each file beside it.
     pub fn of(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Self> {
-        if planned.changed_work.is_empty() || request.uncommitted != Some(Uncommitted::Keep) {
+        if planned.changed_work.is_empty() || request.uncommitted != Uncommitted::Keep {
             return Ok(Self::default());
         }
         let done = restore(
@@ -74,7 +74,11 @@ fn beside(context: &Context, planned: &Plan<'_>, path: &RepoPath) -> Result<Opti
         RepoPath::new([path.as_bytes(), end.as_bytes()].concat())
     };
     let is_free = |name: &RepoPath| name.below(context.worktree()).symlink_metadata().is_err();
-    let Some(name) = (1..).map(name).find(is_free) else { return Ok(None) };
+    let mut number = 1;
+    while !is_free(&name(number)) {
+        number += 1;
+    }
+    let name = name(number);
     let is_written = write_beside(context.repo()?, &planned.good, path, &name)?;
     Ok(is_written.then_some(name))
 }

@@ -159,9 +159,8 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let work = unlike_stored(repo, &initial, base.as_ref(), &work, context.dry_run())?;
     let changed_work = unlike_on_disk(repo, &initial, &work)?;
     refuse_undecided(run, &changed_work, request)?;
-    for path in work
-        .into_iter()
-        .filter(|path| request.uncommitted != Some(Uncommitted::Replace) || !changed_work.contains(path))
+    for path in
+        work.into_iter().filter(|path| request.uncommitted != Uncommitted::Replace || !changed_work.contains(path))
     {
         if taken.remove(&path) {
             left_out.push(PathReason { path, reason: UNCOMMITTED.to_owned(), size: None });
@@ -289,8 +288,7 @@ pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Res
         all: false,
         checks: false,
         prepare: None,
-        uncommitted: None,
-        asks: false,
+        uncommitted: Uncommitted::Refuse,
         show: Show::Nothing,
     };
     match rest(context, state, run, &request) {
@@ -437,7 +435,7 @@ fn edited(
 
 /// Refuses where the run changed a person's own work and nobody said which of the two counts.
 fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) -> Result<()> {
-    if paths.is_empty() || request.uncommitted.is_some() || request.asks {
+    if paths.is_empty() || request.uncommitted != Uncommitted::Refuse {
         return Ok(());
     }
     let message = "the run changed files that had uncommitted changes before it: --uncommitted keep brings those back and \

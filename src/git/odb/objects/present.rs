@@ -40,12 +40,12 @@ impl ObjectWriter {
 
     /// Whether damage was found in the real database: then what lies there is read before it is believed.
     pub fn doubts(&self) -> bool {
-        self.doubts
+        self.health.doubts
     }
 
     /// Whether what an earlier capture stored is there without a look for it.
     pub fn trusts_earlier(&self) -> bool {
-        !self.doubts && self.damaged.is_empty() && !self.is_any_gone
+        !self.health.doubts && self.health.damaged.is_empty() && !self.health.is_any_gone
     }
 
     /// Makes what other programs wrote durable, so that what was captured may rely on it.
@@ -87,7 +87,7 @@ impl ObjectWriter {
     }
 
     fn doubts_one(&self, oid: Oid) -> bool {
-        self.doubts || self.damaged.contains(&oid)
+        self.health.doubts || self.health.damaged.contains(&oid)
     }
 
     /// Makes an old loose object young: something is about to refer to it. One in a pack is left to git's own care: `git
