@@ -23,9 +23,8 @@ use crate::seen::{Seen, seen};
 /// Set in the process that has mounts of its own: the folder for its images.
 const INSIDE: &str = "RECOVER_POWER_INSIDE";
 
-/// What git syncs (`core.fsync`) in the recording, so that what is lost was not lost by git; `RECOVER_POWER_FSYNC=default` is
-/// git's own.
-const SYNCED_BY_GIT: &str = "all";
+/// What git syncs (`core.fsync`) in the recording.
+const SYNCED_BY_GIT: &str = "default";
 
 /// A file system, and how it is made and mounted.
 struct FileSystem {
