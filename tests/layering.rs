@@ -34,7 +34,7 @@ const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
 /// Files outside of `durable` that open files by their path, and whose those are. Everything of ours goes through
 /// `durable::Root`, which follows nothing that somebody put in its place.
-const BY_PATH: [(&str, &str); 53] = [
+const BY_PATH: [(&str, &str); 54] = [
     ("cli/commands/attempt.rs", "a log that the user names, a pipe maybe"),
     ("cli/commands/run.rs", "a prompt that the user names, a pipe maybe"),
     ("cli/live/github.rs", "the summary that GitHub names, and the folder of its repository"),
@@ -72,6 +72,7 @@ const BY_PATH: [(&str, &str); 53] = [
     ("git/odb/pack.rs", "a quarantine that was looked through"),
     ("git/odb/packed_blob.rs", "git's packs"),
     ("git/odb/pack_folder.rs", "git's objects"),
+    ("git/odb/unsynced.rs", "git's objects"),
     ("git/odb/packing.rs", "git's objects, and a quarantine that was looked through"),
     ("git/odb/publish.rs", "git's objects, and a quarantine that was looked through"),
     ("git/prune/reachability.rs", "git's objects"),

@@ -1,5 +1,6 @@
-//! What a person understands by "taken back", with real agents: what an attempt staged, whose work it cleaned away, and a run
-//! in a process space of its own.
+//! What a person understands by "taken back", with real agents.
+//!
+//! What an attempt staged, whose work it cleaned away, and a run in a process space of its own.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,5 +1,6 @@
-//! A disk that records every write and flush in the order in which they arrive: a file served by FUSE, for a loop device
-//! above it.
+//! A disk that records every write and flush in the order in which they arrive.
+//!
+//! It is a file served by FUSE, for a loop device above it.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

@@ -1,5 +1,6 @@
-//! Power lost: every block write and flush below a real file system is recorded while git and the program work on it. At a
-//! sampled point the disk is put together again from what was flushed and some sectors of what was not, mounted, and
+//! Power lost: every block write and flush below a real file system is recorded while git and the program work on it.
+//!
+//! At a sampled point the disk is put together again from what was flushed and some sectors of what was not, mounted, and
 //! judged with git as the oracle: what was acknowledged is there, no lock is left, the next commands work.
 //!
 //! A few points of each file system are the default. `RECOVER_POWER_POINTS=40` takes more, `RECOVER_CRASH_ALL=1` every

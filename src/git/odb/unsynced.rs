@@ -1,5 +1,7 @@
-//! What other programs wrote to the object database: git does not sync an object in a file of its own, so that a power
-//! failure can leave it empty, or take it away, while the index and commits go on naming it.
+//! What other programs wrote to the object database and did not sync.
+//!
+//! git does not sync an object in a file of its own, so that a power failure can leave it empty, or take it away, while the
+//! index and commits go on naming it.
 //!
 //! A stamp, `$GIT_DIR/recover/synced`, says what is on disk: loose objects older than a time of the file system's clock, and
 //! packs by name. What it does not cover is read when a writer begins, and synced before anything is published that may rely
