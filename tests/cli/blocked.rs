@@ -209,3 +209,100 @@ fn a_night_stops_where_what_is_left_can_change_a_verdict() {
         assert!(!verdicts.contains(&&"passed".into()), "{verdicts:?}");
     }
 }
+
+// Promise 6: an agent's `chmod 000` neither loses what is in the folder nor stops the rollback.
+#[test]
+fn what_an_attempt_closed_is_captured_and_opened_again() {
+    let env = quick();
+    env.write("src/deep/f", "f\n");
+    env.write("src/g", "g\n");
+    env.sh("mkdir mine; echo secret > mine/s; chmod 000 mine").expect(0);
+    let agent = "if [ $RECOVER_ATTEMPT = 1 ]; then echo new > src/deep/f; echo made > src/h; chmod 000 src/g src/deep src; false; fi";
+    env.script("../agent.sh", agent);
+    let command =
+        "--json run --run r --attempts 2 --on-failure rollback --feedback 't=test -r src/g' -- sh ../agent.sh";
+    bound(&env, command).expect(0);
+    assert_eq!((env.read("src/deep/f"), env.read("src/g"), env.exists("src/h")), ("f\n".into(), "g\n".into(), false));
+    assert_eq!((env.mode("src"), env.mode("src/deep"), env.mode("src/g")), (0o755, 0o755, 0o644));
+    assert_eq!(env.mode("mine"), 0, "what a person closed stays closed");
+    // The attempt's checkpoint has its content, with the modes that it left.
+    let list = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
+    let failed = list.as_array().expect("a list").iter().find(|one| one["verdict"] == "failed").expect("one").clone();
+    assert!(!paths(&failed["skipped"]).iter().any(|path| path.starts_with("src")), "{failed}");
+    bound(&env, &format!("--json checkpoint restore {} --edits discard", text(&failed["id"]))).expect(0);
+    assert_eq!(env.mode("src"), 0);
+    // And a restore of it goes back as well.
+    bound(&env, "undo").expect(0);
+    assert_eq!((env.read("src/deep/f"), env.mode("src"), env.mode("src/deep")), ("f\n".into(), 0o755, 0o755));
+    bound(&env, "redo").expect(0);
+    env.sh("chmod 755 src src/deep; chmod 644 src/g").expect(0);
+    assert_eq!((env.read("src/deep/f"), env.read("src/h")), ("new\n".into(), "made\n".into()));
+    assert!(!env.exists(".git/recover/loan.json"));
+}
+
+fn has(env: &TestEnv, program: &str) -> bool {
+    let has = env.sh(&format!("command -v {program}")).code == 0;
+    if !has {
+        eprintln!("skipped: {program} is missing");
+    }
+    has
+}
+
+// Promise 7: the mask of an ACL is never the group's right, and what a folder gives new files is not added.
+#[test]
+fn a_replaced_file_keeps_its_acl_and_attributes() {
+    let env = TestEnv::repo();
+    if !has(&env, "setfacl") || !has(&env, "setfattr") {
+        return;
+    }
+    env.write("d/plain", "one\n");
+    let marked =
+        "setfacl -m g::---,u:1234:rw a.txt && setfattr -n user.mark -v kept a.txt && setfacl -d -m u:4321:rw d";
+    if env.sh(marked).code != 0 {
+        eprintln!("skipped: no ACLs here");
+        return;
+    }
+    let acl = |path: &str| env.sh(&format!("getfacl -cn {path}")).expect(0).stdout;
+    let (before, plain) = (acl("a.txt"), acl("d/plain"));
+    assert!(before.contains("group::---") && before.contains("mask::rw-"), "{before}");
+    let id = checkpoint(&env);
+    env.sh("echo two > a.txt; echo two > d/plain; mkdir new; setfacl -d -m u:4321:rw new; echo n > new/n").expect(0);
+    let document = env.json(0, &["rollback", "--to", &id, "--edits", "discard"]);
+    assert_eq!((env.read("a.txt"), acl("a.txt")), ("one\n".into(), before));
+    assert_eq!((env.read("d/plain"), acl("d/plain")), ("one\n".into(), plain));
+    assert_eq!(env.sh("getfattr --only-values -n user.mark a.txt").expect(0).stdout, "kept");
+    let warnings = document["warnings"].to_string();
+    assert!(warnings.contains("new: its default ACL is lost"), "{warnings}");
+}
+
+#[test]
+fn capabilities_are_not_given_to_other_content() {
+    let env = TestEnv::repo();
+    let id = checkpoint(&env);
+    env.write("a.txt", "two\n");
+    if !has(&env, "setcap") || env.sh("setcap cap_net_raw+ep a.txt").code != 0 {
+        eprintln!("skipped: no file can be given capabilities");
+        return;
+    }
+    let document = env.json(0, &["rollback", "--to", &id, "--edits", "discard"]);
+    assert_eq!(env.sh("getcap a.txt").expect(0).stdout, "");
+    assert!(document["warnings"].to_string().contains("a.txt: its file capabilities"), "{document}");
+}
+
+// The hint makes the state writable again, whatever lacks rights.
+#[test]
+fn a_state_without_rights_is_opened_by_the_hint() {
+    for closed in ["chmod -R a-w .", "chmod 000 .ultraplan", "chmod 000 .ultraplan/state", "chmod 000 .git/recover"] {
+        let env = TestEnv::repo();
+        let id = text(&bound(&env, "--json checkpoint create").expect(0).json()["checkpoint"]["id"]);
+        env.sh(&format!("echo two > a.txt; {closed}")).expect(0);
+        let rollback = format!("--json rollback --to {id} --edits discard");
+        let ran = bound(&env, &rollback);
+        assert_ne!(ran.code, 0, "{closed}");
+        let hint = text(&ran.json()["error"]["hint"]);
+        assert!(hint.starts_with("chmod -R u+rwX /"), "{closed}: {hint}");
+        env.sh(&hint).expect(0);
+        bound(&env, &rollback).expect(0);
+        assert_eq!((env.read("a.txt"), env.mode("a.txt")), ("one\n".into(), 0o644), "{closed}");
+    }
+}

@@ -7,11 +7,11 @@ use std::time::Instant;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::WorktreeLock;
-use crate::git::capture::capture;
+use crate::git::capture::{capture, capture_lent};
 use crate::git::checkpoint::{
     CheckpointParts, load_checkpoint, name_checkpoint, note_ignored, write_early, write_linked,
 };
-use crate::git::repo::{ref_exists, ref_name, resolve_ref};
+use crate::git::repo::{Loan, ref_exists, ref_name, resolve_ref};
 use crate::git::restore::read_journal;
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
@@ -29,7 +29,7 @@ use crate::store::{Exclusive, NewEvent, masked};
 use super::message::message;
 use super::nested::{self, NestedCapture};
 use super::request::{Prepared, Request};
-use super::{liveness, memory, seed_json, sizes, storage};
+use super::{liveness, loan, memory, seed_json, sizes, storage};
 
 use super::changes::changes_since;
 
@@ -38,6 +38,9 @@ use super::changes::changes_since;
 pub fn lock(context: &Context) -> Result<WorktreeLock> {
     let repo = context.repo()?;
     let lock = context.lock_worktree(repo)?;
+    if Loan::is_left(repo) && !lock.is_rehearsal() {
+        Loan::give_back_left(repo, &lock)?;
+    }
     match read_journal(repo)? {
         None => liveness::refuse_interrupted(context).map(|()| lock),
         Some(journal) => {
@@ -67,9 +70,14 @@ pub fn prepare_under(
     let begun = Instant::now();
     let repo = context.repo()?;
     let mut capture = capture(repo, &lock, rules, also)?;
+    let loan = if capture.partial { loan::lend(context, &lock, &capture.manifest.skipped)? } else { None };
+    if loan.is_some() {
+        drop(capture);
+        capture = capture_lent(repo, &lock, rules, also, loan.as_ref())?;
+    }
     let nested = nested::capture_all(context, rules, repo, &mut capture)?;
     let memory = memory::read(context)?;
-    Ok(Prepared { capture, nested, memory, lock, begun, changes: OnceCell::new() })
+    Ok(Prepared { capture, nested, memory, loan, lock, begun, changes: OnceCell::new() })
 }
 
 /// Does before the ledger's lock is taken, which others wait for, what does not need it: [`publish_large`], and what changed

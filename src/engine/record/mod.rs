@@ -14,6 +14,7 @@ pub mod forgotten;
 pub mod git_locks;
 pub mod lane;
 pub mod liveness;
+mod loan;
 pub mod memory;
 pub mod message;
 pub mod nested;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::git::WorktreeLock;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::MemoryFile;
+use crate::git::repo::Loan;
 use crate::model::checkpoint::{ChangeTotals, CheckpointType, LaneFields, StorageType, Verdict};
 use crate::model::feedback::FeedbackResults;
 use crate::model::id::CheckpointId;
@@ -49,6 +50,8 @@ pub struct Prepared {
     pub nested: Vec<NestedCapture>,
     /// The working memory.
     pub memory: Vec<MemoryFile>,
+    /// Rights that are lent as long as this lives.
+    pub loan: Option<Loan>,
     /// Nobody else writes in the work tree while this lives.
     pub lock: WorktreeLock,
     pub(in crate::engine) begun: Instant,
@@ -57,9 +60,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The work tree's lock, and the repositories inside it with theirs; the work tree's capture goes.
+    /// The work tree's lock, and the repositories inside it with theirs; the work tree's capture goes, and what was lent is
+    /// given back.
     pub(in crate::engine) fn into_locks(self) -> (WorktreeLock, Vec<NestedCapture>) {
-        (self.lock, self.nested)
+        let Self { lock, nested, capture, loan, .. } = self;
+        drop((capture, loan));
+        (lock, nested)
     }
 }
 

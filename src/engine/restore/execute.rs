@@ -6,6 +6,7 @@ use crate::engine::record::request::Request;
 use crate::engine::record::{checkpoint, memory, seed_json, select};
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{commit_on_top, leave_branch, move_branch, start_branch};
+use crate::git::repo::Loan;
 use crate::git::restore::{
     Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal, read_journal, reap_temp_files,
     refresh_index, remove_journal, set_last_modes, verify, write_journal,
@@ -19,6 +20,7 @@ use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Sc
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::RunKey;
 use crate::model::step::StepRef;
+use crate::policy::escape::escape;
 use crate::policy::restore_plan::Baseline;
 use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
@@ -238,6 +240,9 @@ fn apply(
         tracing::debug!(%error, "the index was not refreshed");
     }
     let index = index::apply(context, lock, journal, &journaled)?;
+    for lost in &restored.lost {
+        context.warn(format!("{}: {}", escape(&lost.path.to_lossy()), lost.reason));
+    }
     let root = memory::named_root(context);
     let named = |kept: PathReason| PathReason { path: root.join(kept.path.as_bytes()), ..kept };
     restored.kept.extend(memory_kept.into_iter().map(named));
@@ -302,7 +307,7 @@ fn finish_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
 pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     let repo = context.repo()?;
     if read_journal(repo)?.is_none() {
-        return Ok(None);
+        return give_back_left(context, repo);
     }
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     // Read again under the lock: whoever held it may have been the one that was at it.
@@ -328,6 +333,16 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
             Ok(Some(format!("{} {} had been cut off: reverted", journal.kind, journal.operation_id)))
         }
     }
+}
+
+/// Gives rights back that a capture had lent which was killed.
+fn give_back_left(context: &Context, repo: &Repo) -> Result<Option<String>> {
+    if !Loan::is_left(repo) {
+        return Ok(None);
+    }
+    let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
+    let was_left = Loan::give_back_left(repo, &lock)?;
+    Ok(was_left.then(|| "a capture had been cut off: permissions that it had lent were given back".to_owned()))
 }
 
 /// Puts the working memory back as an operation of its own: nothing but the state directory is touched (L6).

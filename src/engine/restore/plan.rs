@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -13,11 +14,13 @@ use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::request::Prepared;
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_checkpoint};
+use crate::git::repo::is_closed;
 use crate::git::restore::{IndexPlan, check, keep_nonempty_dirs, leave_blocked};
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out};
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::Manifest;
 use crate::model::operation::OperationKind;
@@ -133,10 +136,10 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
         let (files, nested) = (&mut planned.files, &planned.nested);
         files.kept.retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
         files.kept.extend(nested.kept.iter().cloned());
-        let blocked = leave_blocked(repo, files)?;
+        let blocked = leave_blocked(repo, files, planned.prepared.loan.as_ref())?;
         refuse_blocked(request, &blocked)?;
         files.kept.extend(blocked);
-        check(repo, files).map_err(refused)?;
+        check(repo, files).map_err(|error| refused(repo, error))?;
         keep_nonempty_dirs(repo, files, nested.remove.iter().map(|file| file.path.join(b".git")))?;
         files.kept.sort();
         planned
@@ -194,13 +197,26 @@ fn refuse_blocked(request: &RestoreRequest, blocked: &[PathReason]) -> Result<()
 }
 
 /// A refusal of what was not begun with.
-fn refused(error: crate::git::Error) -> Error {
+fn refused(repo: &Repo, error: crate::git::Error) -> Error {
     let is_conflict = matches!(error, crate::git::Error::Conflict { .. });
     let mut error = Error::from(error);
-    if is_conflict {
-        error.message.push_str("; nothing was written, move them aside first");
+    let closed: Option<BTreeSet<PathBuf>> = error.paths.iter().map(|one| closed_by_owner(repo, one)).collect();
+    match closed.filter(|closed| !closed.is_empty()) {
+        Some(closed) => {
+            error.message.push_str("; nothing was written, make that readable first");
+            error.hint = Some(Hint::program("chmod").args(["-R", "u+rwX"]).args(closed));
+        }
+        None if is_conflict => error.message.push_str("; nothing was written, move them aside first"),
+        None => {}
     }
     error
+}
+
+/// The outermost of a path's folders, or itself, that cannot be read and that its owner, this user, may open.
+fn closed_by_owner(repo: &Repo, one: &PathReason) -> Option<PathBuf> {
+    let parts = one.path.ancestors().chain([one.path.clone()]).filter(|_| one.is_unreadable());
+    let mut parts = parts.map(|part| part.below(repo.workdir()));
+    parts.find(|part| is_closed(part, 0, true))
 }
 
 /// What is done to files, and what it was made from.
@@ -464,8 +480,8 @@ fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, 
     });
     let also: BTreeSet<RepoPath> = missing.map(|(path, _)| path.clone()).collect();
     if !also.is_empty() {
-        let Prepared { capture, nested: inside, lock, .. } = prepared;
-        drop((capture, inside));
+        let Prepared { capture, nested: inside, lock, loan, .. } = prepared;
+        drop((capture, inside, loan));
         prepared = prepare_under(context, lock, &context.capture_rules(), &also)?;
         (stored, now, target, nested) = compare(&prepared)?;
     }

@@ -32,6 +32,10 @@ impl FileStat {
     pub fn permissions(&self) -> u32 {
         self.mode & 0o7777
     }
+
+    pub fn set_permissions(&mut self, permissions: u32) {
+        self.mode = self.mode & !0o7777 | permissions;
+    }
 }
 
 impl From<Stat> for FileStat {

@@ -8,4 +8,4 @@ pub(super) mod snapshot;
 mod tree_builder;
 
 pub use file_states::{FileState, last_seen};
-pub use snapshot::{Capture, CaptureStats, capture};
+pub use snapshot::{Capture, CaptureStats, capture, capture_lent};

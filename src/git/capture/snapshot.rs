@@ -14,6 +14,7 @@ use crate::git::base::work_queue::both;
 use crate::git::index::user_index::{Identity, UserIndex};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees;
+use crate::git::repo::loan::Loan;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
@@ -195,6 +196,17 @@ impl Capture {
 /// read is listed in `skipped` and makes the capture `partial`; anything else that goes wrong is an error, never an
 /// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
 pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BTreeSet<RepoPath>) -> Result<Capture> {
+    capture_lent(repo, lock, rules, also, None)
+}
+
+/// [`capture`] of a work tree in which rights are lent: it has the permissions that there were before.
+pub fn capture_lent(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    rules: &CaptureRules,
+    also: &BTreeSet<RepoPath>,
+    loan: Option<&Loan>,
+) -> Result<Capture> {
     let mut writer = ObjectWriter::new(repo, lock)?;
     if rules.publish_incrementally && !lock.is_rehearsal() {
         writer.publish_from(PORTION);
@@ -210,6 +222,9 @@ pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BT
     let operation = repo.operation().map(str::to_owned);
     let mut scan = walk::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
     read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
+    if let Some(loan) = loan {
+        scan.set_modes(|path| loan.mode(path));
+    }
     scan.skipped.sort();
     let lost = index.as_ref().map_or(Ok(HashSet::new()), |index| lost_blobs(repo, &writer, index))?;
     let (made, known, index_tree) = both_trees(&writer, &cache, &scan, (index.as_ref(), &lost))?;

@@ -82,7 +82,7 @@ impl WorktreeLock {
     }
 
     /// Whether nothing may come of what is done under it.
-    pub(in crate::git) fn is_rehearsal(&self) -> bool {
+    pub fn is_rehearsal(&self) -> bool {
         self.held.scratch.is_some()
     }
 

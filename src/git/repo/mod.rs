@@ -5,6 +5,7 @@ pub(super) mod corruption_marker;
 pub(super) mod gc;
 pub(super) mod git_lock;
 mod linked;
+pub(super) mod loan;
 pub(super) mod lock;
 pub(super) mod nested;
 mod owner;
@@ -17,8 +18,11 @@ pub(super) mod unusable;
 pub use corruption_marker::{end_damage, is_damage_known, mark_odb_suspect};
 pub use git_lock::{ForeignLock, foreign_locks, left_over, remove_left_over};
 pub use linked::{LinkedWorktree, find_linked, work_trees};
+pub use loan::{Loan, MayLend};
 pub use lock::WorktreeLock;
-pub use owner::{check_owner, foreign_owner, is_declared_safe, is_of_another, is_open_to_all, left_by_another};
+pub use owner::{
+    check_owner, foreign_owner, is_closed, is_declared_safe, is_of_another, is_open_to_all, left_by_another,
+};
 pub use refs::{
     CheckpointRef, PREFIX, delete_refs, kept_names, list_refs, ref_component, ref_exists, ref_name, ref_names, resolve,
     resolve_ref, set_ref,

@@ -54,6 +54,23 @@ pub fn left_by_another(folder: &Path, depth: usize) -> Option<(PathBuf, u32)> {
     fs::read_dir(folder).ok()?.flatten().find_map(|entry| left_by_another(&entry.path(), deeper))
 }
 
+/// Whether something of ours in a folder lacks rights that its owner, this user, may give: folders, and with `files` also
+/// files that are to be written. Folders are looked into `depth` levels deep.
+pub fn is_closed(folder: &Path, depth: usize, files: bool) -> bool {
+    let Ok(found) = fs::symlink_metadata(folder) else { return false };
+    if found.is_symlink() || (found.is_file() && !files) {
+        return false;
+    }
+    let mut needed = Access::READ_OK | Access::WRITE_OK;
+    needed.set(Access::EXEC_OK, found.is_dir());
+    let is_denied = || rustix::fs::accessat(CWD, folder, needed, AtFlags::EACCESS) == Err(rustix::io::Errno::ACCESS);
+    if found.uid() == rustix::process::geteuid().as_raw() && is_denied() {
+        return true;
+    }
+    let Some(deeper) = depth.checked_sub(1).filter(|_| found.is_dir()) else { return false };
+    fs::read_dir(folder).is_ok_and(|names| names.flatten().any(|name| is_closed(&name.path(), deeper, files)))
+}
+
 /// Whether everybody may put something into a folder.
 pub fn is_open_to_all(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|found| found.mode() & 0o002 != 0)

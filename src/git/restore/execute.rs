@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use super::nonempty_dirs::HOLDS_OTHERS;
 use super::outcomes::{self, Outcomes};
 use super::write_batch::{Batch, Limits, Pending, Sync};
-use super::{preflight, temp_file};
+use super::{attributes, preflight, temp_file};
 use crate::durable::temporary_prefix;
 use crate::git::base::dirfd_cache::DirfdCache;
 use crate::git::base::error::{Error, Result};
@@ -24,6 +24,7 @@ use crate::git::base::on_disk::{self, OnDisk};
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::{names, work_queue};
 use crate::git::odb::database::Database;
+use crate::git::repo::loan::Loan;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::path::{PathReason, RepoPath};
@@ -61,14 +62,18 @@ pub struct Restored {
     pub kept: Vec<PathReason>,
     /// Modes that do not let the owner read: [`set_last_modes`] sets them once what was written was read again.
     pub last_modes: BTreeMap<RepoPath, u32>,
+    /// Attributes, ACLs and capabilities that are lost.
+    pub lost: Vec<PathReason>,
 }
 
 /// Takes out of a plan what the system does not let be replaced, and lends it the rights that the owner of a folder may give.
 /// Returns what was taken out, each with the word of a [`Blocked`](crate::model::path::Blocked).
 ///
 /// Nothing is changed on disk.
-pub fn leave_blocked(repo: &Repo, plan: &mut RestorePlan) -> Result<Vec<PathReason>> {
-    let Outcomes { blocked, lent } = outcomes::outcomes(repo, plan)?;
+pub fn leave_blocked(repo: &Repo, plan: &mut RestorePlan, loan: Option<&Loan>) -> Result<Vec<PathReason>> {
+    let Outcomes { blocked, mut lent } = outcomes::outcomes(repo, plan)?;
+    // What is lent for the capture is given back before the restore begins.
+    lent.extend(loan.iter().flat_map(|loan| loan.lent()).map(|(path, mode)| (path.clone(), *mode)));
     let blocked = plan.leave_blocked(blocked);
     plan.lend(lent);
     Ok(blocked)
@@ -192,8 +197,10 @@ impl<'r> Execution<'r> {
         if self.ready(&dir, path, name, &[Some(from), None])?.is_none() {
             return Ok(());
         }
+        let lost = attributes::lost_with_file(&dir, name);
         match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
             Ok(()) => {
+                self.lose(path, lost);
                 self.changed.insert(parent);
                 self.done.deleted.push(path.clone());
                 Ok(())
@@ -206,8 +213,10 @@ impl<'r> Execution<'r> {
     fn remove_dir(&mut self, path: &RepoPath) -> Result<()> {
         let (parent, name) = openat::split(path);
         let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        let lost = attributes::lost_with_folder(&dir, name);
         match rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR) {
             Ok(()) => {
+                self.lose(path, lost);
                 // It needs no sync any more, and something else may stand there later.
                 self.changed.remove(path);
                 self.changed.insert(parent);
@@ -269,6 +278,7 @@ impl<'r> Execution<'r> {
             self.done.written.extend(restored.written);
             self.done.kept.extend(restored.kept);
             self.done.last_modes.extend(restored.last_modes);
+            self.done.lost.extend(restored.lost);
             self.changed.extend(changed);
         }
         Ok(())
@@ -310,7 +320,11 @@ impl<'r> Execution<'r> {
         let pending =
             Pending { write, dir, parent, name, temp: format!("{}{}", temporary_prefix(), self.temp), before, found };
         match temp_file::fill(self.database, &pending) {
-            Ok(file) => batch.add(pending, file),
+            Ok(filled) => {
+                self.lose(path, filled.lost);
+                self.done.last_modes.extend(filled.narrower.map(|mode| (path.clone(), mode)));
+                batch.add(pending, filled.file)
+            }
             Err(error) => {
                 pending.discard();
                 Err(error)
@@ -440,6 +454,11 @@ impl<'r> Execution<'r> {
         }
         self.keep(path, "changed while it was restored");
         Ok(None)
+    }
+
+    fn lose(&mut self, path: &RepoPath, lost: impl IntoIterator<Item = String>) {
+        let about = |reason| PathReason { path: path.clone(), reason, size: None };
+        self.done.lost.extend(lost.into_iter().map(about));
     }
 
     fn keep(&mut self, path: &RepoPath, reason: &str) {

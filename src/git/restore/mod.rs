@@ -2,6 +2,7 @@
 //! Refreshes the user's index, and keeps the journal with which a restore that was cut off is finished. What is restored is
 //! decided by `policy::restore_plan`; HEAD, memory and nested repositories belong in `engine::restore`.
 
+mod attributes;
 mod execute;
 pub mod git_file;
 mod index;

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
+use super::attributes::{Carried, carry};
 use super::sparse_file::SparseWriter;
 use super::write_batch::Pending;
 use crate::git::base::error::{Error, Result};
@@ -18,10 +19,21 @@ use crate::model::snapshot::EntryKind;
 /// What the owner of a file needs to read it.
 pub(super) const READABLE: u32 = 0o400;
 
+/// A temp file that was written.
+#[derive(Default)]
+pub(in crate::git) struct Filled {
+    /// Open; a symlink has none.
+    pub file: Option<File>,
+    /// Permissions that it has in the place of those that were planned, which would have given others more than before.
+    pub narrower: Option<u32>,
+    /// What of the file that it replaces is lost.
+    pub lost: Vec<String>,
+}
+
 /// Writes the content of a planned path under its temp name, with owner and mode, which lets its owner read it in any case. It is not synced; a file is returned open.
 ///
 /// That the object was whole is seen when the path is read again, by [`verify`](super::verify()).
-pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Option<File>> {
+pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Result<Filled> {
     let (write, dir, temp) = (pending.write, &*pending.dir, pending.temp.as_bytes());
     let path = &write.path;
     let failed = |error: io::Error| openat::io_error(path, error);
@@ -34,7 +46,7 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
         let content = database.blob(oid).map_err(about)?;
         rustix::fs::symlinkat(content.as_slice(), dir, temp).map_err(|error| failed(error.into()))?;
         keep_owner(dir, pending.name, temp).map_err(failed)?;
-        return Ok(None);
+        return Ok(Filled::default());
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, temp, flags, Mode::from_raw_mode(0o600));
@@ -47,9 +59,12 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
     }
     // Another owner takes some permissions away, so that they come after it.
     keep_owner(dir, pending.name, temp).map_err(failed)?;
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(write.entry.mode | READABLE))
-        .map_err(|error| failed(error.into()))?;
-    Ok(Some(file))
+    let replaces = pending.before.is_some_and(|before| before.kind() == FileType::RegularFile);
+    let carried = if replaces { carry(dir, pending.name, &file).map_err(failed)? } else { Carried::default() };
+    let allowed = carried.group.map_or(write.entry.mode, |group| write.entry.mode & !(0o70 & !(group << 3)));
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(allowed | READABLE)).map_err(|error| failed(error.into()))?;
+    let narrower = Some(allowed).filter(|allowed| *allowed != write.entry.mode);
+    Ok(Filled { file: Some(file), narrower, lost: carried.lost })
 }
 
 /// Gives `made` the owner and group of what stands at `name`, in whose place it comes; what is new there, made by root,

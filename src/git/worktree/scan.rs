@@ -207,6 +207,22 @@ impl Scan {
         });
     }
 
+    /// Gives paths other permissions than those that were found.
+    pub fn set_modes(&mut self, mode: impl Fn(&RepoPath) -> Option<u32>) {
+        for folder in &mut self.folders {
+            for at in folder.items.clone() {
+                let item = &mut self.items[at];
+                let name = &self.names[item.start as usize..item.start as usize + usize::from(item.length)];
+                if let Some(mode) = mode(&folder.path.join(name)) {
+                    item.stat.set_permissions(mode);
+                }
+            }
+            if let Some(mode) = mode(&folder.path) {
+                folder.stat.set_permissions(mode);
+            }
+        }
+    }
+
     pub fn skip(&mut self, path: RepoPath, reason: &str, size: Option<u64>) {
         self.skipped.push(PathReason { path, reason: reason.to_owned(), size });
     }

@@ -47,7 +47,7 @@ impl Context {
             error.hint = Some(self.rerun(&["--lock-timeout", "60s"]));
         }
         if error.hint.is_none() && is_denied(&error) {
-            error.hint = self.left_by_another().map(|left| left.hint(self.cwd()));
+            error.hint = self.left_by_another().map(|left| left.hint(self.cwd())).or_else(|| self.closed_hint());
         }
         // One that cannot be shown whole is no command to copy.
         error.hint = error.hint.map(|hint| hint.at(self.place())).filter(|hint| {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::engine::base::error::{Error, ErrorKind};
-use crate::git::repo::{is_of_another, left_by_another};
+use crate::git::repo::{is_closed, is_of_another, left_by_another};
 use crate::model::hint::Hint;
 
 use super::Context;
@@ -56,11 +56,27 @@ fn of_git(common: &Path) -> [PathBuf; 4] {
 impl Context {
     /// Looks for it where this project is written to.
     pub fn left_by_another(&self) -> Option<Left> {
+        Left::find(self.written_to())
+    }
+
+    /// What makes the places writable again that this project is written to and that lack the rights of their owner.
+    pub(super) fn closed_hint(&self) -> Option<Hint> {
+        closed_hint(self.written_to())
+    }
+
+    fn written_to(&self) -> Vec<PathBuf> {
         let state = self.store.dir();
         let above = state.parent().filter(|above| above.ends_with(PROJECT)).unwrap_or(state);
         let of_git = self.repo.get().filter(|_| self.has_git).map(|repo| of_git(repo.common_dir()));
-        Left::find(of_git.into_iter().flatten().chain([above.to_owned()]))
+        of_git.into_iter().flatten().chain([above.to_owned()]).collect()
     }
+}
+
+fn closed_hint(folders: impl IntoIterator<Item = PathBuf>) -> Option<Hint> {
+    // What git made is read-only as a rule, what is ours is not.
+    let is_ours = |folder: &Path| !["refs", "objects", "logs"].iter().any(|name| folder.ends_with(name));
+    let closed: Vec<PathBuf> = folders.into_iter().filter(|folder| is_closed(folder, DEPTH, is_ours(folder))).collect();
+    (!closed.is_empty()).then(|| Hint::program("chmod").args(["-R", "u+rwX"]).args(closed))
 }
 
 /// The error of who may not even look at a project, with the way out where another user left something there.
@@ -70,8 +86,10 @@ pub(super) fn explained(error: Error, start: &Path) -> Error {
     }
     let folders =
         start.ancestors().flat_map(|folder| of_git(&folder.join(".git")).into_iter().chain([folder.join(PROJECT)]));
-    match Left::find(folders.filter(|folder| folder.is_dir())) {
-        Some(left) => error.hint(left.hint(start)),
+    let folders: Vec<PathBuf> = folders.filter(|folder| folder.is_dir()).collect();
+    let hint = Left::find(folders.clone()).map(|left| left.hint(start)).or_else(|| closed_hint(folders));
+    match hint {
+        Some(hint) => error.hint(hint),
         None => error,
     }
 }
