@@ -149,6 +149,20 @@ fn a_folder_of_somebody_else_is_left_on_request() {
     assert_eq!((env.read("own/f"), env.exists("own/h"), env.mode("own")), ("g\n".into(), true, 0o555));
 }
 
+// A folder that goes, or becomes something else, is opened as well and has no mode to end with.
+#[test]
+fn a_closed_folder_that_goes_is_opened_for_it() {
+    let env = TestEnv::repo();
+    env.sh("ln -s a.txt link").expect(0);
+    bound(&env, "checkpoint create").expect(0);
+    env.sh("rm link; mkdir -p link new/deep; echo l > link/l; echo n > new/deep/n; chmod 555 link new/deep new")
+        .expect(0);
+    bound(&env, "rollback --to @1 --edits discard").expect(0);
+    assert!(!env.exists("new") && env.sh("test -L link").code == 0);
+    bound(&env, "undo").expect(0);
+    assert_eq!((env.read("new/deep/n"), env.mode("new"), env.mode("link")), ("n\n".into(), 0o555, 0o555));
+}
+
 /// Three iterations under a user whom permissions bind; the first one is given up.
 fn night(env: &TestEnv, first: &str, check: &str) -> Ran {
     env.script(

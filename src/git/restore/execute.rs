@@ -136,7 +136,13 @@ pub fn execute(
     }
     // Folders get their modes last: a read-only one could not be written into.
     let made = plan.make_dirs.iter().filter(|dir| run.changed.contains(&dir.path)).map(|dir| (&dir.path, dir.mode));
-    let folders: BTreeMap<&RepoPath, u32> = made.chain(plan.lend.iter().map(|lent| (&lent.path, lent.mode))).collect();
+    let mut folders: BTreeMap<&RepoPath, u32> = made.collect();
+    for lent in &plan.lend {
+        // One that was removed, or replaced, has nothing to give back.
+        if run.is_folder(&lent.path)? {
+            folders.insert(&lent.path, lent.mode);
+        }
+    }
     for (path, mode) in folders.into_iter().rev() {
         run.end_with(path, mode)?;
     }
@@ -390,6 +396,14 @@ impl<'r> Execution<'r> {
                 temp_file::chmod(&dir, name, stat.permissions() | OWNERS).map_err(failed)
             }
             _ => Ok(()),
+        }
+    }
+
+    fn is_folder(&mut self, path: &RepoPath) -> Result<bool> {
+        match self.folders.open(path) {
+            Ok(_) => Ok(true),
+            Err(error) if openat::is_no_folder(&error) => Ok(false),
+            Err(error) => Err(openat::open_error(path, error)),
         }
     }
 
