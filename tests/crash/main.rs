@@ -101,6 +101,15 @@ struct Case {
     before: fn(&TestEnv),
 }
 
+impl Case {
+    /// What begins its command line where permissions have to bind it: root passes them over.
+    fn bound(&self) -> &'static str {
+        let closed = [ROLLBACK_CLOSED.args, PASS_CLOSED.args].contains(&self.args);
+        let is_root = || TestEnv::plain().sh("id -u").stdout.trim() == "0";
+        if closed && is_root() { "setpriv --bounding-set=-dac_override,-dac_read_search" } else { "" }
+    }
+}
+
 fn strace_is_there() -> bool {
     if TestEnv::plain().sh("command -v strace").code == 0 {
         return true;
@@ -185,7 +194,8 @@ fn calls(start: &Start<'_>) -> BTreeSet<Point> {
     let (case, env) = (start.case, start.again());
     let log = env.root().join("calls");
     let recover = env!("CARGO_BIN_EXE_recover");
-    let line = format!("strace -f -o {} -e trace={} {recover} {}", log.display(), CALLS.join(","), case.args.join(" "));
+    let (bound, args) = (case.bound(), case.args.join(" "));
+    let line = format!("{bound} strace -f -o {} -e trace={} {recover} {args}", log.display(), CALLS.join(","));
     env.sh(&line).expect(0);
     let mut seen = std::collections::BTreeMap::<(&str, &'static str), usize>::new();
     let mut points = BTreeSet::new();
@@ -230,7 +240,8 @@ fn disturbed(env: &TestEnv, case: &Case, Point { call, when, .. }: Point, fault:
     let more = if lasts { "+" } else { "" };
     let recover = env!("CARGO_BIN_EXE_recover");
     env.sh(&format!(
-        "exec strace -f -o ../refused -e trace={call} -e inject={call}:{injected}:when={when}{more} {recover} {}",
+        "exec {} strace -f -o ../refused -e trace={call} -e inject={call}:{injected}:when={when}{more} {recover} {}",
+        case.bound(),
         case.args.join(" ")
     ))
 }
@@ -339,7 +350,7 @@ fn assert_nothing_left(env: &TestEnv, at: &str) {
         env.sh("git --git-dir=.ultraplan/state/recover/shadow.git fsck --strict --no-dangling").expect(0);
     }
     let left = env.sh(
-        "find . -name '.recover-tmp-*' -o -name '*.tmp' -o -name 'tmp_obj*' -o -name journal.json -o -name 'holds-*' \
+        "find . -name '.recover-tmp-*' -o -name '*.tmp' -o -name 'tmp_obj*' -o -name journal.json -o -name loan.json -o -name 'holds-*' \
          -o -path '*/quarantine/objects/??' -o -path '*/quarantine*/objects/pack/*' -o -name 'packing*' \
          -o -name 'ledger-*.before'",
     );
@@ -472,6 +483,23 @@ const ROLLBACK: Case = Case {
     git: true,
     before: |env| {
         env.git(&["commit", "-qm", "more"]);
+    },
+};
+/// Folders that their owner may not write to until they are opened for the time of the restore.
+const ROLLBACK_CLOSED: Case = Case {
+    args: &["rollback", "--to", "@1", "--edits", "discard"],
+    git: true,
+    before: |env| {
+        env.sh("chmod 555 new link .").expect(0);
+    },
+};
+/// Files and folders that an attempt closed, and that are opened for the time of the capture.
+const PASS_CLOSED: Case = Case {
+    args: &["attempt", "pass", "-q"],
+    git: true,
+    before: |env| {
+        env.json(0, &["attempt", "start"]);
+        env.sh("chmod 000 a.txt new/file new").expect(0);
     },
 };
 const ROLLBACK_PLAIN: Case = Case { args: &["rollback", "--to", "@1"], git: false, before: |_| {} };
@@ -701,6 +729,17 @@ fn a_failing_disk_under_a_prune_of_packed_objects() {
 #[test]
 fn a_rollback_that_is_killed() {
     sweep_kills("rollback", &ROLLBACK);
+}
+
+// Promise 6: rights that were lent end as the target, or what was there before, says.
+#[test]
+fn a_rollback_in_closed_folders_that_is_killed() {
+    sweep_kills("rollback in closed", &ROLLBACK_CLOSED);
+}
+
+#[test]
+fn a_capture_of_closed_files_that_is_killed() {
+    sweep_kills("attempt pass, closed", &PASS_CLOSED);
 }
 
 // The same with repositories inside: all of it or nothing.
