@@ -146,6 +146,9 @@ pub struct Attempt {
     /// Processes that it left behind outside its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<Leftover>,
+    /// What it changed of git's settings and hooks: keys and paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub git_changes: Vec<String>,
     /// What would have to change before it is worth another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preconditions: Option<Box<Preconditions>>,

@@ -478,6 +478,9 @@ pub struct AttemptEnd {
     /// Processes that it left behind outside its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leftovers: Vec<Leftover>,
+    /// What the attempt changed of git's settings and hooks: keys and paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub git_changes: Vec<String>,
     /// What would have to change before it is worth another attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preconditions: Option<Box<Preconditions>>,
@@ -520,6 +523,7 @@ impl AttemptEnd {
             cost_micros: None,
             tokens: None,
             leftovers: Vec::new(),
+            git_changes: Vec::new(),
             preconditions: None,
         }
     }

@@ -49,7 +49,7 @@ struct About {
     unended: Vec<(u32, u32)>,
     /// What they used up.
     usage: Usage,
-    /// Whether one passed and may have weakened what judges it.
+    /// Whether one passed and may have weakened what judges it, or changed git's settings.
     weakened: bool,
 }
 
@@ -63,7 +63,7 @@ impl About {
             last_ended: attempts().filter_map(|attempt| attempt.ended_seq).max().unwrap_or(0),
             unended: content.values().flat_map(unended_of).collect(),
             usage: attempts().map(Attempt::usage).sum(),
-            weakened: attempts().any(Attempt::is_weakened),
+            weakened: attempts().any(|attempt| attempt.is_weakened() || !attempt.git_changes.is_empty()),
         }
     }
 
@@ -102,7 +102,7 @@ pub struct End {
     pub seq: u64,
     /// What the attempt used up.
     pub usage: Usage,
-    /// Whether it passed and may have weakened what judges it.
+    /// Whether it passed and may have weakened what judges it, or changed git's settings.
     pub weakened: bool,
 }
 
@@ -287,6 +287,11 @@ impl Iterations {
     /// What all attempts used up.
     pub fn usage(&self) -> Usage {
         self.pages.values().map(|page| page.about().usage).sum()
+    }
+
+    /// The attempts that changed git's settings.
+    pub fn with_git_changes(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+        self.attempts_where(|about| about.weakened).filter(|(_, attempt)| !attempt.git_changes.is_empty())
     }
 
     fn attempts_where(&self, may: impl Fn(&About) -> bool) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {

@@ -35,6 +35,7 @@ mod first_contact;
 mod follow;
 mod foreign;
 mod git_locks;
+mod git_settings;
 mod give_up;
 mod golden;
 mod good;

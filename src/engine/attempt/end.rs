@@ -6,7 +6,7 @@ use crate::engine::base::runs::run_of;
 use crate::engine::record::attempt_record::{Ended, Ending, RecoveryResult, Started, head_of, session_of};
 use crate::engine::record::lane::{self, EndedAttempt};
 use crate::engine::record::request::{Prepared, Request};
-use crate::engine::record::{checkpoint, run_settings};
+use crate::engine::record::{checkpoint, git_settings, run_settings};
 use crate::engine::restore::mixed::is_mixed;
 use crate::engine::restore::state_rollback;
 use crate::git;
@@ -41,7 +41,8 @@ fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
 
 /// Records the end of an attempt: its checkpoint, the decision, the loop's events, and after a failure the state
 /// rollback. The counts are in the ledger before anything is rolled back.
-pub fn end(context: &Context, key: &RunKey, started: &Started, ending: Ending) -> Result<Ended> {
+pub fn end(context: &Context, key: &RunKey, started: &Started, mut ending: Ending) -> Result<Ended> {
+    ending.end.git_changes = git_settings::end(context, key, started.iteration);
     // The attempt is recorded whatever becomes of its checkpoint: a full disk must not hide a failure.
     let prepared = checkpoint::prepare(context);
     let state = context.load()?.state;

@@ -2,6 +2,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
+use crate::engine::record::git_settings;
 use crate::engine::restore::mixed::mixed;
 use crate::engine::restore::request::{Commits, Initiator, Restore, RestoreRequest};
 use crate::model::checkpoint::{Checkpoint, trigger};
@@ -30,6 +31,7 @@ pub fn rollback_target<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>)
 /// edits stay, and HEAD where moving it would be refused. What cannot be replaced stays, and [`why_mixed`] says whether the
 /// run may go on with it. A dry run only plans it.
 pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<Restore> {
+    git_settings::put_back(context, key);
     let mut request = RestoreRequest {
         run: Some(key.clone()),
         commits: Commits::Refuse,

@@ -12,6 +12,7 @@ pub mod events;
 pub mod foreign;
 pub mod forgotten;
 pub mod git_locks;
+pub mod git_settings;
 pub mod lane;
 pub mod liveness;
 mod loan;

@@ -12,6 +12,7 @@ mod owner;
 mod private;
 pub(super) mod refs;
 pub(super) mod repository;
+mod settings;
 mod untracked;
 pub(super) mod unusable;
 
@@ -28,3 +29,4 @@ pub use refs::{
     resolve_ref, set_ref,
 };
 pub use repository::{Repo, is_same_folder, refuse_root};
+pub use settings::{changed_settings, put_settings_back, record_settings};

@@ -85,6 +85,8 @@ pub enum LookAtKind {
     GivenUp,
     /// A commit was made by somebody else meanwhile.
     OutsideCommit,
+    /// An attempt changed git's settings or hooks.
+    GitSettings,
 }
 
 /// What a person must look at.
@@ -138,7 +140,13 @@ pub fn to_look_at(run: &Run) -> Vec<ToLookAt> {
     });
     let skipped = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped);
     let given_up = |(number, _)| of(LookAtKind::GivenUp, number, format!("iteration {number} was given up"));
-    weakened.chain(skipped.map(given_up)).collect()
+    let changed = run.iterations.with_git_changes().map(|(iteration, attempt)| {
+        let names = words::line(&attempt.git_changes.join(", "));
+        let text =
+            format!("attempt {} of iteration {} changed git's settings: {names}", attempt.number, iteration.number);
+        of(LookAtKind::GitSettings, iteration.number, text)
+    });
+    weakened.chain(skipped.map(given_up)).chain(changed).collect()
 }
 
 /// The iterations that a run was to do and has not done, where it did not come to its end: neither passed, nor given up, nor

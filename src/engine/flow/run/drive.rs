@@ -17,7 +17,7 @@ use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target, 
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::liveness::Driving;
-use crate::engine::record::{git_locks, run_settings};
+use crate::engine::record::{git_locks, git_settings, run_settings};
 use crate::model::decision::{Action, Decision, Standing, Strategy};
 use crate::model::event::AttemptEnd;
 use crate::model::event::Payload;
@@ -145,6 +145,7 @@ impl Driver<'_> {
             {
                 return Err(self.abandon(&started, error));
             }
+            git_settings::begin(self.context, self.key, started.iteration);
             let executed = execute(self.context, self.key, &before, &started, self.options);
             self.context.refuse_replaced(self.key)?;
             let ended_by = self.session.and_then(|session| session.ends_attempt(self.context, self.key));
@@ -367,6 +368,9 @@ impl Driver<'_> {
             used: ended.end.usage(),
             in_all: ended.run.usage(),
         });
+        if !ended.end.git_changes.is_empty() {
+            tracing::warn!("the attempt changed git's settings: {}", ended.end.git_changes.join(", "));
+        }
         // Weakened tests may make an attempt pass: whoever watches is notified at once.
         if ended.end.conditions.contains(&Condition::Tampered) {
             for note in of_tampering(&ended.end.notes) {

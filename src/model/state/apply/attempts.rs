@@ -55,6 +55,7 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
         cost_micros: None,
         tokens: None,
         leftovers: Vec::new(),
+        git_changes: Vec::new(),
         preconditions: None,
     };
     begin_elsewhere(run, *iteration, subtask);
@@ -106,7 +107,7 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         status,
         seq,
         usage: end.usage(),
-        weakened: is_weakened(Some(end.outcome), &end.conditions),
+        weakened: is_weakened(Some(end.outcome), &end.conditions) || !end.git_changes.is_empty(),
     };
     let ended = end.clone();
     run.iterations.end(&known, move |entry| {
@@ -172,6 +173,7 @@ fn note_end(attempt: &mut Attempt, end: &AttemptEnd, seq: u64) {
     attempt.cost_micros = end.cost_micros;
     attempt.tokens = end.tokens;
     attempt.leftovers.clone_from(&end.leftovers);
+    attempt.git_changes.clone_from(&end.git_changes);
     attempt.preconditions.clone_from(&end.preconditions);
 }
 

@@ -1,0 +1,53 @@
+//! What attempts do to git's settings and hooks: reported, and put back by an automatic rollback.
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::{Error, Result};
+use crate::engine::base::runs;
+use crate::git::repo::{changed_settings, put_settings_back, record_settings};
+use crate::model::run::{Run, RunKey};
+
+/// Records them at the beginning of an attempt.
+pub fn begin(context: &Context, key: &RunKey, iteration: u32) {
+    if !context.has_git() {
+        return;
+    }
+    let recorded = context.repo().and_then(|repo| Ok(record_settings(repo, &key.to_string(), iteration)?));
+    if let Err(error) = recorded {
+        tracing::warn!(%error, "git's settings are not recorded: what the attempt changes of them is not put back");
+    }
+}
+
+/// What the attempt that ended changed of them.
+pub fn end(context: &Context, key: &RunKey, iteration: u32) -> Vec<String> {
+    if !context.has_git() {
+        return Vec::new();
+    }
+    let changed = context.repo().and_then(|repo| Ok(changed_settings(repo, &key.to_string(), iteration)?));
+    changed.unwrap_or_else(|error: Error| {
+        tracing::warn!(%error, "what the attempt changed of git's settings is not known");
+        Vec::new()
+    })
+}
+
+/// Puts back what the run's latest iteration changed of those that keep git from working or start programs. All work trees
+/// share them: nothing is done while another run is at work.
+pub fn put_back(context: &Context, key: &RunKey) {
+    if !context.has_git() || context.dry_run() {
+        return;
+    }
+    let is_other =
+        |run: &&Run| run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some();
+    let put_back = || -> Result<Vec<String>> {
+        if context.load()?.state.runs.iter().any(|run| is_other(&run)) {
+            return Ok(Vec::new());
+        }
+        Ok(put_settings_back(context.repo()?, &key.to_string())?)
+    };
+    match put_back() {
+        Ok(done) if done.is_empty() => {}
+        Ok(done) => context.note(format!("git's settings that the attempt changed are as before: {}", done.join(", "))),
+        Err(error) => {
+            context.warn(format!("git's settings that the attempt changed are not all as before: {error}"));
+        }
+    }
+}
