@@ -30,11 +30,8 @@ pub(super) struct Carried {
 /// Puts on `made` what the file at `name` has. What the folder's default ACL gave it goes, where that file has none.
 pub(super) fn carry(dir: &OwnedFd, name: &[u8], made: &File) -> io::Result<Carried> {
     let mut carried = Carried::default();
-    let from = match openat::open_file(dir, name) {
-        Ok(from) => from,
-        // It is gone by now, or is no file: the restore sees to that.
-        Err(_) => return Ok(carried),
-    };
+    // It is gone by now, or is no file: the restore sees to that.
+    let Ok(from) = openat::open_file(dir, name) else { return Ok(carried) };
     let names = names(&from)?;
     if !names.iter().any(|name| name == ACL) && has(made, ACL) {
         rustix::fs::fremovexattr(made, ACL)?;
