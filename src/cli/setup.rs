@@ -22,9 +22,9 @@ fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
 /// The context of a command that works in `-C`, or in the current folder.
 pub fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     let failed = |error| Error::io("cannot find the current folder", error);
-    // Whoever names a folder does not need the current one, which may be gone.
-    let named = global.directory.clone().filter(|named| named.is_absolute());
-    let start = named.map_or_else(std::env::current_dir, Ok).map_err(failed)?;
+    // An absolute -C works without the current folder, which may be gone.
+    let absolute = global.directory.clone().filter(|named| named.is_absolute());
+    let start = std::env::current_dir().or_else(|error| absolute.ok_or(error)).map_err(failed)?;
     let cwd = match &global.directory {
         Some(directory) => start.join(directory),
         None => start.clone(),

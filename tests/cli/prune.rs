@@ -247,7 +247,7 @@ fn every_iteration_can_be_gone_back_to_for_a_week() {
     let kept = env.json(0, &["checkpoint", "prune", "--run", "a"]);
     assert!(reasons(&kept["kept"]).values().any(|why| why.contains("ended less than 7d ago")), "{kept}");
     for number in (1..=9).rev() {
-        env.json(0, &["rollback", "--run", "a", "--iteration", &number.to_string(), "--yes"]);
+        env.json(0, &["rollback", "--run", "a", "--iteration", &number.to_string()]);
         let before = if number == 1 { "one".to_owned() } else { (number - 1).to_string() };
         assert_eq!(env.read("a.txt").trim(), before);
         env.json(0, &["undo"]);

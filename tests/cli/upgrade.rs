@@ -253,10 +253,10 @@ fn every_command_goes_on_with_what_0_1_0_recorded() {
     work(0, &["redo"]);
     assert_eq!(recorded.read("work/v.txt"), "v1\n");
     work(0, &["--dry-run", "rollback", "--run", "complete", "--to", "good", "--edits", "discard"]);
-    work(0, &["rollback", "--run", "complete", "--to", "good", "--edits", "discard", "--yes"]);
+    work(0, &["rollback", "--run", "complete", "--to", "good", "--edits", "discard"]);
     assert!(!recorded.place.join("work/v.txt").exists());
     assert_eq!(recorded.read("work/work.txt"), "complete 1\ncomplete 2\ncomplete 3\ncomplete 4\n");
-    work(0, &["undo", "--yes"]);
+    work(0, &["undo"]);
     assert_eq!(recorded.read("work/v.txt"), "v1\n");
     work(0, &["checkpoint", "restore", "latest", "--run", "manual", "--path", "v.txt", "--edits", "discard"]);
 
@@ -381,7 +381,7 @@ fn a_repository_of_0_1_0_that_was_moved_is_taken_over() {
             }
         }
     }
-    recorded.json("work", 0, &["rollback", "--run", "complete", "--to", "good", "--edits", "discard", "--yes"]);
+    recorded.json("work", 0, &["rollback", "--run", "complete", "--to", "good", "--edits", "discard"]);
     assert_eq!(recorded.read("work/work.txt"), "complete 1\ncomplete 2\ncomplete 3\ncomplete 4\n");
     recorded.json("work", 0, &["undo"]);
     assert_eq!(recorded.json("work", 0, &["doctor"])["problems"], serde_json::json!([]));

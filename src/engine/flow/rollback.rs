@@ -19,7 +19,6 @@ use crate::policy::restore_plan::Edits;
 
 use super::missing_worktree::refuse_for_gone;
 use super::restore::restore_with;
-use super::undo::work_since;
 
 /// Where to go back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,11 +134,6 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
     let whole = options.scope.covers_files() && options.paths.is_empty();
     if own && whole && options.edits != Edits::Keep {
         tell_of_edits(context, state, checkpoint)?;
-    }
-    let others = work_since(state, context, checkpoint.created_at, Some(&checkpoint.run));
-    if options.scope.covers_files() && !others.is_empty() && !context.dry_run() && !context.says_yes() {
-        let message = format!("the rollback goes back over the work of others: {}; --yes goes on", others.join(", "));
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])));
     }
     let reposition = run.filter(|_| own && whole).map(|run| reposition(run, target, checkpoint.after_iteration));
     Ok(RestoreRequest {

@@ -7,10 +7,10 @@ use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest, ToldOperation, Undone};
 use crate::git::history::{is_ancestor, on_remote_tracking};
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
 use crate::model::operation::{OperationKind, UndoEntry};
-use crate::model::run::RunKey;
+use crate::model::run::Run;
 use crate::model::state::State;
-use crate::model::time::Timestamp;
 use crate::policy::amounts::count;
 use crate::policy::restore_plan::Edits;
 
@@ -95,7 +95,7 @@ fn confirm(
     if context.dry_run() || context.says_yes() {
         return Ok(());
     }
-    let since = work_since(state, context, entry.at, None);
+    let since = work_since(state, context, entry);
     let mut message = match (entry.of_run && kind == OperationKind::Undo, since.is_empty()) {
         (false, true) => return Ok(()),
         (false, false) => format!("{} goes back over work that was done since", kind.as_str()),
@@ -124,11 +124,14 @@ fn told(of_runs: &[UndoEntry]) -> String {
     all.join(", ")
 }
 
-/// The attempts that runs, `except` one, made in this work tree since.
-pub(super) fn work_since(state: &State, context: &Context, since: Timestamp, except: Option<&RunKey>) -> Vec<String> {
-    let runs = state.runs.iter().filter(|run| run.worktree == context.worktree_id() && Some(&run.key) != except);
-    let made = runs.map(|run| (run, run.iterations.attempts().filter(|(_, one)| one.started_at > since).count()));
-    let made = made.filter(|(_, attempts)| *attempts > 0);
+/// The attempts whose files were captured in this work tree after an operation, by run. The order is that of the
+/// checkpoints: clocks jump.
+fn work_since(state: &State, context: &Context, entry: &UndoEntry) -> Vec<String> {
+    let Some(since) = state.checkpoint(&entry.checkpoint_id).map(|safety| safety.seq) else { return Vec::new() };
+    let is_later = |id: &CheckpointId| state.checkpoint(id).is_some_and(|end| end.seq > since);
+    let runs = state.runs.iter().filter(|run| run.worktree == context.worktree_id());
+    let later = |run: &Run| run.attempts().filter(|(_, one)| one.checkpoint_id.as_ref().is_some_and(is_later)).count();
+    let made = runs.map(|run| (run, later(run))).filter(|(_, attempts)| *attempts > 0);
     made.map(|(run, attempts)| format!("{} of run {}", count(attempts, "attempt"), run.key)).collect()
 }
 
