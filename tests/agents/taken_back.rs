@@ -48,7 +48,8 @@ fn what_a_failed_attempt_staged_is_not_in_the_next_commit() {
             Answer::Says("Now it is done."),
         ];
         let place = unrestricted(agent, folder, answers);
-        let words = options(agent, &["--attempts", "2", "--on-failure", "rollback", "--feedback", CHECK]);
+        let check = "test=test ! -e evil.txt || { echo 'FAILED: evil.txt is there'; exit 1; }";
+        let words = options(agent, &["--attempts", "2", "--on-failure", "rollback", "--feedback", check]);
         let run = place.run(Start::Profile, 0, &words);
         row(&place, Start::Profile, "stages, fails", &run);
         assert_eq!(causes(&run), ["VERIFICATION_FAILED", "-"], "{agent:?}: {run:#}");

@@ -451,6 +451,8 @@ fn uncommitted_work_that_the_run_changed_needs_a_decision() {
     assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), "n.txt\n", "{done}");
 
     let env = made();
+    let planned = env.json(0, &["accept", "--dry-run"]);
+    assert!(planned["changed_work"].as_array().is_some_and(|paths| !paths.is_empty()), "{planned}");
     let done = env.json(0, &["accept", "--uncommitted", "keep"]);
     assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), "n.txt\n");
     let left: Vec<_> = done["left_out"].as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap()).collect();

@@ -42,7 +42,7 @@ fn what_is_no_project_is_refused() {
         fs::create_dir(&other).unwrap();
         Bench::git_in(&other, &["init", "-q", args[0]]).unwrap();
         let result = Repo::discover(&other, None);
-        assert!(matches!(result, Err(Error::Unsupported { .. })), "{args:?}: {result:?}");
+        assert!(matches!(result, Err(Error::Unusable(_))), "{args:?}: {result:?}");
     }
 }
 

@@ -38,7 +38,7 @@ fn untimed(answer: Answer<()>) -> Answer<()> {
     match answer {
         Answer::Away { said, after } => {
             let mut words: Vec<&str> = said.split(' ').collect();
-            if let Some(at) = words.windows(3).position(|three| three[0] == "after" && three[2] == "ms") {
+            if let Some(at) = words.windows(3).position(|three| three[0] == "after" && three[2].starts_with("ms")) {
                 words.remove(at + 1);
             }
             let said = words.join(" ");

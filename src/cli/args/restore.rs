@@ -77,7 +77,7 @@ pub struct BestEffort {
     /// Paths that the system does not allow to be replaced (mount points, read-only mounts, immutable files, folders of
     /// other users) are left as they are and listed with the reason; the command then ends with 3. Without this option
     /// such a path refuses the whole restore.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub best_effort: bool,
 }
 

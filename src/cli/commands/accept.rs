@@ -27,6 +27,7 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
             "-m: a commit needs a message; without -m it is written from the record",
         ));
     }
+    let undecided = if context.dry_run() { Uncommitted::Prompt } else { Uncommitted::Refuse };
     let mut request = Request {
         run_id: args.run_id.clone().map(RunId::from),
         per_iteration: args.per_iteration,
@@ -36,7 +37,8 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
         all: args.all,
         checks: !args.no_checks,
         prepare: args.prepare.clone(),
-        uncommitted: args.uncommitted.map_or(Uncommitted::Refuse, Uncommitted::from),
+        // A dry run lists such files, and what the commit would be.
+        uncommitted: args.uncommitted.map_or(undecided, Uncommitted::from),
         show: show(ui),
     };
     if ui.interactive && !context.says_yes() && !context.dry_run() {
