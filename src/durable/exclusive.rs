@@ -47,7 +47,7 @@ impl Exclusive {
         Ok(Some(taken))
     }
 
-    /// Whether somebody has it.
+    /// Whether a process holds it.
     pub fn is_taken(root: &Root, lock: &Path) -> io::Result<bool> {
         is_held(root, &beside(lock))
     }

@@ -10,7 +10,7 @@ use super::hints;
 use super::redact::redact;
 use super::text::Text;
 
-/// So many paths are named that a rollback left.
+/// Paths left by a rollback that a message names at most.
 const LEFT: usize = 20;
 
 /// What goes into an attempt's prompt.

@@ -50,7 +50,7 @@ pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, 
     }
 }
 
-/// So many paths are named.
+/// Paths that a message names at most.
 const NAMED: usize = 5;
 
 /// Why a run must not go on after an automatic rollback: a path that could not be replaced is in the checkpoint, or tests,

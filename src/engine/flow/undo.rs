@@ -84,7 +84,7 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
     })
 }
 
-/// Refuses, until somebody said yes, to take back what a run did by itself, and to go back over what was done since.
+/// Refuses, without a confirmation, to take back what a run did by itself, and to go back over what was done since.
 fn confirm(
     context: &Context,
     state: &State,
@@ -108,7 +108,7 @@ fn confirm(
     Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])))
 }
 
-/// So many operations of runs are listed.
+/// Operations of runs that are listed at most.
 const LISTED: usize = 5;
 
 fn told(of_runs: &[UndoEntry]) -> String {

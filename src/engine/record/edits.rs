@@ -15,7 +15,7 @@ use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::policy::path_filter::glob_of;
 
-/// So many paths are named.
+/// Paths that a message names at most.
 const NAMED: usize = 6;
 
 /// Files that somebody else changed, and the checkpoint that has them.

@@ -12,7 +12,7 @@ use crate::policy::path_filter::Selection;
 
 use super::request::{Initiator, RestoreRequest};
 
-/// So many paths are named in a line.
+/// Paths that a line names at most.
 const NAMED: usize = 3;
 
 /// What a restore does about them.

@@ -22,9 +22,9 @@ use crate::model::path::RepoPath;
 
 /// A larger file, in bytes, has no copy.
 const LARGEST: u64 = 1 << 20;
-/// So many files of a checkpoint have one.
+/// Files of a checkpoint that have a copy at most.
 const MOST: usize = 100;
-/// So many names are noted.
+/// Names that are recorded at most.
 const NAMES: usize = 1000;
 
 /// What a checkpoint's list says.

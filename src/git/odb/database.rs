@@ -305,7 +305,7 @@ pub fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
     database.size(parse_oid(oid)?)
 }
 
-/// The content of a stored blob; `None` where it is over so many bytes.
+/// The content of a stored blob; `None` where it is larger than the limit.
 pub fn small_blob(repo: &Repo, oid: &ObjectId, most: u64) -> Result<Option<Vec<u8>>> {
     let (database, oid) = (Database::open(repo)?, parse_oid(oid)?);
     if database.size(oid)? > most {

@@ -133,7 +133,7 @@ impl Loan {
         Ok(())
     }
 
-    /// Gives all of it back; what somebody else changed meanwhile stays.
+    /// Gives all of it back; what another program changed meanwhile stays.
     fn give_back(&mut self) -> Result<()> {
         let mut folders = DirfdCache::new(openat::open_root(&self.workdir)?);
         // The deepest first: a folder without rights hides what is in it.

@@ -199,7 +199,7 @@ pub struct Around {
     pub uncommitted: Option<ToLookAt>,
 }
 
-/// So many paths are named in a line.
+/// Paths that a line names at most.
 const NAMED: usize = 3;
 
 impl Night {

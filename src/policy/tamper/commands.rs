@@ -120,7 +120,7 @@ pub fn is_of_checks(path: &str, loops: &[Loop<'_>]) -> bool {
     let is_named = |one: &Loop<'_>| {
         let seen = path.strip_prefix(one.dir).map_or(path, |rest| rest.trim_start_matches('/'));
         let file = ChangedFile { path: seen.to_owned(), before: None, after: None };
-        // A folder that a check is given stands for what is in it.
+        // A folder passed to a check means every file in it.
         let covers = |word: &String| {
             let is_path = word.contains(['/', '.']);
             let word = word.trim_start_matches("./").trim_end_matches('/');

@@ -17,7 +17,7 @@ use crate::policy::path_filter::glob_of;
 use crate::policy::restore_plan::Edits;
 use crate::policy::settings::OnGiveUp;
 
-/// So many paths are named.
+/// Paths that a message names at most.
 const NAMED: usize = 20;
 /// What comes along where they are not.
 const AS_THEN: &str = ", and everything else as it was then";
