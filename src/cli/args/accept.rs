@@ -46,10 +46,12 @@ pub struct AcceptArgs {
     /// Make one commit of everything [default]
     ///
     /// The run's own commits are folded into it, and kept under refs/recover/.
-    #[arg(long, overrides_with = "per_iteration")]
+    #[arg(long, hide_short_help = true, overrides_with = "per_iteration")]
     pub squash: bool,
 
-    /// Make one commit an iteration, on top of the run's own
+    /// Make one commit for each iteration
+    ///
+    /// On top of the run's own commits.
     #[arg(long, overrides_with = "squash")]
     pub per_iteration: bool,
 
@@ -61,9 +63,9 @@ pub struct AcceptArgs {
     #[arg(short, long, value_name = "MSG")]
     pub message: Option<String>,
 
-    /// Also take this file, or the large new ones in this folder
+    /// Also take this file
     ///
-    /// What looks like a secret is taken only by its own name. Repeatable.
+    /// Or the large new ones in this folder. What looks like a secret is taken only by its own name. Repeatable.
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "all", value_hint = clap::ValueHint::AnyPath)]
     pub include: Vec<PathBuf>,
 
@@ -71,9 +73,9 @@ pub struct AcceptArgs {
     #[arg(long)]
     pub all: bool,
 
-    /// What counts of files that had uncommitted changes before the run, and that it changed
+    /// Which version of your uncommitted changes counts
     ///
-    /// keep brings your changes back, uncommitted, and leaves the run's version beside them as FILE.run; replace commits what
+    /// Needed where the run changed files that had uncommitted changes before it: keep brings your changes back, uncommitted, and leaves the run's version beside them as FILE.run; replace commits what
     /// the run made of them. Yours stay in the run's first checkpoint.
     #[arg(long, value_name = "WHICH", value_enum)]
     pub uncommitted: Option<WhichWork>,
@@ -83,6 +85,6 @@ pub struct AcceptArgs {
     pub no_checks: bool,
 
     /// Shell command to run before the checks in a temporary work tree
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", hide_short_help = true)]
     pub prepare: Option<String>,
 }

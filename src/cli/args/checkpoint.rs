@@ -185,7 +185,7 @@ pub struct RestoreArgs {
     /// Restore the whole captured index
     ///
     /// Without it, what the run staged is restored, and what a person staged since stays.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub restore_index: bool,
 
     /// Restore nested repositories too
@@ -199,6 +199,7 @@ pub struct RestoreArgs {
     /// Files only: HEAD, the index and the working memory stay. Without it such a checkpoint is refused.
     #[arg(long)]
     pub here: bool,
+
     /// Put back ignored files that are gone
     ///
     /// From the copies of [capture] precious: .env and the like. A file that is there is never replaced.
