@@ -265,6 +265,9 @@ pub struct Checkpoint {
     pub changed_paths: Vec<RepoPath>,
     /// What was left out, and why.
     pub skipped: Vec<PathReason>,
+    /// Files that changed while they were captured; each is as it was read last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsettled: Vec<RepoPath>,
     /// Whether something is missing that should have been captured (exit 3).
     #[serde(default)]
     pub partial: bool,

@@ -43,6 +43,10 @@ pub struct CaptureRules {
     /// Only what git tracks is taken.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracked_only: bool,
+    /// The tree of what was there before a run: of what came since, the largest folders are left out where there is too
+    /// much. Without it too much is refused.
+    #[serde(skip)]
+    pub before: Option<ObjectId>,
 }
 
 impl Default for CaptureRules {
@@ -57,6 +61,7 @@ impl Default for CaptureRules {
             excluded_dirs: Vec::new(),
             publish_incrementally: false,
             tracked_only: false,
+            before: None,
         }
     }
 }
@@ -206,6 +211,10 @@ pub struct Manifest {
     /// What was left out, and why.
     #[serde(default)]
     pub skipped: Vec<PathReason>,
+    /// Files that changed while they were captured, however often that was tried: each is as it was read last, and those of
+    /// a database do not fit each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsettled: Vec<RepoPath>,
     /// Whether something that should have been captured could not be.
     #[serde(default)]
     pub partial: bool,

@@ -136,7 +136,13 @@ pub struct PathReason {
     /// Size in bytes; only for what is no folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
+    /// How many files a folder holds that was left out as too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
 }
+
+/// The reason of a folder that was left out because there were more untracked files than are captured.
+pub const TOO_MANY: &str = "too_many";
 
 /// How the reason of a path begins that is a repository of its own.
 pub const NESTED: &str = "nested repository";
@@ -174,6 +180,11 @@ impl Blocked {
 }
 
 impl PathReason {
+    /// One of which neither size nor number of files is known or of use.
+    pub fn new(path: RepoPath, reason: impl Into<String>) -> Self {
+        Self { path, reason: reason.into(), size: None, files: None }
+    }
+
     /// Whether the system did not let a restore replace the path.
     pub fn is_blocked(&self) -> bool {
         Blocked::ALL.iter().any(|blocked| blocked.as_str() == self.reason)

@@ -269,7 +269,7 @@ struct Planner<'a> {
 }
 
 fn reason(path: &RepoPath, reason: impl Into<String>) -> PathReason {
-    PathReason { path: path.clone(), reason: reason.into(), size: None }
+    PathReason::new(path.clone(), reason)
 }
 
 impl Planner<'_> {

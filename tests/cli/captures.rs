@@ -1,5 +1,7 @@
 //! Work trees that cannot be captured, or not whole: what becomes of the run.
 
+use std::process::{Child, Stdio};
+
 use crate::env::TestEnv;
 
 /// An agent that writes a file in each attempt, and breaks git's index in the second.
@@ -64,4 +66,133 @@ fn an_attempt_of_a_loop_begins_only_with_a_checkpoint_of_what_there_is() {
     env.recover(&["attempt", "fail", "--run", "r"]).expect(0);
     let show = |at: &str| env.json(0, &["checkpoint", "show", at]).to_string();
     assert!(show("@2").contains("mine.txt"), "what was changed before an attempt is in a checkpoint");
+}
+
+/// A run whose first attempt makes a folder with more files than are captured and deletes tracked work.
+fn flooded() -> TestEnv {
+    let env = TestEnv::repo();
+    env.write("src/b.txt", "b\n");
+    env.git(&["add", "-A"]);
+    env.git(&["commit", "-q", "-m", "second"]);
+    env.write(".ultraplan/recover.toml", "[checkpoint]\nmax_untracked_files = 100\n");
+    env.put(
+        "../agent.sh",
+        "n=$(cat ../n 2>/dev/null || echo 0); n=$((n+1)); echo $n > ../n\n\
+         if [ $n = 1 ]; then mkdir -p app/modules/x app/src; for i in $(seq 150); do echo $i > app/modules/x/$i; done\n\
+         echo half > app/src/result.txt; else rm -rf app/src src; echo broken > a.txt; fi\n",
+    );
+    env
+}
+
+#[test]
+fn a_flood_that_an_attempt_makes_is_left_out_and_the_rest_is_captured() {
+    let env = flooded();
+    let ran = env.recover(&["run", "--run", "r", "--iterations", "2", "--", "sh", "../agent.sh"]).expect(0);
+    assert!(ran.stdout.contains("app/modules/x/ (150 files"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("/app/modules/x/ to .git/info/exclude"), "{}", ran.stdout);
+    let first = env.json(0, &["checkpoint", "show", "@2"]);
+    let skipped = &first["checkpoint"]["skipped"][0];
+    assert_eq!(
+        (&skipped["path"], &skipped["reason"], &skipped["files"]),
+        (&"app/modules/x".into(), &"too_many".into(), &150.into())
+    );
+    assert!(first.to_string().contains("app/src/result.txt"), "{first:#}");
+    for command in [&["status"][..], &["report"]] {
+        let said = env.recover(command).expect(0).stdout;
+        assert!(said.contains("/app/modules/x/ to .git/info/exclude"), "{said}");
+    }
+    // What was left out is neither written nor deleted, whichever way it goes.
+    let back = |to: &str| {
+        let ran = env.recover(&["rollback", "--to", to]);
+        assert!(matches!(ran.code, 0 | 3), "{ran:?}");
+    };
+    back("@2");
+    assert_eq!((env.read("app/src/result.txt"), env.read("src/b.txt")), ("half\n".to_owned(), "b\n".to_owned()));
+    let all = || env.sh("ls app/modules/x | wc -l").stdout;
+    assert_eq!(all().trim(), "150");
+    back("initial");
+    assert!(!env.exists("app/src") && env.read("a.txt") == "one\n");
+    assert_eq!(all().trim(), "150");
+    env.sh("rm -rf app/modules/x; mkdir -p app/modules/x; echo mine > app/modules/x/mine.txt").expect(0);
+    back("@2");
+    assert_eq!(env.read("app/modules/x/mine.txt"), "mine\n");
+}
+
+#[test]
+fn a_flood_from_before_the_run_refuses_it_and_one_without_a_folder_pauses_it() {
+    let env = flooded();
+    env.sh("mkdir pile; for i in $(seq 150); do echo $i > pile/$i; done").expect(0);
+    let run = ["run", "--run", "r", "--iterations", "3", "--", "sh", "../agent.sh"];
+    let error = env.recover(&run).expect(14).stderr;
+    assert!(error.contains("add the line '/pile' to .git/info/exclude"), "{error}");
+    assert!(!env.exists("../n"), "no attempt");
+    env.sh("rm -r pile").expect(0);
+    env.put("../agent.sh", "echo x >> ../n; for i in $(seq 150); do echo $i > loose$i; done\n");
+    env.recover(&["run", "--run", "r2", "--iterations", "3", "--", "sh", "../agent.sh"]).expect(8);
+    assert_eq!(env.read("../n"), "x\n");
+}
+
+/// A shell line that goes on beside a test.
+struct Beside(Child);
+
+impl Beside {
+    fn start(env: &TestEnv, line: &str) -> Self {
+        let mut command = env.command("sh");
+        Self(command.args(["-c", line]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("sh starts"))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The content of a file in the latest checkpoint.
+fn captured(env: &TestEnv, path: &str) -> Option<String> {
+    let commit = env.json(0, &["checkpoint", "list"])["checkpoints"].as_array()?.last()?["commit"].clone();
+    let ran = env.sh(&format!("git show {}:{path}", commit.as_str()?));
+    (ran.code == 0).then_some(ran.stdout)
+}
+
+#[test]
+fn a_log_that_grows_all_the_time_is_in_the_checkpoint() {
+    let env = TestEnv::repo();
+    env.sh("seq 200000 > app.log").expect(0);
+    let _writer = Beside::start(&env, "while :; do seq 100; sleep 0.002; done >> app.log");
+    for _ in 0..3 {
+        let taken = env.json(0, &["checkpoint", "create"]);
+        let log = captured(&env, "app.log").expect("it is there");
+        assert!(log.len() > 1_000_000 && env.read("app.log").starts_with(&log), "what it began with");
+        let unsettled = &taken["checkpoint"]["unsettled"];
+        assert!(unsettled.is_null() || unsettled[0]["path"] == "app.log", "{unsettled}");
+    }
+}
+
+#[test]
+fn a_database_that_is_written_is_captured_whole_or_listed() {
+    let env = TestEnv::repo();
+    let page = |text: &str| text.repeat(512);
+    env.write("x.db", page("a") + &page("a"));
+    let _writer = Beside::start(
+        &env,
+        "page() { printf \"%0512d\" 0 | tr 0 $1; }; while :; do for c in b c d e; do cp x.db x.db-journal; \
+         page $c | dd of=x.db conv=notrunc bs=512 seek=0 status=none; sleep 0.01; \
+         page $c | dd of=x.db conv=notrunc bs=512 seek=1 status=none; rm x.db-journal; done; done",
+    );
+    for _ in 0..20 {
+        // One that could not be read whole is listed too.
+        let ran = env.recover(&["--json", "checkpoint", "create"]);
+        assert!(matches!(ran.code, 0 | 3), "{ran:?}");
+        let taken = ran.json()["checkpoint"].take();
+        if taken["partial"] == true || !taken["unsettled"].is_null() {
+            assert!(taken["unsettled"].to_string().contains("x.db") || taken["partial"] == true, "{taken:#}");
+            continue;
+        }
+        let (data, journal) = (captured(&env, "x.db").expect("it is there"), captured(&env, "x.db-journal"));
+        let halves = data.split_at(512);
+        let is_whole = |text: &str| text.len() == 1024 && text[..512] == text[512..];
+        assert!(halves.0 == halves.1 || journal.as_deref().is_some_and(is_whole), "{data}\n{journal:?}");
+    }
 }

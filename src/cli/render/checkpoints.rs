@@ -104,7 +104,11 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
         line("damaged", "yes: it cannot be restored in full".to_owned());
     }
     for skipped in &checkpoint.skipped {
-        line("skipped", format!("{}: {}", escape(&skipped.path.to_lossy()), skipped.reason));
+        let files = skipped.files.map(|files| format!(" ({files} files)")).unwrap_or_default();
+        line("skipped", format!("{}: {}{files}", escape(&skipped.path.to_lossy()), skipped.reason));
+    }
+    for path in &checkpoint.unsettled {
+        line("unsettled", format!("{}: changed while it was captured", escape(&path.to_lossy())));
     }
     for (name, result) in &checkpoint.feedback_results {
         line(

@@ -24,12 +24,12 @@ pub(super) const CHECKPOINT: Section = Section {
         Key::new(
             "max_untracked_files",
             Count(0),
-            "More untracked files than this are refused (ten times as many without a repository).",
+            "More untracked files than this are refused (ten times as many without a repository); of what an attempt made, the largest folders are left out.",
         ),
         Key::new(
             "max_untracked_bytes",
             Size,
-            "More bytes in untracked files than this are refused (ten times as many without a repository).",
+            "More bytes in untracked files than this are refused (ten times as many without a repository); of what an attempt made, the largest folders are left out.",
         ),
         Key::new("include", Globs, "Ignored paths to capture all the same."),
         Key::new("exclude", Globs, "Paths to leave out; they are never overwritten or deleted either."),

@@ -50,8 +50,11 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     let changed = changed(context, state, run).inspect_err(unknown).ok().flatten();
     let goes_on = run.live.is_some() || driver(context.store(), run).is_some();
     let ended = run.ended_at.unwrap_or_else(|| if goes_on { context.clock.now() } else { run.last_at });
+    let mut outside = outside(context, state, run).inspect_err(unknown).unwrap_or_default();
+    let latest = state.latest(&run.key).map(|latest| latest.skipped.clone()).unwrap_or_default();
+    outside.to_look_at.extend(ToLookAt::left_out(&latest));
     let around = Around {
-        outside: outside(context, state, run).inspect_err(unknown).unwrap_or_default(),
+        outside,
         files: changed.map(|changed| changed.files),
         duration_ms: millis(ended.since(run.created_at)),
         uncommitted: lost_work(context, state, run).inspect_err(unknown).ok().flatten(),

@@ -342,8 +342,9 @@ impl From<git::Error> for Error {
             }
             Git::FileLimit { .. } => Self::new(ErrorKind::NoSpace, message),
             Git::UntrackedFlood { ref folder, .. } => {
-                let message =
-                    format!("{message}: ignore '/{folder}' in .gitignore, or raise [checkpoint] max_untracked_files");
+                let message = format!(
+                    "{message}: add the line '/{folder}' to .git/info/exclude, or raise [checkpoint] max_untracked_files"
+                );
                 Self::new(ErrorKind::NoSpace, message).hint(Hint::git([
                     "status",
                     "--short",

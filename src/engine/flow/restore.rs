@@ -108,7 +108,7 @@ impl RestoreResult {
     fn tell_vanished(&mut self, vanished: Vanished) {
         let reasoned = |paths: Vec<RepoPath>, reason: &str| {
             let reason = reason.to_owned();
-            paths.into_iter().map(move |path| PathReason { path, reason: reason.clone(), size: None })
+            paths.into_iter().map(move |path| PathReason::new(path, reason.clone()))
         };
         self.precious = vanished.back.into_iter().map(|file| file.path).collect();
         self.missing = reasoned(vanished.copied, COPIED).chain(reasoned(vanished.lost, "no_copy")).collect();

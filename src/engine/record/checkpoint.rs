@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::WorktreeLock;
 use crate::git::capture::{capture, capture_lent};
 use crate::git::checkpoint::{
     CheckpointParts, load_checkpoint, name_checkpoint, note_ignored, write_early, write_linked,
 };
 use crate::git::repo::{Loan, ref_exists, ref_name, resolve_ref};
 use crate::git::restore::read_journal;
+use crate::git::{self, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -21,7 +21,7 @@ use crate::model::manifest::CaptureRules;
 use crate::model::path::RepoPath;
 use crate::model::run::{NONE, Run, RunKey};
 use crate::model::snapshot::ObjectId;
-use crate::model::state::State;
+use crate::model::state::{Named, State};
 use crate::model::time::Timestamp;
 use crate::policy::redact::redact;
 use crate::store::{Exclusive, NewEvent, masked};
@@ -55,6 +55,11 @@ pub fn prepare(context: &Context) -> Result<Prepared> {
     prepare_as(context, &context.capture_rules())
 }
 
+/// Captures what a run begins with: more untracked files than are allowed are refused.
+pub fn prepare_first(context: &Context) -> Result<Prepared> {
+    prepare_within(context, lock(context)?, &context.capture_rules(), &BTreeSet::new(), || Ok(None))
+}
+
 /// Captures by other rules than the configured ones.
 pub fn prepare_as(context: &Context, rules: &CaptureRules) -> Result<Prepared> {
     prepare_under(context, lock(context)?, rules, &BTreeSet::new())
@@ -67,13 +72,39 @@ pub fn prepare_under(
     rules: &CaptureRules,
     also: &BTreeSet<RepoPath>,
 ) -> Result<Prepared> {
+    prepare_within(context, lock, rules, also, || before_the_run(context))
+}
+
+/// The tree that the latest run of this work tree with an attempt began with.
+fn before_the_run(context: &Context) -> Result<Option<ObjectId>> {
+    let state = context.load()?.state;
+    let begun = state.runs_of(&context.worktree_id()).filter(|run| run.iterations.count_attempts() > 0);
+    let initial = begun.max_by_key(|run| run.last_at).and_then(|run| state.initial(&run.key)).and_then(Named::kept);
+    Ok(initial.map(|checkpoint| checkpoint.tree.clone()))
+}
+
+fn prepare_within(
+    context: &Context,
+    lock: WorktreeLock,
+    rules: &CaptureRules,
+    also: &BTreeSet<RepoPath>,
+    before: impl FnOnce() -> Result<Option<ObjectId>>,
+) -> Result<Prepared> {
     let begun = Instant::now();
     let repo = context.repo()?;
-    let mut capture = capture(repo, &lock, rules, also)?;
+    let mut outer = rules.clone();
+    let mut capture = match capture(repo, &lock, &outer, also) {
+        Err(flood @ git::Error::UntrackedFlood { .. }) => {
+            let Some(before) = before()? else { return Err(flood.into()) };
+            outer.before = Some(before);
+            capture(repo, &lock, &outer, also)?
+        }
+        captured => captured?,
+    };
     let loan = if capture.partial { loan::lend(context, &lock, &capture.manifest.skipped)? } else { None };
     if loan.is_some() {
         drop(capture);
-        capture = capture_lent(repo, &lock, rules, also, loan.as_ref())?;
+        capture = capture_lent(repo, &lock, &outer, also, loan.as_ref())?;
     }
     let nested = nested::capture_all(context, rules, repo, &mut capture)?;
     let memory = memory::read(context)?;
@@ -186,6 +217,7 @@ pub fn record_with(
         changes,
         changed_paths,
         skipped: capture.manifest.skipped.clone(),
+        unsettled: capture.manifest.unsettled.clone(),
         partial: capture.partial,
         feedback_results: request.feedback_results,
         duration_ms: u64::try_from(prepared.begun.elapsed().as_millis()).unwrap_or(u64::MAX),

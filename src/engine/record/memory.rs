@@ -106,7 +106,7 @@ impl MemoryPlan {
         let mut leave = |path: &RepoPath| {
             let stays = changed.contains(&path);
             if stays {
-                left.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+                left.push(PathReason::new(path.clone(), reason));
             }
             !stays
         };
@@ -196,7 +196,7 @@ fn refuse_staying(store: &Store, folder: &RepoPath, plan: &MemoryPlan) -> Result
 
 fn in_the_way(store: &Store, path: &RepoPath, why: &str) -> Error {
     let message = format!("Rollback failed - conflicts: {} {why}; move it aside first", on_disk(store, path).display());
-    let reason = PathReason { path: path.clone(), reason: why.to_owned(), size: None };
+    let reason = PathReason::new(path.clone(), why);
     Error::new(ErrorKind::Conflicts, message).paths(vec![reason])
 }
 

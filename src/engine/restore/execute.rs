@@ -158,7 +158,7 @@ fn read_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, r
         };
         if held.is_none_or(|held| (held.kind, held.oid) != (from.kind, from.oid.clone())) {
             let reason = "the safety checkpoint does not have its content".to_owned();
-            lost.push(PathReason { path: path.clone(), reason, size: None });
+            lost.push(PathReason::new(path.clone(), reason));
         }
     }
     if lost.is_empty() {

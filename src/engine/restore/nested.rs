@@ -291,7 +291,7 @@ impl Finder<'_> {
 
     fn kept(&mut self, path: &RepoPath, reason: &str) {
         if self.selection.matches(path) {
-            self.out.kept.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+            self.out.kept.push(PathReason::new(path.clone(), reason));
         }
     }
 
@@ -490,7 +490,7 @@ impl Grafts {
             }
         }
         let why = "not in the part of the checkpoint of the repository that was here";
-        let kept = |path| PathReason { path, reason: why.to_owned(), size: None };
+        let kept = |path| PathReason::new(path, why);
         others.into_iter().map(kept).collect()
     }
 

@@ -405,7 +405,7 @@ fn refuse_edits(request: &RestoreRequest, plan: &RestorePlan, others: &BTreeMap<
         return Ok(());
     }
     let why = |path: &RepoPath| others.get(path).map_or(EDITED_BY_HAND, String::as_str);
-    let reason = |path: &RepoPath| PathReason { path: path.clone(), reason: why(path).to_owned(), size: None };
+    let reason = |path: &RepoPath| PathReason::new(path.clone(), why(path));
     let paths: Vec<PathReason> = plan.hand_edits.iter().map(reason).collect();
     let (count, them) = if paths.len() == 1 {
         ("1 file was".to_owned(), "it")

@@ -209,7 +209,7 @@ impl Error {
 
     /// One path in the way.
     pub(in crate::git) fn conflict(path: &RepoPath, reason: &str) -> Self {
-        Self::Conflict { paths: vec![PathReason { path: path.clone(), reason: reason.to_owned(), size: None }] }
+        Self::Conflict { paths: vec![PathReason::new(path.clone(), reason)] }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Takes everything that git does not ignore of a work tree, byte for byte, without touching the user's index or HEAD.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use git2::Oid;
@@ -22,7 +22,7 @@ use crate::git::tree::objects::{KnownTrees, Objects};
 use crate::git::tree::view::TreeView;
 use crate::git::worktree::cache::{Cache, Other, flag};
 use crate::git::worktree::outputs::Outputs;
-use crate::git::worktree::reading::read_files;
+use crate::git::worktree::reading::read_all;
 use crate::git::worktree::scan::{Scan, Scope};
 use crate::git::worktree::walk;
 use crate::model::checkpoint::CapturedTotals;
@@ -220,12 +220,18 @@ pub fn capture_lent(
     let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
     let head = repo.head()?;
     let operation = repo.operation().map(str::to_owned);
-    let mut scan = walk::scan(Scope { repo, cache: &cache, index: index.as_ref(), rules, also })?;
-    read_files(repo, &writer, &cache, index.as_ref(), &mut scan)?;
+    let scope = Scope { repo, cache: &cache, index: index.as_ref(), rules, also, left_out: &BTreeMap::new() };
+    let mut scan = match &rules.before {
+        None => walk::scan(scope)?,
+        Some(before) => walk::scan_since(scope, before)?,
+    };
+    read_all(repo, &writer, &cache, index.as_ref(), &mut scan)?;
     if let Some(loan) = loan {
         scan.set_modes(|path| loan.mode(path));
     }
     scan.skipped.sort();
+    scan.unsettled.sort();
+    scan.unsettled.dedup();
     let lost = index.as_ref().map_or(Ok(HashSet::new()), |index| lost_blobs(repo, &writer, index))?;
     let (made, known, index_tree) = both_trees(&writer, &cache, &scan, (index.as_ref(), &lost))?;
     let tree = made.first().and_then(|root| root.tree).ok_or_else(|| Error::corrupt("the work tree is gone"))?;
@@ -246,6 +252,7 @@ pub fn capture_lent(
         folder_modes: beside.folder_modes,
         empty_folders: beside.empty_folders,
         skipped: scan.skipped.clone(),
+        unsettled: scan.unsettled.clone(),
         partial: scan.partial,
         nested: scan.nested.clone(),
         rules: rules.clone(),

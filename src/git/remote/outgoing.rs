@@ -85,7 +85,8 @@ pub struct Leaving {
 impl Leaving {
     /// A file that goes, or stays for a reason.
     fn add(&mut self, path: &RepoPath, size: u64, stays: Option<&str>, is_tracked: bool) {
-        let listed = |reason: &str| PathReason { path: path.clone(), reason: reason.to_owned(), size: Some(size) };
+        let listed =
+            |reason: &str| PathReason { path: path.clone(), reason: reason.to_owned(), size: Some(size), files: None };
         match stays {
             Some(reason) => self.withheld.push(listed(reason)),
             None if is_tracked => {}
@@ -101,7 +102,7 @@ pub fn count_filtered(withheld: &[PathReason]) -> usize {
 
 /// A path that stays here because git stores it through a filter.
 pub fn filtered(path: &RepoPath, size: Option<u64>) -> PathReason {
-    PathReason { path: path.clone(), reason: FILTERED.to_owned(), size }
+    PathReason { path: path.clone(), reason: FILTERED.to_owned(), size, files: None }
 }
 
 /// A checkpoint as it is sent.
@@ -170,7 +171,7 @@ pub fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
     let nested = captured.nested.iter().map(|(folder, capture)| (*folder, *capture, Sort::LookedThrough));
     for (folder, capture, sort) in std::iter::once(own).chain(nested) {
         if sort == Sort::LookedThrough && !filter.untracked {
-            leaving.withheld.push(PathReason { path: folder.clone(), reason: NESTED.to_owned(), size: None });
+            leaving.withheld.push(PathReason::new(folder.clone(), NESTED));
             continue;
         }
         let opened = capture.objects().open();
@@ -318,11 +319,7 @@ impl<'a> Walk<'a> {
                 MANIFEST => continue,
                 MEMORY => self.tree(&MEMORY_PLACE.into(), entry.oid, beside, Sort::LookedThrough, 0)?,
                 COPIES if !self.filter.untracked => {
-                    let stays = |nested: &Nested| PathReason {
-                        path: nested.path.clone(),
-                        reason: NESTED.to_owned(),
-                        size: None,
-                    };
+                    let stays = |nested: &Nested| PathReason::new(nested.path.clone(), NESTED);
                     nested_stays.extend(stored.manifest.nested.iter().map(stays));
                     continue;
                 }

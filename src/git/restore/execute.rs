@@ -161,7 +161,7 @@ pub fn set_last_modes(repo: &Repo, _lock: &WorktreeLock, restored: &Restored) ->
         let failed = |error: io::Error| openat::io_error(path, error);
         temp_file::chmod(&dir, name, *mode).map_err(failed)?;
         if openat::stat(&dir, name).map_err(failed)?.is_none_or(|stat| stat.permissions() != *mode) {
-            differing.push(PathReason { path: path.clone(), reason: OTHER_MODE.to_owned(), size: None });
+            differing.push(PathReason::new(path.clone(), OTHER_MODE));
         }
     }
     Ok(differing)
@@ -471,12 +471,12 @@ impl<'r> Execution<'r> {
     }
 
     fn lose(&mut self, path: &RepoPath, lost: impl IntoIterator<Item = String>) {
-        let about = |reason| PathReason { path: path.clone(), reason, size: None };
+        let about = |reason| PathReason::new(path.clone(), reason);
         self.done.lost.extend(lost.into_iter().map(about));
     }
 
     fn keep(&mut self, path: &RepoPath, reason: &str) {
-        self.done.kept.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+        self.done.kept.push(PathReason::new(path.clone(), reason));
     }
 
     /// The folder of a path that is to go away; `None` when it is gone, or a file by now, in a restore that was cut off.

@@ -31,7 +31,7 @@ pub fn keep_nonempty_dirs(repo: &Repo, plan: &mut RestorePlan, files: impl Itera
         }
     }
     plan.remove_dirs.retain(|dir| !staying.contains(&dir.path));
-    let kept = |path| PathReason { path, reason: HOLDS_OTHERS.to_owned(), size: None };
+    let kept = |path| PathReason::new(path, HOLDS_OTHERS);
     plan.kept.extend(staying.into_iter().map(kept));
     plan.kept.sort();
     plan.kept.dedup();

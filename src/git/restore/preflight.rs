@@ -28,7 +28,7 @@ pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> 
     let gone_dirs: BTreeSet<&RepoPath> = plan.remove_dirs.iter().map(|dir| &dir.path).collect();
     let mut conflicts = Vec::new();
     let mut conflict = |path: &RepoPath, reason: &str| {
-        conflicts.push(PathReason { path: path.clone(), reason: reason.to_owned(), size: None });
+        conflicts.push(PathReason::new(path.clone(), reason));
     };
     let mut folders = DirfdCache::new(root.try_clone().map_err(|error| openat::io_error(&RepoPath::default(), error))?);
     for path in plan.make_dirs.iter().map(|dir| &dir.path) {
@@ -181,7 +181,7 @@ pub fn read_back(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result
     let lost = unreadable(repo, &damaged)?;
     writer.secure()?;
     let reason = "its object is damaged, and the file changed meanwhile";
-    let of = |path: &&RepoPath| PathReason { path: (*path).clone(), reason: reason.to_owned(), size: None };
+    let of = |path: &&RepoPath| PathReason::new((*path).clone(), reason);
     Ok(lost.iter().flat_map(|oid| &paths[oid]).map(of).collect())
 }
 

@@ -62,7 +62,7 @@ pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Ve
         let stat = folders.open(&parent).and_then(|dir| openat::stat(&dir, name)).ok().flatten();
         if stat.is_none_or(|stat| stat.permissions() != set.mode) {
             let reason = OTHER_MODE.to_owned();
-            verified.differing.push(PathReason { path: set.path.clone(), reason, size: None });
+            verified.differing.push(PathReason::new(set.path.clone(), reason));
         }
     }
     Ok(verified)
@@ -87,7 +87,7 @@ fn contents(
         let folder_now = found == OnDisk::Other && made.contains(path);
         if !(found.is(*entry) && has_mode || entry.is_none() && folder_now) {
             let reason = "differs from the checkpoint".to_owned();
-            verified.differing.push(PathReason { path: (*path).clone(), reason, size: None });
+            verified.differing.push(PathReason::new((*path).clone(), reason));
         } else if let OnDisk::Entry(oid, stat) = found {
             verified.contents.insert((*path).clone(), (oid, stat));
         }

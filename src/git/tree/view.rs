@@ -249,7 +249,7 @@ impl<'a> Collected<'a> {
         // What lies in a nested repository is none of this one's paths, whether it was captured there or not.
         let listed: BTreeSet<&RepoPath> = manifest.skipped.iter().map(|skipped| &skipped.path).collect();
         let nested = manifest.nested.iter().filter(|nested| !listed.contains(&nested.path));
-        let nested = nested.map(|one| PathReason { path: one.path.clone(), reason: NESTED.to_owned(), size: None });
+        let nested = nested.map(|one| PathReason::new(one.path.clone(), NESTED));
         let mut skipped: Vec<_> = manifest.skipped.iter().cloned().chain(nested).collect();
         skipped.sort();
         Snapshot { entries: self.entries, dirs, skipped }

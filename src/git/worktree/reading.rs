@@ -31,10 +31,106 @@ struct Outcome {
     content: Content,
     stat: FileStat,
     failure: Option<PathReason>,
+    unsettled: bool,
+}
+
+/// What the names of the files beside a database end with.
+const BESIDE: [&[u8]; 3] = [b"-wal", b"-shm", b"-journal"];
+/// What the size of a database is a multiple of.
+const PAGE: u64 = 512;
+/// How often files that do not fit each other are read again.
+const AGAIN: usize = 2;
+
+/// [`read_files`], and again what belongs to a database that was written meanwhile: what still does not fit is unsettled.
+pub(in crate::git) fn read_all(
+    repo: &Repo,
+    writer: &ObjectWriter,
+    cache: &Cache,
+    index: Option<&UserIndex>,
+    scan: &mut Scan,
+) -> Result<()> {
+    let was_read: Vec<bool> = scan.items.iter().map(|item| !matches!(item.content, Content::Known(_))).collect();
+    read_files(repo, writer, cache, index, scan)?;
+    for _ in 0..AGAIN {
+        let moved = moved_databases(repo, scan, &was_read)?;
+        for item in moved.iter().flat_map(|one| &one.items) {
+            let item = &mut scan.items[*item];
+            (item.content, item.flags) = (Content::Unread, item.flags & !flag::SAME);
+        }
+        if moved.is_empty() {
+            return Ok(());
+        }
+        read_files(repo, writer, cache, index, scan)?;
+    }
+    let moved = moved_databases(repo, scan, &was_read)?;
+    scan.unsettled.extend(moved.into_iter().flat_map(|one| one.paths));
+    Ok(())
+}
+
+/// A database and the files beside it, which are not what they were when they were read.
+struct Moved {
+    /// Their places in the scan.
+    items: Vec<usize>,
+    paths: Vec<RepoPath>,
+}
+
+/// The databases of which a file was read that are not as they were read. A database is what a journal lies beside, and what
+/// may be one by its size.
+fn moved_databases(repo: &Repo, scan: &Scan, was_read: &[bool]) -> Result<Vec<Moved>> {
+    let mut moved = Vec::new();
+    let root = openat::open_root(repo.workdir())?;
+    for folder in &scan.folders {
+        let items = || folder.items.clone();
+        let base = |item: usize| {
+            let name = scan.name(&scan.items[item]);
+            BESIDE.iter().find_map(|end| name.strip_suffix(*end)).filter(|base| !base.is_empty())
+        };
+        let may_be_one = |item: usize| {
+            let size = scan.items[item].stat.size;
+            size > 0 && size.is_multiple_of(PAGE)
+        };
+        let mut bases: Vec<&[u8]> = items().filter(|item| was_read[*item]).filter_map(base).collect();
+        let read = items().filter(|item| was_read[*item] && may_be_one(*item));
+        bases.extend(read.map(|item| scan.name(&scan.items[item])));
+        bases.sort_unstable();
+        bases.dedup();
+        if bases.is_empty() {
+            continue;
+        }
+        let Ok(dir) = openat::open_path(&root, &folder.path) else { continue };
+        for base in bases {
+            let names = std::iter::once(base.to_vec()).chain(BESIDE.iter().map(|end| [base, end].concat()));
+            let mut one = Moved { items: Vec::new(), paths: Vec::new() };
+            let mut is_moved = false;
+            for name in names {
+                let now = openat::stat(&dir, &name).ok().flatten();
+                let at = folder.items.start
+                    + match scan.items(folder).binary_search_by(|item| scan.name(item).cmp(&name)) {
+                        Ok(at) => at,
+                        // One that is ignored, or no file, is no part of the capture.
+                        Err(_) if now.is_none() || scan.others(folder).any(|(other, _)| other == name) => continue,
+                        Err(_) => {
+                            is_moved = true;
+                            one.paths.push(folder.path.join(&name));
+                            continue;
+                        }
+                    };
+                let item = &scan.items[at];
+                let then = if item.content == Content::Lost { None } else { Some(item.stat) };
+                is_moved |= now != then;
+                one.items.push(at);
+                one.paths.push(folder.path.join(&name));
+            }
+            if is_moved {
+                moved.push(one);
+            }
+        }
+    }
+    Ok(moved)
 }
 
 /// Reads what has to be read; after it, every item of the scan is `Known` or `Lost`.
-pub(in crate::git) fn read_files(
+fn read_files(
     repo: &Repo,
     writer: &ObjectWriter,
     cache: &Cache,
@@ -61,7 +157,11 @@ pub(in crate::git) fn read_files(
     let threads = work_queue::threads().min(portions.len());
     let outcomes = work_queue::run(portions, threads, |portion, _, outcomes| reader.portion(&portion, outcomes))?;
     drop(reader);
-    for Outcome { at: (folder, item), content, stat, failure } in outcomes.into_iter().flatten() {
+    for Outcome { at: (folder, item), content, stat, failure, unsettled } in outcomes.into_iter().flatten() {
+        if unsettled {
+            let path = scan.folders[folder].path.join(scan.name(&scan.items[item]));
+            scan.unsettled.push(path);
+        }
         let is_same = cache.alive && is_cached(cache, scan, (folder, item), content, &stat);
         let item = &mut scan.items[item];
         (item.content, item.stat) = (content, stat);
@@ -122,7 +222,13 @@ impl Reader<'_> {
                 Content::Unread | Content::Lost => None,
             };
             if let Some(oid) = known {
-                outcomes.push(Outcome { at: *at, content: Content::Known(oid), stat: item.stat, failure: None });
+                outcomes.push(Outcome {
+                    at: *at,
+                    content: Content::Known(oid),
+                    stat: item.stat,
+                    failure: None,
+                    unsettled: false,
+                });
                 continue;
             }
             if open.as_ref().is_none_or(|(known, _)| *known != at.0) {
@@ -163,11 +269,14 @@ impl Reader<'_> {
 
 fn outcome(at: At, seen: FileStat, read: Read, path: impl Fn() -> RepoPath) -> Outcome {
     match read {
-        Read::Stored(oid, stat) => Outcome { at, content: Content::Known(oid), stat, failure: None },
-        Read::Gone => Outcome { at, content: Content::Lost, stat: seen, failure: None },
+        Read::Stored(oid, stat) => Outcome { at, content: Content::Known(oid), stat, failure: None, unsettled: false },
+        Read::Unsettled(oid, stat) => {
+            Outcome { at, content: Content::Known(oid), stat, failure: None, unsettled: true }
+        }
+        Read::Gone => Outcome { at, content: Content::Lost, stat: seen, failure: None, unsettled: false },
         Read::Failed(reason) => {
-            let failure = PathReason { path: path(), reason, size: Some(seen.size) };
-            Outcome { at, content: Content::Lost, stat: seen, failure: Some(failure) }
+            let failure = PathReason { path: path(), reason, size: Some(seen.size), files: None };
+            Outcome { at, content: Content::Lost, stat: seen, failure: Some(failure), unsettled: false }
         }
     }
 }

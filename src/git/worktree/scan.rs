@@ -1,6 +1,6 @@
 //! What a walk of the work tree found, and what it is asked for: data only, nothing is read here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
@@ -88,6 +88,8 @@ pub(in crate::git) struct Scan {
     /// Repositories inside, sorted.
     pub nested: Vec<Nested>,
     pub skipped: Vec<PathReason>,
+    /// Files that changed while they were read.
+    pub unsettled: Vec<RepoPath>,
     /// Whether something that should be captured could not be examined.
     pub partial: bool,
 }
@@ -102,6 +104,8 @@ pub(in crate::git) struct Scope<'a> {
     pub rules: &'a CaptureRules,
     /// Paths to take even when they are ignored.
     pub also: &'a BTreeSet<RepoPath>,
+    /// Folders to leave out because there is too much in them, each with how many files it holds.
+    pub left_out: &'a BTreeMap<RepoPath, u64>,
 }
 
 /// The folders that are no part of the work tree, relative to it: for a restore plan, which must not touch them either.
@@ -187,6 +191,7 @@ impl Scan {
         }));
         self.nested.extend(other.nested);
         self.skipped.extend(other.skipped);
+        self.unsettled.extend(other.unsettled);
         self.partial |= other.partial;
         self
     }
@@ -224,7 +229,7 @@ impl Scan {
     }
 
     pub fn skip(&mut self, path: RepoPath, reason: &str, size: Option<u64>) {
-        self.skipped.push(PathReason { path, reason: reason.to_owned(), size });
+        self.skipped.push(PathReason { path, reason: reason.to_owned(), size, files: None });
     }
 
     pub fn unreadable(&mut self, path: RepoPath, error: &io::Error) {

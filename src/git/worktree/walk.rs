@@ -20,12 +20,17 @@ use super::scan::{CachedTree, Folder, Scan, Scope, left_out};
 use super::untracked_limit::UntrackedLimit;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::globs::Globs;
+use crate::git::base::modes::TREE;
+use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat::{self, Listing};
 use crate::git::base::work_queue::{self, WorkQueue};
 use crate::git::index::user_index::{Inside, UserIndex};
+use crate::git::odb::database::Database;
+use crate::git::odb::trees::Tree;
 use crate::git::repo::nested::{self, Outer};
 use crate::model::manifest::CaptureRules;
-use crate::model::path::RepoPath;
+use crate::model::path::{PathReason, RepoPath, TOO_MANY};
+use crate::model::snapshot::ObjectId;
 
 /// So many untracked files of a folder are counted at a time.
 const PORTION: u64 = 1024;
@@ -59,6 +64,8 @@ pub(in crate::git) struct Walk<'a> {
     exclude: Globs,
     editor_temp: Globs,
     left_out: BTreeSet<RepoPath>,
+    /// Whether folders are left out that another capture may have taken.
+    leaves_out: bool,
     also: &'a BTreeSet<RepoPath>,
     max_file_size: u64,
     untracked: Mutex<UntrackedLimit>,
@@ -100,7 +107,8 @@ impl<'a> Walk<'a> {
             include: Globs::new(&rules.include)?,
             exclude: Globs::new(&rules.exclude)?,
             editor_temp: Globs::new(&rules.editor_temp_globs)?,
-            left_out: left_out(repo, rules),
+            left_out: left_out(repo, rules).into_iter().chain(scope.left_out.keys().cloned()).collect(),
+            leaves_out: !scope.left_out.is_empty(),
             also: scope.also,
             max_file_size: rules.max_file_size,
             untracked: Mutex::new(UntrackedLimit::new(rules, repo.is_private())),
@@ -113,7 +121,12 @@ impl<'a> Walk<'a> {
     pub fn top(&self, scope: Scope<'_>) -> Result<PendingDir> {
         let salt = format!(
             "{:?}",
-            CaptureRules { excluded_dirs: Vec::new(), publish_incrementally: false, ..scope.rules.clone() }
+            CaptureRules {
+                excluded_dirs: Vec::new(),
+                publish_incrementally: false,
+                before: None,
+                ..scope.rules.clone()
+            }
         );
         Ok(PendingDir {
             parent: Arc::new(openat::open_root(self.outer.workdir)?),
@@ -202,6 +215,7 @@ impl<'a> Walk<'a> {
         self.keeps_times
             && self.index.is_none()
             && self.also.is_empty()
+            && !self.leaves_out
             && self.cache.alive
             && folder.stat.dev == self.dev
             && cached.is_as(folder.flags)
@@ -364,9 +378,48 @@ impl<'a> Walk<'a> {
 /// Work trees with fewer folders than this are walked in one thread: starting another takes longer.
 const FEW_FOLDERS: usize = 64;
 
-/// Walks the work tree.
+/// Walks the work tree; more untracked files than the rules allow are [`Error::UntrackedFlood`].
 pub(in crate::git) fn scan(scope: Scope<'_>) -> Result<Scan> {
-    let walk = Walk::new(scope)?;
+    scan_by(scope, &Walk::new(scope)?)
+}
+
+/// Walks the work tree where what was there before a run is `before`, and what came since may be left out: the largest
+/// folders without a tracked file, and without one of `before`, until the rest is within the limits.
+pub(in crate::git) fn scan_since(scope: Scope<'_>, before: &ObjectId) -> Result<Scan> {
+    let mut walk = Walk::new(scope)?;
+    let limit = walk.untracked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    walk.untracked = Mutex::new(limit.counting_all());
+    let scan = scan_by(scope, &walk)?;
+    let untracked = walk.untracked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Err(flood) = untracked.check() else { return Ok(scan) };
+    let has_tracked = |folder: &&Folder| scan.items(folder).iter().any(|item| item.flags & flag::TRACKED != 0);
+    let with_tracked = scan.folders.iter().filter(has_tracked);
+    let with_tracked: BTreeSet<RepoPath> =
+        with_tracked.flat_map(|folder| folder.path.ancestors().chain([folder.path.clone()])).collect();
+    let database = Database::open(scope.repo)?;
+    let top = Tree::read(&database, parse_oid(before)?)?;
+    let was_there = |folder: &RepoPath| -> Result<bool> {
+        let mut names = folder.as_bytes().split(|byte| *byte == b'/');
+        let mut found = names.next().and_then(|name| top.find(name)).map(|entry| (entry.mode, entry.oid));
+        for name in names {
+            let Some((TREE, oid)) = found else { return Ok(false) };
+            found = Tree::read(&database, oid)?.find(name).map(|entry| (entry.mode, entry.oid));
+        }
+        Ok(found.is_some())
+    };
+    let is_kept = |folder: &RepoPath| Ok(with_tracked.contains(folder) || was_there(folder)?);
+    let Some(left_out) = untracked.folders_to_leave_out(is_kept)? else { return Err(flood) };
+    let mut scan = self::scan(Scope { left_out: &left_out, ..scope })?;
+    scan.skipped.extend(left_out.into_iter().map(|(path, files)| PathReason {
+        path,
+        reason: TOO_MANY.to_owned(),
+        size: None,
+        files: Some(files),
+    }));
+    Ok(scan)
+}
+
+fn scan_by(scope: Scope<'_>, walk: &Walk<'_>) -> Result<Scan> {
     let first = walk.top(scope)?;
     let few = (1..FEW_FOLDERS).contains(&scope.cache.len());
     let found = work_queue::run(

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::attempt::Attempt;
-use crate::model::path::RepoPath;
+use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::{IterationStatus, Run};
 use crate::model::snapshot::ObjectId;
 use crate::model::usage::{self, Tokens};
@@ -87,6 +87,8 @@ pub enum LookAtKind {
     OutsideCommit,
     /// An attempt changed git's settings or hooks.
     GitSettings,
+    /// A folder is in no checkpoint because it holds too many files.
+    LeftOut,
 }
 
 /// What a person must look at.
@@ -121,6 +123,19 @@ impl ToLookAt {
     pub fn commit(commit: ObjectId, subject: &str) -> Self {
         let text = format!("commit {} was made outside of the run ({})", commit.short(), words::line(subject));
         Self { kind: LookAtKind::OutsideCommit, iteration: None, commit: Some(commit), text }
+    }
+
+    /// The folders that a checkpoint leaves out because they hold too many files.
+    pub fn left_out(skipped: &[PathReason]) -> impl Iterator<Item = Self> + '_ {
+        skipped.iter().filter(|one| one.reason == TOO_MANY).map(|one| {
+            let path = words::line(&one.path.to_lossy());
+            let files = one.files.map_or_else(|| "too many files".to_owned(), |files| format!("{files} files"));
+            let text = format!(
+                "{path}/ ({files}, over [checkpoint] max_untracked_files or max_untracked_bytes) is in no checkpoint; \
+                 if it can be made again, add the line /{path}/ to .git/info/exclude"
+            );
+            Self { kind: LookAtKind::LeftOut, iteration: None, commit: None, text }
+        })
     }
 
     /// So many more commits that the run did not make; `None` for none.

@@ -730,6 +730,7 @@ impl Context {
             excluded_dirs: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
             publish_incrementally: false,
             tracked_only: self.setup.allow_home,
+            before: None,
         }
     }
 

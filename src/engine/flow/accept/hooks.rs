@@ -99,7 +99,7 @@ impl Commit<'_, '_> {
         }
         let message = format!("the hook {hook} takes changes out of the commit; nothing was changed");
         let reason = format!("taken out of the commit by the hook {hook}");
-        let reasons = out.into_iter().map(|path| PathReason { path, reason: reason.clone(), size: None });
+        let reasons = out.into_iter().map(|path| PathReason::new(path, reason.clone()));
         Err(Error::new(ErrorKind::NotVerified, message).paths(reasons.collect()))
     }
 }

@@ -163,7 +163,7 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
         work.into_iter().filter(|path| request.uncommitted != Uncommitted::Replace || !changed_work.contains(path))
     {
         if taken.remove(&path) {
-            left_out.push(PathReason { path, reason: UNCOMMITTED.to_owned(), size: None });
+            left_out.push(PathReason::new(path, UNCOMMITTED));
         }
     }
     let steps = if request.per_iteration {
@@ -242,7 +242,7 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
             () => Some(NEW),
         };
         match reason {
-            Some(reason) => left_out.push(PathReason { path, reason: reason.to_owned(), size: None }),
+            Some(reason) => left_out.push(PathReason::new(path, reason)),
             None => drop(taken.insert(path)),
         }
     }
@@ -357,7 +357,7 @@ pub(super) fn refuse_staged(paths: BTreeSet<RepoPath>) -> Result<()> {
 }
 
 fn reasons(paths: BTreeSet<RepoPath>, reason: &str) -> Vec<PathReason> {
-    paths.into_iter().map(|path| PathReason { path, reason: reason.to_owned(), size: None }).collect()
+    paths.into_iter().map(|path| PathReason::new(path, reason)).collect()
 }
 
 /// What the run began with, and what it came to.
@@ -598,7 +598,7 @@ fn choose(
     for path in unknown.into_iter().filter(|path| !named(path)) {
         if is_secret(repo, &lookup, good, &path)? {
             taken.remove(&path);
-            left_out.push(PathReason { path, reason: SECRET.to_owned(), size: None });
+            left_out.push(PathReason::new(path, SECRET));
         }
     }
     let ignored = ignored_now(repo, &new)?;
@@ -622,7 +622,7 @@ fn choose(
             () => None,
         };
         match reason {
-            Some(reason) => left_out.push(PathReason { path, reason: reason.to_owned(), size: None }),
+            Some(reason) => left_out.push(PathReason::new(path, reason)),
             None => drop(taken.insert(path)),
         }
     }

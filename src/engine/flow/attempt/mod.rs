@@ -45,7 +45,7 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     if let Some(run) = known.filter(|run| !begins && context.has_git() && run.worktree == context.worktree_id()) {
         edited::capture(context, &run.key).map_err(|error| error.hint(context.rerun(&[])))?;
     }
-    let prepared = begins.then(|| checkpoint::prepare(context));
+    let prepared = begins.then(|| checkpoint::prepare_first(context));
     let prepared = match prepared {
         // Without git attempts are only counted.
         Some(Err(error)) if context.has_git() => return Err(error),

@@ -305,7 +305,7 @@ fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> R
     if edited.is_empty() {
         return Ok(());
     }
-    let reason = |path| PathReason { path, reason: "not committed here".to_owned(), size: None };
+    let reason = |path| PathReason::new(path, "not committed here");
     let paths: Vec<PathReason> = edited.into_iter().map(reason).collect();
     let message = format!(
         "{} files here are not committed, and the run {key} has others in their place: commit or stash them first; the claim is \

@@ -185,7 +185,7 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
         spec.policy.get_or_insert(retry);
     }
     crash::recover(context)?;
-    let prepared = checkpoint::prepare(context)?;
+    let prepared = checkpoint::prepare_first(context)?;
     checkpoint::publish_large(&prepared);
     let mut ledger = context.store().lock()?;
     spec.within = run_around(context, ledger.state()).map(|run| run.key.run_id.clone());

@@ -362,6 +362,7 @@ impl NestedCapture {
             changes: crate::model::checkpoint::ChangeTotals::default(),
             changed_paths: Vec::new(),
             skipped: capture.manifest.skipped.clone(),
+            unsettled: capture.manifest.unsettled.clone(),
             partial: capture.partial,
             ..checkpoint.clone()
         };

@@ -68,6 +68,7 @@ fn stored(repo: &Repo, world: &World, listed: &FolderModes, modes: DefaultModes)
         folder_modes: Vec::new(),
         empty_folders: Vec::new(),
         skipped: Vec::new(),
+        unsettled: Vec::new(),
         partial: false,
         nested: Vec::new(),
         rules: CaptureRules::default(),
@@ -193,7 +194,7 @@ proptest! {
             if is_folder(if in_a { &before } else { &world }, &path) {
                 continue;
             }
-            let one = PathReason { path, reason: "too large".to_owned(), size: is_large.then_some(1) };
+            let one = PathReason { path, reason: "too large".to_owned(), size: is_large.then_some(1), files: None };
             if in_a { manifest_a.skipped.push(one) } else { manifest_b.skipped.push(one) }
         }
         let a = TreeView::new(&tree_a, None, &manifest_a);
