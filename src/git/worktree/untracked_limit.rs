@@ -143,7 +143,7 @@ mod tests {
     fn counted(max_files: u64, folders: &[(&str, u64)]) -> UntrackedLimit {
         let rules = CaptureRules { max_untracked_files: max_files, ..CaptureRules::default() };
         let mut untracked = UntrackedLimit::new(&rules, false).counting_all();
-        for (folder, files) in folders.iter() {
+        for (folder, files) in folders {
             untracked.add(&RepoPath::from(*folder), *files, *files).unwrap();
         }
         untracked
