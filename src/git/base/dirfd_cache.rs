@@ -1,5 +1,6 @@
 //! Opens the folders of paths that come sorted: one after another lies in the same folder, or beside it.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -7,20 +8,23 @@ use std::rc::Rc;
 use super::openat;
 use crate::model::path::RepoPath;
 
-/// The last folder that was opened, with all above it.
+/// How many folders are open at most, of the 1,024 descriptors that a process has as a rule.
+const MAX_OPEN: usize = 64;
+
+/// The last folder that was opened, with those above it.
 ///
 /// An open folder stays the one that it was, wherever its name leads by then: nothing is ever reached through a symlink.
 #[derive(Debug)]
 pub(in crate::git) struct DirfdCache {
     root: Rc<OwnedFd>,
-    /// Each with its path, every one inside the one before.
-    open: Vec<(RepoPath, Rc<OwnedFd>)>,
+    /// Each with its path, every one inside the one before; of deep paths only the innermost.
+    open: VecDeque<(RepoPath, Rc<OwnedFd>)>,
 }
 
 impl DirfdCache {
     /// Begins at the root of the work tree.
     pub fn new(root: OwnedFd) -> Self {
-        Self { root: Rc::new(root), open: Vec::new() }
+        Self { root: Rc::new(root), open: VecDeque::new() }
     }
 
     /// Forgets what is open: names changed.
@@ -36,13 +40,16 @@ impl DirfdCache {
         };
         let shared = self.open.iter().take_while(|(path, _)| inside(path)).count();
         self.open.truncate(shared);
-        let mut current = self.open.last().map_or_else(|| Rc::clone(&self.root), |(_, dir)| Rc::clone(dir));
-        let mut path = self.open.last().map_or_else(RepoPath::default, |(path, _)| path.clone());
+        let mut current = self.open.back().map_or_else(|| Rc::clone(&self.root), |(_, dir)| Rc::clone(dir));
+        let mut path = self.open.back().map_or_else(RepoPath::default, |(path, _)| path.clone());
         let rest = &bytes[path.as_bytes().len()..];
         for name in rest.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
             current = Rc::new(openat::open_folder(&current, name)?);
             path = path.join(name);
-            self.open.push((path.clone(), Rc::clone(&current)));
+            if self.open.len() == MAX_OPEN {
+                self.open.pop_front();
+            }
+            self.open.push_back((path.clone(), Rc::clone(&current)));
         }
         Ok(current)
     }
@@ -53,6 +60,21 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_deep_path_holds_few_descriptors() {
+        let root = tempfile::tempdir().unwrap();
+        let mut folders = DirfdCache::new(openat::open_root(root.path()).unwrap());
+        let deep = ["d"; 200].join("/");
+        fs::create_dir_all(root.path().join(&deep)).unwrap();
+        for depth in (0..200).rev().chain([199]) {
+            let path = RepoPath::new(["d"].repeat(depth).join("/"));
+            let open = folders.open(&path).unwrap();
+            let real = fs::metadata(path.below(root.path())).unwrap();
+            assert_eq!(rustix::fs::fstat(&open).unwrap().st_ino, std::os::unix::fs::MetadataExt::ino(&real), "{depth}");
+            assert!(folders.open.len() <= MAX_OPEN);
+        }
+    }
 
     #[test]
     fn folders_that_share_the_beginning_of_a_name_are_told_apart() {
