@@ -135,6 +135,27 @@ fn a_damaged_head_is_no_part_of_a_checkpoint() {
     env.git(&["rev-list", "--objects", latest["commit"].as_str().expect("a commit")]);
 }
 
+// The same where git's commit reached the disk, and a file in it did not.
+#[test]
+fn a_head_that_lost_a_file_is_no_part_of_a_checkpoint() {
+    let env = TestEnv::repo();
+    checkpoint(&env);
+    env.write("a.txt", "two\n");
+    env.sh("git commit -qam two").expect(0);
+    let lost = env.git(&["rev-parse", "HEAD:a.txt"]);
+    env.sh(&format!("chmod u+w {0}; : > {0}; : > a.txt", object_file(&env, &lost).display())).expect(0);
+    let made = env.recover(&["checkpoint", "create"]).expect(0);
+    assert!(made.stderr.contains("HEAD's commit is damaged"), "{}", made.stderr);
+    let latest = env.json(0, &["checkpoint", "show", "latest"])["checkpoint"].clone();
+    let commit = latest["commit"].as_str().expect("a commit");
+    env.sh(&format!("git rev-list --objects --no-object-names {commit} | git cat-file --batch > /dev/null")).expect(0);
+    env.json(0, &["checkpoint", "verify", "latest"]);
+    // What comes back, as an editor's copy does, makes it whole again.
+    env.write("a.txt", "two\n");
+    let made = env.recover(&["checkpoint", "create"]).expect(0);
+    assert!(!made.stderr.contains("HEAD's commit is damaged"), "{}", made.stderr);
+}
+
 /// The files and folders that a command waits for the disk with, one a line; the whole file system is `syncfs`.
 fn synced(env: &TestEnv, args: &str) -> Option<String> {
     if env.sh("command -v strace").code != 0 {
@@ -179,6 +200,8 @@ fn a_checkpoint_after_many_objects_of_gits_waits_for_the_disk_a_few_times() {
     let env = TestEnv::repo();
     checkpoint(&env);
     env.sh("mkdir many; for n in $(seq 3000); do echo $n > many/$n; done; git add many").expect(0);
+    // Where a build has just left a gigabyte, files are synced each by itself.
+    env.sh("sync").expect(0);
     let Some(calls) = synced(&env, "checkpoint create") else { return };
     assert!(calls.lines().count() <= 24, "{calls}");
     env.json(0, &["checkpoint", "verify"]);

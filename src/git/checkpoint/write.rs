@@ -66,7 +66,7 @@ pub fn write_linked(
     if let Some(base) = &head.commit {
         let base = parse_oid(base)?;
         // What was committed with the capture is about to be published.
-        match if committed.is_some() { Ok(()) } else { Database::open(repo)?.check(base) } {
+        match if committed.is_some() { Ok(()) } else { check_head(repo, writer, base) } {
             Err(Error::Corrupt { what }) => {
                 tracing::warn!(
                     "HEAD's commit is damaged and cannot be part of the checkpoint, which has the files: {what}"
@@ -99,6 +99,23 @@ pub fn write_linked(
         read_back(repo, id, tree, state)
     })?;
     Ok(ObjectId(id.to_string()))
+}
+
+/// Whether HEAD's commit is whole, and, where damage was found in the database, all that is in it.
+fn check_head(repo: &Repo, writer: &ObjectWriter, head: Oid) -> Result<()> {
+    let database = Database::open(repo)?;
+    database.check(head)?;
+    if writer.trusts_earlier() || repo.is_partial_clone() {
+        return Ok(());
+    }
+    let tree = repo.inner.find_commit(head).map_err(Error::git(format!("read commit {head}")))?.tree_id();
+    let files = trees::read(&database, tree)?;
+    let (paths, blobs): (Vec<_>, Vec<_>) =
+        files.iter().filter(|(_, (mode, _))| *mode != GITLINK).map(|(path, (_, oid))| (path, *oid)).unzip();
+    match writer.contained(&blobs)?.iter().position(|is_there| !is_there) {
+        Some(at) => Err(Error::corrupt(format!("{} of it is lost", paths[at]))),
+        None => Ok(()),
+    }
 }
 
 /// Makes durable what a checkpoint of this capture holds whatever its message and its events will be: so much less is left for
