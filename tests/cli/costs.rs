@@ -29,7 +29,7 @@ fn commands_sync_what_has_to_be_durable_and_no_more() {
     env.json(0, &["checkpoint", "create", "--run", "m"]);
     let mut most = String::new();
     for (args, limit) in [
-        ("run -- true", 24),
+        ("run -- true", 20),
         ("checkpoint create --run m", 8),
         ("attempt start --run m", 3),
         ("attempt fail --run m --message odd --no-rollback", 9),

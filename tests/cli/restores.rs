@@ -214,6 +214,7 @@ fn doctor_tells_of_a_lock_of_ours_and_leaves_a_foreign_one() {
     env.git(&["add", "a.txt"]);
     // While a process of ours is alive, its lock is its own.
     env.sh("rm .git/HEAD.lock").expect(0);
+    env.json(0, &["doctor"]);
     let mark = env.work().join(".git/recover/holds-index");
     let lock = env.work().join(".git/index.lock");
     std::fs::write(&mark, lock.as_os_str().as_encoded_bytes()).unwrap();
