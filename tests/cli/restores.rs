@@ -357,3 +357,20 @@ fn a_checkpoint_of_another_work_tree_is_restored_only_when_asked_for() {
     assert_eq!(env.read("a.txt"), "edited\n");
     env.recover(&["checkpoint", "restore", "latest", "--run", "lane", "-C", lane.to_str().expect("a name")]).expect(0);
 }
+
+// promise 16: how deep a folder may lie does not depend on how many files a process may have open.
+#[test]
+fn a_file_in_deep_folders_comes_back_with_few_descriptors() {
+    let env = TestEnv::repo();
+    let deep = ["d"; 400].join("/");
+    env.write(&format!("{deep}/leaf"), "one\n");
+    env.json(0, &["checkpoint", "create"]);
+    env.write(&format!("{deep}/leaf"), "two\n");
+    let recover = env!("CARGO_BIN_EXE_recover");
+    env.sh(&format!("ulimit -n 256; {recover} checkpoint restore latest --edits discard --yes")).expect(0);
+    assert_eq!(env.read(&format!("{deep}/leaf")), "one\n");
+    env.sh(&format!("rm -r d; ulimit -n 256; {recover} checkpoint restore latest --edits discard --yes")).expect(0);
+    assert_eq!(env.read(&format!("{deep}/leaf")), "one\n");
+    env.sh(&format!("ulimit -n 256; {recover} undo --yes")).expect(0);
+    assert!(!env.exists("d"));
+}

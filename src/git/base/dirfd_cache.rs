@@ -9,7 +9,7 @@ use super::openat;
 use crate::model::path::RepoPath;
 
 /// How many folders are open at most, of the 1,024 descriptors that a process has as a rule.
-const MAX_OPEN: usize = 64;
+pub(in crate::git) const MAX_OPEN: usize = 64;
 
 /// The last folder that was opened, with those above it.
 ///

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 
+use crate::git::base::dirfd_cache::MAX_OPEN;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::openat::{self, FileStat};
 use crate::git::repo::repository::Repo;
@@ -131,7 +132,11 @@ impl Survey {
             let foreign = above.foreign.or(mount);
             let closed = self.closed(&path, &dir, about);
             self.open.push(Folder { path, dir, about, foreign, closed });
-            at += 1;
+            if self.open.len() > MAX_OPEN {
+                // The root stays, where another way begins.
+                self.open.remove(1);
+            }
+            at = self.open.len() - 1;
         }
         Ok(Some(at))
     }
