@@ -110,7 +110,6 @@ impl TestEnv {
             // A delay that is spread at random may be next to nothing, and a test that expects a wait would fail.
             .env("RECOVER_TEST_SEED", "1")
             .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_AUTHOR_NAME", "A Tester")
             .env("GIT_AUTHOR_EMAIL", "tester@example.com")
             .env("GIT_COMMITTER_NAME", "A Tester")

@@ -35,6 +35,10 @@ pub(super) struct RecordedCheckpoint {
     pub index_extras: Vec<IndexExtra>,
 }
 
+/// Length in bytes of the longest path of a folder that is cached, which is the longest that a system call takes. As each
+/// folder is stored with its whole path, the cache would otherwise grow with the square of the tree's depth.
+const MAX_PATH: usize = 4096;
+
 /// From so many files on a cache is written beside the rest of the work.
 const WORTH_A_THREAD: usize = 2048;
 
@@ -124,6 +128,9 @@ impl CaptureCacheBuilder {
     fn folders(&self) -> Builder {
         let mut builder = Builder::new();
         for (folder, made) in self.scan.folders.iter().zip(&self.made) {
+            if folder.path.as_bytes().len() > MAX_PATH {
+                continue;
+            }
             // A file that could not be read is in the folder and not in the cache.
             let all_stored = stored(&self.scan, folder).count() == folder.items.len();
             let others: Vec<_> = self.scan.others(folder).collect();

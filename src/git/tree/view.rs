@@ -245,7 +245,11 @@ impl<'a> Collected<'a> {
     fn finish(self) -> Snapshot {
         let manifest = self.side.manifest;
         let mode = |path: &RepoPath| listed_mode(&manifest.folder_modes, path).unwrap_or(manifest.modes.folder);
-        let dirs = self.folders.iter().map(|path| (path.clone(), mode(path))).collect();
+        let with_mode = |path: RepoPath| {
+            let mode = mode(&path);
+            (path, mode)
+        };
+        let dirs = self.folders.into_iter().map(with_mode).collect();
         // What lies in a nested repository is none of this one's paths, whether it was captured there or not.
         let listed: BTreeSet<&RepoPath> = manifest.skipped.iter().map(|skipped| &skipped.path).collect();
         let nested = manifest.nested.iter().filter(|nested| !listed.contains(&nested.path));

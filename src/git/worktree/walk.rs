@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use git2::Oid;
 use rustix::fs::FileType;
 
-use super::cache::{Cache, CachedFolder, Other, flag};
+use super::cache::{Cache, CachedFolder, Other, flag, walk_order};
 use super::ignore_rules::{self, Rules};
 use super::scan::{CachedTree, Folder, Scan, Scope, left_out};
 use super::untracked_limit::UntrackedLimit;
@@ -428,13 +428,7 @@ fn scan_by(scope: Scope<'_>, walk: &Walk<'_>) -> Result<Scan> {
         |task, queue, found: &mut WalkResult| walk.folder(task, queue, found),
     )?;
     let mut scan = found.into_iter().map(|one| one.scan).reduce(Scan::join).unwrap_or_default();
-    // The order of a walk: no name holds a NUL, which comes before all other bytes.
-    scan.folders
-        .sort_by_cached_key(|folder| folder.path.as_bytes().iter().copied().map(walk_byte).collect::<Vec<u8>>());
+    scan.folders.sort_by(|a, b| walk_order(a.path.as_bytes(), b.path.as_bytes()));
     scan.nested.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(scan)
-}
-
-fn walk_byte(byte: u8) -> u8 {
-    if byte == b'/' { 0 } else { byte }
 }
