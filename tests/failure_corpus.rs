@@ -16,7 +16,9 @@ use serde_json::Value;
 fn bytes(case: &Value, name: &str) -> Vec<u8> {
     let text = case[name].as_str().unwrap_or_default();
     if case["encoding"] == "base64" {
-        base64::engine::general_purpose::STANDARD.decode(text).expect("base64")
+        base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .expect("base64")
     } else {
         text.as_bytes().to_vec()
     }
@@ -26,7 +28,9 @@ fn classified(case: &Value) -> Failure {
     let evidence = FailureEvidence {
         stage: Some(serde_json::from_value::<CheckKind>(case["loop"].clone()).expect("a stage")),
         command: case["command"].as_str().map(str::to_owned),
-        exit_code: case["exit_code"].as_i64().map(|code| i32::try_from(code).expect("a status")),
+        exit_code: case["exit_code"]
+            .as_i64()
+            .map(|code| i32::try_from(code).expect("a status")),
         signal: case["signal"].as_str().map(str::to_owned),
         duration: case["duration_ms"].as_u64().map(Duration::from_millis),
         deadline: case["timeout_ms"].as_u64().map(Duration::from_millis),
@@ -48,9 +52,19 @@ fn difference(case: &Value) -> Option<String> {
     let right = failure.kind.as_str() == case["type"]
         && failure.cause.as_str() == case["cause"]
         && Some(failure.retryable) == case["retryable"].as_bool();
-    let seen = format!("{} {} {}", failure.kind.as_str(), failure.cause.as_str(), failure.retryable);
+    let seen = format!(
+        "{} {} {}",
+        failure.kind.as_str(),
+        failure.cause.as_str(),
+        failure.retryable
+    );
     let wanted = format!("{} {} {}", case["type"], case["cause"], case["retryable"]);
-    (!right).then(|| format!("{}: {seen}, wanted {wanted}\n  {:?}", case["id"], failure.evidence))
+    (!right).then(|| {
+        format!(
+            "{}: {seen}, wanted {wanted}\n  {:?}",
+            case["id"], failure.evidence
+        )
+    })
 }
 
 /// Failures of other tools, so that rules stay rules for kinds of evidence: `tests/failures/cases.json`.
@@ -78,15 +92,32 @@ fn the_labelled_failures_are_understood() {
             *sum += usize::from(correct);
         }
         if checks != [true; 3] {
-            let seen = format!("{} {} {}", failure.kind.as_str(), failure.cause.as_str(), failure.retryable);
+            let seen = format!(
+                "{} {} {}",
+                failure.kind.as_str(),
+                failure.cause.as_str(),
+                failure.retryable
+            );
             let wanted = format!("{} {} {}", case["type"], case["cause"], case["retryable"]);
-            writeln!(misses, "{}: {seen}, wanted {wanted}\n  {:?}", case["id"], failure.evidence).unwrap();
+            writeln!(
+                misses,
+                "{}: {seen}, wanted {wanted}\n  {:?}",
+                case["id"], failure.evidence
+            )
+            .unwrap();
         }
     }
     let [kinds, causes, retries] = right;
     let percent = |right: usize| right as f64 * 100.0 / records.len() as f64;
-    let figures =
-        format!("type {:.1} %, cause {:.1} %, retryable {:.1} %", percent(kinds), percent(causes), percent(retries));
+    let figures = format!(
+        "type {:.1} %, cause {:.1} %, retryable {:.1} %",
+        percent(kinds),
+        percent(causes),
+        percent(retries)
+    );
     println!("{figures}\n{misses}");
-    assert!(percent(kinds) >= 97.0 && percent(causes) >= 95.0 && percent(retries) >= 96.0, "{figures}\n{misses}");
+    assert!(
+        percent(kinds) >= 97.0 && percent(causes) >= 95.0 && percent(retries) >= 96.0,
+        "{figures}\n{misses}"
+    );
 }

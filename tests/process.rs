@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use recover::process::{
-    Exit, GroupEnd, Interrupts, Keep, ProcessId, Program, Show, SpawnErrorKind, Supervised, end_group, is_alive,
+    Exit, GroupEnd, Interrupts, Keep, ProcessId, Program, Show, SpawnErrorKind, Supervised,
+    end_group, is_alive,
 };
 
 fn shell(script: &str) -> Supervised {
@@ -42,7 +43,10 @@ fn run_with_id(spec: &Supervised) -> (Exit, Option<ProcessId>) {
 
 fn text(exit: &Exit) -> (String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (text(exit.stdout.clone().into_bytes()), text(exit.stderr.clone().into_bytes()))
+    (
+        text(exit.stdout.clone().into_bytes()),
+        text(exit.stderr.clone().into_bytes()),
+    )
 }
 
 #[test]
@@ -51,14 +55,20 @@ fn exit_code_and_output() {
     assert_eq!((exit.exit_code, exit.signal.as_deref()), (Some(7), None));
     assert_eq!(text(&exit), ("out\n".to_owned(), "err\n".to_owned()));
     assert!(!exit.timed_out && !exit.leaked && !exit.detached);
-    assert_eq!((exit.cancelled, exit.spawn_error, exit.log_error), (None, None, None));
+    assert_eq!(
+        (exit.cancelled, exit.spawn_error, exit.log_error),
+        (None, None, None)
+    );
 }
 
 #[test]
 fn signals_have_names() {
     for name in ["KILL", "TERM", "SEGV", "ABRT", "PIPE"] {
         let exit = run(&shell(&format!("kill -{name} $$")));
-        assert_eq!((exit.exit_code, exit.signal), (None, Some(format!("SIG{name}"))));
+        assert_eq!(
+            (exit.exit_code, exit.signal),
+            (None, Some(format!("SIG{name}")))
+        );
     }
 }
 
@@ -90,14 +100,20 @@ fn what_cannot_be_started() {
     let error = start(Path::new("/no/such/program"), Path::new("/"));
     assert_eq!(error.kind, SpawnErrorKind::NotFound);
     assert!(error.message.contains("/no/such/program"), "{error:?}");
-    assert_eq!(start(&file, Path::new("/")).kind, SpawnErrorKind::PermissionDenied);
+    assert_eq!(
+        start(&file, Path::new("/")).kind,
+        SpawnErrorKind::PermissionDenied
+    );
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(start(&file, Path::new("/")).kind, SpawnErrorKind::Other);
     let error = start(Path::new("/bin/true"), Path::new("/no/such/folder"));
     assert_eq!(error.kind, SpawnErrorKind::NotFound);
     assert!(error.message.contains("/no/such/folder"), "{error:?}");
     assert_eq!(
-        run(&Supervised::new(Program::Argv(Vec::new()), "/")).spawn_error.unwrap().kind,
+        run(&Supervised::new(Program::Argv(Vec::new()), "/"))
+            .spawn_error
+            .unwrap()
+            .kind,
         SpawnErrorKind::NotFound
     );
 }
@@ -114,14 +130,21 @@ fn a_child_need_not_read_its_input() {
 
 #[test]
 fn a_long_input_is_read_slowly_and_whole() {
-    let mut spec = shell("for i in 1 2 3; do sleep 0.05; head -c 1000; done >/dev/null; cat | wc -c");
+    let mut spec =
+        shell("for i in 1 2 3; do sleep 0.05; head -c 1000; done >/dev/null; cat | wc -c");
     spec.stdin = Some(vec![b'x'; 10 << 20]);
     let left: usize = text(&run(&spec)).0.trim().parse().unwrap();
     // `head` may have read ahead.
-    assert!(((10 << 20) - 3 * (1 << 16)..10 << 20).contains(&left), "{left}");
+    assert!(
+        ((10 << 20) - 3 * (1 << 16)..10 << 20).contains(&left),
+        "{left}"
+    );
     let mut echo = shell("cat");
     echo.stdin = Some((0..10_u32 << 20).map(|n| n.to_le_bytes()[1]).collect());
-    echo.keep = Keep { head: 20 << 20, tail: 0 };
+    echo.keep = Keep {
+        head: 20 << 20,
+        tail: 0,
+    };
     assert_eq!(run(&echo).stdout.into_bytes(), echo.stdin.unwrap());
 }
 
@@ -134,7 +157,9 @@ fn a_deadline_ends_the_whole_group() {
     assert!(exit.timed_out && !exit.leaked);
     assert_eq!(exit.signal.as_deref(), Some("SIGTERM"));
     assert_eq!(text(&exit).0, "up\n");
-    assert!(exit.duration >= Duration::from_millis(300) && start.elapsed() < Duration::from_secs(5));
+    assert!(
+        exit.duration >= Duration::from_millis(300) && start.elapsed() < Duration::from_secs(5)
+    );
 }
 
 #[test]
@@ -152,7 +177,10 @@ fn who_ignores_sigterm_is_killed() {
     spec.deadline = Some(Duration::from_millis(200));
     spec.grace = Duration::from_millis(300);
     let exit = run(&spec);
-    assert_eq!((exit.timed_out, exit.signal.as_deref()), (true, Some("SIGKILL")));
+    assert_eq!(
+        (exit.timed_out, exit.signal.as_deref()),
+        (true, Some("SIGKILL"))
+    );
     assert!(exit.duration >= Duration::from_millis(500) && exit.duration < Duration::from_secs(5));
 }
 
@@ -188,11 +216,17 @@ fn what_ends_soon_by_itself_is_no_leak() {
 fn a_daemon_that_keeps_the_pipe_open_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
-    let script = format!("setsid sh -c 'echo $$ >{}; exec sleep 60' & sleep 0.3; echo done", file.display());
+    let script = format!(
+        "setsid sh -c 'echo $$ >{}; exec sleep 60' & sleep 0.3; echo done",
+        file.display()
+    );
     let start = Instant::now();
     let exit = run(&shell(&script));
     assert!(start.elapsed() < Duration::from_secs(5));
-    assert_eq!((exit.exit_code, exit.leaked, exit.detached), (Some(0), false, true));
+    assert_eq!(
+        (exit.exit_code, exit.leaked, exit.detached),
+        (Some(0), false, true)
+    );
     assert_eq!(text(&exit).0, "done\n");
     let pid = fs::read_to_string(file).unwrap();
     assert!(Path::new(&format!("/proc/{}", pid.trim())).exists() || cfg!(not(target_os = "linux")));
@@ -209,38 +243,62 @@ fn a_daemon_that_floods_the_pipe_does_not_hold_us_up() {
 #[test]
 fn a_flood_is_bounded_everywhere() {
     let folder = tempfile::tempdir().unwrap();
-    let mut spec = shell("echo first; yes | head -c 50000000; echo last; sleep 0.5; echo complaint >&2");
+    let mut spec =
+        shell("echo first; yes | head -c 50000000; echo last; sleep 0.5; echo complaint >&2");
     let log = folder.path().join("log");
     spec.log = Some(Arc::new(File::create(&log).unwrap()));
     spec.log_limit = 100_000;
-    spec.keep = Keep { head: 1000, tail: 2000 };
+    spec.keep = Keep {
+        head: 1000,
+        tail: 2000,
+    };
     let exit = run(&spec);
-    assert_eq!((exit.stdout.total, exit.stdout.omitted), (50_000_011, 49_997_011));
-    assert!(exit.stdout.head.starts_with(b"first\ny\n") && exit.stdout.tail.ends_with(b"y\nlast\n"));
+    assert_eq!(
+        (exit.stdout.total, exit.stdout.omitted),
+        (50_000_011, 49_997_011)
+    );
+    assert!(
+        exit.stdout.head.starts_with(b"first\ny\n") && exit.stdout.tail.ends_with(b"y\nlast\n")
+    );
     let log = fs::read_to_string(log).unwrap();
     assert!(log.len() < 100_100, "{}", log.len());
     assert!(log.starts_with("first\ny\n") && log.contains("last\n") && log.contains("complaint\n"));
-    let markers: Vec<&str> = log.lines().filter(|line| line.starts_with("[recover: ")).collect();
-    let [marker] = markers[..] else { panic!("{markers:?}") };
+    let markers: Vec<&str> = log
+        .lines()
+        .filter(|line| line.starts_with("[recover: "))
+        .collect();
+    let [marker] = markers[..] else {
+        panic!("{markers:?}")
+    };
     let omitted: usize = marker.split(' ').nth(1).unwrap().parse().unwrap();
-    assert_eq!(omitted + log.len() - marker.len() - 1, 50_000_011 + "complaint\n".len());
+    assert_eq!(
+        omitted + log.len() - marker.len() - 1,
+        50_000_011 + "complaint\n".len()
+    );
 }
 
 #[test]
 fn the_log_has_both_streams_in_order() {
     let folder = tempfile::tempdir().unwrap();
-    let mut spec = shell("for i in 1 2 3; do echo out $i; sleep 0.05; echo err $i >&2; sleep 0.05; done");
+    let mut spec =
+        shell("for i in 1 2 3; do echo out $i; sleep 0.05; echo err $i >&2; sleep 0.05; done");
     let log = folder.path().join("log");
     spec.log = Some(Arc::new(File::create(&log).unwrap()));
     assert_eq!(run(&spec).exit_code, Some(0));
-    assert_eq!(fs::read_to_string(&log).unwrap(), "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n");
+    assert_eq!(
+        fs::read_to_string(&log).unwrap(),
+        "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n"
+    );
 }
 
 #[test]
 fn the_log_is_up_to_date_while_the_child_pauses() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let script = format!("head -c 900 /dev/zero; echo now; sleep 0.3; tail -n 1 {} >&2", log.display());
+    let script = format!(
+        "head -c 900 /dev/zero; echo now; sleep 0.3; tail -n 1 {} >&2",
+        log.display()
+    );
     let mut spec = shell(&script);
     spec.log = Some(Arc::new(File::create(&log).unwrap()));
     spec.log_limit = 1000;
@@ -251,7 +309,9 @@ fn the_log_is_up_to_date_while_the_child_pauses() {
 fn a_log_that_cannot_be_written_does_not_disturb_the_child() {
     if Path::new("/dev/full").exists() {
         let mut spec = shell("echo out");
-        spec.log = Some(Arc::new(File::options().write(true).open("/dev/full").unwrap()));
+        spec.log = Some(Arc::new(
+            File::options().write(true).open("/dev/full").unwrap(),
+        ));
         let exit = run(&spec);
         assert_eq!((exit.exit_code, text(&exit).0.as_str()), (Some(0), "out\n"));
         assert!(exit.log_error.is_some());

@@ -20,13 +20,18 @@ use rustix::process::{Pid, Signal, kill_process};
 #[test]
 #[ignore = "the other tests start it"]
 fn supervisor() {
-    let Ok(script) = env::var("SUPERVISED_SCRIPT") else { return };
+    let Ok(script) = env::var("SUPERVISED_SCRIPT") else {
+        return;
+    };
     let interrupts = Interrupts::install().unwrap();
     if script == "sleep" {
         eprintln!("up");
         let start = Instant::now();
         let result = interrupts.sleep(Duration::from_secs(60));
-        eprintln!("slept={result:?} soon={}", start.elapsed() < Duration::from_secs(10));
+        eprintln!(
+            "slept={result:?} soon={}",
+            start.elapsed() < Duration::from_secs(10)
+        );
         return;
     }
     let mut spec = Supervised::new(Program::Shell(script.into()), "/");
@@ -35,8 +40,12 @@ fn supervisor() {
         Ok("passthrough") => Show::Passthrough,
         _ => Show::Nothing,
     };
-    spec.grace = Duration::from_millis(env::var("SUPERVISED_GRACE").map_or(20_000, |grace| grace.parse().unwrap()));
-    spec.deadline = env::var("SUPERVISED_DEADLINE").ok().map(|limit| Duration::from_millis(limit.parse().unwrap()));
+    spec.grace = Duration::from_millis(
+        env::var("SUPERVISED_GRACE").map_or(20_000, |grace| grace.parse().unwrap()),
+    );
+    spec.deadline = env::var("SUPERVISED_DEADLINE")
+        .ok()
+        .map(|limit| Duration::from_millis(limit.parse().unwrap()));
     spec.log = env::var_os("SUPERVISED_LOG").map(|log| std::fs::File::create(log).unwrap().into());
     spec.log_limit = 4000;
     let exit = spec
@@ -77,9 +86,21 @@ impl Supervisor {
     fn command(wrapper: &[&str], script: &str, settings: &[(&str, &str)]) -> Command {
         let mut command = Command::new(wrapper[0]);
         command.args(&wrapper[1..]).arg(env::current_exe().unwrap());
-        command.args(["supervisor", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env("SUPERVISED_SCRIPT", script).envs(settings.iter().copied());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.args([
+            "supervisor",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ]);
+        command
+            .env("SUPERVISED_SCRIPT", script)
+            .envs(settings.iter().copied());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
         command
     }
 
@@ -87,11 +108,18 @@ impl Supervisor {
     fn spawn(mut command: Command) -> Self {
         let mut process = command.spawn().unwrap();
         let stderr = BufReader::new(process.stderr.take().unwrap());
-        let mut supervisor = Self { process, stderr, child: None };
+        let mut supervisor = Self {
+            process,
+            stderr,
+            child: None,
+        };
         let mut line = String::new();
         while line != "up\n" {
             line.clear();
-            assert!(supervisor.stderr.read_line(&mut line).unwrap() > 0, "the supervisor ended early");
+            assert!(
+                supervisor.stderr.read_line(&mut line).unwrap() > 0,
+                "the supervisor ended early"
+            );
             if let Some(id) = line.strip_prefix("child=") {
                 supervisor.child = Some(serde_json::from_str(id).unwrap());
             }
@@ -115,7 +143,10 @@ impl Supervisor {
         if let Some(child) = &self.child {
             assert_eq!(end_group(child, Duration::ZERO).unwrap(), GroupEnd::Gone);
         }
-        rest.lines().find(|line| line.contains('=')).unwrap_or_default().to_owned()
+        rest.lines()
+            .find(|line| line.contains('='))
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 
@@ -124,9 +155,11 @@ const DEAF: &str = "trap '' INT TERM HUP; while :; do sleep 0.1; done";
 
 #[test]
 fn a_signal_is_handed_on() {
-    for (signal, name, short) in
-        [(Signal::INT, "SIGINT", "Int"), (Signal::TERM, "SIGTERM", "Term"), (Signal::HUP, "SIGHUP", "Hup")]
-    {
+    for (signal, name, short) in [
+        (Signal::INT, "SIGINT", "Int"),
+        (Signal::TERM, "SIGTERM", "Term"),
+        (Signal::HUP, "SIGHUP", "Hup"),
+    ] {
         let supervisor = Supervisor::start("trap - INT; sleep 1000", &[]);
         supervisor.send(signal);
         let summary = supervisor.finish();
@@ -148,11 +181,17 @@ fn background_jobs_that_ignore_sigint_end_too() {
 
 #[test]
 fn a_child_may_clean_up_on_a_signal() {
-    let supervisor = Supervisor::start("trap 'sleep 0.5; echo bye; exit 3' INT; while :; do sleep 0.1; done", &[]);
+    let supervisor = Supervisor::start(
+        "trap 'sleep 0.5; echo bye; exit 3' INT; while :; do sleep 0.1; done",
+        &[],
+    );
     supervisor.send(Signal::INT);
     supervisor.send(Signal::INT);
     let summary = supervisor.finish();
-    assert!(summary.starts_with("exit=Some(3) signal=None cancelled=Some(Int)"), "{summary}");
+    assert!(
+        summary.starts_with("exit=Some(3) signal=None cancelled=Some(Int)"),
+        "{summary}"
+    );
     assert!(summary.ends_with("total=4"), "{summary}");
 }
 
@@ -160,7 +199,11 @@ fn a_child_may_clean_up_on_a_signal() {
 fn a_deaf_child_is_killed_after_the_grace() {
     let supervisor = Supervisor::start(DEAF, &[("SUPERVISED_GRACE", "300")]);
     supervisor.send(Signal::TERM);
-    assert!(supervisor.finish().contains(r#"signal=Some("SIGKILL") cancelled=Some(Term)"#));
+    assert!(
+        supervisor
+            .finish()
+            .contains(r#"signal=Some("SIGKILL") cancelled=Some(Term)"#)
+    );
 }
 
 #[test]
@@ -170,7 +213,11 @@ fn a_second_signal_kills_at_once() {
     supervisor.send(Signal::INT);
     thread::sleep(Duration::from_millis(500));
     supervisor.send(Signal::INT);
-    assert!(supervisor.finish().contains(r#"signal=Some("SIGKILL") cancelled=Some(Int)"#));
+    assert!(
+        supervisor
+            .finish()
+            .contains(r#"signal=Some("SIGKILL") cancelled=Some(Int)"#)
+    );
     assert!(start.elapsed() < Duration::from_secs(10));
 }
 
@@ -186,21 +233,31 @@ fn nohup_is_respected() {
     let supervisor = Supervisor::spawn(Supervisor::command(&["nohup"], "sleep 0.8", &[]));
     supervisor.send(Signal::HUP);
     let summary = supervisor.finish();
-    assert!(summary.starts_with("exit=Some(0) signal=None cancelled=None"), "{summary}");
+    assert!(
+        summary.starts_with("exit=Some(0) signal=None cancelled=None"),
+        "{summary}"
+    );
 }
 
 #[test]
 fn closed_output_does_not_disturb_the_child() {
-    let mut supervisor = Supervisor::start("head -c 3000000 /dev/zero", &[("SUPERVISED_SHOW", "live")]);
+    let mut supervisor =
+        Supervisor::start("head -c 3000000 /dev/zero", &[("SUPERVISED_SHOW", "live")]);
     drop(supervisor.stdout());
     let summary = supervisor.finish();
-    assert!(summary.starts_with("exit=Some(0) signal=None cancelled=None"), "{summary}");
+    assert!(
+        summary.starts_with("exit=Some(0) signal=None cancelled=None"),
+        "{summary}"
+    );
     assert!(summary.ends_with("total=3000000"), "{summary}");
 }
 
 #[test]
 fn output_is_shown_whole_to_a_slow_reader() {
-    let mut supervisor = Supervisor::start("head -c 3000000 /dev/zero; echo end", &[("SUPERVISED_SHOW", "live")]);
+    let mut supervisor = Supervisor::start(
+        "head -c 3000000 /dev/zero; echo end",
+        &[("SUPERVISED_SHOW", "live")],
+    );
     thread::sleep(Duration::from_secs(1));
     let mut shown = Vec::new();
     supervisor.stdout().read_to_end(&mut shown).unwrap();
@@ -219,7 +276,10 @@ fn a_reader_that_does_not_read_cannot_stop_the_clock() {
     // Its own last words on stdout block as well; its summary comes before them.
     let mut line = String::new();
     supervisor.stderr.read_line(&mut line).unwrap();
-    assert!(line.contains(r#"signal=Some("SIGTERM") cancelled=None timed_out=true"#), "{line}");
+    assert!(
+        line.contains(r#"signal=Some("SIGTERM") cancelled=None timed_out=true"#),
+        "{line}"
+    );
     assert!(start.elapsed() < Duration::from_secs(10));
     std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
     supervisor.finish();
@@ -227,14 +287,30 @@ fn a_reader_that_does_not_read_cannot_stop_the_clock() {
 
 #[test]
 fn passthrough_touches_nothing() {
-    let mut command = Supervisor::command(&PLAIN, "cat; echo err >&2", &[("SUPERVISED_SHOW", "passthrough")]);
+    let mut command = Supervisor::command(
+        &PLAIN,
+        "cat; echo err >&2",
+        &[("SUPERVISED_SHOW", "passthrough")],
+    );
     command.stdin(Stdio::piped());
     let mut process = command.spawn().unwrap();
-    process.stdin.take().unwrap().write_all(b"from our own input\n").unwrap();
+    process
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"from our own input\n")
+        .unwrap();
     let output = process.wait_with_output().unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().contains("from our own input\n"));
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("from our own input\n")
+    );
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("err\n") && stderr.contains("exit=Some(0)") && stderr.contains("total=0"), "{stderr}");
+    assert!(
+        stderr.contains("err\n") && stderr.contains("exit=Some(0)") && stderr.contains("total=0"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -251,7 +327,10 @@ fn a_killed_supervisor_leaves_a_log_and_an_orphan_that_can_be_ended() {
     supervisor.process.wait().unwrap();
     assert!(log_says(&log, "so far\n") && log_says(&log, "[recover: "));
     let child = supervisor.child.clone().unwrap();
-    assert_eq!(end_group(&child, Duration::from_secs(10)).unwrap(), GroupEnd::Ended);
+    assert_eq!(
+        end_group(&child, Duration::from_secs(10)).unwrap(),
+        GroupEnd::Ended
+    );
     assert_eq!(end_group(&child, Duration::ZERO).unwrap(), GroupEnd::Gone);
 }
 

@@ -32,7 +32,10 @@ fn text(path: &Path) -> String {
 
 /// A requirement's place in the order of the pages: the documents, then their numbers.
 fn order(id: &str) -> (usize, u32) {
-    ("BLASC".find(&id[..1]).expect("a document"), id[1..].parse().expect("a number"))
+    (
+        "BLASC".find(&id[..1]).expect("a document"),
+        id[1..].parse().expect("a number"),
+    )
 }
 
 /// The rows `| B1 | what |…` of a page.
@@ -40,7 +43,9 @@ fn rows(page: &str) -> Vec<(String, String)> {
     let row = |line: &str| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         let (id, what) = (cells.next()?, cells.next()?.trim_end_matches(" |"));
-        ids(id).contains(id).then(|| (id.to_owned(), what.to_owned()))
+        ids(id)
+            .contains(id)
+            .then(|| (id.to_owned(), what.to_owned()))
     };
     page.lines().filter_map(row).collect()
 }
@@ -54,8 +59,11 @@ fn ids(text: &str) -> BTreeSet<String> {
             let mut chars = part.chars();
             let letter = chars.next().filter(|letter| "BLASC".contains(*letter));
             let digits = chars.as_str();
-            let plain = (1..=2).contains(&digits.len()) && digits.chars().all(|c| c.is_ascii_digit());
-            let (Some(letter), true) = (letter, plain) else { break };
+            let plain =
+                (1..=2).contains(&digits.len()) && digits.chars().all(|c| c.is_ascii_digit());
+            let (Some(letter), true) = (letter, plain) else {
+                break;
+            };
             let number = digits.parse().expect("digits");
             let first = match last {
                 Some((other, first)) if at > 0 && other == letter => first,
@@ -88,10 +96,19 @@ fn proofs() -> BTreeMap<String, BTreeMap<String, Vec<String>>> {
     files.sort();
     let mut proofs: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for file in files {
-        let name = file.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
+        let name = file
+            .strip_prefix(root())
+            .expect("below the root")
+            .to_string_lossy()
+            .into_owned();
         for (test, about) in tests(&text(&file)) {
             for id in about {
-                proofs.entry(id).or_default().entry(name.clone()).or_default().push(test.clone());
+                proofs
+                    .entry(id)
+                    .or_default()
+                    .entry(name.clone())
+                    .or_default()
+                    .push(test.clone());
             }
         }
     }
@@ -103,26 +120,50 @@ fn tests(source: &str) -> Vec<(String, BTreeSet<String>)> {
     let lines: Vec<&str> = source.lines().collect();
     let is_comment = |line: &&&str| line.trim_start().starts_with("//");
     let mut found = Vec::new();
-    for (at, first) in lines.iter().enumerate().filter(|(_, line)| line.trim() == "#[test]") {
-        let name = lines[at..].iter().find_map(|line| line.split("fn ").nth(1)?.split('(').next());
+    for (at, first) in lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.trim() == "#[test]")
+    {
+        let name = lines[at..]
+            .iter()
+            .find_map(|line| line.split("fn ").nth(1)?.split('(').next());
         let name = name.expect("a test has a name").to_owned();
         let above = lines[..at].iter().rev().take_while(is_comment);
         let end = first.replace("#[test]", "}");
-        let inside = lines[at..].iter().take_while(|line| **line != end).filter(is_comment);
+        let inside = lines[at..]
+            .iter()
+            .take_while(|line| **line != end)
+            .filter(is_comment);
         let mut about: BTreeSet<String> = above.chain(inside).flat_map(|line| ids(line)).collect();
-        about.extend(name.split('_').rev().map(str::to_ascii_uppercase).map_while(|word| ids(&word).pop_first()));
+        about.extend(
+            name.split('_')
+                .rev()
+                .map(str::to_ascii_uppercase)
+                .map_while(|word| ids(&word).pop_first()),
+        );
         found.push((name, about));
     }
     found
 }
 
-fn page(requirements: &[(String, String)], proofs: &BTreeMap<String, BTreeMap<String, Vec<String>>>) -> String {
+fn page(
+    requirements: &[(String, String)],
+    proofs: &BTreeMap<String, BTreeMap<String, Vec<String>>>,
+) -> String {
     let mut page = format!("{HEAD}| id | what | proved by |\n| --- | --- | --- |\n");
     for (id, what) in requirements {
         let by = match proofs.get(id) {
             Some(files) => {
                 let of_file = |(file, tests): (&String, &Vec<String>)| {
-                    format!("`{file}`: {}", tests.iter().map(|test| format!("`{test}`")).collect::<Vec<_>>().join(", "))
+                    format!(
+                        "`{file}`: {}",
+                        tests
+                            .iter()
+                            .map(|test| format!("`{test}`"))
+                            .collect::<Vec<_>>()
+                            .join(", ")
+                    )
                 };
                 files.iter().map(of_file).collect::<Vec<_>>().join("; ")
             }
@@ -143,7 +184,11 @@ fn requirements() -> Vec<(String, String)> {
 #[test]
 fn every_requirement_has_its_tests() {
     let (requirements, proofs) = (requirements(), proofs());
-    assert!(requirements.len() >= 57, "{} requirements", requirements.len());
+    assert!(
+        requirements.len() >= 57,
+        "{} requirements",
+        requirements.len()
+    );
     let expected = page(&requirements, &proofs);
     if std::env::var_os("RECOVER_TEST_REFRESH").is_some() {
         fs::write(root().join(PAGE), &expected).expect("written");
@@ -154,19 +199,30 @@ fn every_requirement_has_its_tests() {
     );
     let known: BTreeSet<&String> = requirements.iter().map(|(id, _)| id).collect();
     let strange: Vec<&String> = proofs.keys().filter(|id| !known.contains(id)).collect();
-    assert!(strange.is_empty(), "tests name what is no requirement: {strange:?}");
-    let unproved: Vec<&&String> = known.iter().filter(|id| !proofs.contains_key(**id)).collect();
+    assert!(
+        strange.is_empty(),
+        "tests name what is no requirement: {strange:?}"
+    );
+    let unproved: Vec<&&String> = known
+        .iter()
+        .filter(|id| !proofs.contains_key(**id))
+        .collect();
     assert!(unproved.is_empty(), "no test proves {unproved:?}");
 }
 
 #[test]
 fn ids_are_found_in_comments_and_names() {
     let found = |text: &str| ids(text).into_iter().collect::<Vec<_>>();
-    assert_eq!(found("// S10, L1–L3 and B1 (A2); ASCII, S, S100, UTF-8, C-3"), ["A2", "B1", "L1", "L2", "L3", "S10"]);
+    assert_eq!(
+        found("// S10, L1–L3 and B1 (A2); ASCII, S, S100, UTF-8, C-3"),
+        ["A2", "B1", "L1", "L2", "L3", "S10"]
+    );
     assert_eq!(found("C1-C3"), ["C1", "C2", "C3"]);
-    let source =
-        "// About B2.\n#[test]\nfn one() {\n    // And L4.\n}\n\n// Nothing.\n#[test]\nfn the_table_s8_a2() {}\n";
+    let source = "// About B2.\n#[test]\nfn one() {\n    // And L4.\n}\n\n// Nothing.\n#[test]\nfn the_table_s8_a2() {}\n";
     let all = tests(source);
     let of = |at: usize| all[at].1.iter().map(String::as_str).collect::<Vec<_>>();
-    assert_eq!((all[0].0.as_str(), of(0), of(1)), ("one", vec!["B2", "L4"], vec!["A2", "S8"]));
+    assert_eq!(
+        (all[0].0.as_str(), of(0), of(1)),
+        ("one", vec!["B2", "L4"], vec!["A2", "S8"])
+    );
 }

@@ -7,7 +7,9 @@ use crate::model::usage::Tokens;
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     let mut record = AgentRecord::new(AgentKind::Aider);
     for line in stdout.split(|byte| *byte == b'\n') {
-        let Ok(line) = std::str::from_utf8(line) else { continue };
+        let Ok(line) = std::str::from_utf8(line) else {
+            continue;
+        };
         if let Some((_, counts)) = line.split_once("Tokens: ")
             && counts.contains(" sent")
         {
@@ -16,7 +18,10 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         if let Some((_, after)) = line.split_once("message, $")
             && line.contains("Cost:")
         {
-            record.cost_usd = after.split_whitespace().next().and_then(|cost| cost.parse().ok());
+            record.cost_usd = after
+                .split_whitespace()
+                .next()
+                .and_then(|cost| cost.parse().ok());
         }
     }
     record
@@ -26,7 +31,9 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
 fn tokens(counts: &str) -> Tokens {
     let counts = counts.split(". ").next().unwrap_or(counts);
     let of = |what: &str| {
-        let named = counts.split(", ").find_map(|part| part.trim().trim_end_matches('.').strip_suffix(what));
+        let named = counts
+            .split(", ")
+            .find_map(|part| part.trim().trim_end_matches('.').strip_suffix(what));
         named.and_then(|number| rounded(number.trim())).unwrap_or(0)
     };
     let (sent, written, hit) = (of("sent"), of("cache write"), of("cache hit"));

@@ -27,8 +27,11 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 // A later answer of the model means that the error was overcome.
                 api_error = text(&object, "error").map(|code| assistant_error(&object, code, line));
                 if api_error.is_none() {
-                    last_text =
-                        parts(&object).filter_map(|part| text(part, "text")).last().map(str::to_owned).or(last_text);
+                    last_text = parts(&object)
+                        .filter_map(|part| text(part, "text"))
+                        .last()
+                        .map(str::to_owned)
+                        .or(last_text);
                 }
                 if let Some(message) = object.get("message")
                     && let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage"))
@@ -54,12 +57,17 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         record.session_id = text(&object, "session_id").map(str::to_owned);
         result(&mut record, &object, line);
     }
-    record.final_text = record.final_text.filter(|text| !text.is_empty()).or(last_text);
+    record.final_text = record
+        .final_text
+        .filter(|text| !text.is_empty())
+        .or(last_text);
     if record.tokens.is_none() && !answers.is_empty() {
         record.tokens = answers.into_values().reduce(|one, other| one + other);
     }
     match (&mut record.final_error, api_error) {
-        (Some(last), Some(earlier)) if last.code.as_deref().is_none_or(|code| code == "success") => {
+        (Some(last), Some(earlier))
+            if last.code.as_deref().is_none_or(|code| code == "success") =>
+        {
             last.code = earlier.code;
         }
         (last @ None, earlier) if !record.is_success => *last = earlier,
@@ -71,7 +79,10 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
 /// The terminal record. `is_error` beats `subtype`, which may say "success" of a failed run.
 fn result(record: &mut AgentRecord, object: &Value, line: u64) {
     let subtype = text(object, "subtype").unwrap_or_default();
-    let is_error = object.get("is_error").and_then(Value::as_bool).unwrap_or(subtype != "success");
+    let is_error = object
+        .get("is_error")
+        .and_then(Value::as_bool)
+        .unwrap_or(subtype != "success");
     record.cost_usd = object.get("total_cost_usd").and_then(Value::as_f64);
     // The sums by model, and the cost with them, go on from those of the session; what is beside them is the run's own.
     record.own_tokens = object.get("usage").map(tokens);
@@ -82,10 +93,18 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
     record.final_text = text(object, "result").map(str::to_owned);
     record.is_success = !is_error;
     let denials = object.get("permission_denials").and_then(Value::as_array);
-    let tools = denials.into_iter().flatten().filter_map(|denial| text(denial, "tool_name"));
+    let tools = denials
+        .into_iter()
+        .flatten()
+        .filter_map(|denial| text(denial, "tool_name"));
     record.permission_denials = tools.map(str::to_owned).collect();
     let mut errors = Vec::new();
-    for error in object.get("errors").and_then(Value::as_array).into_iter().flatten() {
+    for error in object
+        .get("errors")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         errors.extend(error.as_str().or_else(|| text(error, "message")));
     }
     if !is_error {
@@ -96,14 +115,19 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
         Some(text) if !text.is_empty() => text.to_owned(),
         _ if errors.is_empty() => {
             let nested = object.pointer("/error/message").and_then(Value::as_str);
-            text(object, "error").or(nested).unwrap_or(subtype).to_owned()
+            text(object, "error")
+                .or(nested)
+                .unwrap_or(subtype)
+                .to_owned()
         }
         _ => errors.join("; "),
     };
     record.interrupted |= message.contains("interrupted by user");
     record.final_error = Some(AgentError {
         message,
-        code: Some(subtype).filter(|code| !code.is_empty()).map(str::to_owned),
+        code: Some(subtype)
+            .filter(|code| !code.is_empty())
+            .map(str::to_owned),
         status: status(object.get("api_error_status")),
         source: EvidenceSource::Stdout,
         line,
@@ -112,11 +136,22 @@ fn result(record: &mut AgentRecord, object: &Value, line: u64) {
 
 /// What all models used, those of subagents too.
 fn of_models(object: &Value) -> Option<Tokens> {
-    let models = object.get("modelUsage").and_then(Value::as_object)?.values();
+    let models = object
+        .get("modelUsage")
+        .and_then(Value::as_object)?
+        .values();
     let of_model = |usage: &Value| {
         let count = |name| count(usage, name);
-        let cache = (count("cacheReadInputTokens"), count("cacheCreationInputTokens"));
-        Tokens::new(count("inputTokens"), count("outputTokens"), cache.0, cache.1)
+        let cache = (
+            count("cacheReadInputTokens"),
+            count("cacheCreationInputTokens"),
+        );
+        Tokens::new(
+            count("inputTokens"),
+            count("outputTokens"),
+            cache.0,
+            cache.1,
+        )
     };
     models.map(of_model).reduce(|one, other| one + other)
 }
@@ -124,13 +159,25 @@ fn of_models(object: &Value) -> Option<Tokens> {
 /// What the API says of one answer, or of a run.
 fn tokens(usage: &Value) -> Tokens {
     let count = |name| count(usage, name);
-    let cache = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
-    Tokens::new(count("input_tokens"), count("output_tokens"), cache.0, cache.1)
+    let cache = (
+        count("cache_read_input_tokens"),
+        count("cache_creation_input_tokens"),
+    );
+    Tokens::new(
+        count("input_tokens"),
+        count("output_tokens"),
+        cache.0,
+        cache.1,
+    )
 }
 
 fn assistant_error(object: &Value, code: &str, line: u64) -> AgentError {
     let content = object.pointer("/message/content").and_then(Value::as_array);
-    let message = content.into_iter().flatten().find_map(|part| text(part, "text")).unwrap_or(code);
+    let message = content
+        .into_iter()
+        .flatten()
+        .find_map(|part| text(part, "text"))
+        .unwrap_or(code);
     AgentError {
         message: message.to_owned(),
         code: Some(code.to_owned()),
@@ -142,31 +189,49 @@ fn assistant_error(object: &Value, code: &str, line: u64) -> AgentError {
 
 /// What a message is made of.
 fn parts(object: &Value) -> impl Iterator<Item = &Value> {
-    object.pointer("/message/content").and_then(Value::as_array).into_iter().flatten()
+    object
+        .pointer("/message/content")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 /// What a tool said that failed.
 fn tool_error(object: &Value) -> Option<String> {
-    let failed = parts(object).filter(|part| part.get("is_error") == Some(&Value::Bool(true))).last()?;
+    let failed = parts(object)
+        .filter(|part| part.get("is_error") == Some(&Value::Bool(true)))
+        .last()?;
     let content = failed.get("content")?;
-    let said = content.as_str().or_else(|| content.as_array()?.iter().find_map(|part| text(part, "text")))?;
+    let said = content.as_str().or_else(|| {
+        content
+            .as_array()?
+            .iter()
+            .find_map(|part| text(part, "text"))
+    })?;
     Some(said.to_owned())
 }
 
 /// The program's own note in the user's name; a tool result that quotes the same words is not one.
 fn is_interrupt_notice(object: &Value) -> bool {
     let content = object.pointer("/message/content");
-    let said = |text: &str| text.trim_start().starts_with("[Request interrupted by user");
+    let said = |text: &str| {
+        text.trim_start()
+            .starts_with("[Request interrupted by user")
+    };
     match content {
         Some(Value::String(text)) => said(text),
-        Some(Value::Array(parts)) => parts.iter().any(|part| text(part, "text").is_some_and(said)),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .any(|part| text(part, "text").is_some_and(said)),
         _ => false,
     }
 }
 
 /// Only `rejected` is a failure; `allowed_warning` is not.
 fn rate_limit(record: &mut AgentRecord, object: &Value) {
-    let Some(info) = object.get("rate_limit_info") else { return };
+    let Some(info) = object.get("rate_limit_info") else {
+        return;
+    };
     let rejected = text(info, "status") == Some("rejected");
     let resets_at = info.get("resetsAt").and_then(Value::as_i64);
     record.resets_at = if rejected { resets_at } else { None };

@@ -14,7 +14,9 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
     for (line, object) in objects(stdout) {
         record.structured = true;
         match text(&object, "type") {
-            Some("thread.started") => record.session_id = text(&object, "thread_id").map(str::to_owned),
+            Some("thread.started") => {
+                record.session_id = text(&object, "thread_id").map(str::to_owned)
+            }
             Some("turn.started") => {
                 turns += 1;
                 record.is_success = false;
@@ -22,14 +24,20 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("turn.completed") => {
                 record.is_success = true;
                 record.final_error = None;
-                if let Some(used) = object.get("usage").filter(|usage| usage.get("input_tokens").is_some()) {
+                if let Some(used) = object
+                    .get("usage")
+                    .filter(|usage| usage.get("input_tokens").is_some())
+                {
                     record.tokens = Some(tokens(used));
                     record.is_of_session = true;
                 }
             }
-            Some("turn.failed") => failed(&mut record, object.get("error").unwrap_or(&object), line),
+            Some("turn.failed") => {
+                failed(&mut record, object.get("error").unwrap_or(&object), line)
+            }
             Some("error") => {
-                let reconnecting = text(&object, "message").is_some_and(|it| it.starts_with("Reconnecting"));
+                let reconnecting =
+                    text(&object, "message").is_some_and(|it| it.starts_with("Reconnecting"));
                 if !reconnecting {
                     failed(&mut record, &object, line);
                 }
@@ -37,11 +45,17 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("turn.aborted") => record.interrupted = true,
             Some("item.completed") => {
                 if let Some(item) = object.get("item")
-                    && matches!(text(item, "type"), Some("agent_message" | "assistant_message"))
+                    && matches!(
+                        text(item, "type"),
+                        Some("agent_message" | "assistant_message")
+                    )
                 {
                     record.final_text = text(item, "text").map(str::to_owned);
                 } else if let Some(item) = object.get("item")
-                    && item.get("exit_code").and_then(Value::as_i64).is_some_and(|code| code != 0)
+                    && item
+                        .get("exit_code")
+                        .and_then(Value::as_i64)
+                        .is_some_and(|code| code != 0)
                 {
                     record.tool_error = text(item, "aggregated_output").map(str::to_owned);
                 }
@@ -57,14 +71,26 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
 fn tokens(usage: &Value) -> Tokens {
     let cached = count(usage, "cached_input_tokens");
     let written = count(usage, "cache_write_input_tokens");
-    let input = count(usage, "input_tokens").saturating_sub(cached).saturating_sub(written);
+    let input = count(usage, "input_tokens")
+        .saturating_sub(cached)
+        .saturating_sub(written);
     Tokens::new(input, count(usage, "output_tokens"), cached, written)
 }
 
 fn failed(record: &mut AgentRecord, error: &Value, line: u64) {
     record.is_success = false;
-    let Some(message) = text(error, "message") else { return };
-    let code = text(error, "code").or_else(|| text(error, "codex_error_info")).map(str::to_owned);
+    let Some(message) = text(error, "message") else {
+        return;
+    };
+    let code = text(error, "code")
+        .or_else(|| text(error, "codex_error_info"))
+        .map(str::to_owned);
     let source = EvidenceSource::Stdout;
-    record.final_error = Some(AgentError { message: message.to_owned(), code, status: None, source, line });
+    record.final_error = Some(AgentError {
+        message: message.to_owned(),
+        code,
+        status: None,
+        source,
+        line,
+    });
 }

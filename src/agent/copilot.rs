@@ -35,13 +35,17 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
             Some("tool.execution_complete") if data.get("success") == Some(&Value::Bool(false)) => {
                 let said = data.pointer("/error/message").and_then(Value::as_str);
                 if said.is_some_and(|said| said.contains("ermission denied")) {
-                    record.permission_denials.push(text(data, "toolName").unwrap_or("a tool").to_owned());
+                    record
+                        .permission_denials
+                        .push(text(data, "toolName").unwrap_or("a tool").to_owned());
                 }
                 record.tool_error = said.map(str::to_owned);
             }
             Some("abort") => record.interrupted = true,
             Some("result") => {
-                record.session_id = text(&object, "sessionId").or(record.session_id.as_deref()).map(str::to_owned);
+                record.session_id = text(&object, "sessionId")
+                    .or(record.session_id.as_deref())
+                    .map(str::to_owned);
                 record.is_success = object.get("exitCode").and_then(Value::as_i64) == Some(0);
             }
             _ => {}

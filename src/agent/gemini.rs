@@ -24,12 +24,18 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
             }
             Some("message") if text(&object, "role") == Some("assistant") => {
                 let said = text(&object, "content").unwrap_or_default();
-                let earlier = record.final_text.take().filter(|_| object.get("delta").is_some());
+                let earlier = record
+                    .final_text
+                    .take()
+                    .filter(|_| object.get("delta").is_some());
                 record.final_text = Some(earlier.unwrap_or_default() + said);
             }
             Some("tool_use") => record.final_text = None,
             Some("tool_result") if text(&object, "status") == Some("error") => {
-                record.tool_error = object.pointer("/error/message").and_then(Value::as_str).map(str::to_owned);
+                record.tool_error = object
+                    .pointer("/error/message")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned);
             }
             // Only severity "error" ends a run; the others are notes.
             Some("error") if text(&object, "severity") != Some("warning") => {
@@ -42,13 +48,20 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
     if record.structured {
         return record;
     }
-    for (source, output) in [(EvidenceSource::Stdout, stdout), (EvidenceSource::Stderr, stderr)] {
-        let Some((line, object)) = document(output) else { continue };
+    for (source, output) in [
+        (EvidenceSource::Stdout, stdout),
+        (EvidenceSource::Stderr, stderr),
+    ] {
+        let Some((line, object)) = document(output) else {
+            continue;
+        };
         if object.get("response").is_none() && object.get("error").is_none() {
             continue;
         }
         record.structured = true;
-        record.session_id = text(&object, "session_id").or(record.session_id.as_deref()).map(str::to_owned);
+        record.session_id = text(&object, "session_id")
+            .or(record.session_id.as_deref())
+            .map(str::to_owned);
         record.final_text = text(&object, "response").map(str::to_owned);
         record.tokens = object.get("stats").and_then(tokens).or(record.tokens);
         failed(&mut record, &object, source, line);
@@ -64,26 +77,48 @@ pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
 /// the model thought and read of its tools is only in the total.
 fn tokens(stats: &Value) -> Option<Tokens> {
     if stats.get("input_tokens").is_some() {
-        return Some(of_model(stats, "input_tokens", "output_tokens", "total_tokens"));
+        return Some(of_model(
+            stats,
+            "input_tokens",
+            "output_tokens",
+            "total_tokens",
+        ));
     }
     let models = stats.get("models").and_then(Value::as_object)?.values();
     let counted = models.filter_map(|model| model.get("tokens"));
-    counted.map(|tokens| of_model(tokens, "prompt", "candidates", "total")).reduce(|one, other| one + other)
+    counted
+        .map(|tokens| of_model(tokens, "prompt", "candidates", "total"))
+        .reduce(|one, other| one + other)
 }
 
 fn of_model(tokens: &Value, input: &str, output: &str, total: &str) -> Tokens {
     let (read, cached) = (count(tokens, input), count(tokens, "cached"));
     let rest = count(tokens, total).saturating_sub(read);
-    Tokens::new(read.saturating_sub(cached), rest.max(count(tokens, output)), cached, 0)
+    Tokens::new(
+        read.saturating_sub(cached),
+        rest.max(count(tokens, output)),
+        cached,
+        0,
+    )
 }
 
 fn failed(record: &mut AgentRecord, object: &Value, source: EvidenceSource, line: u64) {
-    let error = object.get("error").filter(|error| error.is_object()).unwrap_or(object);
-    let Some(message) = text(error, "message") else { return };
+    let error = object
+        .get("error")
+        .filter(|error| error.is_object())
+        .unwrap_or(object);
+    let Some(message) = text(error, "message") else {
+        return;
+    };
     let kind = text(error, "type").map(str::to_owned);
     let code = error.get("code");
     record.is_success = false;
     record.interrupted |= code.and_then(Value::as_u64) == Some(130);
-    record.final_error =
-        Some(AgentError { message: message.to_owned(), code: kind, status: status(code), source, line });
+    record.final_error = Some(AgentError {
+        message: message.to_owned(),
+        code: kind,
+        status: status(code),
+        source,
+        line,
+    });
 }

@@ -28,7 +28,9 @@ pub fn detect(command: Option<&str>, hint: Option<&str>, stdout: &[u8]) -> Optio
         return None;
     }
     let by_hint = hint.and_then(AgentKind::from_name);
-    by_hint.or_else(|| command.and_then(named_in)).or_else(|| look(stdout))
+    by_hint
+        .or_else(|| command.and_then(named_in))
+        .or_else(|| look(stdout))
 }
 
 /// Reads the records of `kind` from what a run printed.
@@ -49,20 +51,30 @@ pub fn read(kind: AgentKind, stdout: &[u8], stderr: &[u8]) -> AgentRecord {
 
 /// The agent among the programs that a command line starts.
 fn named_in(command: &str) -> Option<AgentKind> {
-    of_line(command).iter().find_map(|program| AgentKind::from_name(program.first()?))
+    of_line(command)
+        .iter()
+        .find_map(|program| AgentKind::from_name(program.first()?))
 }
 
 /// Looks at the first records.
 fn look(stdout: &[u8]) -> Option<AgentKind> {
-    let (_, record) = records::objects(stdout).take(5).find(|(_, record)| record.get("type").is_some())?;
+    let (_, record) = records::objects(stdout)
+        .take(5)
+        .find(|(_, record)| record.get("type").is_some())?;
     let kind = records::text(&record, "type")?;
     if record.get("sessionID").is_some() {
         return Some(AgentKind::Opencode);
     }
     match kind {
-        "thread.started" | "turn.started" | "turn.completed" | "turn.failed" => Some(AgentKind::Codex),
-        kind if kind.starts_with("session.") && record.get("data").is_some() => Some(AgentKind::Copilot),
-        "system" | "assistant" | "result" if record.get("session_id").is_some() => Some(AgentKind::Claude),
+        "thread.started" | "turn.started" | "turn.completed" | "turn.failed" => {
+            Some(AgentKind::Codex)
+        }
+        kind if kind.starts_with("session.") && record.get("data").is_some() => {
+            Some(AgentKind::Copilot)
+        }
+        "system" | "assistant" | "result" if record.get("session_id").is_some() => {
+            Some(AgentKind::Claude)
+        }
         _ => None,
     }
 }

@@ -19,16 +19,22 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         match text(&object, "type") {
             Some("step_start") => turns += 1,
             Some("step_finish") => {
-                record.is_success = object.pointer("/part/reason").and_then(Value::as_str) == Some("stop");
+                record.is_success =
+                    object.pointer("/part/reason").and_then(Value::as_str) == Some("stop");
                 record.final_error = None;
                 let cost = object.pointer("/part/cost").and_then(Value::as_f64);
-                record.cost_usd = cost.map(|cost| cost + record.cost_usd.unwrap_or(0.0)).or(record.cost_usd);
+                record.cost_usd = cost
+                    .map(|cost| cost + record.cost_usd.unwrap_or(0.0))
+                    .or(record.cost_usd);
                 if let Some(used) = object.pointer("/part/tokens") {
                     record.tokens = Some(record.tokens.unwrap_or_default() + tokens(used));
                 }
             }
             Some("text") => {
-                record.final_text = object.pointer("/part/text").and_then(Value::as_str).map(str::to_owned);
+                record.final_text = object
+                    .pointer("/part/text")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned);
             }
             Some("tool_use") => {
                 if let Some(said) = object.pointer("/part/state/error").and_then(Value::as_str) {
@@ -51,16 +57,34 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
 fn tokens(used: &Value) -> Tokens {
     let output = count(used, "output").saturating_add(count(used, "reasoning"));
     let cache = used.get("cache").unwrap_or(&Value::Null);
-    Tokens::new(count(used, "input"), output, count(cache, "read"), count(cache, "write"))
+    Tokens::new(
+        count(used, "input"),
+        output,
+        count(cache, "read"),
+        count(cache, "write"),
+    )
 }
 
 fn failed(record: &mut AgentRecord, object: &Value, line: u64) {
-    let error = object.get("error").or_else(|| object.pointer("/properties/error")).unwrap_or(object);
+    let error = object
+        .get("error")
+        .or_else(|| object.pointer("/properties/error"))
+        .unwrap_or(object);
     let name = text(error, "name").map(str::to_owned);
     let data = error.get("data").unwrap_or(error);
-    let message = text(data, "message").or(error.as_str()).or(name.as_deref()).unwrap_or("error").to_owned();
+    let message = text(data, "message")
+        .or(error.as_str())
+        .or(name.as_deref())
+        .unwrap_or("error")
+        .to_owned();
     record.is_success = false;
     record.interrupted |= name.as_deref() == Some("MessageAbortedError");
     let status = status(data.get("statusCode").or_else(|| data.get("status")));
-    record.final_error = Some(AgentError { message, code: name, status, source: EvidenceSource::Stdout, line });
+    record.final_error = Some(AgentError {
+        message,
+        code: name,
+        status,
+        source: EvidenceSource::Stdout,
+        line,
+    });
 }

@@ -7,7 +7,11 @@ use crate::model::usage::Tokens;
 /// Reads the stream; where it has none, the one document.
 pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {
     let read = claude::read(stdout);
-    let mut record = if read.structured { read } else { gemini::read(stdout, stderr) };
+    let mut record = if read.structured {
+        read
+    } else {
+        gemini::read(stdout, stderr)
+    };
     if record.kind == AgentKind::Claude {
         // Of the input some came from the cache.
         // Without a result they are the sum of this attempt's answers.

@@ -10,8 +10,11 @@ pub(super) fn objects(output: &[u8]) -> impl Iterator<Item = (u64, Value)> + '_ 
     let lines = output.split(|byte| *byte == b'\n').zip(1_u64..);
     lines.filter_map(|(line, number)| {
         let line = line.trim_ascii();
-        let plausible = line.starts_with(b"{") && line.ends_with(b"}") && line.len() <= MAX_RECORD_BYTES;
-        let value = plausible.then(|| serde_json::from_slice::<Value>(line).ok()).flatten()?;
+        let plausible =
+            line.starts_with(b"{") && line.ends_with(b"}") && line.len() <= MAX_RECORD_BYTES;
+        let value = plausible
+            .then(|| serde_json::from_slice::<Value>(line).ok())
+            .flatten()?;
         value.is_object().then_some((number, value))
     })
 }
@@ -28,7 +31,8 @@ pub(super) fn document(output: &[u8]) -> Option<(u64, Value)> {
     }
     // A bounded number of candidates keeps this linear.
     starts.iter().rev().take(8).find_map(|(number, start)| {
-        let mut values = serde_json::Deserializer::from_slice(&output[*start..]).into_iter::<Value>();
+        let mut values =
+            serde_json::Deserializer::from_slice(&output[*start..]).into_iter::<Value>();
         let value = values.next()?.ok()?;
         value.is_object().then_some((*number, value))
     })
@@ -47,6 +51,10 @@ pub(super) fn count(value: &Value, name: &str) -> u64 {
 /// An HTTP status, given as a number or as text.
 pub(super) fn status(value: Option<&Value>) -> Option<u16> {
     let value = value?;
-    let number = value.as_u64().or_else(|| value.as_str().and_then(|text| text.parse().ok()))?;
-    u16::try_from(number).ok().filter(|status| (100..600).contains(status))
+    let number = value
+        .as_u64()
+        .or_else(|| value.as_str().and_then(|text| text.parse().ok()))?;
+    u16::try_from(number)
+        .ok()
+        .filter(|status| (100..600).contains(status))
 }

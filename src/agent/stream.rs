@@ -49,7 +49,15 @@ pub struct Stream {
 impl Stream {
     /// The stream of an agent of `kind`, where that is known.
     pub fn new(kind: Option<AgentKind>) -> Self {
-        Self { kind, line: Vec::new(), is_plain_line: false, skips: false, session: None, unknown: 0, is_open: false }
+        Self {
+            kind,
+            line: Vec::new(),
+            is_plain_line: false,
+            skips: false,
+            session: None,
+            unknown: 0,
+            is_open: false,
+        }
     }
 
     /// Takes output as it comes, and answers with what is to be read of it. Lines that are no records are shown as they
@@ -60,7 +68,9 @@ impl Stream {
             self.unknown += bytes.len();
         }
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if self.is_plain_line || (self.line.is_empty() && !self.skips && !piece.starts_with(b"{")) {
+            if self.is_plain_line
+                || (self.line.is_empty() && !self.skips && !piece.starts_with(b"{"))
+            {
                 self.close(&mut shown);
                 shown.extend_from_slice(piece);
                 self.is_plain_line = !piece.ends_with(b"\n");
@@ -103,7 +113,9 @@ impl Stream {
         if std::mem::take(&mut self.skips) || line.is_empty() {
             return;
         }
-        let record = serde_json::from_slice::<Value>(&line).ok().filter(Value::is_object);
+        let record = serde_json::from_slice::<Value>(&line)
+            .ok()
+            .filter(Value::is_object);
         let kind = self.kind.or_else(|| look(&line));
         let (Some(record), Some(kind)) = (record, kind) else {
             self.close(shown);
@@ -114,7 +126,10 @@ impl Stream {
         if let Some(session) = session_of(&record).filter(|session| is_session_id(session)) {
             self.session = Some(session.to_owned());
         }
-        if kind == AgentKind::Gemini && text(&record, "type") == Some("message") && record.get("delta").is_some() {
+        if kind == AgentKind::Gemini
+            && text(&record, "type") == Some("message")
+            && record.get("delta").is_some()
+        {
             // Its text comes in pieces.
             if text(&record, "role") == Some("assistant") {
                 let said = escape_lines(text(&record, "content").unwrap_or_default());
@@ -141,7 +156,10 @@ impl Stream {
 fn session_of(record: &Value) -> Option<&str> {
     text(record, "type")?;
     let nested = record.get("data").and_then(|data| text(data, "sessionId"));
-    ["session_id", "thread_id", "sessionID", "sessionId"].into_iter().find_map(|name| text(record, name)).or(nested)
+    ["session_id", "thread_id", "sessionID", "sessionId"]
+        .into_iter()
+        .find_map(|name| text(record, name))
+        .or(nested)
 }
 
 /// What a record says to people, a line or several each.
@@ -159,7 +177,13 @@ fn lines_of(kind: AgentKind, record: &Value) -> Vec<String> {
 }
 
 fn claude(name: &str, what: &str, record: &Value) -> Vec<String> {
-    let content = || record.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
+    let content = || {
+        record
+            .pointer("/message/content")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
     match (what, text(record, "subtype")) {
         ("assistant", _) => content()
             .filter_map(|part| match text(part, "type")? {
@@ -168,20 +192,37 @@ fn claude(name: &str, what: &str, record: &Value) -> Vec<String> {
                 _ => None,
             })
             .collect(),
-        ("user", _) => {
-            content().filter(|part| part.get("is_error") == Some(&Value::Bool(true))).map(failed_tool).collect()
-        }
+        ("user", _) => content()
+            .filter(|part| part.get("is_error") == Some(&Value::Bool(true)))
+            .map(failed_tool)
+            .collect(),
         ("system", Some("api_retry")) => {
             let number = |key: &str| record.get(key).and_then(Value::as_u64).unwrap_or(0);
-            let status = record.get("error_status").and_then(Value::as_u64).map(|status| status.to_string());
-            let why = status.or_else(|| text(record, "error").map(escape)).unwrap_or_default();
-            vec![retries(name, number("attempt"), number("max_retries"), &why)]
+            let status = record
+                .get("error_status")
+                .and_then(Value::as_u64)
+                .map(|status| status.to_string());
+            let why = status
+                .or_else(|| text(record, "error").map(escape))
+                .unwrap_or_default();
+            vec![retries(
+                name,
+                number("attempt"),
+                number("max_retries"),
+                &why,
+            )]
         }
-        ("system", Some("status")) => {
-            text(record, "status").map(|status| format!("[{name}: {}]", escape(status))).into_iter().collect()
-        }
+        ("system", Some("status")) => text(record, "status")
+            .map(|status| format!("[{name}: {}]", escape(status)))
+            .into_iter()
+            .collect(),
         ("result", _) if record.get("is_error") == Some(&Value::Bool(true)) => {
-            vec![ended(name, text(record, "result").or(text(record, "subtype")).unwrap_or_default())]
+            vec![ended(
+                name,
+                text(record, "result")
+                    .or(text(record, "subtype"))
+                    .unwrap_or_default(),
+            )]
         }
         _ => Vec::new(),
     }
@@ -190,18 +231,35 @@ fn claude(name: &str, what: &str, record: &Value) -> Vec<String> {
 fn codex(name: &str, what: &str, record: &Value) -> Vec<String> {
     let item = record.get("item").unwrap_or(&Value::Null);
     let line = match (what, text(item, "type")) {
-        ("item.completed", Some("agent_message" | "assistant_message")) => text(item, "text").and_then(said),
-        ("item.started", Some("command_execution")) => text(item, "command").map(|line| call_line("shell", line)),
+        ("item.completed", Some("agent_message" | "assistant_message")) => {
+            text(item, "text").and_then(said)
+        }
+        ("item.started", Some("command_execution")) => {
+            text(item, "command").map(|line| call_line("shell", line))
+        }
         ("item.completed", Some("file_change")) => {
-            let paths = item.get("changes").and_then(Value::as_array).into_iter().flatten();
+            let paths = item
+                .get("changes")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             let paths: Vec<&str> = paths.filter_map(|change| text(change, "path")).collect();
             Some(call_line("edit", &paths.join(", ")))
         }
-        ("item.started", Some("mcp_tool_call")) => text(item, "tool").map(|tool| call(tool, item.get("arguments"))),
-        ("item.completed", Some("web_search")) => text(item, "query").map(|query| call_line("search", query)),
-        ("item.completed", Some("error")) => text(item, "message").map(|message| ended(name, message)),
+        ("item.started", Some("mcp_tool_call")) => {
+            text(item, "tool").map(|tool| call(tool, item.get("arguments")))
+        }
+        ("item.completed", Some("web_search")) => {
+            text(item, "query").map(|query| call_line("search", query))
+        }
+        ("item.completed", Some("error")) => {
+            text(item, "message").map(|message| ended(name, message))
+        }
         ("error", _) => text(record, "message").map(|message| reconnecting(name, message)),
-        ("turn.failed", _) => record.pointer("/error/message").and_then(Value::as_str).map(|why| ended(name, why)),
+        ("turn.failed", _) => record
+            .pointer("/error/message")
+            .and_then(Value::as_str)
+            .map(|why| ended(name, why)),
         _ => None,
     };
     line.into_iter().collect()
@@ -212,14 +270,21 @@ fn reconnecting(name: &str, message: &str) -> String {
     let counted = message.strip_prefix("Reconnecting... ").and_then(|rest| {
         let (count, why) = rest.split_once(' ').unwrap_or((rest, ""));
         let (number, most) = count.split_once('/')?;
-        Some(retries(name, number.parse().ok()?, most.parse().ok()?, &escape(why.trim_matches(['(', ')']))))
+        Some(retries(
+            name,
+            number.parse().ok()?,
+            most.parse().ok()?,
+            &escape(why.trim_matches(['(', ')'])),
+        ))
     });
     counted.unwrap_or_else(|| ended(name, message))
 }
 
 fn gemini(name: &str, what: &str, record: &Value) -> Vec<String> {
     let line = match what {
-        "message" if text(record, "role") == Some("assistant") => text(record, "content").and_then(said),
+        "message" if text(record, "role") == Some("assistant") => {
+            text(record, "content").and_then(said)
+        }
         "tool_use" => text(record, "tool_name").map(|tool| call(tool, record.get("parameters"))),
         "tool_result" if text(record, "status") == Some("error") => {
             Some(failed_tool(record.get("error").unwrap_or(record)))
@@ -237,7 +302,10 @@ fn opencode(name: &str, what: &str, record: &Value) -> Vec<String> {
         "tool_use" => text(part, "tool").map(|tool| call(tool, part.pointer("/state/input"))),
         "error" => {
             let error = record.get("error").unwrap_or(&Value::Null);
-            let message = error.pointer("/data/message").and_then(Value::as_str).or(text(error, "name"));
+            let message = error
+                .pointer("/data/message")
+                .and_then(Value::as_str)
+                .or(text(error, "name"));
             message.map(|message| ended(name, message))
         }
         _ => None,
@@ -249,7 +317,9 @@ fn copilot(name: &str, what: &str, record: &Value) -> Vec<String> {
     let data = record.get("data").unwrap_or(&Value::Null);
     let line = match what {
         "assistant.message" => text(data, "content").and_then(said),
-        "tool.execution_start" => text(data, "toolName").map(|tool| call(tool, data.get("arguments"))),
+        "tool.execution_start" => {
+            text(data, "toolName").map(|tool| call(tool, data.get("arguments")))
+        }
         "session.error" => text(data, "message").map(|message| ended(name, message)),
         _ => None,
     };
@@ -258,7 +328,11 @@ fn copilot(name: &str, what: &str, record: &Value) -> Vec<String> {
 
 /// `claude retries, 7 of 10: 401`.
 fn retries(name: &str, number: u64, most: u64, why: &str) -> String {
-    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    let why = if why.is_empty() {
+        String::new()
+    } else {
+        format!(": {why}")
+    };
     format!("[{name} retries, {number} of {most}{why}]")
 }
 
@@ -290,8 +364,15 @@ fn call_line(tool: &str, about: &str) -> String {
 
 fn failed_tool(result: &Value) -> String {
     let content = result.get("content");
-    let said = content.and_then(Value::as_str).or_else(|| text(result, "message"));
-    let said = said.or_else(|| content?.as_array()?.iter().find_map(|part| text(part, "text")));
+    let said = content
+        .and_then(Value::as_str)
+        .or_else(|| text(result, "message"));
+    let said = said.or_else(|| {
+        content?
+            .as_array()?
+            .iter()
+            .find_map(|part| text(part, "text"))
+    });
     format!("  failed: {}", one_line(said.unwrap_or_default()))
 }
 
@@ -311,9 +392,16 @@ mod tests {
     fn shown(kind: Option<AgentKind>, output: &str) -> (String, Option<String>) {
         // In pieces as a pipe gives them.
         let mut stream = Stream::new(kind);
-        let mut text: Vec<u8> = output.as_bytes().chunks(7).flat_map(|piece| stream.take(piece)).collect();
+        let mut text: Vec<u8> = output
+            .as_bytes()
+            .chunks(7)
+            .flat_map(|piece| stream.take(piece))
+            .collect();
         text.extend(stream.end());
-        (String::from_utf8(text).unwrap(), stream.session().map(str::to_owned))
+        (
+            String::from_utf8(text).unwrap(),
+            stream.session().map(str::to_owned),
+        )
     }
 
     #[test]
@@ -363,11 +451,17 @@ a warning of its own
 {"type":"result","status":"success","stats":{}}
 "#;
         let (text, session) = shown(Some(AgentKind::Gemini), gemini);
-        assert_eq!((text.as_str(), session.as_deref()), ("I will look.\n> read_file: src/a.rs\n", Some("g-1")));
+        assert_eq!(
+            (text.as_str(), session.as_deref()),
+            ("I will look.\n> read_file: src/a.rs\n", Some("g-1"))
+        );
         let opencode = r#"{"type":"tool_use","sessionID":"ses_1","part":{"tool":"edit","state":{"input":{"filePath":"a.rs"}}}}
 {"type":"error","sessionID":"ses_1","error":{"name":"APIError","data":{"message":"Overloaded"}}}
 "#;
-        assert_eq!(shown(None, opencode).0, "> edit: a.rs\n[opencode: Overloaded]\n");
+        assert_eq!(
+            shown(None, opencode).0,
+            "> edit: a.rs\n[opencode: Overloaded]\n"
+        );
     }
 
     #[test]
@@ -375,6 +469,10 @@ a warning of its own
         let plain = "{\"a\": 1}\nbuilding…\n{broken\nno end";
         assert_eq!(shown(None, plain).0, plain);
         let mut stream = Stream::new(None);
-        assert_eq!(stream.take("größ".as_bytes().split_at(3).0), "größ".as_bytes()[..3], "at once");
+        assert_eq!(
+            stream.take("größ".as_bytes().split_at(3).0),
+            "größ".as_bytes()[..3],
+            "at once"
+        );
     }
 }

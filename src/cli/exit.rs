@@ -53,25 +53,61 @@ impl ExitCode {
     /// Every code with its meaning, as the man page and the README list them.
     pub const DOCUMENTED: [(Self, &'static str); 22] = [
         (Self::Done, "Done, or nothing to do."),
-        (Self::Failed, "Failed for another reason; treat unknown codes as this."),
+        (
+            Self::Failed,
+            "Failed for another reason; treat unknown codes as this.",
+        ),
         (Self::Usage, "Usage or configuration error."),
-        (Self::Partial, "Done in part; the document lists what was not, each with a reason."),
-        (Self::NotFound, "Run, checkpoint, session or task not found, or ambiguous."),
-        (Self::RetryAllowed, "The attempt failed; a retry is allowed now."),
-        (Self::Wait, "Wait: cooldown, backoff or parked; the document has retry_after and wait_ms."),
+        (
+            Self::Partial,
+            "Done in part; the document lists what was not, each with a reason.",
+        ),
+        (
+            Self::NotFound,
+            "Run, checkpoint, session or task not found, or ambiguous.",
+        ),
+        (
+            Self::RetryAllowed,
+            "The attempt failed; a retry is allowed now.",
+        ),
+        (
+            Self::Wait,
+            "Wait: cooldown, backoff or parked; the document has retry_after and wait_ms.",
+        ),
         (Self::Exhausted, "Budget exhausted."),
-        (Self::NeedsPerson, "A person is needed: escalated, not recoverable, manual fix open."),
+        (
+            Self::NeedsPerson,
+            "A person is needed: escalated, not recoverable, manual fix open.",
+        ),
         (Self::GaveUpWaiting, "Gave up waiting."),
-        (Self::NoRepository, "No state or repository here and the command needs one."),
+        (
+            Self::NoRepository,
+            "No state or repository here and the command needs one.",
+        ),
         (Self::Locked, "Another process holds the lock."),
-        (Self::Corrupt, "State or objects are corrupt; recover doctor reports what."),
-        (Self::Refused, "Refused: unsafe, not confirmed, or not applicable."),
+        (
+            Self::Corrupt,
+            "State or objects are corrupt; recover doctor reports what.",
+        ),
+        (
+            Self::Refused,
+            "Refused: unsafe, not confirmed, or not applicable.",
+        ),
         (Self::NoSpace, "No space, or a size limit."),
-        (Self::Newer, "State was written by a newer version; nothing was changed."),
-        (Self::CutOff, "An earlier operation was cut off; recover doctor --repair or recover undo finishes it."),
+        (
+            Self::Newer,
+            "State was written by a newer version; nothing was changed.",
+        ),
+        (
+            Self::CutOff,
+            "An earlier operation was cut off; recover doctor --repair or recover undo finishes it.",
+        ),
         (Self::Bug, "A bug in recover."),
         (Self::VerificationFailed, "Checks failed."),
-        (Self::Other(129), "Interrupted by SIGHUP: its terminal was closed."),
+        (
+            Self::Other(129),
+            "Interrupted by SIGHUP: its terminal was closed.",
+        ),
         (Self::Other(130), "Interrupted by SIGINT."),
         (Self::Other(143), "Interrupted by SIGTERM."),
     ];

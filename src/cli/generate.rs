@@ -18,25 +18,52 @@ use super::schema;
 /// What `recover` reads from the environment.
 const ENVIRONMENT: [(&str, &str); 8] = [
     ("RECOVER_RUN_ID", "The run to work on, as --run names it."),
-    ("RECOVER_SESSION", "The session whose budget the run shares; without it a run is a session of its own."),
-    ("RECOVER_STATE_DIR", "The state directory, as --state-dir names it."),
-    ("RECOVER_MAX_ATTEMPTS, RECOVER_COOLDOWN, RECOVER_TIMEOUT", "Override the configured limits."),
+    (
+        "RECOVER_SESSION",
+        "The session whose budget the run shares; without it a run is a session of its own.",
+    ),
+    (
+        "RECOVER_STATE_DIR",
+        "The state directory, as --state-dir names it.",
+    ),
+    (
+        "RECOVER_MAX_ATTEMPTS, RECOVER_COOLDOWN, RECOVER_TIMEOUT",
+        "Override the configured limits.",
+    ),
     ("RECOVER_SAFE_MODE", "Overrides the configured safe mode."),
-    ("RECOVER_LOG", "What is logged on stderr, such as debug; as -v, with the filters of the tracing library."),
+    (
+        "RECOVER_LOG",
+        "What is logged on stderr, such as debug; as -v, with the filters of the tracing library.",
+    ),
     ("NO_COLOR", "No colour, whatever the terminal."),
-    ("HOME", "The home folder, which is never rolled back as a whole."),
+    (
+        "HOME",
+        "The home folder, which is never rolled back as a whole.",
+    ),
 ];
 
 /// What `recover` keeps where.
 const FILES: [(&str, &str); 5] = [
-    (".ultraplan/recover.toml", "The configuration; recover init writes it with every key and its default."),
+    (
+        ".ultraplan/recover.toml",
+        "The configuration; recover init writes it with every key and its default.",
+    ),
     (
         ".ultraplan/state/events.jsonl",
         "The ledger: everything that has happened, one event a line; from 8 MiB on the older lines are packed (recover log reads them).",
     ),
-    (".ultraplan/state/recovery.json", "The error count and the cooldown, for loops that read files."),
-    (".ultraplan/state/recover/runs/", "Logs and prompts of each run; report.md where it failed or needs a person."),
-    ("refs/recover/", "The checkpoints: ordinary commits in the repository's own object store."),
+    (
+        ".ultraplan/state/recovery.json",
+        "The error count and the cooldown, for loops that read files.",
+    ),
+    (
+        ".ultraplan/state/recover/runs/",
+        "Logs and prompts of each run; report.md where it failed or needs a person.",
+    ),
+    (
+        "refs/recover/",
+        "The checkpoints: ordinary commits in the repository's own object store.",
+    ),
 ];
 
 /// The whole clap tree.
@@ -55,7 +82,8 @@ pub fn man_pages(folder: &Path) -> Result<()> {
     ];
     for (name, page) in others {
         let file = folder.join(name);
-        fs::write(&file, page.render()).with_context(|| format!("cannot write {}", file.display()))?;
+        fs::write(&file, page.render())
+            .with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
 }
@@ -64,7 +92,10 @@ pub fn man_pages(folder: &Path) -> Result<()> {
 fn page_of(name: &str, section: &str, about: &str, description: &str) -> Roff {
     let mut roff = Roff::new();
     let source = format!("recover {}", env!("CARGO_PKG_VERSION"));
-    roff.control("TH", [&name.to_uppercase(), section, "", &source, "recover"]);
+    roff.control(
+        "TH",
+        [&name.to_uppercase(), section, "", &source, "recover"],
+    );
     roff.control("SH", ["NAME"]);
     roff.text([roman(format!("{name} - {about}"))]);
     roff.control("SH", ["DESCRIPTION"]);
@@ -78,12 +109,21 @@ fn configuration_page() -> Roff {
                        ~/.config/recover/config.toml ($XDG_CONFIG_HOME). Flags go before the environment, then a task's \
                        section, the project's file, the user's, the preset and the default; recover config --origins \
                        shows which value is in force. Durations read 500ms, 90s, 10m, 2h, 7d; sizes 100KiB, 50MiB, 10MB.";
-    let mut roff = page_of("recover.toml", "5", "the configuration of recover", description);
+    let mut roff = page_of(
+        "recover.toml",
+        "5",
+        "the configuration of recover",
+        description,
+    );
     for section in config::reference() {
         roff.control("SH", [section.title.as_str()]);
         roff.text([roman(section.doc)]);
         for key in section.keys {
-            let default = if key.default.is_empty() { String::new() } else { format!(" [{}]", key.default) };
+            let default = if key.default.is_empty() {
+                String::new()
+            } else {
+                format!(" [{}]", key.default)
+            };
             roff.control("TP", []);
             roff.text([bold(key.name), roman(format!(" = {}{default}", key.takes))]);
             roff.text([roman(key.meaning)]);
@@ -123,7 +163,12 @@ fn recipes(roff: &mut Roff) {
 /// `recover-guide(7)`, from a page of headings, paragraphs, lists and commands.
 fn guide_page(guide: &str) -> Roff {
     let (description, sections) = guide.split_once("\n## ").unwrap_or((guide, ""));
-    let mut roff = page_of("recover-guide", "7", "how to work with recover", &description.replace('\n', " "));
+    let mut roff = page_of(
+        "recover-guide",
+        "7",
+        "how to work with recover",
+        &description.replace('\n', " "),
+    );
     for section in sections.split("\n## ") {
         let (title, body) = section.split_once('\n').unwrap_or((section, ""));
         roff.control("SH", [title.to_uppercase().as_str()]);
@@ -137,12 +182,19 @@ fn guide_page(guide: &str) -> Roff {
                     }
                     roff.control("EE", []);
                 }
-                _ => part.split("\n\n").for_each(|paragraph| prose(&mut roff, paragraph.trim())),
+                _ => part
+                    .split("\n\n")
+                    .for_each(|paragraph| prose(&mut roff, paragraph.trim())),
             }
         }
     }
     roff.control("SH", ["SEE ALSO"]);
-    roff.text([italic("recover"), roman("(1), "), italic("recover.toml"), roman("(5)")]);
+    roff.text([
+        italic("recover"),
+        roman("(1), "),
+        italic("recover.toml"),
+        roman("(5)"),
+    ]);
     roff
 }
 
@@ -150,14 +202,27 @@ fn guide_page(guide: &str) -> Roff {
 fn prose(roff: &mut Roff, paragraph: &str) {
     let is_list = paragraph.starts_with("- ");
     let items = format!("\n{paragraph}");
-    for item in items.split(if is_list { "\n- " } else { "\n\n" }).map(str::trim).filter(|item| !item.is_empty()) {
+    for item in items
+        .split(if is_list { "\n- " } else { "\n\n" })
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+    {
         if is_list {
             roff.control("IP", ["\\(bu", "2"]);
         } else {
             roff.control("PP", []);
         }
-        let pieces = item.split('`').map(|piece| piece.replace('\n', " ")).enumerate();
-        let pieces = pieces.map(|(at, piece)| if at % 2 == 1 { bold(piece) } else { roman(piece) });
+        let pieces = item
+            .split('`')
+            .map(|piece| piece.replace('\n', " "))
+            .enumerate();
+        let pieces = pieces.map(|(at, piece)| {
+            if at % 2 == 1 {
+                bold(piece)
+            } else {
+                roman(piece)
+            }
+        });
         roff.text(pieces.collect::<Vec<_>>());
     }
 }
@@ -167,7 +232,12 @@ fn documents_page() -> Roff {
     let description = "With --json a command prints one document on stdout, and nothing else there. Each begins with \
                        schema_version and command, and has warnings where there are any. Fields may be added; none is \
                        renamed or removed without another schema_version. recover schema COMMAND prints the JSON Schema.";
-    let mut roff = page_of("recover-json", "7", "the documents of recover --json", description);
+    let mut roff = page_of(
+        "recover-json",
+        "7",
+        "the documents of recover --json",
+        description,
+    );
     for (title, fields) in schema::fields() {
         roff.control("SH", [title.as_str()]);
         for (name, takes) in fields {
@@ -177,7 +247,12 @@ fn documents_page() -> Roff {
         }
     }
     roff.control("SH", ["SEE ALSO"]);
-    roff.text([italic("recover"), roman("(1), "), italic("recover-schema"), roman("(1)")]);
+    roff.text([
+        italic("recover"),
+        roman("(1), "),
+        italic("recover-schema"),
+        roman("(1)"),
+    ]);
     roff
 }
 
@@ -192,10 +267,14 @@ fn pages(command: &clap::Command, parent: Option<&clap::Command>, folder: &Path)
 
 fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<Vec<u8>> {
     // Global flags are described once, on recover(1).
-    let own = command.clone().display_name(words(command)).mut_args(|arg| {
-        let hide = arg.is_hide_set() || (parent.is_some() && (arg.is_global_set() || arg.get_id() == "help"));
-        arg.hide(hide)
-    });
+    let own = command
+        .clone()
+        .display_name(words(command))
+        .mut_args(|arg| {
+            let hide = arg.is_hide_set()
+                || (parent.is_some() && (arg.is_global_set() || arg.get_id() == "help"));
+            arg.hide(hide)
+        });
     let has_options = own.get_arguments().any(|arg| !arg.is_hide_set());
     let man = Man::new(own)
         .title(file_name(command).to_uppercase())
@@ -211,10 +290,15 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
     if has_options {
         man.render_options_section(&mut text)?;
     }
-    examples(command).filter(|_| parent.is_some()).map_or(Ok(()), |examples| examples.to_writer(&mut text))?;
+    examples(command)
+        .filter(|_| parent.is_some())
+        .map_or(Ok(()), |examples| examples.to_writer(&mut text))?;
     if parent.is_none() {
-        listed("EXIT STATUS", ExitCode::DOCUMENTED.map(|(code, meaning)| (code.number().to_string(), meaning)))
-            .to_writer(&mut text)?;
+        listed(
+            "EXIT STATUS",
+            ExitCode::DOCUMENTED.map(|(code, meaning)| (code.number().to_string(), meaning)),
+        )
+        .to_writer(&mut text)?;
         listed("ENVIRONMENT", ENVIRONMENT).to_writer(&mut text)?;
         listed("FILES", FILES).to_writer(&mut text)?;
     }
@@ -224,7 +308,10 @@ fn page(command: &clap::Command, parent: Option<&clap::Command>) -> io::Result<V
 
 /// What stands below the options in `--help`, with its lines as they are.
 fn examples(command: &clap::Command) -> Option<Roff> {
-    let text = command.get_after_long_help().or(command.get_after_help())?.to_string();
+    let text = command
+        .get_after_long_help()
+        .or(command.get_after_help())?
+        .to_string();
     let mut roff = Roff::new();
     roff.control("SH", ["EXAMPLES"]);
     roff.control("nf", []);
@@ -241,7 +328,10 @@ fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
 
 /// `recover checkpoint create`.
 fn words(command: &clap::Command) -> String {
-    command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned()
+    command
+        .get_bin_name()
+        .unwrap_or_else(|| command.get_name())
+        .to_owned()
 }
 
 /// `recover-checkpoint-create`.
@@ -273,12 +363,17 @@ fn subcommands(command: &clap::Command) -> Roff {
     for sub in shown(command) {
         roff.control("TP", []);
         roff.text([bold(words(sub))]);
-        roff.text([roman(sub.get_about().map(ToString::to_string).unwrap_or_default())]);
+        roff.text([roman(
+            sub.get_about().map(ToString::to_string).unwrap_or_default(),
+        )]);
     }
     roff
 }
 
-fn listed<T: Into<String>>(title: &str, entries: impl IntoIterator<Item = (T, &'static str)>) -> Roff {
+fn listed<T: Into<String>>(
+    title: &str,
+    entries: impl IntoIterator<Item = (T, &'static str)>,
+) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", [title]);
     for (term, meaning) in entries {
@@ -291,13 +386,28 @@ fn listed<T: Into<String>>(title: &str, entries: impl IntoIterator<Item = (T, &'
 
 fn see_also(command: &clap::Command, parent: Option<&clap::Command>) -> Roff {
     let above = parent.map(file_name);
-    let root = above.clone().filter(|name| name != "recover").map(|_| "recover".to_owned());
-    let beside = parent.filter(|parent| parent.get_bin_name() != Some("recover")).into_iter().flat_map(shown);
+    let root = above
+        .clone()
+        .filter(|name| name != "recover")
+        .map(|_| "recover".to_owned());
+    let beside = parent
+        .filter(|parent| parent.get_bin_name() != Some("recover"))
+        .into_iter()
+        .flat_map(shown);
     let others = beside.filter(|sub| sub.get_name() != command.get_name());
-    let names = root.into_iter().chain(above).chain(others.chain(shown(command)).map(file_name));
+    let names = root
+        .into_iter()
+        .chain(above)
+        .chain(others.chain(shown(command)).map(file_name));
     let mut line: Vec<Inline> = Vec::new();
-    let others = if parent.is_none() { &[("recover.toml", "(5)"), ("recover-json", "(7)")][..] } else { &[] };
-    let others = others.iter().map(|(name, section)| ((*name).to_owned(), *section));
+    let others = if parent.is_none() {
+        &[("recover.toml", "(5)"), ("recover-json", "(7)")][..]
+    } else {
+        &[]
+    };
+    let others = others
+        .iter()
+        .map(|(name, section)| ((*name).to_owned(), *section));
     for (name, section) in names.map(|name| (name, "(1)")).chain(others) {
         if !line.is_empty() {
             line.push(roman(", "));
@@ -321,14 +431,29 @@ mod tests {
         man_pages(folder.path()).unwrap();
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
         let create = read("recover-checkpoint-create.1");
-        for part in [".TH RECOVER-CHECKPOINT-CREATE 1", "recover checkpoint create", ".SH SYNOPSIS", ".SH \"SEE ALSO\""]
-        {
+        for part in [
+            ".TH RECOVER-CHECKPOINT-CREATE 1",
+            "recover checkpoint create",
+            ".SH SYNOPSIS",
+            ".SH \"SEE ALSO\"",
+        ] {
             assert!(create.contains(part), "{part}\n{create}");
         }
-        assert!(!create.contains("state\\-dir"), "global flags are described once\n{create}");
-        assert!(read("recover-agents.1").contains(".SH EXAMPLES\n.nf"), "examples are kept line by line");
+        assert!(
+            !create.contains("state\\-dir"),
+            "global flags are described once\n{create}"
+        );
+        assert!(
+            read("recover-agents.1").contains(".SH EXAMPLES\n.nf"),
+            "examples are kept line by line"
+        );
         let root = read("recover.1");
-        for part in [".SH \"EXIT STATUS\"", ".SH ENVIRONMENT", ".SH FILES", "lock\\-timeout"] {
+        for part in [
+            ".SH \"EXIT STATUS\"",
+            ".SH ENVIRONMENT",
+            ".SH FILES",
+            "lock\\-timeout",
+        ] {
             assert!(root.contains(part), "{part}\n{root}");
         }
         assert!(!folder.path().join("recover-man.1").exists());
@@ -340,7 +465,10 @@ mod tests {
         let codes = help.split("Exit codes:").nth(1).unwrap();
         let named: Vec<&str> = codes.split(|c: char| !c.is_ascii_digit()).collect();
         for (code, _) in ExitCode::DOCUMENTED {
-            assert!(named.contains(&code.number().to_string().as_str()), "{code:?} is missing\n{codes}");
+            assert!(
+                named.contains(&code.number().to_string().as_str()),
+                "{code:?} is missing\n{codes}"
+            );
         }
     }
 }

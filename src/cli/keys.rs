@@ -52,9 +52,16 @@ impl Keys {
     /// Has `pressed` called for each key, from another thread, until it answers false.
     pub fn listen(mut pressed: impl FnMut(Key) -> bool + Send + 'static) -> io::Result<Self> {
         let typed = move |bytes: &[u8]| {
-            if bytes.is_empty() { pressed(Key::Gone) } else { keys(bytes).into_iter().all(&mut pressed) }
+            if bytes.is_empty() {
+                pressed(Key::Gone)
+            } else {
+                keys(bytes).into_iter().all(&mut pressed)
+            }
         };
-        Ok(Self { terminal: Terminal::take(Typing::Keys, typed)?, _again: None })
+        Ok(Self {
+            terminal: Terminal::take(Typing::Keys, typed)?,
+            _again: None,
+        })
     }
 
     /// Has the keys sent to the answer.
@@ -68,7 +75,13 @@ impl Keys {
                 let _ = again.send(Key::Again);
             }
         })?;
-        Ok((Self { _again: Some(registered), ..listening }, keys))
+        Ok((
+            Self {
+                _again: Some(registered),
+                ..listening
+            },
+            keys,
+        ))
     }
 
     /// Leaves the terminal alone for a while, or takes it again.
@@ -85,7 +98,9 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
         rest = after;
         match (first, after) {
             (0x1b, [b'[' | b'O', sequence @ ..]) => {
-                let end = sequence.iter().position(|byte| (0x40..=0x7e).contains(byte));
+                let end = sequence
+                    .iter()
+                    .position(|byte| (0x40..=0x7e).contains(byte));
                 let (code, left) = sequence.split_at(end.map_or(sequence.len(), |at| at + 1));
                 rest = left;
                 keys.extend(match code {
@@ -126,11 +141,23 @@ mod tests {
     #[test]
     fn keys_are_told_apart() {
         use Key::{Char, Down, EndOfInput, Enter, Escape, Up};
-        assert_eq!(keys(b"j\x1b[A\x1bOB\r\x04"), [Char('j'), Up, Down, Enter, EndOfInput]);
+        assert_eq!(
+            keys(b"j\x1b[A\x1bOB\r\x04"),
+            [Char('j'), Up, Down, Enter, EndOfInput]
+        );
         assert_eq!(keys(b"\x1b"), [Escape]);
         assert_eq!(keys(b"\x1b[3~\x1b[1;5Ax\xff"), [Char('x')]);
-        assert_eq!(keys("é\t\x7f".as_bytes()), [Char('é'), Key::Tab, Key::Backspace]);
-        assert_eq!(keys(b"\x1b[C\x1b[D\x1b[5~\x1b[6~"), [Key::Right, Key::Left, Key::PageUp, Key::PageDown]);
-        assert_eq!(keys(b"\x1b[H\x1bOF\x1b[1~\x1b[4~"), [Key::Home, Key::End, Key::Home, Key::End]);
+        assert_eq!(
+            keys("é\t\x7f".as_bytes()),
+            [Char('é'), Key::Tab, Key::Backspace]
+        );
+        assert_eq!(
+            keys(b"\x1b[C\x1b[D\x1b[5~\x1b[6~"),
+            [Key::Right, Key::Left, Key::PageUp, Key::PageDown]
+        );
+        assert_eq!(
+            keys(b"\x1b[H\x1bOF\x1b[1~\x1b[4~"),
+            [Key::Home, Key::End, Key::Home, Key::End]
+        );
     }
 }

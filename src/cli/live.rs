@@ -47,12 +47,18 @@ pub struct Watch {
 impl Watch {
     /// Shows what `context` does from now on.
     pub fn start(context: &Context, ui: &Ui) -> Self {
-        Self { display: Display::start(context, ui), story: Story::start(context, ui, false) }
+        Self {
+            display: Display::start(context, ui),
+            story: Story::start(context, ui, false),
+        }
     }
 
     /// The same beside a command that has our streams to itself, `--passthrough`: nothing is said while all goes well.
     pub fn beside(context: &Context, ui: &Ui) -> Self {
-        Self { display: Display::beside(context, ui), story: Story::start(context, ui, true) }
+        Self {
+            display: Display::beside(context, ui),
+            story: Story::start(context, ui, true),
+        }
     }
 
     /// Shows nothing any more; `key` is the run that was shown.
@@ -93,7 +99,15 @@ impl Display {
     /// for both are the command's, and nothing is said while all goes well; but why it is tried again, and until when
     /// nothing happens.
     fn beside(context: &Context, ui: &Ui) -> Option<Self> {
-        Self::shown(context, &Ui { redraws: false, keys: false, ..ui.clone() }, true)
+        Self::shown(
+            context,
+            &Ui {
+                redraws: false,
+                keys: false,
+                ..ui.clone()
+            },
+            true,
+        )
     }
 
     fn shown(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
@@ -134,9 +148,18 @@ impl Display {
                 drawn.draw();
             }
         };
-        let ticker = thread::Builder::new().name("display".to_owned()).spawn(redraw)?;
-        context.progress.observe(Arc::new(Told(Arc::clone(&shared))));
-        Ok(Self { shared, tick: Some(tick), ticker: Some(ticker), _registered: Some(registered) })
+        let ticker = thread::Builder::new()
+            .name("display".to_owned())
+            .spawn(redraw)?;
+        context
+            .progress
+            .observe(Arc::new(Told(Arc::clone(&shared))));
+        Ok(Self {
+            shared,
+            tick: Some(tick),
+            ticker: Some(ticker),
+            _registered: Some(registered),
+        })
     }
 }
 
@@ -177,7 +200,10 @@ impl Observer for Told {
         {
             // The command has the terminal to itself.
             shared.leave(true);
-        } else if matches!(event, ProgressEvent::LoopBegun { .. } | ProgressEvent::Ended { .. }) {
+        } else if matches!(
+            event,
+            ProgressEvent::LoopBegun { .. } | ProgressEvent::Ended { .. }
+        ) {
             shared.leave(false);
         }
         shared.draw();
@@ -224,14 +250,21 @@ impl Shared {
 
     /// With stderr closed there is nobody left to report to.
     fn print(&self, line: &str) {
-        let width = lock(&self.footer).as_ref().map(Footer::width).or(self.ui.stderr_width.map(usize::from));
+        let width = lock(&self.footer)
+            .as_ref()
+            .map(Footer::width)
+            .or(self.ui.stderr_width.map(usize::from));
         let text = width.map_or_else(|| line.to_owned(), |width| wrapped(line, width));
         let _ = Stderr.write_all(format!("{text}\n").as_bytes());
     }
 
     fn say_result(&self, name: &str, result: &FeedbackResult) {
         let mark = if result.passed { "passed" } else { "FAILED" };
-        self.say(&format!("{mark} {name}: {} ({})", said(result), seconds(result.duration)));
+        self.say(&format!(
+            "{mark} {name}: {} ({})",
+            said(result),
+            seconds(result.duration)
+        ));
     }
 
     /// Leaves the terminal to the command, or takes it again.
@@ -268,7 +301,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Doing {
     fn now(what: What) -> Self {
-        Self { what, since: Instant::now() }
+        Self {
+            what,
+            since: Instant::now(),
+        }
     }
 }
 
@@ -276,57 +312,109 @@ use status_line::What;
 
 impl View {
     /// Takes note; the answer is what stays to be read, with times as `shown` has them.
-    fn take(&mut self, progress: &ProgressEvent<'_>, shown: impl Fn(Timestamp) -> String) -> Vec<String> {
+    fn take(
+        &mut self,
+        progress: &ProgressEvent<'_>,
+        shown: impl Fn(Timestamp) -> String,
+    ) -> Vec<String> {
         match *progress {
             ProgressEvent::Baseline { run } => {
                 self.run = escape(&run.key.to_string());
                 vec!["Checking before the first attempt.".to_owned()]
             }
-            ProgressEvent::Attempt { run, iteration, attempt, limit, deadline } => {
-                let of = |total: Option<u32>| total.map_or_else(String::new, |total| format!(" of {total}"));
+            ProgressEvent::Attempt {
+                run,
+                iteration,
+                attempt,
+                limit,
+                deadline,
+            } => {
+                let of = |total: Option<u32>| {
+                    total.map_or_else(String::new, |total| format!(" of {total}"))
+                };
                 // What a person grants comes on top of the limit.
                 let limit = limit.filter(|limit| attempt <= *limit);
                 self.run = escape(&run.key.to_string());
-                self.iteration = format!("{iteration}{}", of(run.spec.iterations_total).replace(" of ", "/"));
+                self.iteration = format!(
+                    "{iteration}{}",
+                    of(run.spec.iterations_total).replace(" of ", "/")
+                );
                 self.attempt = format!("{attempt}{}", of(limit).replace(" of ", "/"));
                 self.results.clear();
                 self.usage = run.usage().text().unwrap_or_default();
                 self.doing = Some(Doing::now(What::Command { deadline }));
                 let iterations = of(run.spec.iterations_total);
-                vec![format!("Iteration {iteration}{iterations}, attempt {attempt}{}", of(limit))]
+                vec![format!(
+                    "Iteration {iteration}{iterations}, attempt {attempt}{}",
+                    of(limit)
+                )]
             }
-            ProgressEvent::LoopBegun { name, deadline, again } => {
-                self.doing = Some(Doing::now(What::Loop { name: escape(name), deadline, again }));
+            ProgressEvent::LoopBegun {
+                name,
+                deadline,
+                again,
+            } => {
+                self.doing = Some(Doing::now(What::Loop {
+                    name: escape(name),
+                    deadline,
+                    again,
+                }));
                 // Its output comes twice.
-                let label = format!("Check {name} failed and is run again, unchanged: it may be flaky");
+                let label =
+                    format!("Check {name} failed and is run again, unchanged: it may be flaky");
                 if again { vec![label] } else { Vec::new() }
             }
             ProgressEvent::LoopEnded { name, result } => {
                 self.results.push((escape(name), result.passed));
                 Vec::new()
             }
-            ProgressEvent::Ended { iteration, attempt, failure, decision, used, in_all } => {
+            ProgressEvent::Ended {
+                iteration,
+                attempt,
+                failure,
+                decision,
+                used,
+                in_all,
+            } => {
                 self.doing = Some(Doing::now(What::Recording));
                 self.usage = in_all.text().unwrap_or_default();
-                let used = used.text().map(|used| format!(" ({used})")).unwrap_or_default();
+                let used = used
+                    .text()
+                    .map(|used| format!(" ({used})"))
+                    .unwrap_or_default();
                 let mut lines = vec![match failure {
                     None => format!("Passed: iteration {iteration}, attempt {attempt}{used}"),
                     Some(failure) => {
-                        format!("FAILED: iteration {iteration}, attempt {attempt}{used}: {}", failure.message)
+                        format!(
+                            "FAILED: iteration {iteration}, attempt {attempt}{used}: {}",
+                            failure.message
+                        )
                     }
                 }];
-                lines.extend(decision.map(|decision| format!("Decision: {}", local_times(&decision.reason))));
-                self.reason = decision.map(|decision| escape(&local_times(&decision.reason))).unwrap_or_default();
+                lines.extend(
+                    decision.map(|decision| format!("Decision: {}", local_times(&decision.reason))),
+                );
+                self.reason = decision
+                    .map(|decision| escape(&local_times(&decision.reason)))
+                    .unwrap_or_default();
                 lines
             }
-            ProgressEvent::Waiting { until, parked, reason } => {
+            ProgressEvent::Waiting {
+                until,
+                parked,
+                reason,
+            } => {
                 self.doing = Some(Doing::now(What::Waiting { until, parked }));
                 let reason = local_times(reason);
                 let what = if parked { "Parked" } else { "Waiting" };
                 // What was said just now need not be said again.
                 let told = std::mem::replace(&mut self.reason, escape(&reason)) == self.reason;
                 let until = shown(until);
-                vec![if told { format!("{what} until {until}") } else { format!("{what} until {until}: {reason}") }]
+                vec![if told {
+                    format!("{what} until {until}")
+                } else {
+                    format!("{what} until {until}: {reason}")
+                }]
             }
             ProgressEvent::LoopsEnded | ProgressEvent::Waited => {
                 self.doing = Some(Doing::now(What::Recording));
@@ -351,14 +439,38 @@ mod tests {
         let mut view = View::default();
         let until = Timestamp::from_millis(90_000);
         let iso = |at: Timestamp| at.to_string();
-        view.take(&ProgressEvent::LoopBegun { name: "te\tst\u{1b}", deadline: None, again: false }, iso);
-        let line = |view: &View, width| view.line(width, Instant::now(), Timestamp::from_millis(0)).unwrap();
-        assert!(line(&view, 79).contains("te\\tst\\u{1b} 0:0"), "{}", line(&view, 79));
-        let said = view.take(&ProgressEvent::Waiting { until, parked: false, reason: "a\u{1b}[2J\nb" }, iso);
+        view.take(
+            &ProgressEvent::LoopBegun {
+                name: "te\tst\u{1b}",
+                deadline: None,
+                again: false,
+            },
+            iso,
+        );
+        let line = |view: &View, width| {
+            view.line(width, Instant::now(), Timestamp::from_millis(0))
+                .unwrap()
+        };
+        assert!(
+            line(&view, 79).contains("te\\tst\\u{1b} 0:0"),
+            "{}",
+            line(&view, 79)
+        );
+        let said = view.take(
+            &ProgressEvent::Waiting {
+                until,
+                parked: false,
+                reason: "a\u{1b}[2J\nb",
+            },
+            iso,
+        );
         assert_eq!(said.len(), 1);
         for width in 0..100 {
             let line = line(&view, width);
-            assert!(line.width() <= width && !line.contains(char::is_control), "{line:?}");
+            assert!(
+                line.width() <= width && !line.contains(char::is_control),
+                "{line:?}"
+            );
         }
     }
 }

@@ -32,7 +32,8 @@ use crate::engine::{self, Context, Result};
 use crate::policy::fingerprints::Fingerprints;
 use crate::policy::settings::RedactSettings;
 use crate::process::{
-    DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog, survive_file_size_limit,
+    DETACHED, HELPER, WATCHDOG, exec_on_terminal, run_as_child, run_detached, run_watchdog,
+    survive_file_size_limit,
 };
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
@@ -50,7 +51,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
         return ProcessExitCode::from(exec_on_terminal(&args[2..]));
     }
     if args.get(1).is_some_and(|first| first == DETACHED) {
-        let settings = args.get(2).and_then(|text| serde_json::from_str(text.to_str()?).ok());
+        let settings = args
+            .get(2)
+            .and_then(|text| serde_json::from_str(text.to_str()?).ok());
         mask_secrets(&settings.unwrap_or_default(), Fingerprints::default());
         return ProcessExitCode::from(run_detached(args.get(3..).unwrap_or_default()));
     }
@@ -84,8 +87,11 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
             }
             let exit = usage::answer(&args, &mut error);
             // From a hook, 2 would stop the agent.
-            let exit =
-                if exit == ExitCode::Usage && usage::command_of(&args) == "hook run" { ExitCode::Failed } else { exit };
+            let exit = if exit == ExitCode::Usage && usage::command_of(&args) == "hook run" {
+                ExitCode::Failed
+            } else {
+                exit
+            };
             return ProcessExitCode::from(exit.number());
         }
     };
@@ -103,13 +109,24 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ProcessExitCode {
 fn mask_configured(args: &[OsString]) {
     let own = args.split(|arg| arg == "--").next().unwrap_or_default();
     let named = |(flag, joined): (&str, &str)| {
-        let is_named = |arg: &&OsString| *arg == flag || arg.as_encoded_bytes().starts_with(joined.as_bytes());
+        let is_named =
+            |arg: &&OsString| *arg == flag || arg.as_encoded_bytes().starts_with(joined.as_bytes());
         let at = own.iter().rposition(|arg| is_named(&arg))?;
-        let value = if own[at] == flag { Some(own.get(at + 1)?.clone()) } else { None };
+        let value = if own[at] == flag {
+            Some(own.get(at + 1)?.clone())
+        } else {
+            None
+        };
         Some([Some(own[at].clone()), value].into_iter().flatten())
     };
-    let places = [("-C", "-C"), ("--state-dir", "--state-dir=")].into_iter().filter_map(named).flatten();
-    let words = ["recover", "config"].map(OsString::from).into_iter().chain(places);
+    let places = [("-C", "-C"), ("--state-dir", "--state-dir=")]
+        .into_iter()
+        .filter_map(named)
+        .flatten();
+    let words = ["recover", "config"]
+        .map(OsString::from)
+        .into_iter()
+        .chain(places);
     if let Ok(cli) = parse(&words.collect::<Vec<_>>()) {
         // Whatever is wrong with it, the arguments are wrong as well, and that is said.
         let _ = context(&cli.global, cli.command.as_ref());
@@ -123,7 +140,10 @@ fn parse(args: &[OsString]) -> clap::error::Result<Cli> {
 }
 
 fn parse_with_all(args: &[OsString]) -> clap::error::Result<Cli> {
-    let name = args.first().and_then(|path| Path::new(path).file_name()?.to_str()).unwrap_or("recover");
+    let name = args
+        .first()
+        .and_then(|path| Path::new(path).file_name()?.to_str())
+        .unwrap_or("recover");
     Cli::from_arg_matches(&help::for_people(name).try_get_matches_from(args)?)
 }
 
@@ -132,7 +152,10 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         return bare(cli, ui);
     };
     let name = commands::name(command);
-    if let Command::Hook(HookArgs { command: HookCommand::Run(args) }) = command {
+    if let Command::Hook(HookArgs {
+        command: HookCommand::Run(args),
+    }) = command
+    {
         return commands::run_hook(&cli.global, args, |cwd| setup(&cli.global, None, cwd), ui);
     }
     let reply = commands::without_context(command).unwrap_or_else(|| {
@@ -142,14 +165,24 @@ fn dispatch(cli: &Cli, ui: &Ui) -> ExitCode {
         }
         let ui = &ui.clone().colored(context.settings().ui.color);
         let allowed = inside::refuse(&context, name, commands::reach(command));
-        let done = allowed.and_then(|()| execute(command, &mut context, ui)).map_err(|error| {
-            context.warnings().into_iter().for_each(warned::note);
-            context.locate(error)
-        });
+        let done = allowed
+            .and_then(|()| execute(command, &mut context, ui))
+            .map_err(|error| {
+                context.warnings().into_iter().for_each(warned::note);
+                context.locate(error)
+            });
         ui.learn(&context);
-        let repository = if commands::reads(command) { context.repository_state().ok() } else { None };
+        let repository = if commands::reads(command) {
+            context.repository_state().ok()
+        } else {
+            None
+        };
         context.leave();
-        let done = done.map(|reply| reply.repository(repository).warned(warned::with_others(context.warnings())));
+        let done = done.map(|reply| {
+            reply
+                .repository(repository)
+                .warned(warned::with_others(context.warnings()))
+        });
         match context.stopped_late.get() {
             Some(signal) => done.map(|reply| reply.exit(ExitCode::other(signal.exit_code()))),
             None => done,
@@ -196,10 +229,18 @@ fn bare(cli: &Cli, ui: &Ui) -> ExitCode {
     let status = settled(&cli.global, None).and_then(|context| {
         context.warn_of_others();
         let ui = &ui.clone().colored(context.settings().ui.color);
-        let looked = if context.store().exists() { commands::status(&context, ui).map(Some) } else { Ok(None) };
+        let looked = if context.store().exists() {
+            commands::status(&context, ui).map(Some)
+        } else {
+            Ok(None)
+        };
         let repository = context.repository_state().ok();
         let looked = looked.map(|reply| {
-            reply.map(|reply| reply.repository(repository).warned(warned::with_others(context.warnings())))
+            reply.map(|reply| {
+                reply
+                    .repository(repository)
+                    .warned(warned::with_others(context.warnings()))
+            })
         });
         ui.learn(&context);
         looked.map_err(|error| context.locate(error))
@@ -230,15 +271,17 @@ fn start_tracing(global: &GlobalArgs) {
         (false, 2) => "debug",
         (false, _) => "trace",
     };
-    let filter =
-        EnvFilter::try_from_env("RECOVER_LOG").unwrap_or_else(|_| EnvFilter::new(format!("recover={default}")));
+    let filter = EnvFilter::try_from_env("RECOVER_LOG")
+        .unwrap_or_else(|_| EnvFilter::new(format!("recover={default}")));
     let printed = fmt::layer()
         .with_writer(crate::process::Stderr::default)
         .event_format(warned::AsLine::new())
         // It would be reported on stderr, which may be what fails.
         .log_internal_errors(false)
         .with_filter(filter);
-    let subscriber = registry().with(printed).with(warned::Collector.with_filter(LevelFilter::WARN));
+    let subscriber = registry()
+        .with(printed)
+        .with(warned::Collector.with_filter(LevelFilter::WARN));
     // A second start in one process (tests) keeps the first subscriber.
     let _ = subscriber.try_init();
 }

@@ -43,14 +43,21 @@ impl People {
 
     /// Takes over what is recorded.
     pub fn know(&self, context: &Context, state: &State) {
-        let numbers = state.checkpoints.numbers().map(|(seq, id)| (id.to_string(), seq)).collect();
+        let numbers = state
+            .checkpoints
+            .numbers()
+            .map(|(seq, id)| (id.to_string(), seq))
+            .collect();
         let run = found_unnamed(context, state).map(|key| join(key.flags()));
         *self.known() = Known { numbers, run };
     }
 
     /// `@7` for the checkpoint of that number, else its id.
     pub fn id(&self, id: &CheckpointId) -> String {
-        self.known().numbers.get(id.as_str()).map_or_else(|| id.to_string(), |number| format!("@{number}"))
+        self.known()
+            .numbers
+            .get(id.as_str())
+            .map_or_else(|| id.to_string(), |number| format!("@{number}"))
     }
 
     /// The text with the numbers of checkpoints in the place of their ids.
@@ -62,14 +69,19 @@ impl People {
     pub fn text(&self, text: &str, width: usize) -> String {
         let known = self.known();
         let text = without_place(text);
-        let text = known.run.as_ref().map_or_else(|| text.clone(), |run| without_run(&text, run));
+        let text = known
+            .run
+            .as_ref()
+            .map_or_else(|| text.clone(), |run| without_run(&text, run));
         wrapped(&with_numbers(&text, &known.numbers), width)
     }
 }
 
 /// The text with its commands as somebody needs them who stands in this folder: without a `-C` that leads here.
 fn without_place(text: &str) -> String {
-    let Ok(here) = std::env::current_dir() else { return text.to_owned() };
+    let Ok(here) = std::env::current_dir() else {
+        return text.to_owned();
+    };
     let mut text = text.to_owned();
     for folder in here.ancestors() {
         let place = format!(" -C {} ", quote(folder));
@@ -77,7 +89,10 @@ fn without_place(text: &str) -> String {
             text = text.replace(&format!("{program}{place}"), &format!("{program} "));
         }
         // From above it another project is meant.
-        if [".git", ".ultraplan"].iter().any(|name| folder.join(name).symlink_metadata().is_ok()) {
+        if [".git", ".ultraplan"]
+            .iter()
+            .any(|name| folder.join(name).symlink_metadata().is_ok())
+        {
             break;
         }
     }
@@ -115,7 +130,9 @@ fn with_numbers(text: &str, numbers: &HashMap<String, u64>) -> String {
     let mut rest = text;
     while let Some(at) = rest.find("ckpt_") {
         let (before, found) = rest.split_at(at);
-        let end = found.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(found.len());
+        let end = found
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(found.len());
         let (id, after) = found.split_at(end);
         let begins = !before.ends_with(is_of_word);
         let in_name = after.starts_with('.') && after[1..].starts_with(char::is_alphanumeric);
@@ -145,7 +162,11 @@ pub fn between_words(text: &str, width: usize) -> String {
 fn by_line(text: &str, width: usize, wrap: impl Fn(&str) -> String) -> String {
     let line = |line: &str| {
         let content = line.trim_end_matches('\n');
-        if shown_width(content) <= width { line.to_owned() } else { wrap(content) + &line[content.len()..] }
+        if shown_width(content) <= width {
+            line.to_owned()
+        } else {
+            wrap(content) + &line[content.len()..]
+        }
     };
     text.split_inclusive('\n').map(line).collect()
 }
@@ -162,9 +183,18 @@ fn wrap(line: &str, width: usize, spans: &[Span]) -> String {
     let content = hang_of(line);
     let beside = beside_command(line, spans).filter(|_| content > width / 2);
     // What stands far to the right of a command goes below it.
-    let hang = if beside.is_some() { blanks_of(line) + 4 } else { content.min(width / 2) };
+    let hang = if beside.is_some() {
+        blanks_of(line) + 4
+    } else {
+        content.min(width / 2)
+    };
     // A long word has its line to itself rather than one that runs over.
-    let longest = line.split(' ').map(shown_width).filter(|word| *word <= width).max().unwrap_or(0);
+    let longest = line
+        .split(' ')
+        .map(shown_width)
+        .filter(|word| *word <= width)
+        .max()
+        .unwrap_or(0);
     let hang = hang.min(width - longest);
     let mut out = String::with_capacity(line.len() + 16);
     let mut columns = 0;
@@ -173,14 +203,20 @@ fn wrap(line: &str, width: usize, spans: &[Span]) -> String {
     for word in line.split_inclusive(' ') {
         let bare = word.trim_end_matches(' ');
         let end = at + bare.len();
-        let span = spans.iter().find(|span| span.range.start < end && at < span.range.end);
+        let span = spans
+            .iter()
+            .find(|span| span.range.start < end && at < span.range.end);
         let begins = span.is_some_and(|span| span.range.start >= at);
         let command = span.filter(|span| span.is_command);
         if begins {
             quote = None;
         }
         let ends = span.is_none_or(|span| span.range.end <= end);
-        let room = if command.is_some() && !ends { width.saturating_sub(2) } else { width };
+        let room = if command.is_some() && !ends {
+            width.saturating_sub(2)
+        } else {
+            width
+        };
         // What belongs together and fits on a line stays whole.
         let moves = begins
             && span.is_some_and(|span| {
@@ -191,13 +227,21 @@ fn wrap(line: &str, width: usize, spans: &[Span]) -> String {
         if quote.is_none() && columns > hang && is_full && !bare.is_empty() {
             let kept = out.trim_end_matches(' ').len();
             out.truncate(kept);
-            out.push_str(if command.is_some() && !begins { " \\\n" } else { "\n" });
+            out.push_str(if command.is_some() && !begins {
+                " \\\n"
+            } else {
+                "\n"
+            });
             out.push_str(&" ".repeat(hang));
             columns = hang;
         }
         out.push_str(word);
         columns += shown_width(word);
-        quote = if command.is_some() && !ends { quote_after(word, quote) } else { None };
+        quote = if command.is_some() && !ends {
+            quote_after(word, quote)
+        } else {
+            None
+        };
         at += word.len();
     }
     out
@@ -246,9 +290,16 @@ fn spans_of(line: &str) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut at = 0;
     while let Some(begin) = line[at..].find('`').map(|begin| at + begin) {
-        let Some(end) = line[begin + 1..].find('`').map(|end| begin + 1 + end) else { break };
-        let is_command = PROGRAMS.iter().any(|program| line[begin + 1..end].starts_with(program));
-        spans.push(Span { range: begin..end + 1, is_command });
+        let Some(end) = line[begin + 1..].find('`').map(|end| begin + 1 + end) else {
+            break;
+        };
+        let is_command = PROGRAMS
+            .iter()
+            .any(|program| line[begin + 1..end].starts_with(program));
+        spans.push(Span {
+            range: begin..end + 1,
+            is_command,
+        });
         at = end + 1;
     }
     let is_quoted = |at: usize| spans.iter().any(|span| span.range.contains(&at));
@@ -262,7 +313,10 @@ fn spans_of(line: &str) -> Vec<Span> {
     if let Some(begin) = PROGRAMS.iter().find_map(begins) {
         let end = begin + column_end(&line[begin..]);
         spans.retain(|span| span.range.end <= begin || span.range.start >= end);
-        spans.push(Span { range: begin..end, is_command: true });
+        spans.push(Span {
+            range: begin..end,
+            is_command: true,
+        });
     }
     spans
 }
@@ -282,8 +336,12 @@ fn column_end(command: &str) -> usize {
 
 /// Where a second column begins beside a command, which is all of the first.
 fn beside_command(line: &str, spans: &[Span]) -> Option<usize> {
-    let first = spans.iter().find(|span| span.is_command && span.range.start == blanks_of(line))?;
-    let rest = line.get(first.range.end..).filter(|rest| !rest.trim().is_empty())?;
+    let first = spans
+        .iter()
+        .find(|span| span.is_command && span.range.start == blanks_of(line))?;
+    let rest = line
+        .get(first.range.end..)
+        .filter(|rest| !rest.trim().is_empty())?;
     Some(first.range.end + blanks_of(rest)).filter(|at| *at > first.range.end + 1)
 }
 
@@ -307,56 +365,104 @@ mod tests {
     fn a_long_word_has_its_line_to_itself() {
         let word = "tests::a::long::name".repeat(2);
         assert_eq!(
-            wrapped(&format!("  failure              the test {word}"), 48).lines().last(),
+            wrapped(&format!("  failure              the test {word}"), 48)
+                .lines()
+                .last(),
             Some(&*format!("        {word}"))
         );
         assert!(
-            wrapped(&format!("  failure                   is {word} now"), 48).lines().all(|line| line.len() <= 48)
+            wrapped(&format!("  failure                   is {word} now"), 48)
+                .lines()
+                .all(|line| line.len() <= 48)
         );
     }
 
     #[test]
     fn lines_end_between_words_and_go_on_below_their_content() {
-        assert_eq!(wrapped("one two three four\nfive\n", 9), "one two\n  three\n  four\nfive\n");
-        assert_eq!(wrapped("  error   one two three\n", 17), "  error   one two\n        three\n");
-        assert_eq!(wrapped("a-word-that-is-too-long is\n", 10), "a-word-that-is-too-long\n  is\n");
-        assert_eq!(wrapped("\x1b[1mone\x1b[0m two\n", 7), "\x1b[1mone\x1b[0m two\n");
+        assert_eq!(
+            wrapped("one two three four\nfive\n", 9),
+            "one two\n  three\n  four\nfive\n"
+        );
+        assert_eq!(
+            wrapped("  error   one two three\n", 17),
+            "  error   one two\n        three\n"
+        );
+        assert_eq!(
+            wrapped("a-word-that-is-too-long is\n", 10),
+            "a-word-that-is-too-long\n  is\n"
+        );
+        assert_eq!(
+            wrapped("\x1b[1mone\x1b[0m two\n", 7),
+            "\x1b[1mone\x1b[0m two\n"
+        );
     }
 
     #[test]
     fn a_command_that_goes_on_below_is_still_one() {
         let line = "Next: recover resume --strategy retry_with_context";
-        assert_eq!(wrapped(line, 34), "Next: recover resume --strategy \\\n  retry_with_context");
-        assert_eq!(wrapped(line, 49), "Next:\n  recover resume --strategy retry_with_context");
-        assert_eq!(wrapped("It is closed; recover resume opens it", 20), "It is closed;\n  recover resume\n  opens it");
+        assert_eq!(
+            wrapped(line, 34),
+            "Next: recover resume --strategy \\\n  retry_with_context"
+        );
+        assert_eq!(
+            wrapped(line, 49),
+            "Next:\n  recover resume --strategy retry_with_context"
+        );
+        assert_eq!(
+            wrapped("It is closed; recover resume opens it", 20),
+            "It is closed;\n  recover resume\n  opens it"
+        );
         let line = "look: tail -n 100 -- /a/long/path/of/a/log";
-        assert_eq!(wrapped(line, 24), "look: tail -n 100 -- \\\n  /a/long/path/of/a/log");
+        assert_eq!(
+            wrapped(line, 24),
+            "look: tail -n 100 -- \\\n  /a/long/path/of/a/log"
+        );
     }
 
     #[test]
     fn a_command_in_backquotes_stays_whole_or_goes_on() {
         let line = "3. Then take it up: `recover resume --strategy retry_same`, again";
-        assert_eq!(wrapped(line, 45), "3. Then take it up:\n  `recover resume --strategy retry_same`,\n  again");
-        assert_eq!(wrapped(line, 32), "3. Then take it up: `recover \\\n  resume --strategy retry_same`,\n  again");
-        assert_eq!(wrapped("see `a quoted text` here", 18), "see\n  `a quoted text`\n  here");
-        assert_eq!(wrapped("see `a long quoted text`", 12), "see `a long\n  quoted\n  text`");
+        assert_eq!(
+            wrapped(line, 45),
+            "3. Then take it up:\n  `recover resume --strategy retry_same`,\n  again"
+        );
+        assert_eq!(
+            wrapped(line, 32),
+            "3. Then take it up: `recover \\\n  resume --strategy retry_same`,\n  again"
+        );
+        assert_eq!(
+            wrapped("see `a quoted text` here", 18),
+            "see\n  `a quoted text`\n  here"
+        );
+        assert_eq!(
+            wrapped("see `a long quoted text`", 12),
+            "see `a long\n  quoted\n  text`"
+        );
         assert_eq!(wrapped("one ` sign alone", 11), "one ` sign\n  alone");
     }
 
     #[test]
     fn a_column_beside_a_command_is_none_of_its_words() {
         let line = "  recover checkpoint create      keep the work tree as it is";
-        assert_eq!(wrapped(line, 40), "  recover checkpoint create\n      keep the work tree as it is");
+        assert_eq!(
+            wrapped(line, 40),
+            "  recover checkpoint create\n      keep the work tree as it is"
+        );
         let line = "  recover x  keep the work tree as it is";
-        assert_eq!(wrapped(line, 30), "  recover x  keep the work\n             tree as it is");
+        assert_eq!(
+            wrapped(line, 30),
+            "  recover x  keep the work\n             tree as it is"
+        );
         let line = "  recover x -m 'a  b' and some more";
-        assert_eq!(wrapped(line, 26), "  recover x -m 'a  b' \\\n             and some more");
+        assert_eq!(
+            wrapped(line, 26),
+            "  recover x -m 'a  b' \\\n             and some more"
+        );
     }
 
     #[test]
     fn a_run_that_is_found_anyway_is_not_named() {
-        let text =
-            "Next: recover resume --wait --run r\nrecover log --run r2; recover log --run r --lane x\na --run r\n";
+        let text = "Next: recover resume --wait --run r\nrecover log --run r2; recover log --run r --lane x\na --run r\n";
         let expected = "Next: recover resume --wait\nrecover log --run r2; recover log --run r --lane x\na --run r\n";
         assert_eq!(without_run(text, "--run r"), expected);
     }

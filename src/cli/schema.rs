@@ -18,8 +18,8 @@ use crate::store::views::AttemptHistory;
 
 use super::replies::error::ErrorDocument;
 use super::replies::{
-    Repository, SCHEMA_VERSION, accept, attempt, bisect, checkpoint, hook, log, remote, restore, run, runs, status,
-    step, upkeep,
+    Repository, SCHEMA_VERSION, accept, attempt, bisect, checkpoint, hook, log, remote, restore,
+    run, runs, status, step, upkeep,
 };
 
 /// The dialect.
@@ -30,12 +30,21 @@ type Fields = fn(&mut SchemaGenerator) -> Schema;
 
 /// What each command answers with: one document, or one of several (a dry run's plan).
 const DOCUMENTS: &[(&str, &[Fields])] = &[
-    ("run", &[run::RunReply::json_schema, run::RunPlanReply::json_schema]),
+    (
+        "run",
+        &[run::RunReply::json_schema, run::RunPlanReply::json_schema],
+    ),
     ("resume", &[run::ResumeReply::json_schema]),
     ("rollback", RESTORE),
     ("undo", RESTORE),
     ("redo", RESTORE),
-    ("checkpoint create", &[checkpoint::CreateReply::json_schema, checkpoint::CreatePlanReply::json_schema]),
+    (
+        "checkpoint create",
+        &[
+            checkpoint::CreateReply::json_schema,
+            checkpoint::CreatePlanReply::json_schema,
+        ],
+    ),
     ("checkpoint list", &[checkpoint::ListReply::json_schema]),
     ("checkpoint show", &[checkpoint::ShowReply::json_schema]),
     ("checkpoint diff", &[checkpoint::DiffReply::json_schema]),
@@ -51,7 +60,13 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("manual-fix watch", FIX),
     ("manual-fix verify", FIX),
     ("manual-fix abort", FIX),
-    ("manual-fix continue", &[run::ContinuedReply::json_schema, run::PreparedReply::json_schema]),
+    (
+        "manual-fix continue",
+        &[
+            run::ContinuedReply::json_schema,
+            run::PreparedReply::json_schema,
+        ],
+    ),
     ("retry-status", &[status::RetryReply::json_schema]),
     ("attempt start", &[attempt::AttemptStartReply::json_schema]),
     ("attempt pass", &[attempt::AttemptPassReply::json_schema]),
@@ -72,11 +87,29 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("remote release", REMOTE),
     ("remote prune", REMOTE),
     ("log", &[log::LogReply::json_schema]),
-    ("report", &[upkeep::ReportReply::json_schema, upkeep::ReportFileReply::json_schema]),
-    ("import", &[upkeep::ImportReply::json_schema, upkeep::ImportPlanReply::json_schema]),
+    (
+        "report",
+        &[
+            upkeep::ReportReply::json_schema,
+            upkeep::ReportFileReply::json_schema,
+        ],
+    ),
+    (
+        "import",
+        &[
+            upkeep::ImportReply::json_schema,
+            upkeep::ImportPlanReply::json_schema,
+        ],
+    ),
     ("sync", &[Synced::json_schema]),
     ("remote check", &[remote::RemoteCheckReply::json_schema]),
-    ("trust", &[upkeep::ProjectTrustReply::json_schema, upkeep::TrustReply::json_schema]),
+    (
+        "trust",
+        &[
+            upkeep::ProjectTrustReply::json_schema,
+            upkeep::TrustReply::json_schema,
+        ],
+    ),
     ("init", &[upkeep::InitReply::json_schema]),
     ("config", &[upkeep::ConfigReply::json_schema]),
     ("doctor", &[DoctorReport::json_schema]),
@@ -85,21 +118,42 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("hook install", HOOK),
     ("hook uninstall", HOOK),
     ("hook status", &[hook::StatusReply::json_schema]),
-    ("hook run", &[hook::HandledReply::json_schema, hook::TroubleReply::json_schema]),
+    (
+        "hook run",
+        &[
+            hook::HandledReply::json_schema,
+            hook::TroubleReply::json_schema,
+        ],
+    ),
     ("completions", &[upkeep::CompletionsReply::json_schema]),
     ("schema", &[upkeep::SchemaReply::json_schema]),
     ("recover", &[status::NothingReply::json_schema]),
     // What [notify] command reads.
     ("notify", &[Notification::json_schema]),
 ];
-const RESTORE: &[Fields] = &[restore::RestoreReply::json_schema, restore::RestorePlanReply::json_schema];
+const RESTORE: &[Fields] = &[
+    restore::RestoreReply::json_schema,
+    restore::RestorePlanReply::json_schema,
+];
 const REMOTE: &[Fields] = &[remote::RemoteReply::json_schema];
 const FIX: &[Fields] = &[run::FixReply::json_schema];
-const HOOK: &[Fields] = &[hook::ChangesReply::json_schema, hook::ChangesPlanReply::json_schema];
+const HOOK: &[Fields] = &[
+    hook::ChangesReply::json_schema,
+    hook::ChangesPlanReply::json_schema,
+];
 
 /// The commands that do without the repository, and whose documents say how it is.
-const READS: [&str; 9] =
-    ["status", "log", "runs", "report", "checkpoint list", "retry-status", "attempt list", "doctor", "hook status"];
+const READS: [&str; 9] = [
+    "status",
+    "log",
+    "runs",
+    "report",
+    "checkpoint list",
+    "retry-status",
+    "attempt list",
+    "doctor",
+    "hook status",
+];
 
 /// The commands that answer with a document.
 pub fn commands() -> impl Iterator<Item = &'static str> {
@@ -109,12 +163,17 @@ pub fn commands() -> impl Iterator<Item = &'static str> {
 /// The schema of what `recover COMMAND --json` prints: the command's document, or an error.
 pub fn of(command: &str) -> Option<Value> {
     let (name, fields) = DOCUMENTS.iter().find(|(name, _)| *name == command)?;
-    Some(schema(&format!("recover {name} --json"), fields.iter().map(|fields| (*name, *fields))))
+    Some(schema(
+        &format!("recover {name} --json"),
+        fields.iter().map(|fields| (*name, *fields)),
+    ))
 }
 
 /// The schema of any document.
 pub fn all() -> Value {
-    let documents = DOCUMENTS.iter().flat_map(|(command, several)| several.iter().map(|fields| (*command, *fields)));
+    let documents = DOCUMENTS
+        .iter()
+        .flat_map(|(command, several)| several.iter().map(|fields| (*command, *fields)));
     schema("recover … --json", documents)
 }
 
@@ -126,7 +185,11 @@ pub fn fields() -> Vec<(String, Vec<(String, String)>)> {
         .into_iter()
         .flatten()
         .filter_map(|document| Some((document["title"].as_str()?, document)));
-    let objects = all["$defs"].as_object().into_iter().flatten().map(|(name, object)| (name.as_str(), object));
+    let objects = all["$defs"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, object)| (name.as_str(), object));
     let described = |(title, object): (&str, &Value)| {
         let fields: Vec<(String, String)> = object["properties"]
             .as_object()?
@@ -145,7 +208,11 @@ fn type_text(schema: &Value, known: &Value) -> String {
     if let Some(path) = schema["$ref"].as_str() {
         let name = path.rsplit('/').next().unwrap_or(path);
         // What has no fields of its own is said on the spot.
-        return if known[name].get("properties").is_some() { name.to_owned() } else { text(&known[name]) };
+        return if known[name].get("properties").is_some() {
+            name.to_owned()
+        } else {
+            text(&known[name])
+        };
     }
     if let Some(constant) = schema.get("const") {
         return constant.to_string();
@@ -153,17 +220,29 @@ fn type_text(schema: &Value, known: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return words
             .iter()
-            .map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned))
+            .map(|word| {
+                word.as_str()
+                    .map_or_else(|| word.to_string(), str::to_owned)
+            })
             .collect::<Vec<_>>()
             .join(", ");
     }
     if schema.get("anyOf").is_some() {
-        return schema["anyOf"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(" or ");
+        return schema["anyOf"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(text)
+            .collect::<Vec<_>>()
+            .join(" or ");
     }
     let one = |name: &str| match name {
         "array" => format!("list of {}", text(&schema["items"])),
         "object" => match schema["properties"].as_object() {
-            Some(fields) => format!("{{{}}}", fields.keys().cloned().collect::<Vec<_>>().join(", ")),
+            Some(fields) => format!(
+                "{{{}}}",
+                fields.keys().cloned().collect::<Vec<_>>().join(", ")
+            ),
             None => "object".to_owned(),
         },
         _ if schema["format"] == "date-time" && name == "string" => "time".to_owned(),
@@ -171,35 +250,52 @@ fn type_text(schema: &Value, known: &Value) -> String {
     };
     match &schema["type"] {
         Value::String(name) => one(name),
-        Value::Array(names) => names.iter().filter_map(Value::as_str).map(one).collect::<Vec<_>>().join(" or "),
+        Value::Array(names) => names
+            .iter()
+            .filter_map(Value::as_str)
+            .map(one)
+            .collect::<Vec<_>>()
+            .join(" or "),
         _ => "any".to_owned(),
     }
 }
 
 fn schema(title: &str, documents: impl Iterator<Item = (&'static str, Fields)>) -> Value {
-    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut generator = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator();
     let mut any: Vec<Value> = documents
         .map(|(command, fields)| {
             let mut document = begun(fields(&mut generator), json!({"const": command}));
             if READS.contains(&command)
                 && let Some(Value::Object(properties)) = document.get_mut("properties")
             {
-                properties.insert("repository".to_owned(), generator.subschema_for::<Repository>().to_value());
+                properties.insert(
+                    "repository".to_owned(),
+                    generator.subschema_for::<Repository>().to_value(),
+                );
             }
             document.insert("title".to_owned(), json!(format!("recover {command}")));
             Value::Object(document)
         })
         .collect();
     any.push(json!({"$ref": "#/$defs/error_document"}));
-    let error = begun(ErrorDocument::json_schema(&mut generator), json!({"type": "string"}));
+    let error = begun(
+        ErrorDocument::json_schema(&mut generator),
+        json!({"type": "string"}),
+    );
     let mut definitions = generator.take_definitions(true);
     definitions.insert("error_document".to_owned(), Value::Object(error));
-    let mut definitions: Map<String, Value> =
-        definitions.into_iter().map(|(name, definition)| (snake_case(&name), definition)).collect();
+    let mut definitions: Map<String, Value> = definitions
+        .into_iter()
+        .map(|(name, definition)| (snake_case(&name), definition))
+        .collect();
     definitions.sort_keys();
     let schema = json!({"$schema": DIALECT, "title": title, "anyOf": any, "$defs": definitions});
     // It is an object.
-    let Ok(mut schema) = Schema::try_from(schema) else { return Value::Null };
+    let Ok(mut schema) = Schema::try_from(schema) else {
+        return Value::Null;
+    };
     RecursiveTransform(plain).transform(&mut schema);
     schema.to_value()
 }
@@ -211,11 +307,17 @@ fn begun(schema: Schema, command: Value) -> Map<String, Value> {
         _ => Map::new(),
     };
     let mut all = Map::new();
-    all.insert("schema_version".to_owned(), json!({"const": SCHEMA_VERSION}));
+    all.insert(
+        "schema_version".to_owned(),
+        json!({"const": SCHEMA_VERSION}),
+    );
     all.insert("command".to_owned(), command);
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         all.append(properties);
-        all.insert("warnings".to_owned(), json!({"type": "array", "items": {"type": "string"}}));
+        all.insert(
+            "warnings".to_owned(),
+            json!({"type": "array", "items": {"type": "string"}}),
+        );
         *properties = all;
     }
     if let Some(Value::Array(required)) = schema.get_mut("required") {
@@ -226,11 +328,22 @@ fn begun(schema: Schema, command: Value) -> Map<String, Value> {
 
 /// Leaves what documents are held to: neither the source's comments nor the widths of its numbers.
 fn plain(schema: &mut Schema) {
-    let Some(schema) = schema.as_object_mut() else { return };
-    for noise in ["description", "default", "minimum", "maximum", "uniqueItems"] {
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    for noise in [
+        "description",
+        "default",
+        "minimum",
+        "maximum",
+        "uniqueItems",
+    ] {
         schema.remove(noise);
     }
-    if schema.get("format").is_some_and(|format| format != "date-time") {
+    if schema
+        .get("format")
+        .is_some_and(|format| format != "date-time")
+    {
         schema.remove("format");
     }
     if let Some(Value::String(path)) = schema.get_mut("$ref") {
@@ -238,13 +351,23 @@ fn plain(schema: &mut Schema) {
     }
     // One list of words, where each of them is described on its own.
     if let Some(words) = schema.get("oneOf").and_then(words) {
-        *schema = Map::from_iter([("type".to_owned(), json!("string")), ("enum".to_owned(), words)]);
+        *schema = Map::from_iter([
+            ("type".to_owned(), json!("string")),
+            ("enum".to_owned(), words),
+        ]);
     }
     // What may be absent is not there at all where it is nothing.
     let required = schema.get("required").cloned().unwrap_or_default();
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        let is_required = |name: &String| required.as_array().is_some_and(|all| all.iter().any(|one| one == name));
-        properties.iter_mut().filter(|(name, _)| !is_required(name)).for_each(|(_, property)| never_null(property));
+        let is_required = |name: &String| {
+            required
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one == name))
+        };
+        properties
+            .iter_mut()
+            .filter(|(name, _)| !is_required(name))
+            .for_each(|(_, property)| never_null(property));
     }
     // A time or `null`.
     if schema.contains_key("format")
@@ -265,7 +388,11 @@ fn words(choice: &Value) -> Option<Value> {
         (None, Some(Value::Array(words))) => Some(words.clone()),
         _ => None,
     };
-    let all = choice.as_array()?.iter().map(one).collect::<Option<Vec<_>>>()?;
+    let all = choice
+        .as_array()?
+        .iter()
+        .map(one)
+        .collect::<Option<Vec<_>>>()?;
     Some(Value::Array(all.into_iter().flatten().collect()))
 }
 
@@ -279,11 +406,18 @@ fn never_null(schema: &mut Value) {
     if let Some(Value::Array(words)) = schema.get_mut("enum") {
         words.retain(|word| !word.is_null());
     }
-    let other = schema.get("anyOf").and_then(Value::as_array).and_then(|any| match any.as_slice() {
-        // What is but a text or nothing would be one type: it is written so where it may be `null` all the same.
-        [other, null] if *null == json!({"type": "null"}) && *other != json!({"type": "string"}) => Some(other.clone()),
-        _ => None,
-    });
+    let other = schema
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .and_then(|any| match any.as_slice() {
+            // What is but a text or nothing would be one type: it is written so where it may be `null` all the same.
+            [other, null]
+                if *null == json!({"type": "null"}) && *other != json!({"type": "string"}) =>
+            {
+                Some(other.clone())
+            }
+            _ => None,
+        });
     if let Some(other) = other {
         *schema = other;
     }
@@ -293,7 +427,9 @@ fn never_null(schema: &mut Value) {
 fn snake_case(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     for c in name.chars() {
-        if c.is_ascii_uppercase() && out.ends_with(|last: char| last.is_ascii_lowercase() || last.is_ascii_digit()) {
+        if c.is_ascii_uppercase()
+            && out.ends_with(|last: char| last.is_ascii_lowercase() || last.is_ascii_digit())
+        {
             out.push('_');
         }
         out.push(c.to_ascii_lowercase());
@@ -314,12 +450,16 @@ mod tests {
             keywords.insert(keyword.clone());
             match (keyword.as_str(), value) {
                 ("properties" | "$defs", Value::Object(named)) => {
-                    named.values().for_each(|schema| found(schema, keywords, references));
+                    named
+                        .values()
+                        .for_each(|schema| found(schema, keywords, references));
                 }
                 ("$ref", Value::String(path)) => {
                     references.extend(path.strip_prefix("#/$defs/").map(str::to_owned));
                 }
-                (_, Value::Array(list)) => list.iter().for_each(|schema| found(schema, keywords, references)),
+                (_, Value::Array(list)) => list
+                    .iter()
+                    .for_each(|schema| found(schema, keywords, references)),
                 (_, value) => found(value, keywords, references),
             }
         }
@@ -330,23 +470,45 @@ mod tests {
         let schema = all();
         let (mut keywords, mut references) = (BTreeSet::new(), BTreeSet::new());
         found(&schema, &mut keywords, &mut references);
-        let there: BTreeSet<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
+        let there: BTreeSet<String> = schema["$defs"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
         assert_eq!(references, there);
         // Two types of one name would be distinguished by a number.
-        assert!(!there.iter().any(|name| name.ends_with(|last: char| last.is_ascii_digit())), "{there:?}");
+        assert!(
+            !there
+                .iter()
+                .any(|name| name.ends_with(|last: char| last.is_ascii_digit())),
+            "{there:?}"
+        );
         // What the tests' validator knows.
         let known = "$defs $ref $schema additionalProperties anyOf const enum format items oneOf properties required \
                      title type";
-        assert_eq!(keywords, known.split_whitespace().map(str::to_owned).collect());
+        assert_eq!(
+            keywords,
+            known.split_whitespace().map(str::to_owned).collect()
+        );
     }
 
     #[test]
     fn a_commands_schema_holds_only_what_it_needs() {
         let schema = of("checkpoint pin").unwrap();
         let document = &schema["anyOf"][0];
-        assert_eq!(document["required"], json!(["schema_version", "command", "checkpoint"]));
-        assert_eq!(document["properties"]["command"], json!({"const": "checkpoint pin"}));
-        assert!(schema["$defs"].get("checkpoint").is_some() && schema["$defs"].get("decision").is_none());
+        assert_eq!(
+            document["required"],
+            json!(["schema_version", "command", "checkpoint"])
+        );
+        assert_eq!(
+            document["properties"]["command"],
+            json!({"const": "checkpoint pin"})
+        );
+        assert!(
+            schema["$defs"].get("checkpoint").is_some()
+                && schema["$defs"].get("decision").is_none()
+        );
         assert_eq!(of("checkpoint"), None);
     }
 
@@ -362,9 +524,17 @@ mod tests {
     /// The names of the fields that a schema describes.
     fn names<'s>(schema: &'s Value, all: &mut BTreeSet<&'s str>) {
         let object = schema.as_object();
-        all.extend(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()));
+        all.extend(
+            schema["properties"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str()),
+        );
         let inner = object.into_iter().flatten().map(|(_, value)| value);
-        inner.chain(schema.as_array().into_iter().flatten()).for_each(|value| names(value, all));
+        inner
+            .chain(schema.as_array().into_iter().flatten())
+            .for_each(|value| names(value, all));
     }
 
     // One that is looked at for a secret by its fields' names alone would be made into values for nothing.
@@ -374,9 +544,12 @@ mod tests {
         names(&schema, &mut all);
         assert!(all.len() > 200, "{}", all.len());
         for name in all {
-            for value in
-                ["\"a1b2c3d4e5f60718293a4b5c6d7e8f9001122334\"", "12345678", "{", "[\"a/b.c-d_e: 7 + 8, \\\"f\\\"\"]"]
-            {
+            for value in [
+                "\"a1b2c3d4e5f60718293a4b5c6d7e8f9001122334\"",
+                "12345678",
+                "{",
+                "[\"a/b.c-d_e: 7 + 8, \\\"f\\\"\"]",
+            ] {
                 let line = format!("  \"{name}\": {value},");
                 assert!(!may_hold_secret(&line), "{line}");
             }

@@ -16,7 +16,13 @@ use super::commands;
 use super::ui::Ui;
 
 fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("-C {}: {why}; it takes a folder of the work tree", cwd.display()))
+    Error::new(
+        ErrorKind::Usage,
+        format!(
+            "-C {}: {why}; it takes a folder of the work tree",
+            cwd.display()
+        ),
+    )
 }
 
 /// The context of a command that works in `-C`, or in the current folder.
@@ -24,18 +30,24 @@ pub fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context
     let failed = |error| Error::io("cannot find the current folder", error);
     // An absolute -C works without the current folder, which may be gone.
     let absolute = global.directory.clone().filter(|named| named.is_absolute());
-    let start = std::env::current_dir().or_else(|error| absolute.ok_or(error)).map_err(failed)?;
+    let start = std::env::current_dir()
+        .or_else(|error| absolute.ok_or(error))
+        .map_err(failed)?;
     let cwd = match &global.directory {
         Some(directory) => start.join(directory),
         None => start.clone(),
     };
     let named = cwd.clone();
     let found = std::fs::canonicalize(&cwd);
-    let is_gone = found.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let is_gone = found
+        .as_ref()
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     let failed = |error: std::io::Error| misplaced(&named, &error.to_string());
     let cwd = match found {
         // For a lane that is taken up or rolled back the way to its work tree is printed.
-        Err(_) if is_gone && matches!(command, Some(Command::Resume(_) | Command::Rollback(_))) => cwd,
+        Err(_) if is_gone && matches!(command, Some(Command::Resume(_) | Command::Rollback(_))) => {
+            cwd
+        }
         found => found.map_err(failed)?,
     };
     let is_gone = is_gone && !cwd.exists();
@@ -52,18 +64,33 @@ pub fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context
         return Context::new(setup, interrupts);
     }
     Err(refuse_gone_worktree(&setup, &start)?.unwrap_or_else(|| {
-        let message = format!("-C {}: no such folder, and no run had its work tree there", named.display());
+        let message = format!(
+            "-C {}: no such folder, and no run had its work tree there",
+            named.display()
+        );
         Error::new(ErrorKind::Usage, message)
     }))
 }
 
 /// How a work tree comes back whose folder is gone, by what the state directory, else the current project knows of it.
 fn refuse_gone_worktree(setup: &Setup, start: &Path) -> Result<Option<Error>> {
-    let named = setup.state_dir.as_ref().map(|dir| start.join(dir)).filter(|dir| dir.is_dir());
+    let named = setup
+        .state_dir
+        .as_ref()
+        .map(|dir| start.join(dir))
+        .filter(|dir| dir.is_dir());
     let folders = named.into_iter().chain([start.to_owned()]);
     for cwd in folders {
-        let project = Context::new(Setup { cwd, ..setup.clone() }, Interrupts::disconnected())?;
-        if let Some(refused) = refuse_gone(&project, &setup.cwd).map_err(|error| project.locate(error))? {
+        let project = Context::new(
+            Setup {
+                cwd,
+                ..setup.clone()
+            },
+            Interrupts::disconnected(),
+        )?;
+        if let Some(refused) =
+            refuse_gone(&project, &setup.cwd).map_err(|error| project.locate(error))?
+        {
             return Ok(Some(refused));
         }
     }
@@ -79,10 +106,15 @@ fn asked() -> Option<Vec<String>> {
 /// What the flags and the environment say.
 pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let run = command.and_then(commands::named_run).map(str::to_owned).or_else(|| global.run.clone());
+    let run = command
+        .and_then(commands::named_run)
+        .map(str::to_owned)
+        .or_else(|| global.run.clone());
     Setup {
         cwd,
-        home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+        home: std::env::var_os("HOME")
+            .filter(|home| !home.is_empty())
+            .map(PathBuf::from),
         state_dir: global.state_dir.clone(),
         naming: Naming {
             run_id: run.or_else(|| env("RECOVER_RUN_ID")).map(RunId::from),
@@ -111,6 +143,10 @@ pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Se
         },
         known_config: None,
         env,
-        note: if global.quiet { |_| {} } else { |text| Ui::say(&format!("note: {text}")) },
+        note: if global.quiet {
+            |_| {}
+        } else {
+            |text| Ui::say(&format!("note: {text}"))
+        },
     }
 }

@@ -96,7 +96,10 @@ impl Reply {
     /// Through a pager, where it is long.
     #[must_use]
     pub fn paged(self, paged: Paged) -> Self {
-        Self { paged: Some(paged), ..self }
+        Self {
+            paged: Some(paged),
+            ..self
+        }
     }
 
     /// As a text of this form.
@@ -115,7 +118,10 @@ impl Reply {
     /// With the state of the repository.
     #[must_use]
     pub fn repository(self, state: Option<RepositoryState>) -> Self {
-        Self { repository: state.map(|state| Repository { state }), ..self }
+        Self {
+            repository: state.map(|state| Repository { state }),
+            ..self
+        }
     }
 
     /// With this exit code.
@@ -128,7 +134,10 @@ impl Reply {
 
 /// How to talk.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "flags are what a command line is made of")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "flags are what a command line is made of"
+)]
 pub struct Ui {
     /// One JSON document on stdout.
     pub json: bool,
@@ -177,7 +186,9 @@ impl Ui {
         let (plain, redraws) = (wants_no_color(), terminal_is_known());
         let asked = !global.json && !global.no_input && !global.yes;
         let interactive = asked && io::stdin().is_terminal() && stderr_terminal;
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| terminal);
+        let size = rustix::termios::tcgetwinsize(io::stdout())
+            .ok()
+            .filter(|_| terminal);
         let width = size.map(columns);
         let ui = Self {
             json: global.json,
@@ -192,7 +203,12 @@ impl Ui {
             redraws: redraws && terminal,
             keys: terminal && io::stdin().is_terminal() && !global.no_input,
             unicode: locale_is_utf8(),
-            pages: terminal && redraws && asked && io::stdin().is_terminal() && !global.no_pager && !is_unattended(),
+            pages: terminal
+                && redraws
+                && asked
+                && io::stdin().is_terminal()
+                && !global.no_pager
+                && !is_unattended(),
             rows: size.map_or(0, |size| if size.ws_row == 0 { 24 } else { size.ws_row }),
             stderr_width: stderr_columns(),
             people: People::default(),
@@ -208,18 +224,34 @@ impl Ui {
             ColorWhen::Never => false,
             ColorWhen::Auto => terminal && !wants_no_color() && terminal_is_known(),
         };
-        let (color, stderr_color) = (wanted(io::stdout().is_terminal()) && !self.json, wanted(self.stderr_terminal));
-        Self { color, stderr_color, ..self }
+        let (color, stderr_color) = (
+            wanted(io::stdout().is_terminal()) && !self.json,
+            wanted(self.stderr_terminal),
+        );
+        Self {
+            color,
+            stderr_color,
+            ..self
+        }
     }
 
     /// Prints the answer of `command` and says what to end with: the reply's own code, unless the answer was lost. A
     /// closed pipe ends quietly.
     pub fn answer(&self, command: &str, reply: Reply) -> ExitCode {
         let written = if self.json {
-            let document =
-                if reply.form == Form::Content { reply.document } else { reply.document.and_then(redact_json_text) };
-            let warnings: Vec<String> = reply.warnings.iter().map(|text| redact(text).into_owned()).collect();
-            let document = document.and_then(|document| document_text(command, &document, reply.repository, &warnings));
+            let document = if reply.form == Form::Content {
+                reply.document
+            } else {
+                reply.document.and_then(redact_json_text)
+            };
+            let warnings: Vec<String> = reply
+                .warnings
+                .iter()
+                .map(|text| redact(text).into_owned())
+                .collect();
+            let document = document.and_then(|document| {
+                document_text(command, &document, reply.repository, &warnings)
+            });
             document.map_err(io::Error::from).and_then(write_line)
         } else if reply.text.is_empty() {
             Ok(())
@@ -240,7 +272,11 @@ impl Ui {
         match written {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 tracing::error!(%error, "what was asked was done, but the answer could not be written");
-                if reply.exit == ExitCode::Done { ExitCode::Failed } else { reply.exit }
+                if reply.exit == ExitCode::Done {
+                    ExitCode::Failed
+                } else {
+                    reply.exit
+                }
             }
             _ => reply.exit,
         }
@@ -258,7 +294,9 @@ impl Ui {
         }
         pager(kind).is_some_and(|command| {
             let shown = page(&command, text.as_bytes());
-            shown.inspect_err(|error| tracing::warn!(%error, "the pager could not be used")).unwrap_or(false)
+            shown
+                .inspect_err(|error| tracing::warn!(%error, "the pager could not be used"))
+                .unwrap_or(false)
         })
     }
 
@@ -271,12 +309,20 @@ impl Ui {
 
     /// What stands for a checkpoint on stdout: its number for people, its id for scripts.
     pub fn id(&self, id: &CheckpointId) -> String {
-        if self.width.is_some() { self.people.id(id) } else { id.to_string() }
+        if self.width.is_some() {
+            self.people.id(id)
+        } else {
+            id.to_string()
+        }
     }
 
     /// A text with such numbers, for a table, whose columns are as wide as what is in them.
     pub fn numbered(&self, text: &str) -> String {
-        if self.width.is_some() { self.people.numbered(text) } else { text.to_owned() }
+        if self.width.is_some() {
+            self.people.numbered(text)
+        } else {
+            text.to_owned()
+        }
     }
 
     /// A text as it is printed on stdout: where that is a terminal, for whoever sits there.
@@ -290,7 +336,11 @@ impl Ui {
 
     /// Words of ours with a plain sign for what this terminal cannot show.
     pub fn plain(&self, text: &str) -> String {
-        if self.unicode { text.to_owned() } else { text.replace('−', "-") }
+        if self.unicode {
+            text.to_owned()
+        } else {
+            text.replace('−', "-")
+        }
     }
 
     /// The text as this terminal can show it.
@@ -301,7 +351,13 @@ impl Ui {
     /// The same where nothing is masked: a person is to judge it.
     pub fn shown_whole(&self, text: &str) -> String {
         let text = escape(text);
-        if self.unicode { text } else { text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect() }
+        if self.unicode {
+            text
+        } else {
+            text.chars()
+                .map(|c| if c.is_ascii() { c } else { '?' })
+                .collect()
+        }
     }
 
     /// Says something beside the answer, on stderr.
@@ -335,7 +391,13 @@ impl Ui {
         let hint = error.hint.as_ref().map(ToString::to_string);
         if self.json {
             let warnings = warned::with_others(Vec::new());
-            let document = Document::new(command, ErrorDocument { error: error.into() }, &warnings);
+            let document = Document::new(
+                command,
+                ErrorDocument {
+                    error: error.into(),
+                },
+                &warnings,
+            );
             if let Err(problem) = write_document(&document)
                 && problem.kind() != io::ErrorKind::BrokenPipe
             {
@@ -343,24 +405,43 @@ impl Ui {
             }
         }
         let label = |style: Style, word: &str| {
-            if self.stderr_color { format!("{style}{word}{style:#}") } else { word.to_owned() }
+            if self.stderr_color {
+                format!("{style}{word}{style:#}")
+            } else {
+                word.to_owned()
+            }
         };
         let red = AnsiColor::Red.on_default().bold();
-        let mut text = format!("{}: {}\n", label(red, "error"), escape_lines(&error.message));
+        let mut text = format!(
+            "{}: {}\n",
+            label(red, "error"),
+            escape_lines(&error.message)
+        );
         let mut source = std::error::Error::source(error);
         while let Some(cause) = source {
-            text.push_str(&format!("caused by: {}\n", escape_lines(&cause.to_string())));
+            text.push_str(&format!(
+                "caused by: {}\n",
+                escape_lines(&cause.to_string())
+            ));
             source = cause.source();
         }
         for reason in error.paths.iter().take(20) {
-            text.push_str(&format!("  {}: {}\n", escape(&reason.path.to_lossy()), escape(&reason.reason)));
+            text.push_str(&format!(
+                "  {}: {}\n",
+                escape(&reason.path.to_lossy()),
+                escape(&reason.reason)
+            ));
         }
         if error.paths.len() > 20 {
             text.push_str(&format!("  … and {} more\n", error.paths.len() - 20));
         }
         if let Some(hint) = &hint {
             let cyan = AnsiColor::Cyan.on_default().bold();
-            text.push_str(&format!("{}: {}\n", label(cyan, "hint"), escape_lines(hint)));
+            text.push_str(&format!(
+                "{}: {}\n",
+                label(cyan, "hint"),
+                escape_lines(hint)
+            ));
         }
         let text = redact(&text);
         let text = match self.stderr_width {
@@ -379,12 +460,17 @@ fn columns(size: Winsize) -> u16 {
 
 /// Columns of stderr, where that is a terminal.
 fn stderr_columns() -> Option<u16> {
-    rustix::termios::tcgetwinsize(io::stderr()).ok().filter(|_| io::stderr().is_terminal()).map(columns)
+    rustix::termios::tcgetwinsize(io::stderr())
+        .ok()
+        .filter(|_| io::stderr().is_terminal())
+        .map(columns)
 }
 
 /// Whether nobody sits at this terminal: a CI job's, or that of a supervised agent, which a pager would stop for good.
 fn is_unattended() -> bool {
-    ["CI", "RECOVER_ATTEMPT"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    ["CI", "RECOVER_ATTEMPT"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 fn wants_no_color() -> bool {
@@ -398,7 +484,10 @@ fn terminal_is_known() -> bool {
 
 /// Whether the locale's characters are UTF-8: the first of the three variables that is set says so.
 fn locale_is_utf8() -> bool {
-    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .find(|value| !value.is_empty());
     // Where none is set nothing is known, and what is printed otherwise is UTF-8 as well.
     set.is_none_or(|name| {
         let name = name.to_string_lossy().to_lowercase();

@@ -19,14 +19,42 @@ use crate::model::hint::join;
 
 /// Words that other tools have for what is called otherwise here: the command, and what it does.
 const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
-    (&["abort", "cancel", "stop", "end"], "close", "closes a run that you are done with; Ctrl-C stops one at work"),
+    (
+        &["abort", "cancel", "stop", "end"],
+        "close",
+        "closes a run that you are done with; Ctrl-C stops one at work",
+    ),
     (&["history", "events"], "log", "shows what happened"),
-    (&["reset", "revert", "checkout", "back"], "rollback", "restores the work tree from a checkpoint"),
-    (&["restore"], "checkpoint restore", "restores files of a checkpoint"),
-    (&["save", "snapshot", "commit", "stash"], "checkpoint create", "keeps the work tree as it is"),
-    (&["continue", "retry"], "resume", "takes a failed or interrupted run up again"),
-    (&["clean", "gc", "prune"], "checkpoint prune", "removes old checkpoints"),
-    (&["start", "exec"], "run -- CMD", "runs a command under supervision"),
+    (
+        &["reset", "revert", "checkout", "back"],
+        "rollback",
+        "restores the work tree from a checkpoint",
+    ),
+    (
+        &["restore"],
+        "checkpoint restore",
+        "restores files of a checkpoint",
+    ),
+    (
+        &["save", "snapshot", "commit", "stash"],
+        "checkpoint create",
+        "keeps the work tree as it is",
+    ),
+    (
+        &["continue", "retry"],
+        "resume",
+        "takes a failed or interrupted run up again",
+    ),
+    (
+        &["clean", "gc", "prune"],
+        "checkpoint prune",
+        "removes old checkpoints",
+    ),
+    (
+        &["start", "exec"],
+        "run -- CMD",
+        "runs a command under supervision",
+    ),
     (&["fix"], "manual-fix", "hands a failed run over to you"),
 ];
 
@@ -41,21 +69,44 @@ pub fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
         return ExitCode::Done;
     }
     if let Some(meant) = meant(args, error) {
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![meant.into()]));
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![meant.into()]),
+        );
         for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
             error.remove(kind);
         }
     } else if let Some(line) = line_of_program(args, error) {
         // Beside a command that resembles it.
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![line.into()]));
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![line.into()]),
+        );
     }
-    if args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json") {
+    if args
+        .iter()
+        .take_while(|arg| *arg != "--")
+        .any(|arg| arg == "--json")
+    {
         let command = command_of(args);
-        let help = if command.is_empty() { "recover --help".to_owned() } else { format!("recover {command} --help") };
+        let help = if command.is_empty() {
+            "recover --help".to_owned()
+        } else {
+            format!("recover {command} --help")
+        };
         let message = message_of(error, &command);
-        let body =
-            ErrorBody { code: "usage", exit_code: 2, message: &message, hint: Some(help.as_str().into()), paths: &[] };
-        let named = if command.is_empty() { "recover" } else { &command };
+        let body = ErrorBody {
+            code: "usage",
+            exit_code: 2,
+            message: &message,
+            hint: Some(help.as_str().into()),
+            paths: &[],
+        };
+        let named = if command.is_empty() {
+            "recover"
+        } else {
+            &command
+        };
         let document = Document::new(named, ErrorDocument { error: body }, &[]);
         // A closed pipe ends quietly.
         let _ = write_document(&document);
@@ -84,19 +135,29 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
         && error.kind() == ErrorKind::UnknownArgument
         && named(ContextKind::InvalidArg).is_some_and(|word| OTHER_FLAGS.contains(&word))
     {
-        return Some("a check is given with '--feedback NAME=CMD', such as --feedback test='cargo test'".to_owned());
+        return Some(
+            "a check is given with '--feedback NAME=CMD', such as --feedback test='cargo test'"
+                .to_owned(),
+        );
     }
     let word = named(ContextKind::InvalidArg)
         .filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'))?;
     let command = command_of(args);
     let at = args.iter().position(|arg| arg == word)?;
     if command == "rollback" {
-        let number = if word.bytes().all(|byte| byte.is_ascii_digit()) { "@" } else { "" };
+        let number = if word.bytes().all(|byte| byte.is_ascii_digit()) {
+            "@"
+        } else {
+            ""
+        };
         let to = format!("{number}{word}");
         let before = args[1..at].iter().map(OsString::as_os_str);
         let line = before.chain([OsStr::new("--to"), OsStr::new(&to)]);
         let line = line.chain(args[at + 1..].iter().map(OsString::as_os_str));
-        return Some(format!("a checkpoint is named with --to: recover {}", join(line)));
+        return Some(format!(
+            "a checkpoint is named with --to: recover {}",
+            join(line)
+        ));
     }
     if !["run", "resume", "step"].contains(&command.as_str()) {
         return None;
@@ -107,20 +168,33 @@ fn meant(args: &[OsString], error: &clap::Error) -> Option<String> {
     }
     let own = args[1..at].iter().map(OsString::as_os_str);
     // A single word with blanks is a line for a shell.
-    let shell = if at + 1 == args.len() && word.contains(' ') { &["--", "sh", "-c"][..] } else { &["--"] };
-    let line = own.chain(shell.iter().map(OsStr::new)).chain(args[at..].iter().map(OsString::as_os_str));
+    let shell = if at + 1 == args.len() && word.contains(' ') {
+        &["--", "sh", "-c"][..]
+    } else {
+        &["--"]
+    };
+    let line = own
+        .chain(shell.iter().map(OsStr::new))
+        .chain(args[at..].iter().map(OsString::as_os_str));
     Some(format!("put the command after --: recover {}", join(line)))
 }
 
 /// The line that runs what stands in a command's place, where that is a program.
 fn line_of_program(args: &[OsString], error: &clap::Error) -> Option<String> {
-    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
     let dir = std::env::current_dir().ok()?;
     find_program(word, &dir, std::env::var_os("PATH").as_deref()).ok()?;
     let at = args.iter().position(|arg| arg == word.as_str())?;
     let before = args[1..at].iter().map(OsString::as_os_str);
-    let line = before.chain(["run", "--"].map(OsStr::new)).chain(args[at..].iter().map(OsString::as_os_str));
-    Some(format!("to run '{word}' under supervision: recover {}", join(line)))
+    let line = before
+        .chain(["run", "--"].map(OsStr::new))
+        .chain(args[at..].iter().map(OsString::as_os_str));
+    Some(format!(
+        "to run '{word}' under supervision: recover {}",
+        join(line)
+    ))
 }
 
 /// The subcommands that the arguments name.
@@ -134,7 +208,9 @@ pub fn command_of(args: &[OsString]) -> String {
         } else if word == "--" {
             break;
         } else if !word.starts_with('-') {
-            let Some(found) = at.find_subcommand(word.as_ref()) else { break };
+            let Some(found) = at.find_subcommand(word.as_ref()) else {
+                break;
+            };
             names.push(found.get_name().to_owned());
             at = found.clone();
         }
@@ -149,7 +225,10 @@ fn message_of(error: &clap::Error, command: &str) -> String {
     }
     let text = error.render().to_string();
     let mut parts = text.split("\n\n");
-    let first = parts.next().unwrap_or_default().trim_start_matches("error: ");
+    let first = parts
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
     let message = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     match parts.find_map(|part| part.trim().strip_prefix("tip: ")) {
         Some(tip) => format!("{message} ({})", tip.trim()),

@@ -21,7 +21,11 @@ pub struct Collector;
 
 impl<S: Subscriber> Layer<S> for Collector {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if *event.metadata().level() != Level::WARN || !event.metadata().target().starts_with(env!("CARGO_CRATE_NAME"))
+        if *event.metadata().level() != Level::WARN
+            || !event
+                .metadata()
+                .target()
+                .starts_with(env!("CARGO_CRATE_NAME"))
         {
             return;
         }
@@ -35,7 +39,12 @@ pub struct AsLine(format::Format<format::Full, ()>);
 
 impl AsLine {
     pub fn new() -> Self {
-        Self(format::Format::default().without_time().with_target(false).with_ansi(false))
+        Self(
+            format::Format::default()
+                .without_time()
+                .with_target(false)
+                .with_ansi(false),
+        )
     }
 }
 
@@ -44,19 +53,31 @@ where
     S: Subscriber + for<'span> LookupSpan<'span>,
     N: for<'writer> FormatFields<'writer> + 'static,
 {
-    fn format_event(&self, context: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
         let sort = match *event.metadata().level() {
             Level::ERROR => "error",
             Level::WARN => "warning",
             _ => return self.0.format_event(context, to, event),
         };
-        writeln!(to, "{sort}: {}", escape_lines(&redact(&Line::of(event).to_string())))
+        writeln!(
+            to,
+            "{sort}: {}",
+            escape_lines(&redact(&Line::of(event).to_string()))
+        )
     }
 }
 
 /// Notes what is said on stderr in another way.
 pub fn note(text: String) {
-    add(&mut WARNED.lock().unwrap_or_else(PoisonError::into_inner), text);
+    add(
+        &mut WARNED.lock().unwrap_or_else(PoisonError::into_inner),
+        text,
+    );
 }
 
 /// What a command noted, and then what was warned of beside it.
@@ -103,6 +124,8 @@ impl Visit for Line {
 impl fmt::Display for Line {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}{}", self.message, self.fields)?;
-        self.error.as_ref().map_or(Ok(()), |error| write!(to, ": {error}"))
+        self.error
+            .as_ref()
+            .map_or(Ok(()), |error| write!(to, ": {error}"))
     }
 }

@@ -21,16 +21,21 @@ pub(super) fn profiles<'a>(
     let built_in = parse::parse(Path::new("agents.toml"), BUILT_IN, Owner::Project)
         .map(|document| document.file)
         .unwrap_or_default();
-    let built_in = built_in.into_iter().map(|(path, stored)| (path, stored.value));
+    let built_in = built_in
+        .into_iter()
+        .map(|(path, stored)| (path, stored.value));
     let mut all: BTreeMap<String, serde_json::Map<String, Json>> = BTreeMap::new();
     for (path, value) in built_in.chain(own) {
         let mut parts = path.splitn(3, '.').skip(1);
         if let (Some(name), Some(key)) = (parts.next(), parts.next()) {
-            all.entry(name.to_owned()).or_default().insert(key.to_owned(), value);
+            all.entry(name.to_owned())
+                .or_default()
+                .insert(key.to_owned(), value);
         }
     }
     let complete = |(name, mut keys): (String, serde_json::Map<String, Json>)| {
-        keys.entry("program").or_insert_with(|| Json::from(name.as_str()));
+        keys.entry("program")
+            .or_insert_with(|| Json::from(name.as_str()));
         Ok((name, serde_json::from_value(Json::Object(keys))?))
     };
     all.into_iter().map(complete).collect()
@@ -45,9 +50,17 @@ mod tests {
         parse::parse(Path::new("agents.toml"), BUILT_IN, Owner::Project).unwrap();
         let all = profiles(std::iter::empty()).unwrap();
         let names: Vec<&str> = all.keys().map(String::as_str).collect();
-        assert_eq!(names, ["aider", "claude", "codex", "copilot", "gemini", "opencode", "qwen"]);
+        assert_eq!(
+            names,
+            [
+                "aider", "claude", "codex", "copilot", "gemini", "opencode", "qwen"
+            ]
+        );
         for (name, profile) in &all {
-            assert!(profile.kind().is_some_and(|kind| kind.as_str() == name), "{name}");
+            assert!(
+                profile.kind().is_some_and(|kind| kind.as_str() == name),
+                "{name}"
+            );
             assert!(!profile.yolo_args.is_empty(), "{name}");
         }
         assert!(!all["aider"].has_sessions());
@@ -55,7 +68,14 @@ mod tests {
         let changed = profiles([("agent.claude.args", &model)].into_iter()).unwrap();
         assert_eq!(
             changed["claude"].command(false),
-            ["claude", "-p", "--model", "opus", "--permission-mode", "acceptEdits"]
+            [
+                "claude",
+                "-p",
+                "--model",
+                "opus",
+                "--permission-mode",
+                "acceptEdits"
+            ]
         );
         assert_eq!(changed["codex"], all["codex"]);
     }

@@ -25,7 +25,10 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, at: None } => write!(f, "{}", path.display()),
-            Self::File { path, at: Some((line, column)) } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::File {
+                path,
+                at: Some((line, column)),
+            } => write!(f, "{}:{line}:{column}", path.display()),
             Self::Environment(name) => write!(f, "environment variable {name}"),
             Self::Flag(name) => write!(f, "{name}"),
         }
@@ -48,7 +51,12 @@ pub struct ConfigError {
 
 impl ConfigError {
     pub(super) fn new(place: Place, message: impl Into<String>, hint: Option<String>) -> Self {
-        Self { place, message: message.into(), hint, refused: None }
+        Self {
+            place,
+            message: message.into(),
+            hint,
+            refused: None,
+        }
     }
 
     /// The file it is about, if it is about one.
@@ -81,5 +89,8 @@ impl ConfigError {
 pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset.min(text.len())).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    (
+        before.matches('\n').count() + 1,
+        before[line_start..].chars().count() + 1,
+    )
 }

@@ -24,7 +24,10 @@ pub(super) fn of(document: &Document) -> Guarded {
 }
 
 fn add(all: &mut Guarded, prefix: &str, layer: &Layer) {
-    for (path, stored) in layer.iter().filter(|(path, stored)| is_guarded(path, &stored.value)) {
+    for (path, stored) in layer
+        .iter()
+        .filter(|(path, stored)| is_guarded(path, &stored.value))
+    {
         let Json::Array(items) = &stored.value else {
             all.insert(format!("{prefix}{path}"), stored.value.clone());
             continue;
@@ -51,16 +54,24 @@ fn add(all: &mut Guarded, prefix: &str, layer: &Layer) {
 
 /// Whether a guarded value says what is masked: it starts nothing.
 pub fn is_mask(key: &str) -> bool {
-    key.split_once("redact.").is_some_and(|(before, _)| before.is_empty() || before.starts_with("task."))
+    key.split_once("redact.")
+        .is_some_and(|(before, _)| before.is_empty() || before.starts_with("task."))
 }
 
 /// Takes the guarded values out of a layer and returns them; what is masked stays where `keeps_masks`.
-pub(super) fn withhold(layer: &mut Layer, keeps_masks: bool, origin: impl Fn(usize) -> Origin) -> Values {
+pub(super) fn withhold(
+    layer: &mut Layer,
+    keeps_masks: bool,
+    origin: impl Fn(usize) -> Origin,
+) -> Values {
     let mut withheld = Values::new();
     layer.retain(|path, stored| {
         let is_harmless = !is_guarded(path, &stored.value) || keeps_masks && is_mask(path);
         if !is_harmless {
-            let entry = Entry { value: stored.value.take(), origin: origin(stored.line) };
+            let entry = Entry {
+                value: stored.value.take(),
+                origin: origin(stored.line),
+            };
             withheld.insert(path.clone(), entry);
         }
         is_harmless

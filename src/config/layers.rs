@@ -104,15 +104,25 @@ pub(super) fn defaults() -> Result<Json, serde_json::Error> {
 
 /// The value at a full key path of the lowest layer; `null` where it has none.
 pub(super) fn default_at<'a>(defaults: &'a Json, path: &str) -> &'a Json {
-    path.split('.').try_fold(defaults, |at, part| at.get(part)).unwrap_or(&Json::Null)
+    path.split('.')
+        .try_fold(defaults, |at, part| at.get(part))
+        .unwrap_or(&Json::Null)
 }
 
 /// Every key that there is, by full path: with what was said of it, else with its default.
 pub(super) fn completed(defaults: &Json, said: Values) -> Values {
-    let keys = leaves().map(|(path, _)| path).chain(["feedback", "rule"].map(str::to_owned));
+    let keys = leaves()
+        .map(|(path, _)| path)
+        .chain(["feedback", "rule"].map(str::to_owned));
     let by_default = |path: String| {
         let value = default_at(defaults, &path).clone();
-        (path, Entry { value, origin: Origin::Default })
+        (
+            path,
+            Entry {
+                value,
+                origin: Origin::Default,
+            },
+        )
     };
     let mut values: Values = keys.map(by_default).collect();
     values.extend(said);
@@ -123,7 +133,9 @@ pub(super) fn completed(defaults: &Json, said: Values) -> Values {
 /// off is off everywhere.
 pub(super) fn settle(defaults: &Json, said: &Values) -> Values {
     let mut values = said.clone();
-    let general = said.get("retry.max_attempts").filter(|entry| entry.origin.is_explicit());
+    let general = said
+        .get("retry.max_attempts")
+        .filter(|entry| entry.origin.is_explicit());
     for cause in Cause::ALL {
         let path = format!("retry.causes.{}.max_attempts", cause.as_str());
         let limited = |value: &Json| value.as_u64().is_some_and(|limit| limit > 0);
@@ -131,39 +143,77 @@ pub(super) fn settle(defaults: &Json, said: &Values) -> Values {
             give_way((defaults, &mut values), &path, general, limited);
         }
     }
-    let general = said.get("retry.delay").filter(|entry| !entry.value.is_null() && entry.origin.is_explicit());
+    let general = said
+        .get("retry.delay")
+        .filter(|entry| !entry.value.is_null() && entry.origin.is_explicit());
     // Other delays are what their causes need: a service's pause, another prompt, a permission.
     let pauses = |value: &Json| *value == json!("cooldown");
     for cause in Cause::ALL {
         if let Some(general) = general {
-            give_way((defaults, &mut values), &format!("retry.causes.{}.delay", cause.as_str()), general, pauses);
+            give_way(
+                (defaults, &mut values),
+                &format!("retry.causes.{}.delay", cause.as_str()),
+                general,
+                pauses,
+            );
         }
     }
     // A limit or delay for UNKNOWN means all of it, unless the service has one of its own.
-    for (of, to) in [("max_attempts", "service_max_attempts"), ("delay", "service_delay")] {
-        let own = values.get(&format!("retry.causes.UNKNOWN.{of}")).filter(|own| own.origin.is_explicit()).cloned();
+    for (of, to) in [
+        ("max_attempts", "service_max_attempts"),
+        ("delay", "service_delay"),
+    ] {
+        let own = values
+            .get(&format!("retry.causes.UNKNOWN.{of}"))
+            .filter(|own| own.origin.is_explicit())
+            .cloned();
         if let Some(own) = own.filter(|own| !own.value.is_null()) {
-            give_way((defaults, &mut values), &format!("retry.causes.UNKNOWN.{to}"), &own, |_| true);
+            give_way(
+                (defaults, &mut values),
+                &format!("retry.causes.UNKNOWN.{to}"),
+                &own,
+                |_| true,
+            );
         }
     }
-    if let Some(off) = said.get("retention.scheduled_cleanup").filter(|entry| entry.value == json!(false)) {
-        let entry = Entry { value: Json::Null, origin: off.origin.clone() };
+    if let Some(off) = said
+        .get("retention.scheduled_cleanup")
+        .filter(|entry| entry.value == json!(false))
+    {
+        let entry = Entry {
+            value: Json::Null,
+            origin: off.origin.clone(),
+        };
         values.insert("retention.scheduled_max_age".to_owned(), entry);
     }
-    if let Some(off) = said.get("rollback.enabled").filter(|entry| entry.value == json!(false)) {
+    if let Some(off) = said
+        .get("rollback.enabled")
+        .filter(|entry| entry.value == json!(false))
+    {
         for (path, value) in [
             ("rollback.on_error", json!(false)),
             ("retry.causes.BROKEN_BUILD.max_rollbacks", json!(0)),
             ("retry.on_give_up", json!("keep")),
         ] {
-            values.insert(path.to_owned(), Entry { value, origin: off.origin.clone() });
+            values.insert(
+                path.to_owned(),
+                Entry {
+                    value,
+                    origin: off.origin.clone(),
+                },
+            );
         }
     }
     values
 }
 
 /// Puts `by` in the place of a value that nobody has decided.
-fn give_way((defaults, values): (&Json, &mut Values), path: &str, by: &Entry, applies: impl Fn(&Json) -> bool) {
+fn give_way(
+    (defaults, values): (&Json, &mut Values),
+    path: &str,
+    by: &Entry,
+    applies: impl Fn(&Json) -> bool,
+) {
     let stands = values.get(path);
     let is_decided = stands.is_some_and(|entry| entry.origin.is_explicit());
     if !is_decided && applies(stands.map_or(default_at(defaults, path), |entry| &entry.value)) {

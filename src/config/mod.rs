@@ -103,7 +103,10 @@ impl Config {
     /// more than 1 MiB, is not UTF-8, or says something without meaning
     /// is an error, in its overrides for other tasks as well.
     pub fn load(root: &Root, file: &Path, around: Around<'_>) -> Result<Self, ConfigError> {
-        let place = || Place::File { path: file.to_owned(), at: None };
+        let place = || Place::File {
+            path: file.to_owned(),
+            at: None,
+        };
         let document = match root.read_at_most(file, MAX_FILE) {
             Ok(bytes) => parse::parse(file, &utf8(file, bytes)?, Owner::Project)?,
             Err(error) if error.kind() == ErrorKind::NotFound => Document::default(),
@@ -121,16 +124,29 @@ impl Config {
         Self::from_document(file, Document::default(), around)
     }
 
-    fn from_document(file: &Path, mut document: Document, around: Around<'_>) -> Result<Self, ConfigError> {
+    fn from_document(
+        file: &Path,
+        mut document: Document,
+        around: Around<'_>,
+    ) -> Result<Self, ConfigError> {
         let tasks = document.tasks.keys().cloned().map(TaskId::from).collect();
-        let user_file = Some(around.user.file().to_owned()).filter(|path| !path.as_os_str().is_empty());
+        let user_file =
+            Some(around.user.file().to_owned()).filter(|path| !path.as_os_str().is_empty());
         let guarded = guarded::of(&document);
         let is_trusted = guarded.is_empty() || (around.trusts)(&guarded);
         // What was once trusted to be masked stays so, whatever else has changed since.
-        let masks: Guarded = guarded.clone().into_iter().filter(|(key, _)| guarded::is_mask(key)).collect();
+        let masks: Guarded = guarded
+            .clone()
+            .into_iter()
+            .filter(|(key, _)| guarded::is_mask(key))
+            .collect();
         let keeps_masks = !is_trusted && !masks.is_empty() && (around.trusts)(&masks);
         let withhold = |layer: &mut Layer, origin: &dyn Fn(usize) -> Origin| {
-            if is_trusted { Values::new() } else { guarded::withhold(layer, keeps_masks, origin) }
+            if is_trusted {
+                Values::new()
+            } else {
+                guarded::withhold(layer, keeps_masks, origin)
+            }
         };
         let mut config = Self {
             settings: Settings::default(),
@@ -141,19 +157,42 @@ impl Config {
             withheld: Values::new(),
             said: Values::new(),
         };
-        if let Some(name) = document.file.get("preset").and_then(|stored| stored.value.as_str()) {
+        if let Some(name) = document
+            .file
+            .get("preset")
+            .and_then(|stored| stored.value.as_str())
+        {
             let name = name.to_owned();
-            let preset = parse::parse(Path::new(&format!("preset {name}")), preset::text(&name), Owner::Project)?;
+            let preset = parse::parse(
+                Path::new(&format!("preset {name}")),
+                preset::text(&name),
+                Owner::Project,
+            )?;
             config.lay(preset.file, |_| Origin::Preset(name.clone()));
         }
         let (first, last) = around.user.layers();
-        let user = |line| Origin::User { path: around.user.file().to_owned(), line };
+        let user = |line| Origin::User {
+            path: around.user.file().to_owned(),
+            line,
+        };
         config.lay(first, user);
-        let project = |line| Origin::File { path: file.to_owned(), line };
-        config.withheld.append(&mut withhold(&mut document.file, &project));
+        let project = |line| Origin::File {
+            path: file.to_owned(),
+            line,
+        };
+        config
+            .withheld
+            .append(&mut withhold(&mut document.file, &project));
         config.lay(document.file, project);
-        if let Some((name, mut layer)) = around.task.and_then(|name| document.tasks.remove_entry(name.as_str())) {
-            let task = |line| Origin::Task { name: name.clone(), path: file.to_owned(), line };
+        if let Some((name, mut layer)) = around
+            .task
+            .and_then(|name| document.tasks.remove_entry(name.as_str()))
+        {
+            let task = |line| Origin::Task {
+                name: name.clone(),
+                path: file.to_owned(),
+                line,
+            };
             config.withheld.append(&mut withhold(&mut layer, &task));
             config.lay(layer, task);
         }
@@ -171,14 +210,25 @@ impl Config {
 
     /// Lays a flag's value on top: `set_flag("runner.timeout", "--timeout", "10m")`.
     pub fn set_flag(&mut self, key: &str, flag: &str, text: &str) -> Result<(), ConfigError> {
-        self.say(key, text, &Place::Flag(flag.to_owned()), Origin::Flag(flag.to_owned()))?;
+        self.say(
+            key,
+            text,
+            &Place::Flag(flag.to_owned()),
+            Origin::Flag(flag.to_owned()),
+        )?;
         self.settle()
     }
 
     /// `--attempts N`, `--retries N−1`: overrides every configured limit of this run but the task's and the session's.
     pub fn override_attempts(&mut self, flag: &str, attempts: u32) -> Result<(), ConfigError> {
         let value = Json::from(attempts);
-        self.said.insert(OVERRIDE.to_owned(), Entry { value, origin: Origin::Flag(flag.to_owned()) });
+        self.said.insert(
+            OVERRIDE.to_owned(),
+            Entry {
+                value,
+                origin: Origin::Flag(flag.to_owned()),
+            },
+        );
         self.settle()
     }
 
@@ -187,8 +237,12 @@ impl Config {
     /// # Errors
     /// The table of keys and the profiles do not fit together, which is a bug.
     pub fn agents(&self) -> Result<BTreeMap<String, AgentProfile>, ConfigError> {
-        let own = self.said.iter().filter(|(path, _)| schema::named(path).is_some());
-        agents::profiles(own.map(|(path, entry)| (path.as_str(), &entry.value))).map_err(|error| self.internal(&error))
+        let own = self
+            .said
+            .iter()
+            .filter(|(path, _)| schema::named(path).is_some());
+        agents::profiles(own.map(|(path, entry)| (path.as_str(), &entry.value)))
+            .map_err(|error| self.internal(&error))
     }
 
     /// Where the value of a key in force comes from; `None` for a key that there is not.
@@ -205,8 +259,15 @@ impl Config {
     /// Has masked, too, what these values say, outside of tasks.
     pub fn add_masks(&mut self, values: &Guarded) {
         let redact = &mut self.settings.redact;
-        for (key, list) in [("redact.patterns", &mut redact.patterns), ("redact.variables", &mut redact.variables)] {
-            let said = values.get(key).and_then(Json::as_array).into_iter().flatten();
+        for (key, list) in [
+            ("redact.patterns", &mut redact.patterns),
+            ("redact.variables", &mut redact.variables),
+        ] {
+            let said = values
+                .get(key)
+                .and_then(Json::as_array)
+                .into_iter()
+                .flatten();
             list.extend(said.filter_map(Json::as_str).map(str::to_owned));
         }
     }
@@ -214,24 +275,44 @@ impl Config {
     /// What of it would hold here and does not, because the user does not trust it: by full key path.
     pub fn withheld(&self) -> Vec<OriginEntry> {
         let entries = self.withheld.iter().map(|(path, Entry { value, origin })| {
-            let kind = schema::leaf(path).or_else(|| schema::named(path)).map_or(Kind::Text, |key| key.kind);
+            let kind = schema::leaf(path)
+                .or_else(|| schema::named(path))
+                .map_or(Kind::Text, |key| key.kind);
             let (key, toml) = (path.clone(), kind.to_toml(value));
-            OriginEntry { key, toml, value: value.clone(), origin: origin.clone() }
+            OriginEntry {
+                key,
+                toml,
+                value: value.clone(),
+                origin: origin.clone(),
+            }
         });
         entries.collect()
     }
 
     /// Every key in the order of the template, with its value in force and where that comes from.
     pub fn origins(&self) -> Vec<OriginEntry> {
-        let Ok(defaults) = layers::defaults() else { return Vec::new() };
+        let Ok(defaults) = layers::defaults() else {
+            return Vec::new();
+        };
         let values = layers::completed(&defaults, layers::settle(&defaults, &self.said));
         let lists = ["feedback", "rule"].map(|list| (list.to_owned(), Kind::Text));
         let over = (OVERRIDE.to_owned(), Kind::Count(1));
-        let named = values.keys().filter_map(|path| Some((path.clone(), schema::named(path)?.kind)));
-        let keys = schema::leaves().map(|(path, key)| (path, key.kind)).chain(lists).chain(named).chain([over]);
+        let named = values
+            .keys()
+            .filter_map(|path| Some((path.clone(), schema::named(path)?.kind)));
+        let keys = schema::leaves()
+            .map(|(path, key)| (path, key.kind))
+            .chain(lists)
+            .chain(named)
+            .chain([over]);
         keys.filter_map(|(key, kind)| {
             let Entry { value, origin } = values.get(&key)?.clone();
-            Some(OriginEntry { toml: kind.to_toml(&value), key, value, origin })
+            Some(OriginEntry {
+                toml: kind.to_toml(&value),
+                key,
+                value,
+                origin,
+            })
         })
         .collect()
     }
@@ -250,11 +331,18 @@ impl Config {
         }
     }
 
-    fn say(&mut self, path: &str, text: &str, place: &Place, origin: Origin) -> Result<(), ConfigError> {
+    fn say(
+        &mut self,
+        path: &str,
+        text: &str,
+        place: &Place,
+        origin: Origin,
+    ) -> Result<(), ConfigError> {
         let unknown = || ConfigError::new(place.clone(), format!("unknown key '{path}'"), None);
         let key = schema::leaf(path).ok_or_else(unknown)?;
         let read = key.kind.read(&Raw::from_text(key.kind, text), key.optional);
-        let value = read.map_err(|wrong| ConfigError::new(place.clone(), wrong.message, wrong.hint))?;
+        let value =
+            read.map_err(|wrong| ConfigError::new(place.clone(), wrong.message, wrong.hint))?;
         self.said.insert(path.to_owned(), Entry { value, origin });
         Ok(())
     }
@@ -274,8 +362,15 @@ impl Config {
 
     /// The table of keys and the settings do not fit together; the tests see to it that they do.
     fn internal(&self, error: &serde_json::Error) -> ConfigError {
-        let place = Place::File { path: self.file.clone(), at: None };
-        ConfigError::new(place, format!("a checked value has no place in the settings: {error}"), None)
+        let place = Place::File {
+            path: self.file.clone(),
+            at: None,
+        };
+        ConfigError::new(
+            place,
+            format!("a checked value has no place in the settings: {error}"),
+            None,
+        )
     }
 }
 
@@ -284,6 +379,13 @@ fn utf8(file: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
         let valid = error.utf8_error().valid_up_to();
         let before = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();
         let at = Some(error::position(&before, before.len()));
-        ConfigError::new(Place::File { path: file.to_owned(), at }, "is not UTF-8", None)
+        ConfigError::new(
+            Place::File {
+                path: file.to_owned(),
+                at,
+            },
+            "is not UTF-8",
+            None,
+        )
     })
 }

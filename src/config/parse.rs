@@ -44,7 +44,11 @@ pub(super) fn parse(path: &Path, text: &str, owner: Owner) -> Result<Document, C
         reader.error(&span, error.message(), None)
     })?;
     let mut document = Document::default();
-    reader.root(table.get_ref(), Some(&mut document.tasks), &mut document.file)?;
+    reader.root(
+        table.get_ref(),
+        Some(&mut document.tasks),
+        &mut document.file,
+    )?;
     Ok(document)
 }
 
@@ -67,7 +71,10 @@ struct Context {
 
 impl Context {
     fn keys(&self) -> impl Iterator<Item = &'static Key> {
-        self.section.keys.iter().filter(|key| key.applies_to(self.cause))
+        self.section
+            .keys
+            .iter()
+            .filter(|key| key.applies_to(self.cause))
     }
 
     fn title(&self) -> String {
@@ -106,7 +113,8 @@ impl Reader<'_> {
                 (None, _) if word == WRAPPER => {
                     self.check_owner(word, name)?;
                     for (name, value) in in_order(self.table_of(word, value)?) {
-                        let known = section(name.get_ref()).filter(|known| WRAPPED.contains(&known.path));
+                        let known =
+                            section(name.get_ref()).filter(|known| WRAPPED.contains(&known.path));
                         let known = known.ok_or_else(|| self.not_wrapped(name))?;
                         self.section(known, self.table_of(known.path, value)?, layer)?;
                     }
@@ -120,8 +128,13 @@ impl Reader<'_> {
                     }
                 }
                 (None, Some(_)) => {
-                    let top = section("").ok_or_else(|| self.error(&name.span(), "no keys are known", None))?;
-                    let context = Context { section: top, cause: None, prefix: String::new() };
+                    let top = section("")
+                        .ok_or_else(|| self.error(&name.span(), "no keys are known", None))?;
+                    let context = Context {
+                        section: top,
+                        cause: None,
+                        prefix: String::new(),
+                    };
                     self.entry(&context, name, value, layer)?;
                 }
                 (None, None) => return Err(self.unknown_section(name)),
@@ -130,8 +143,17 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn section(&self, known: &'static Section, table: &DeTable<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
-        let context = Context { section: known, cause: None, prefix: format!("{}.", known.path) };
+    fn section(
+        &self,
+        known: &'static Section,
+        table: &DeTable<'_>,
+        layer: &mut Layer,
+    ) -> Result<(), ConfigError> {
+        let context = Context {
+            section: known,
+            cause: None,
+            prefix: format!("{}.", known.path),
+        };
         for (name, value) in in_order(table) {
             let path = format!("{}.{}", known.path, name.get_ref());
             match section(&path) {
@@ -142,17 +164,31 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn causes(&self, known: &'static Section, table: &DeTable<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
+    fn causes(
+        &self,
+        known: &'static Section,
+        table: &DeTable<'_>,
+        layer: &mut Layer,
+    ) -> Result<(), ConfigError> {
         for (name, value) in in_order(table) {
             let Some(cause) = cause_named(name.get_ref()) else {
                 let names = Cause::ALL.map(Cause::as_str);
-                let near = nearest(&name.get_ref().to_ascii_uppercase(), names.into_iter()).unwrap_or_default();
+                let near = nearest(&name.get_ref().to_ascii_uppercase(), names.into_iter())
+                    .unwrap_or_default();
                 let hint = format!("did you mean '{near}'? The causes are {}", names.join(", "));
-                return Err(self.error(&name.span(), format!("unknown cause '{}'", name.get_ref()), Some(hint)));
+                return Err(self.error(
+                    &name.span(),
+                    format!("unknown cause '{}'", name.get_ref()),
+                    Some(hint),
+                ));
             };
             let prefix = format!("{}.{}.", known.path, cause.as_str());
             let own = self.table_of(prefix.trim_end_matches('.'), value)?;
-            let context = Context { section: known, cause: Some(cause), prefix };
+            let context = Context {
+                section: known,
+                cause: Some(cause),
+                prefix,
+            };
             for (name, value) in in_order(own) {
                 self.entry(&context, name, value, layer)?;
             }
@@ -160,7 +196,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn named(&self, known: &'static Section, table: &DeTable<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
+    fn named(
+        &self,
+        known: &'static Section,
+        table: &DeTable<'_>,
+        layer: &mut Layer,
+    ) -> Result<(), ConfigError> {
         for (name, value) in in_order(table) {
             let word: &str = name.get_ref();
             let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -171,7 +212,11 @@ impl Reader<'_> {
             }
             let prefix = format!("{}.{word}.", known.path);
             let own = self.table_of(prefix.trim_end_matches('.'), value)?;
-            let context = Context { section: known, cause: None, prefix };
+            let context = Context {
+                section: known,
+                cause: None,
+                prefix,
+            };
             for (name, value) in in_order(own) {
                 self.entry(&context, name, value, layer)?;
             }
@@ -179,24 +224,52 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn list(&self, known: &'static Section, value: &Value<'_>, layer: &mut Layer) -> Result<(), ConfigError> {
-        let wrong =
-            |span| self.error(span, format!("'{}' is a list of tables: write {}", known.path, known.title()), None);
-        let DeValue::Array(items) = value.get_ref() else { return Err(wrong(&value.span())) };
+    fn list(
+        &self,
+        known: &'static Section,
+        value: &Value<'_>,
+        layer: &mut Layer,
+    ) -> Result<(), ConfigError> {
+        let wrong = |span| {
+            self.error(
+                span,
+                format!(
+                    "'{}' is a list of tables: write {}",
+                    known.path,
+                    known.title()
+                ),
+                None,
+            )
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            return Err(wrong(&value.span()));
+        };
         let mut seen = BTreeSet::new();
         let mut read = Vec::new();
         for item in items {
-            let DeValue::Table(table) = item.get_ref() else { return Err(wrong(&item.span())) };
+            let DeValue::Table(table) = item.get_ref() else {
+                return Err(wrong(&item.span()));
+            };
             let (id, object) = self.item(known, table, &item.span())?;
             if !seen.insert(id.clone()) {
                 let key = known.keys.first().map_or("name", |key| key.name);
                 let message = format!("'{}.{key}' is '{id}' twice: it must be unique", known.path);
-                return Err(self.error(&item_key_span(table, key).unwrap_or_else(|| item.span()), message, None));
+                return Err(self.error(
+                    &item_key_span(table, key).unwrap_or_else(|| item.span()),
+                    message,
+                    None,
+                ));
             }
             read.push(object);
         }
         let line = self.line(&first_span(items).unwrap_or_else(|| value.span()));
-        layer.insert(known.path.to_owned(), Stored { value: Json::Array(read), line });
+        layer.insert(
+            known.path.to_owned(),
+            Stored {
+                value: Json::Array(read),
+                line,
+            },
+        );
         Ok(())
     }
 
@@ -207,7 +280,11 @@ impl Reader<'_> {
         table: &DeTable<'_>,
         span: &Range<usize>,
     ) -> Result<(String, Json), ConfigError> {
-        let context = Context { section: known, cause: None, prefix: format!("{}.", known.path) };
+        let context = Context {
+            section: known,
+            cause: None,
+            prefix: format!("{}.", known.path),
+        };
         let mut values = Layer::new();
         for (name, value) in in_order(table) {
             self.entry(&context, name, value, &mut values)?;
@@ -215,18 +292,31 @@ impl Reader<'_> {
         let mut object = serde_json::Map::new();
         for (path, stored) in values {
             if !stored.value.is_null() {
-                object.insert(path.trim_start_matches(context.prefix.as_str()).to_owned(), stored.value);
+                object.insert(
+                    path.trim_start_matches(context.prefix.as_str()).to_owned(),
+                    stored.value,
+                );
             }
         }
-        if let Some(missing) = known.keys.iter().find(|key| key.required && !object.contains_key(key.name)) {
+        if let Some(missing) = known
+            .keys
+            .iter()
+            .find(|key| key.required && !object.contains_key(key.name))
+        {
             let message = format!("{} has no '{}'", known.title(), missing.name);
-            let hint = missing.example.map(|example| format!("for example {} = {example}", missing.name));
+            let hint = missing
+                .example
+                .map(|example| format!("for example {} = {example}", missing.name));
             return Err(self.error(span, message, hint));
         }
         if known.path == "feedback" {
             complete_feedback(&mut object);
         }
-        let id = known.keys.first().and_then(|key| object.get(key.name)).and_then(Json::as_str);
+        let id = known
+            .keys
+            .first()
+            .and_then(|key| object.get(key.name))
+            .and_then(Json::as_str);
         Ok((id.unwrap_or_default().to_owned(), Json::Object(object)))
     }
 
@@ -243,17 +333,38 @@ impl Reader<'_> {
             return Err(self.unknown_key(context, name));
         };
         self.check_owner(&full, name)?;
-        let read = key.kind.read(&Raw::from_toml(value.get_ref()), key.optional);
-        let read =
-            read.map_err(|wrong| self.error(&value.span(), format!("'{full}' {}", wrong.message), wrong.hint))?;
-        let Some(target) = key.target(&context.prefix) else { return Ok(()) };
-        let stored = Stored { value: read, line: self.line(&name.span()) };
+        let read = key
+            .kind
+            .read(&Raw::from_toml(value.get_ref()), key.optional);
+        let read = read.map_err(|wrong| {
+            self.error(
+                &value.span(),
+                format!("'{full}' {}", wrong.message),
+                wrong.hint,
+            )
+        })?;
+        let Some(target) = key.target(&context.prefix) else {
+            return Ok(());
+        };
+        let stored = Stored {
+            value: read,
+            line: self.line(&name.span()),
+        };
         if let Some(earlier) = layer.insert(target.clone(), stored) {
-            let says_it = |other: &&Key| other.name != word && other.target(&context.prefix).as_ref() == Some(&target);
+            let says_it = |other: &&Key| {
+                other.name != word && other.target(&context.prefix).as_ref() == Some(&target)
+            };
             let other = context.keys().find(says_it);
             let own = |other: &Key| format!("{}{}", context.prefix, other.name);
-            let other = if target.starts_with(&context.prefix) { other.map_or(target.clone(), own) } else { target };
-            let message = format!("'{full}' and '{other}' (line {}) say the same thing", earlier.line);
+            let other = if target.starts_with(&context.prefix) {
+                other.map_or(target.clone(), own)
+            } else {
+                target
+            };
+            let message = format!(
+                "'{full}' and '{other}' (line {}) say the same thing",
+                earlier.line
+            );
             return Err(self.error(&name.span(), message, Some("keep one of them".to_owned())));
         }
         Ok(())
@@ -267,17 +378,27 @@ impl Reader<'_> {
             let near = nearest(word, own.iter().copied())?;
             Some(format!("{}{near}", context.prefix))
         });
-        let near = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
+        let near = near
+            .map(|near| format!("did you mean '{near}'? "))
+            .unwrap_or_default();
         let hint = format!("{near}{} takes {}", context.title(), own.join(", "));
-        self.error(&name.span(), format!("unknown key '{}{word}'", context.prefix), Some(hint))
+        self.error(
+            &name.span(),
+            format!("unknown key '{}{word}'", context.prefix),
+            Some(hint),
+        )
     }
 
     /// What a table of this file takes.
     fn allowed(&self, context: &Context) -> Vec<&'static str> {
         let is_top = context.section.path.is_empty();
-        let keys =
-            context.keys().map(|key| key.name).filter(|name| may_set(self.owner, &format!("{}{name}", context.prefix)));
-        let sections = top_names().into_iter().filter(|name| is_top && may_set(self.owner, name));
+        let keys = context
+            .keys()
+            .map(|key| key.name)
+            .filter(|name| may_set(self.owner, &format!("{}{name}", context.prefix)));
+        let sections = top_names()
+            .into_iter()
+            .filter(|name| is_top && may_set(self.owner, name));
         keys.chain(sections).collect()
     }
 
@@ -287,40 +408,77 @@ impl Reader<'_> {
             return Ok(());
         }
         let (whose, other) = match self.owner {
-            Owner::Project => ("a project's configuration", "your own, ~/.config/recover/config.toml"),
-            Owner::User => ("the user's own configuration", "a project's .ultraplan/recover.toml"),
+            Owner::Project => (
+                "a project's configuration",
+                "your own, ~/.config/recover/config.toml",
+            ),
+            Owner::User => (
+                "the user's own configuration",
+                "a project's .ultraplan/recover.toml",
+            ),
         };
-        let top = section("").map(|section| Context { section, cause: None, prefix: String::new() });
-        let takes = top.map(|top| self.allowed(&top).join(", ")).unwrap_or_default();
+        let top = section("").map(|section| Context {
+            section,
+            cause: None,
+            prefix: String::new(),
+        });
+        let takes = top
+            .map(|top| self.allowed(&top).join(", "))
+            .unwrap_or_default();
         let hint = match self.owner {
             Owner::Project => None,
             Owner::User => Some(format!("it takes {takes}")),
         };
-        Err(self.error(&name.span(), format!("'{path}' does not belong in {whose}, but in {other}"), hint))
+        Err(self.error(
+            &name.span(),
+            format!("'{path}' does not belong in {whose}, but in {other}"),
+            hint,
+        ))
     }
 
     fn not_wrapped(&self, name: &Name<'_>) -> ConfigError {
         let word: &str = name.get_ref();
-        let near = nearest(word, WRAPPED.iter().copied()).map(|near| format!("did you mean '{near}'? "));
-        let hint = format!("{}[{WRAPPER}] takes {}", near.unwrap_or_default(), WRAPPED.join(", "));
-        self.error(&name.span(), format!("unknown section '{WRAPPER}.{word}'"), Some(hint))
+        let near =
+            nearest(word, WRAPPED.iter().copied()).map(|near| format!("did you mean '{near}'? "));
+        let hint = format!(
+            "{}[{WRAPPER}] takes {}",
+            near.unwrap_or_default(),
+            WRAPPED.join(", ")
+        );
+        self.error(
+            &name.span(),
+            format!("unknown section '{WRAPPER}.{word}'"),
+            Some(hint),
+        )
     }
 
     fn unknown_section(&self, name: &Name<'_>) -> ConfigError {
         let word: &str = name.get_ref();
-        let names = top_names().into_iter().filter(|name| *name != "task" && may_set(self.owner, name));
+        let names = top_names()
+            .into_iter()
+            .filter(|name| *name != "task" && may_set(self.owner, name));
         let names: Vec<&str> = names.collect();
         let elsewhere = key_elsewhere(word).filter(|path| may_set(self.owner, path));
         let near = elsewhere.or_else(|| nearest(word, names.iter().copied()).map(str::to_owned));
-        let near = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
+        let near = near
+            .map(|near| format!("did you mean '{near}'? "))
+            .unwrap_or_default();
         let hint = format!("{near}A task overrides {}", names.join(", "));
         self.error(&name.span(), format!("a task has no '{word}'"), Some(hint))
     }
 
-    fn table_of<'v, 'i>(&self, path: &str, value: &'v Value<'i>) -> Result<&'v DeTable<'i>, ConfigError> {
+    fn table_of<'v, 'i>(
+        &self,
+        path: &str,
+        value: &'v Value<'i>,
+    ) -> Result<&'v DeTable<'i>, ConfigError> {
         match value.get_ref() {
             DeValue::Table(table) => Ok(table),
-            _ => Err(self.error(&value.span(), format!("'{path}' is not a value but a table: write [{path}]"), None)),
+            _ => Err(self.error(
+                &value.span(),
+                format!("'{path}' is not a value but a table: write [{path}]"),
+                None,
+            )),
         }
     }
 
@@ -328,9 +486,21 @@ impl Reader<'_> {
         position(self.text, span.start).0
     }
 
-    fn error(&self, span: &Range<usize>, message: impl Into<String>, hint: Option<String>) -> ConfigError {
+    fn error(
+        &self,
+        span: &Range<usize>,
+        message: impl Into<String>,
+        hint: Option<String>,
+    ) -> ConfigError {
         let at = Some(position(self.text, span.start));
-        ConfigError::new(Place::File { path: self.path.to_owned(), at }, message, hint)
+        ConfigError::new(
+            Place::File {
+                path: self.path.to_owned(),
+                at,
+            },
+            message,
+            hint,
+        )
     }
 }
 
@@ -342,7 +512,10 @@ fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t Name<'i>, &'t Value<'i>)
 }
 
 fn item_key_span(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
-    table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value.span())
+    table
+        .iter()
+        .find(|(name, _)| name.get_ref() == key)
+        .map(|(_, value)| value.span())
 }
 
 fn first_span(items: &DeArray<'_>) -> Option<Range<usize>> {
@@ -351,13 +524,18 @@ fn first_span(items: &DeArray<'_>) -> Option<Range<usize>> {
 
 /// What can stand at the top beside the keys.
 fn top_names() -> Vec<&'static str> {
-    let sections = SECTIONS.iter().map(|section| section.path).filter(|path| !path.is_empty() && !path.contains('.'));
+    let sections = SECTIONS
+        .iter()
+        .map(|section| section.path)
+        .filter(|path| !path.is_empty() && !path.contains('.'));
     sections.chain(["task"]).collect()
 }
 
 /// The full path of a key of exactly that name in another section.
 fn key_elsewhere(word: &str) -> Option<String> {
-    let holds = |section: &&Section| section.shape != Shape::List && section.keys.iter().any(|key| key.name == word);
+    let holds = |section: &&Section| {
+        section.shape != Shape::List && section.keys.iter().any(|key| key.name == word)
+    };
     let found = SECTIONS.iter().find(holds)?;
     let key = found.keys.iter().find(|key| key.name == word)?;
     Some(match (found.shape, key.only) {
@@ -372,10 +550,16 @@ fn key_elsewhere(word: &str) -> Option<String> {
 fn complete_feedback(object: &mut serde_json::Map<String, Json>) {
     let text = |key: &str| object.get(key).and_then(Json::as_str).unwrap_or_default();
     let kind = guess_loop(text("name"), text("command"));
-    let timeout = object.get("timeout").and_then(Json::as_str).and_then(|text| parse_duration(text).ok());
+    let timeout = object
+        .get("timeout")
+        .and_then(Json::as_str)
+        .and_then(|text| parse_duration(text).ok());
     object.remove("timeout");
     object.entry("kind").or_insert_with(|| json!(kind));
     if let Some(timeout) = timeout {
-        object.insert("timeout_ms".to_owned(), json!(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)));
+        object.insert(
+            "timeout_ms".to_owned(),
+            json!(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        );
     }
 }

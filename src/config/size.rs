@@ -22,11 +22,19 @@ const UNITS: [(&str, u64); 9] = [
 pub fn parse_size(text: &str) -> Result<u64, InvalidSize> {
     let invalid = || InvalidSize(text.to_owned());
     let trimmed = text.trim();
-    let digits = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
+    let digits = trimmed
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(trimmed.len());
     let number: u64 = trimmed[..digits].parse().map_err(|_| invalid())?;
     let unit = match trimmed[digits..].trim_start() {
         "" => 1,
-        name => UNITS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).ok_or_else(invalid)?.1,
+        name => {
+            UNITS
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(name))
+                .ok_or_else(invalid)?
+                .1
+        }
     };
     number.checked_mul(unit).ok_or_else(invalid)
 }
@@ -59,7 +67,15 @@ mod tests {
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "MiB", "-1", "1.5MiB", "10 potatoes", "99999999999999TiB", "1e3"] {
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1.5MiB",
+            "10 potatoes",
+            "99999999999999TiB",
+            "1e3",
+        ] {
             assert!(parse_size(text).is_err(), "{text}");
         }
     }

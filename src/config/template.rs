@@ -36,7 +36,10 @@ const TASKS: &str = "
 pub fn template() -> String {
     let defaults = defaults().unwrap_or_default();
     let mut text = HEAD.to_owned();
-    for section in SECTIONS.iter().filter(|section| may_set(Owner::Project, section.path)) {
+    for section in SECTIONS
+        .iter()
+        .filter(|section| may_set(Owner::Project, section.path))
+    {
         text.push('\n');
         match section.shape {
             Shape::Table => table(&mut text, section, &defaults),
@@ -51,7 +54,10 @@ pub fn template() -> String {
 
 /// The files that a section may stand in.
 fn files(section: &Section) -> &'static str {
-    match (may_set(Owner::Project, section.path), may_set(Owner::User, section.path)) {
+    match (
+        may_set(Owner::Project, section.path),
+        may_set(Owner::User, section.path),
+    ) {
         (true, true) => "In a project's file or the user's own.",
         (false, _) => "In the user's own file.",
         (true, false) => "In a project's file.",
@@ -69,7 +75,10 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 fn heading(text: &mut String, section: &Section) {
-    line(text, format_args!("# {}\n# {}", section.title(), section.doc));
+    line(
+        text,
+        format_args!("# {}\n# {}", section.title(), section.doc),
+    );
 }
 
 fn table(text: &mut String, section: &Section, defaults: &Json) {
@@ -80,7 +89,10 @@ fn table(text: &mut String, section: &Section, defaults: &Json) {
     }
     for key in section.keys.iter().filter(|key| key.alias_of.is_none()) {
         let path = format!("{prefix}{}", key.name);
-        line(text, format_args!("# {}\n#{path} = {}", key.doc(), value(defaults, &path, key)));
+        line(
+            text,
+            format_args!("# {}\n#{path} = {}", key.doc(), value(defaults, &path, key)),
+        );
     }
 }
 
@@ -94,12 +106,17 @@ fn causes(text: &mut String, section: &Section, defaults: &Json) {
     for cause in Cause::ALL {
         let path = format!("{}.{}", section.path, cause.as_str());
         let grows = CauseSettings::default_of(cause).delay == DelayKind::Exponential;
-        for key in keys().filter(|key| key.applies_to(Some(cause)) && (grows || !BOUNDS.contains(&key.name))) {
+        for key in keys()
+            .filter(|key| key.applies_to(Some(cause)) && (grows || !BOUNDS.contains(&key.name)))
+        {
             if key.only.is_some() {
                 line(text, format_args!("# {}", key.doc()));
             }
             let path = format!("{path}.{}", key.name);
-            line(text, format_args!("#{path} = {}", value(defaults, &path, key)));
+            line(
+                text,
+                format_args!("#{path} = {}", value(defaults, &path, key)),
+            );
         }
     }
 }
@@ -107,9 +124,15 @@ fn causes(text: &mut String, section: &Section, defaults: &Json) {
 fn list(text: &mut String, section: &Section) {
     heading(text, section);
     line(text, format_args!("#   {}", section.title()));
-    let shown = section.keys.iter().filter_map(|key| Some((key, key.example?)));
+    let shown = section
+        .keys
+        .iter()
+        .filter_map(|key| Some((key, key.example?)));
     for (key, example) in shown {
-        line(text, format_args!("#   # {}\n#   {} = {example}", key.doc(), key.name));
+        line(
+            text,
+            format_args!("#   # {}\n#   {} = {example}", key.doc(), key.name),
+        );
     }
 }
 
@@ -155,18 +178,36 @@ pub fn reference() -> Vec<SectionReference> {
             Shape::Causes if key.only.is_none() => "by cause".to_owned(),
             Shape::Causes => {
                 let cause = key.only.map_or("", Cause::as_str);
-                value(&defaults, &format!("{}.{cause}.{}", section.path, key.name), key)
+                value(
+                    &defaults,
+                    &format!("{}.{cause}.{}", section.path, key.name),
+                    key,
+                )
             }
             Shape::Table if section.path.is_empty() => value(&defaults, key.name, key),
             Shape::Table => value(&defaults, &format!("{}.{}", section.path, key.name), key),
         };
         let takes = key.kind.expected(key.optional);
-        KeyReference { name: key.name, takes, default, meaning: key.doc().into() }
+        KeyReference {
+            name: key.name,
+            takes,
+            default,
+            meaning: key.doc().into(),
+        }
     };
     let of_section = |section: &&Section| SectionReference {
         title: section.title(),
-        doc: format!("{} {}", section.doc, files(section)).trim().to_owned(),
-        keys: section.keys.iter().map(|key| of_key(section, key)).collect(),
+        doc: format!("{} {}", section.doc, files(section))
+            .trim()
+            .to_owned(),
+        keys: section
+            .keys
+            .iter()
+            .map(|key| of_key(section, key))
+            .collect(),
     };
-    SECTIONS.iter().map(|section| of_section(&section)).collect()
+    SECTIONS
+        .iter()
+        .map(|section| of_section(&section))
+        .collect()
 }

@@ -18,7 +18,10 @@ impl UserConfig {
     /// Reads the content of the user's file; `file` is its name in errors and origins.
     pub fn read(file: &Path, bytes: Vec<u8>) -> Result<Self, ConfigError> {
         let document = parse::parse(file, &utf8(file, bytes)?, Owner::User)?;
-        Ok(Self { file: file.to_owned(), values: document.file })
+        Ok(Self {
+            file: file.to_owned(),
+            values: document.file,
+        })
     }
 
     /// The file; empty where there is none.
@@ -28,6 +31,9 @@ impl UserConfig {
 
     /// What a project's file goes before, and what goes before it.
     pub(super) fn layers(&self) -> (Layer, Layer) {
-        self.values.clone().into_iter().partition(|(path, _)| !is_user_first(path))
+        self.values
+            .clone()
+            .into_iter()
+            .partition(|(path, _)| !is_user_first(path))
     }
 }

@@ -99,12 +99,19 @@ impl Raw {
         match value {
             DeValue::String(text) => Self::Text(text.clone().into_owned()),
             DeValue::Integer(number) => integer(number),
-            DeValue::Float(number) => {
-                number.as_str().replace('_', "").parse().map_or(Self::Other("a number"), Self::Float)
-            }
+            DeValue::Float(number) => number
+                .as_str()
+                .replace('_', "")
+                .parse()
+                .map_or(Self::Other("a number"), Self::Float),
             DeValue::Boolean(value) => Self::Bool(*value),
             DeValue::Datetime(_) => Self::Other("a date"),
-            DeValue::Array(items) => Self::List(items.iter().map(|item| Self::from_toml(item.get_ref())).collect()),
+            DeValue::Array(items) => Self::List(
+                items
+                    .iter()
+                    .map(|item| Self::from_toml(item.get_ref()))
+                    .collect(),
+            ),
             DeValue::Table(table) => {
                 let entry = |(name, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
                     let name: &toml::de::DeString<'_> = name.get_ref();
@@ -121,9 +128,16 @@ impl Raw {
         let number = || text.parse().ok().map(Self::Integer);
         let parsed = match kind {
             Kind::Bool => text.parse().ok().map(Self::Bool),
-            Kind::Count(_) | Kind::Total | Kind::Retries(_) | Kind::Millis | Kind::Hours | Kind::Days => number(),
+            Kind::Count(_)
+            | Kind::Total
+            | Kind::Retries(_)
+            | Kind::Millis
+            | Kind::Hours
+            | Kind::Days => number(),
             Kind::Money => text.parse().ok().map(Self::Float),
-            Kind::Globs | Kind::Regexes | Kind::Variables => Some(Self::List(vec![Self::Text(text.to_owned())])),
+            Kind::Globs | Kind::Regexes | Kind::Variables => {
+                Some(Self::List(vec![Self::Text(text.to_owned())]))
+            }
             _ => None,
         };
         parsed.unwrap_or_else(|| Self::Text(text.to_owned()))
@@ -150,7 +164,8 @@ impl Raw {
 }
 
 fn integer(number: &DeInteger<'_>) -> Raw {
-    i128::from_str_radix(number.as_str(), number.radix()).map_or(Raw::Other("a number"), Raw::Integer)
+    i128::from_str_radix(number.as_str(), number.radix())
+        .map_or(Raw::Other("a number"), Raw::Integer)
 }
 
 /// Why a value is not one for its key: what it is, what is expected, and a word that is near.
@@ -170,20 +185,33 @@ impl Kind {
             Self::Count(min) | Self::Retries(min) => format!("a whole number of at least {min}"),
             Self::Total => "a whole number of at least 1".to_owned(),
             Self::Money => "an amount in dollars, not negative (2.5)".to_owned(),
-            Self::Duration => "a duration (\"500ms\", \"90s\", \"10m\", \"2h\", \"7d\", or whole seconds)".to_owned(),
+            Self::Duration => {
+                "a duration (\"500ms\", \"90s\", \"10m\", \"2h\", \"7d\", or whole seconds)"
+                    .to_owned()
+            }
             Self::Millis => "a whole number of milliseconds".to_owned(),
-            Self::Hours => format!("a whole number of hours of at least 1 and at most {}", LONGEST / HOUR),
-            Self::Days => format!("a whole number of days of at least 1 and at most {}", LONGEST / (24 * HOUR)),
+            Self::Hours => format!(
+                "a whole number of hours of at least 1 and at most {}",
+                LONGEST / HOUR
+            ),
+            Self::Days => format!(
+                "a whole number of days of at least 1 and at most {}",
+                LONGEST / (24 * HOUR)
+            ),
             Self::KeepLast => "\"keep_last_3\" (or another number), or \"keep_all\"".to_owned(),
             Self::Strategy => {
                 format!("one of {}", quoted(&STRATEGIES.map(|(word, _)| word)))
             }
             Self::Size => "a size (100, \"100KiB\", \"50MiB\", \"1GiB\", \"10MB\")".to_owned(),
             Self::Text => "a text that is not empty".to_owned(),
-            Self::DurationFrom(least) => format!("a duration of at least {least} s (\"90s\", \"10m\", \"2h\")"),
+            Self::DurationFrom(least) => {
+                format!("a duration of at least {least} s (\"90s\", \"10m\", \"2h\")")
+            }
             Self::Choice(words) => format!("one of {}", quoted(words)),
             Self::Choices(words) => format!("a list of {}", quoted(words)),
-            Self::RemoteName => "the name of a git remote (\"origin\"), neither a URL nor a path".to_owned(),
+            Self::RemoteName => {
+                "the name of a git remote (\"origin\"), neither a URL nor a path".to_owned()
+            }
             Self::Cause => format!("a cause ({})", Cause::ALL.map(Cause::as_str).join(", ")),
             Self::Command => "a shell command, or a list of a program and its arguments".to_owned(),
             Self::Words => "a list of texts ([\"--flag\", \"value\"])".to_owned(),
@@ -194,7 +222,11 @@ impl Kind {
             Self::Variables => "a list of names of variables ([\"MY_PIN\"])".to_owned(),
             Self::Folder => "a folder of the project, relative to it (\"crates/core\")".to_owned(),
         };
-        if optional { format!("{own}, or \"none\"") } else { own }
+        if optional {
+            format!("{own}, or \"none\"")
+        } else {
+            own
+        }
     }
 
     /// Reads a value into its canonical form, which is that of the settings' JSON; `null` for `"none"`.
@@ -204,59 +236,105 @@ impl Kind {
         }
         let read = self.accept(raw);
         read.map_err(|problem| {
-            let detail = problem.map(|problem| format!(" ({problem})")).unwrap_or_default();
-            let message = format!("is {}{detail}: expected {}", raw.describe(), self.expected(optional));
-            Mismatch { message, hint: self.nearest_word(raw).map(|word| format!("did you mean '{word}'?")) }
+            let detail = problem
+                .map(|problem| format!(" ({problem})"))
+                .unwrap_or_default();
+            let message = format!(
+                "is {}{detail}: expected {}",
+                raw.describe(),
+                self.expected(optional)
+            );
+            Mismatch {
+                message,
+                hint: self
+                    .nearest_word(raw)
+                    .map(|word| format!("did you mean '{word}'?")),
+            }
         })
     }
 
     fn accept(self, raw: &Raw) -> Result<Json, Option<String>> {
         match (self, raw) {
             (Self::Bool, Raw::Bool(value)) => Ok(json!(value)),
-            (Self::Count(min), Raw::Integer(number)) => count(*number, min).map(|value| json!(value)).ok_or(None),
-            (Self::Total, Raw::Integer(number)) => {
-                u64::try_from(*number).ok().filter(|total| *total > 0).map(|total| json!(total)).ok_or(None)
+            (Self::Count(min), Raw::Integer(number)) => {
+                count(*number, min).map(|value| json!(value)).ok_or(None)
             }
-            (Self::Retries(min), Raw::Integer(number)) => {
-                count(*number, min).and_then(|value| value.checked_add(1)).map(|value| json!(value)).ok_or(None)
+            (Self::Total, Raw::Integer(number)) => u64::try_from(*number)
+                .ok()
+                .filter(|total| *total > 0)
+                .map(|total| json!(total))
+                .ok_or(None),
+            (Self::Retries(min), Raw::Integer(number)) => count(*number, min)
+                .and_then(|value| value.checked_add(1))
+                .map(|value| json!(value))
+                .ok_or(None),
+            (Self::Money, Raw::Integer(_) | Raw::Float(_)) => {
+                money(raw).map(|value| json!(value)).ok_or(None)
             }
-            (Self::Money, Raw::Integer(_) | Raw::Float(_)) => money(raw).map(|value| json!(value)).ok_or(None),
-            (Self::Duration, Raw::Text(text)) => parse_duration(text).map(duration).map_err(|_| None),
-            (Self::Duration, Raw::Integer(seconds)) => {
-                parse_duration(&seconds.to_string()).map(duration).map_err(|_| None)
+            (Self::Duration, Raw::Text(text)) => {
+                parse_duration(text).map(duration).map_err(|_| None)
             }
+            (Self::Duration, Raw::Integer(seconds)) => parse_duration(&seconds.to_string())
+                .map(duration)
+                .map_err(|_| None),
             (Self::DurationFrom(least), _) => {
                 let read = Self::Duration.accept(raw)?;
                 let length = read.as_str().and_then(|text| parse_duration(text).ok());
-                length.filter(|length| length.as_secs() >= least).map(|_| read).ok_or(None)
+                length
+                    .filter(|length| length.as_secs() >= least)
+                    .map(|_| read)
+                    .ok_or(None)
             }
-            (Self::Millis, Raw::Integer(millis)) => {
-                u64::try_from(*millis).map(|millis| duration(StdDuration::from_millis(millis))).map_err(|_| None)
-            }
+            (Self::Millis, Raw::Integer(millis)) => u64::try_from(*millis)
+                .map(|millis| duration(StdDuration::from_millis(millis)))
+                .map_err(|_| None),
             (Self::Hours, Raw::Integer(hours)) => whole(*hours, HOUR).ok_or(None),
             (Self::Days, Raw::Integer(days)) => whole(*days, 24 * HOUR).ok_or(None),
             (Self::KeepLast, Raw::Text(text)) => keep_last(text).ok_or(None),
             (Self::Strategy, Raw::Text(text)) => {
                 let wanted = text.to_ascii_lowercase().replace('-', "_");
-                STRATEGIES.iter().find(|(word, _)| *word == wanted).map(|(_, delay)| json!(delay)).ok_or(None)
+                STRATEGIES
+                    .iter()
+                    .find(|(word, _)| *word == wanted)
+                    .map(|(_, delay)| json!(delay))
+                    .ok_or(None)
             }
-            (Self::Size, Raw::Text(text)) => parse_size(text).map(|size| json!(size)).map_err(|_| None),
-            (Self::Size, Raw::Integer(bytes)) => u64::try_from(*bytes).map(|size| json!(size)).map_err(|_| None),
+            (Self::Size, Raw::Text(text)) => {
+                parse_size(text).map(|size| json!(size)).map_err(|_| None)
+            }
+            (Self::Size, Raw::Integer(bytes)) => u64::try_from(*bytes)
+                .map(|size| json!(size))
+                .map_err(|_| None),
             (Self::Text, Raw::Text(text)) if !text.trim().is_empty() => Ok(json!(text)),
-            (Self::Choice(words), Raw::Text(text)) => choice(words, text).map(|word| json!(word)).ok_or(None),
-            (Self::Choices(words), Raw::List(items)) => choices(words, items).map(|words| json!(words)).ok_or(None),
+            (Self::Choice(words), Raw::Text(text)) => {
+                choice(words, text).map(|word| json!(word)).ok_or(None)
+            }
+            (Self::Choices(words), Raw::List(items)) => {
+                choices(words, items).map(|words| json!(words)).ok_or(None)
+            }
             (Self::RemoteName, Raw::Text(text)) if is_remote_name(text) => Ok(json!(text)),
-            (Self::Cause, Raw::Text(text)) => cause_named(text).map(|cause| json!(cause.as_str())).ok_or(None),
-            (Self::Command, Raw::Text(text)) => Ok(if text.trim().is_empty() { Json::Null } else { json!(text) }),
+            (Self::Cause, Raw::Text(text)) => cause_named(text)
+                .map(|cause| json!(cause.as_str()))
+                .ok_or(None),
+            (Self::Command, Raw::Text(text)) => Ok(if text.trim().is_empty() {
+                Json::Null
+            } else {
+                json!(text)
+            }),
             (Self::Command, Raw::List(items)) => command(items).ok_or(None),
             (Self::Words, Raw::List(items)) => texts(items).map(|words| json!(words)).ok_or(None),
             (Self::ExitCodes, Raw::Table(codes)) => exit_codes(codes).ok_or(None),
             (Self::Globs, Raw::List(items)) => globs(items),
-            (Self::Regex, Raw::Text(text)) if !text.is_empty() => valid_regex(text).map(|()| json!(text)).map_err(Some),
+            (Self::Regex, Raw::Text(text)) if !text.is_empty() => {
+                valid_regex(text).map(|()| json!(text)).map_err(Some)
+            }
             (Self::Regexes, Raw::List(items)) => regexes(items),
             (Self::Variables, Raw::List(items)) => {
                 let is_name = |name: &&str| !name.is_empty() && !name.contains(['=', '\0', ' ']);
-                texts(items).filter(|names| names.iter().all(is_name)).map(|names| json!(names)).ok_or(None)
+                texts(items)
+                    .filter(|names| names.iter().all(is_name))
+                    .map(|names| json!(names))
+                    .ok_or(None)
             }
             (Self::Folder, Raw::Text(text)) => folder(text).map(|folder| json!(folder)).ok_or(None),
             _ => Err(None),
@@ -265,14 +343,19 @@ impl Kind {
 
     fn nearest_word(self, raw: &Raw) -> Option<&'static str> {
         if let (Self::Choices(words), Raw::List(items)) = (self, raw) {
-            let wrong = items.iter().find(|item| item.text().is_none_or(|text| choice(words, text).is_none()));
+            let wrong = items
+                .iter()
+                .find(|item| item.text().is_none_or(|text| choice(words, text).is_none()));
             return Self::Choice(words).nearest_word(wrong?);
         }
         let Raw::Text(text) = raw else { return None };
         match self {
             Self::Choice(words) => nearest(text, words.iter().copied()),
             Self::Strategy => nearest(text, STRATEGIES.iter().map(|(word, _)| *word)),
-            Self::Cause => nearest(&text.to_ascii_uppercase(), Cause::ALL.iter().map(|cause| cause.as_str())),
+            Self::Cause => nearest(
+                &text.to_ascii_uppercase(),
+                Cause::ALL.iter().map(|cause| cause.as_str()),
+            ),
             _ => None,
         }
     }
@@ -282,14 +365,19 @@ impl Kind {
         match (self, value) {
             (Self::Command, Json::Null) => "[]".to_owned(),
             (_, Json::Null) => "\"none\"".to_owned(),
-            (Self::Size, Json::Number(bytes)) => format!("\"{}\"", format_size(bytes.as_u64().unwrap_or(0))),
+            (Self::Size, Json::Number(bytes)) => {
+                format!("\"{}\"", format_size(bytes.as_u64().unwrap_or(0)))
+            }
             (_, Json::String(text)) => toml::Value::String(text.clone()).to_string(),
             (_, Json::Array(items)) => {
                 let items: Vec<String> = items.iter().map(|item| self.to_toml(item)).collect();
                 format!("[{}]", items.join(", "))
             }
             (Self::ExitCodes, Json::Object(codes)) => {
-                let codes: Vec<String> = codes.iter().map(|(code, cause)| format!("{code} = {cause}")).collect();
+                let codes: Vec<String> = codes
+                    .iter()
+                    .map(|(code, cause)| format!("{code} = {cause}"))
+                    .collect();
                 format!("{{ {} }}", codes.join(", "))
             }
             (_, other) => other.to_string(),
@@ -324,7 +412,9 @@ fn is_remote_name(text: &str) -> bool {
 fn whole(number: i128, seconds: u64) -> Option<Json> {
     let number = u64::try_from(number).ok().filter(|number| *number > 0)?;
     // What a time may be added to.
-    let seconds = number.checked_mul(seconds).filter(|seconds| *seconds <= LONGEST)?;
+    let seconds = number
+        .checked_mul(seconds)
+        .filter(|seconds| *seconds <= LONGEST)?;
     Some(duration(StdDuration::from_secs(seconds)))
 }
 
@@ -334,7 +424,10 @@ fn keep_last(text: &str) -> Option<Json> {
     if text == "keep_all" {
         return Some(Json::Null);
     }
-    text.strip_prefix("keep_last_")?.parse::<u32>().ok().map(|number| json!(number))
+    text.strip_prefix("keep_last_")?
+        .parse::<u32>()
+        .ok()
+        .map(|number| json!(number))
 }
 
 fn count(number: i128, min: u32) -> Option<u32> {
@@ -370,9 +463,16 @@ fn command(items: &[Raw]) -> Option<Json> {
 fn exit_codes(codes: &[(String, Raw)]) -> Option<Json> {
     let entry = |(code, cause): &(String, Raw)| {
         let code: u8 = code.parse().ok()?;
-        Some((code.to_string(), json!(cause_named(cause.text()?)?.as_str())))
+        Some((
+            code.to_string(),
+            json!(cause_named(cause.text()?)?.as_str()),
+        ))
     };
-    codes.iter().map(entry).collect::<Option<serde_json::Map<_, _>>>().map(Json::Object)
+    codes
+        .iter()
+        .map(entry)
+        .collect::<Option<serde_json::Map<_, _>>>()
+        .map(Json::Object)
 }
 
 fn globs(items: &[Raw]) -> Result<Json, Option<String>> {
@@ -384,7 +484,15 @@ fn globs(items: &[Raw]) -> Result<Json, Option<String>> {
 }
 
 fn valid_regex(text: &str) -> Result<(), String> {
-    let last = |error: regex::Error| error.to_string().lines().last().unwrap_or_default().trim().to_owned();
+    let last = |error: regex::Error| {
+        error
+            .to_string()
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
     regex::Regex::new(text).map(drop).map_err(last)
 }
 
@@ -392,7 +500,11 @@ fn regexes(items: &[Raw]) -> Result<Json, Option<String>> {
     let patterns = texts(items).ok_or(None)?;
     for pattern in &patterns {
         let matches_nothing = regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(""));
-        let valid = if matches_nothing { Err("it matches the empty text".to_owned()) } else { valid_regex(pattern) };
+        let valid = if matches_nothing {
+            Err("it matches the empty text".to_owned())
+        } else {
+            valid_regex(pattern)
+        };
         valid.map_err(|problem| Some(format!("'{pattern}': {problem}")))?;
     }
     Ok(json!(patterns))
@@ -415,9 +527,15 @@ fn folder(text: &str) -> Option<String> {
 /// The cause of that name, in any case, with `-` for `_` if need be.
 pub(super) fn cause_named(text: &str) -> Option<Cause> {
     let wanted = text.trim().to_ascii_uppercase().replace('-', "_");
-    Cause::ALL.into_iter().find(|cause| cause.as_str() == wanted)
+    Cause::ALL
+        .into_iter()
+        .find(|cause| cause.as_str() == wanted)
 }
 
 fn quoted(words: &[&str]) -> String {
-    words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+    words
+        .iter()
+        .map(|word| format!("\"{word}\""))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

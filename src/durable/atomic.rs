@@ -37,14 +37,21 @@ impl Root {
     /// name somewhere is replaced, and so is one that is closed to this user.
     pub fn overwrite(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let file = match self.open_or_create(path) {
-            Err(error) if Refused::of(&error).is_some() || error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error)
+                if Refused::of(&error).is_some()
+                    || error.kind() == io::ErrorKind::PermissionDenied =>
+            {
                 return self.write(path, content, Sync::Nothing);
             }
             opened => opened?,
         };
         file.write_all_at(content, 0)?;
         let length = content.len() as u64;
-        if file.metadata()?.len() > length { file.set_len(length) } else { Ok(()) }
+        if file.metadata()?.len() > length {
+            file.set_len(length)
+        } else {
+            Ok(())
+        }
     }
 
     /// Like [`Self::write`] with exactly these permission bits; at no instant has the content wider ones.
@@ -57,14 +64,25 @@ impl Root {
         self.put(path, content, None, sync, true)
     }
 
-    fn put(&self, path: &Path, content: &[u8], exact: Option<u32>, sync: Sync, any: bool) -> io::Result<()> {
+    fn put(
+        &self,
+        path: &Path,
+        content: &[u8],
+        exact: Option<u32>,
+        sync: Sync,
+        any: bool,
+    ) -> io::Result<()> {
         let (dir, name) = self.parent(path)?;
         if let Some(found) = stat(&dir, name)?
             && (!any || kind_of(&found) == FileType::Directory)
         {
             regular(&found, &self.full(path))?;
         }
-        let first = if exact.is_some() { 0o600 } else { self.file_mode(path) };
+        let first = if exact.is_some() {
+            0o600
+        } else {
+            self.file_mode(path)
+        };
         let (temporary, mut file) = self.temporary(&dir, first)?;
         let mut put = || {
             file.write_all(content)?;
@@ -81,12 +99,18 @@ impl Root {
             // What cannot be removed now is reaped by a later process.
             let _ = rustix::fs::unlinkat(&dir, &temporary, AtFlags::empty());
         })?;
-        if sync == Sync::All { Ok(rustix::fs::fsync(&dir)?) } else { Ok(()) }
+        if sync == Sync::All {
+            Ok(rustix::fs::fsync(&dir)?)
+        } else {
+            Ok(())
+        }
     }
 
     fn temporary(&self, dir: &OwnedFd, mode: u32) -> io::Result<(OsString, File)> {
         loop {
-            let letters: String = std::iter::repeat_with(fastrand::alphanumeric).take(8).collect();
+            let letters: String = std::iter::repeat_with(fastrand::alphanumeric)
+                .take(8)
+                .collect();
             let name = OsString::from(temporary_prefix() + &letters);
             match self.create_in(dir, &name, mode) {
                 Ok(file) => return Ok((name, file)),
@@ -112,7 +136,10 @@ impl Root {
 
     /// What [`Self::keep_copy`] kept last in a place.
     pub fn latest_copy(&self, place: &Path) -> io::Result<Option<Vec<u8>>> {
-        let (stem, extension) = (place.file_stem().unwrap_or_default(), place.extension().unwrap_or_default());
+        let (stem, extension) = (
+            place.file_stem().unwrap_or_default(),
+            place.extension().unwrap_or_default(),
+        );
         let mut latest = None;
         let mut number = 1;
         let mut copy = place.to_owned();
@@ -129,10 +156,16 @@ impl Root {
     pub fn place_of_copy(&self, place: &Path, content: &[u8]) -> io::Result<PathBuf> {
         let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
         let stem = text(place.file_stem());
-        let extension = place.extension().map(|ending| format!(".{}", text(Some(ending)))).unwrap_or_default();
+        let extension = place
+            .extension()
+            .map(|ending| format!(".{}", text(Some(ending))))
+            .unwrap_or_default();
         let mut number = 1;
         let mut copy = place.to_owned();
-        while self.read_present(&copy)?.is_some_and(|kept| kept != content) {
+        while self
+            .read_present(&copy)?
+            .is_some_and(|kept| kept != content)
+        {
             number += 1;
             copy = place.with_file_name(format!("{stem}-{number}{extension}"));
         }

@@ -19,7 +19,9 @@ const UNNAMED: Duration = Duration::from_secs(10);
 /// Whether the file system has no kernel locks.
 pub fn has_no_locks(error: &io::Error) -> bool {
     let errnos = [Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL, Errno::NOLCK];
-    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+    errnos
+        .iter()
+        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
 /// A lock that is held; removed when dropped.
@@ -42,7 +44,10 @@ impl Exclusive {
             Err(Errno::EXIST) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let taken = Self { root: root.clone(), path };
+        let taken = Self {
+            root: root.clone(),
+            path,
+        };
         writeln!(file, "{} {}", std::process::id(), boot_id())?;
         Ok(Some(taken))
     }
@@ -77,7 +82,9 @@ fn boot_id() -> &'static str {
 
 /// Whether the file of a lock is there and its holder lives; one that a dead holder left is removed.
 fn is_held(root: &Root, path: &Path) -> io::Result<bool> {
-    let Some(found) = root.read_present(path)? else { return Ok(false) };
+    let Some(found) = root.read_present(path)? else {
+        return Ok(false);
+    };
     if !is_left(root, path, &found)? {
         return Ok(true);
     }
@@ -97,8 +104,11 @@ fn is_held(root: &Root, path: &Path) -> io::Result<bool> {
 /// Whether whoever made the file is gone.
 fn is_left(root: &Root, path: &Path, content: &[u8]) -> io::Result<bool> {
     let text = String::from_utf8_lossy(content);
-    let named = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
-    if let Some((pid, boot)) = named.and_then(|(pid, boot)| Some((pid.parse::<i32>().ok()?, boot))) {
+    let named = text
+        .strip_suffix('\n')
+        .and_then(|line| line.split_once(' '));
+    if let Some((pid, boot)) = named.and_then(|(pid, boot)| Some((pid.parse::<i32>().ok()?, boot)))
+    {
         let is_own = u32::try_from(pid) == Ok(std::process::id());
         return Ok(boot != boot_id() || !is_own && is_dead(pid));
     }
@@ -106,7 +116,9 @@ fn is_left(root: &Root, path: &Path, content: &[u8]) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         made => made?,
     };
-    Ok(SystemTime::now().duration_since(made).is_ok_and(|age| age > UNNAMED))
+    Ok(SystemTime::now()
+        .duration_since(made)
+        .is_ok_and(|age| age > UNNAMED))
 }
 
 #[cfg(test)]
@@ -119,19 +131,28 @@ mod tests {
         let root = Root::own(folder.path());
         let (lock, held) = (folder.path().join("lock"), folder.path().join("lock.held"));
         let first = Exclusive::take(&root, &lock).unwrap().unwrap();
-        assert!(Exclusive::take(&root, &lock).unwrap().is_none() && Exclusive::is_taken(&root, &lock).unwrap());
+        assert!(
+            Exclusive::take(&root, &lock).unwrap().is_none()
+                && Exclusive::is_taken(&root, &lock).unwrap()
+        );
         drop(first);
         assert!(!held.exists() && !Exclusive::is_taken(&root, &lock).unwrap());
         let mut dead = std::process::Command::new("true").spawn().unwrap();
         dead.wait().unwrap();
-        for left in [format!("{} {}\n", dead.id(), boot_id()), format!("{} another boot\n", std::process::id())] {
+        for left in [
+            format!("{} {}\n", dead.id(), boot_id()),
+            format!("{} another boot\n", std::process::id()),
+        ] {
             fs::write(&held, left).unwrap();
             drop(Exclusive::take(&root, &lock).unwrap().unwrap());
         }
         // One that is being written.
         fs::write(&held, "").unwrap();
         assert!(Exclusive::take(&root, &lock).unwrap().is_none());
-        fs::File::open(&held).unwrap().set_modified(SystemTime::now() - 2 * UNNAMED).unwrap();
+        fs::File::open(&held)
+            .unwrap()
+            .set_modified(SystemTime::now() - 2 * UNNAMED)
+            .unwrap();
         drop(Exclusive::take(&root, &lock).unwrap().unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -20,9 +20,11 @@ pub enum Lack {
 /// What stands in the way of writing in `folder`; nothing is tried.
 pub fn lack(folder: &Path) -> io::Result<Option<Lack>> {
     let found = statvfs(folder)?;
-    if found.f_flag.contains(StatVfsMountFlags::RDONLY) || access(folder, Access::WRITE_OK).is_err() {
+    if found.f_flag.contains(StatVfsMountFlags::RDONLY) || access(folder, Access::WRITE_OK).is_err()
+    {
         return Ok(Some(Lack::Permission));
     }
-    let full = found.f_bavail.saturating_mul(found.f_frsize) < LEAST || (found.f_files > 0 && found.f_ffree == 0);
+    let full = found.f_bavail.saturating_mul(found.f_frsize) < LEAST
+        || (found.f_files > 0 && found.f_ffree == 0);
     Ok(full.then_some(Lack::Space))
 }

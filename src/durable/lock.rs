@@ -56,13 +56,20 @@ pub struct FileLock {
 impl FileLock {
     /// Takes the lock, waiting up to `timeout`; writes `pid` and the command into the file for those who wait.
     pub fn acquire(root: &Root, path: &Path, timeout: Duration) -> Result<Self, LockError> {
-        let file = root.open_or_create(path).map_err(|source| LockError::Io { file: root.full(path), source })?;
+        let file = root.open_or_create(path).map_err(|source| LockError::Io {
+            file: root.full(path),
+            source,
+        })?;
         let (file, exclusive) = wait_for(file, root, path, timeout)?;
         // The name is a courtesy: a full disk must not make a lock that is held look like one that is not.
         if let Err(error) = name_holder(&file) {
             tracing::debug!(%error, "the lock's holder could not be written down");
         }
-        Ok(Self { file, exclusive, passing: None })
+        Ok(Self {
+            file,
+            exclusive,
+            passing: None,
+        })
     }
 
     /// Takes the lock like [`Self::acquire`]; the file goes with it. For names of which there are ever new ones.
@@ -70,7 +77,13 @@ impl FileLock {
         loop {
             let mut lock = Self::acquire(root, path, timeout)?;
             // Whoever had it before removed the file that was waited for: that one locks out nobody any more.
-            if root.names(path, &lock.file).map_err(|source| LockError::Io { file: root.full(path), source })? {
+            if root
+                .names(path, &lock.file)
+                .map_err(|source| LockError::Io {
+                    file: root.full(path),
+                    source,
+                })?
+            {
                 lock.passing = Some((root.clone(), path.to_owned()));
                 return Ok(lock);
             }
@@ -91,24 +104,37 @@ impl FileLock {
         match file.try_lock() {
             Ok(()) => remove(&file, root, path),
             Err(TryLockError::WouldBlock) => Ok(()),
-            Err(TryLockError::Error(error)) if has_no_locks(&error) => match Exclusive::take(root, path)? {
-                Some(_held) => remove(&file, root, path),
-                None => Ok(()),
-            },
+            Err(TryLockError::Error(error)) if has_no_locks(&error) => {
+                match Exclusive::take(root, path)? {
+                    Some(_held) => remove(&file, root, path),
+                    None => Ok(()),
+                }
+            }
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
     /// Takes the lock like [`Self::acquire`] and writes nothing, for whoever must leave no trace. Where the file is not
     /// there, nobody holds it and nothing is made: `None`.
-    pub fn acquire_unnoticed(root: &Root, path: &Path, timeout: Duration) -> Result<Option<Self>, LockError> {
+    pub fn acquire_unnoticed(
+        root: &Root,
+        path: &Path,
+        timeout: Duration,
+    ) -> Result<Option<Self>, LockError> {
         match root.open(path) {
             Ok(file) => {
                 let (file, exclusive) = wait_unnoticed(file, root, path, timeout)?;
-                Ok(Some(Self { file, exclusive, passing: None }))
+                Ok(Some(Self {
+                    file,
+                    exclusive,
+                    passing: None,
+                }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(LockError::Io { file: root.full(path), source }),
+            Err(source) => Err(LockError::Io {
+                file: root.full(path),
+                source,
+            }),
         }
     }
 }
@@ -131,7 +157,11 @@ impl Drop for FileLock {
 
 /// Removes the file that is locked, while it is.
 fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
-    if root.names(path, file)? { root.remove_file(path) } else { Ok(()) }
+    if root.names(path, file)? {
+        root.remove_file(path)
+    } else {
+        Ok(())
+    }
 }
 
 /// Waits for the lock up to `timeout`, and on as long as it goes from hand to hand: where many take turns, none of them is
@@ -142,12 +172,21 @@ fn remove(file: &File, root: &Root, path: &Path) -> io::Result<()> {
 /// woken up, which on a busy machine takes longer than what the lock is held for. Who has waited for long tries more
 /// often, so that nobody is always too late.
 fn wait_for(file: File, root: &Root, path: &Path, timeout: Duration) -> Result<Taken, LockError> {
-    wait(file, &root.full(path), timeout, || Ok(Exclusive::take(root, path)?.map(|held| Some(Box::new(held)))))
+    wait(file, &root.full(path), timeout, || {
+        Ok(Exclusive::take(root, path)?.map(|held| Some(Box::new(held))))
+    })
 }
 
 /// The same for whoever leaves no trace: without kernel locks it is only waited for.
-fn wait_unnoticed(file: File, root: &Root, path: &Path, timeout: Duration) -> Result<Taken, LockError> {
-    wait(file, &root.full(path), timeout, || Ok((!Exclusive::is_taken(root, path)?).then_some(None)))
+fn wait_unnoticed(
+    file: File,
+    root: &Root,
+    path: &Path,
+    timeout: Duration,
+) -> Result<Taken, LockError> {
+    wait(file, &root.full(path), timeout, || {
+        Ok((!Exclusive::is_taken(root, path)?).then_some(None))
+    })
 }
 
 /// What is held: the kernel lock of the file, or without those the other.
@@ -160,7 +199,10 @@ fn wait(
     timeout: Duration,
     fallback: impl Fn() -> io::Result<Option<Option<Box<Exclusive>>>>,
 ) -> Result<Taken, LockError> {
-    let failed = |source| LockError::Io { file: path.to_owned(), source };
+    let failed = |source| LockError::Io {
+        file: path.to_owned(),
+        source,
+    };
     let arrived = Instant::now();
     let mut begun = arrived;
     let mut holder: Option<Holder> = None;
@@ -179,13 +221,20 @@ fn wait(
         if begun.elapsed() < timeout {
             // Who has it now, to know later whether somebody else does.
             holder.get_or_insert_with(|| Holder::of(&file));
-            let pause = if arrived.elapsed() < LONG { POLL } else { POLL_AFTER_LONG };
+            let pause = if arrived.elapsed() < LONG {
+                POLL
+            } else {
+                POLL_AFTER_LONG
+            };
             thread::sleep(pause.min(timeout.saturating_sub(begun.elapsed())));
             continue;
         }
         let now = Holder::of(&file);
         if turns == LONGEST_QUEUE || holder.as_ref().is_none_or(|before| *before == now) {
-            return Err(LockError::Held { file: path.to_owned(), holder: now.name });
+            return Err(LockError::Held {
+                file: path.to_owned(),
+                holder: now.name,
+            });
         }
         turns += 1;
         begun = Instant::now();
@@ -202,18 +251,28 @@ fn name_holder(file: &File) -> io::Result<()> {
     if !is_ours(file, found.len())? {
         return Ok(());
     }
-    let command: Vec<_> = std::env::args_os().take(6).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let command: Vec<_> = std::env::args_os()
+        .take(6)
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
     let line = format!("{} {}", std::process::id(), command.join(" ")).replace('\n', " ") + "\n";
     file.write_all_at(line.as_bytes(), 0)?;
     let length = line.len() as u64;
-    if found.len() > length { file.set_len(length) } else { Ok(()) }
+    if found.len() > length {
+        file.set_len(length)
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether a file of this length holds nothing, or no more than the line of a holder: a process id and a command. A holder
 /// that was cut off may have left its line over the end of a longer one.
 fn is_ours(file: &File, length: u64) -> io::Result<bool> {
     let begin = beginning(file, 16)?;
-    let digits = begin.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = begin
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     Ok(length == 0 || (digits > 0 && begin.get(digits) == Some(&b' ') && length <= LONGEST_LINE))
 }
 
@@ -228,11 +287,19 @@ struct Holder {
 impl Holder {
     fn of(file: &File) -> Self {
         let text = beginning(file, 400).unwrap_or_default();
-        let name = match String::from_utf8_lossy(&text).lines().next().unwrap_or_default().split_once(' ') {
+        let name = match String::from_utf8_lossy(&text)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .split_once(' ')
+        {
             Some((pid, command)) => format!("pid {pid} ({command})"),
             None => "another process".to_owned(),
         };
-        Self { name, since: file.metadata().and_then(|found| found.modified()).ok() }
+        Self {
+            name,
+            since: file.metadata().and_then(|found| found.modified()).ok(),
+        }
     }
 }
 
@@ -254,7 +321,12 @@ mod tests {
         let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
         let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
         let refused = FileLock::acquire(&root, &path, Duration::from_millis(20)).unwrap_err();
-        assert!(refused.to_string().contains(&format!("pid {}", std::process::id())), "{refused}");
+        assert!(
+            refused
+                .to_string()
+                .contains(&format!("pid {}", std::process::id())),
+            "{refused}"
+        );
         // As a program has it that another thread is starting.
         let _copy = held.file.try_clone().unwrap();
         drop(held);
@@ -271,7 +343,8 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..10 {
-                        let lock = FileLock::acquire(&root, &path, Duration::from_secs(60)).unwrap();
+                        let lock =
+                            FileLock::acquire(&root, &path, Duration::from_secs(60)).unwrap();
                         std::thread::sleep(Duration::from_millis(5));
                         drop(lock);
                     }
@@ -289,7 +362,8 @@ mod tests {
         let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
         let held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| FileLock::acquire(&root, &path, Duration::from_millis(200)));
+            let waiter =
+                scope.spawn(|| FileLock::acquire(&root, &path, Duration::from_millis(200)));
             let begun = Instant::now();
             let mut held = Some(held);
             while begun.elapsed() < Duration::from_millis(600) && !waiter.is_finished() {
@@ -306,7 +380,11 @@ mod tests {
     fn a_lock_that_is_taken_unnoticed_holds_and_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (root, path) = (Root::own(folder.path()), folder.path().join("lock"));
-        assert!(FileLock::acquire_unnoticed(&root, &path, Duration::ZERO).unwrap().is_none());
+        assert!(
+            FileLock::acquire_unnoticed(&root, &path, Duration::ZERO)
+                .unwrap()
+                .is_none()
+        );
         assert!(!path.exists());
         std::fs::write(&path, "1 somebody\n").unwrap();
         let held = FileLock::acquire_unnoticed(&root, &path, Duration::ZERO).unwrap();
@@ -329,7 +407,8 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        let lock = FileLock::acquire_passing(&root, &path, Duration::from_secs(60)).unwrap();
+                        let lock = FileLock::acquire_passing(&root, &path, Duration::from_secs(60))
+                            .unwrap();
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         FileLock::remove_if_free(&root, &path).unwrap();
                         taken.fetch_add(1, Ordering::SeqCst);
@@ -353,7 +432,10 @@ mod tests {
         std::fs::write(&path, format!("1 {}\nmore\n", "long ".repeat(200))).unwrap();
         let _held = FileLock::acquire(&root, &path, Duration::ZERO).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with(&format!("{} ", std::process::id())) && text.ends_with('\n'), "{text}");
+        assert!(
+            text.starts_with(&format!("{} ", std::process::id())) && text.ends_with('\n'),
+            "{text}"
+        );
         assert_eq!(text.lines().count(), 1);
     }
 
@@ -373,7 +455,9 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::fs::hard_link(&other, &path).unwrap();
         let refused = FileLock::acquire(&root, &path, Duration::ZERO).unwrap_err();
-        assert!(matches!(refused, LockError::Io { source, .. } if source.to_string().contains("another name")));
+        assert!(
+            matches!(refused, LockError::Io { source, .. } if source.to_string().contains("another name"))
+        );
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "1 a\n");
     }
 }

@@ -38,7 +38,11 @@ pub struct Refused {
 
 impl Refused {
     pub(super) fn new(path: &Path, found: FileType, wanted: Wanted) -> Self {
-        Self { path: path.to_owned(), found, wanted }
+        Self {
+            path: path.to_owned(),
+            found,
+            wanted,
+        }
     }
 
     /// Whether this is why something failed.
@@ -63,8 +67,16 @@ impl Refused {
     /// state, the command that uses that state.
     pub fn hint(&self) -> Hint {
         if let Some(target) = self.state_elsewhere() {
-            let project = self.path.ancestors().nth(2).unwrap_or(&self.path).to_owned();
-            return Hint::recover(["status"]).at(Place { folder: project, state_dir: Some(target) });
+            let project = self
+                .path
+                .ancestors()
+                .nth(2)
+                .unwrap_or(&self.path)
+                .to_owned();
+            return Hint::recover(["status"]).at(Place {
+                folder: project,
+                state_dir: Some(target),
+            });
         }
         if !matches!(self.found, FileType::Directory | FileType::RegularFile) {
             return Hint::program("rm").arg(&self.path);

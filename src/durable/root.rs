@@ -18,8 +18,14 @@ use rustix::io::Errno;
 use super::refused::{Refused, Wanted};
 use super::sudo::{create_dir_all, give, give_to_sudo_caller};
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const REGULAR: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+const REGULAR: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
 
 /// A larger file, in bytes, is read only where it was written throughout: what costs nobody a byte of disk would cost us
 /// hours and all memory.
@@ -46,29 +52,44 @@ pub struct Root {
 impl Root {
     /// A folder that is ours with all that is in it.
     pub fn own(folder: impl Into<PathBuf>) -> Self {
-        Self { anchor: folder.into(), own: Some(PathBuf::new()) }
+        Self {
+            anchor: folder.into(),
+            own: Some(PathBuf::new()),
+        }
     }
 
     /// A folder of which only the part `own` is ours.
     pub fn with_own(folder: impl Into<PathBuf>, own: impl Into<PathBuf>) -> Self {
-        Self { anchor: folder.into(), own: Some(own.into()) }
+        Self {
+            anchor: folder.into(),
+            own: Some(own.into()),
+        }
     }
 
     /// A folder of which nothing is ours alone.
     pub fn shared(folder: impl Into<PathBuf>) -> Self {
-        Self { anchor: folder.into(), own: None }
+        Self {
+            anchor: folder.into(),
+            own: None,
+        }
     }
 
     /// The folder that a file is in, which is resolved, and the file's name, for one that the user named.
     pub fn of_file(path: &Path) -> (Self, &OsStr) {
-        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         (Self::shared(folder), path.file_name().unwrap_or_default())
     }
 
     /// A folder beneath this root as one of its own, with the same part of it ours. It must be a folder and no link.
     #[must_use]
     pub fn inside(&self, folder: &Path) -> Self {
-        Self { anchor: self.full(folder), own: self.own.clone() }
+        Self {
+            anchor: self.full(folder),
+            own: self.own.clone(),
+        }
     }
 
     /// The folder itself.
@@ -78,16 +99,25 @@ impl Root {
 
     /// The mode of a new file.
     pub(super) fn file_mode(&self, path: &Path) -> u32 {
-        if self.relative(path).is_ok_and(|path| self.is_own(path)) { OWN_FILE } else { SHARED_FILE }
+        if self.relative(path).is_ok_and(|path| self.is_own(path)) {
+            OWN_FILE
+        } else {
+            SHARED_FILE
+        }
     }
 
     fn is_own(&self, relative: &Path) -> bool {
-        self.own.as_ref().is_some_and(|own| relative.starts_with(own))
+        self.own
+            .as_ref()
+            .is_some_and(|own| relative.starts_with(own))
     }
 
     fn relative<'a>(&self, path: &'a Path) -> io::Result<&'a Path> {
         let relative = path.strip_prefix(&self.anchor).unwrap_or(path);
-        if relative.components().all(|part| matches!(part, Component::Normal(_))) {
+        if relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+        {
             return Ok(relative);
         }
         let message = format!("{} is not in {}", path.display(), self.anchor.display());
@@ -117,7 +147,11 @@ impl Root {
     }
 
     fn open_anchor(&self) -> io::Result<OwnedFd> {
-        Ok(rustix::fs::open(&self.anchor, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?)
+        Ok(rustix::fs::open(
+            &self.anchor,
+            FOLDER.difference(OFlags::NOFOLLOW),
+            Mode::empty(),
+        )?)
     }
 
     /// Opens the folder that something is in; the second is its name there.
@@ -137,12 +171,20 @@ impl Root {
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<File> {
         let full = self.anchor.join(self.relative(path)?);
         let is_made = flags.contains(OFlags::CREATE);
-        let mode = if is_made { Mode::from_raw_mode(self.file_mode(path)) } else { Mode::empty() };
+        let mode = if is_made {
+            Mode::from_raw_mode(self.file_mode(path))
+        } else {
+            Mode::empty()
+        };
         // A device is not even opened: what the path leads to now is either what is opened or refused there.
         let there = rustix::fs::lstat(&full);
         let is_new = is_made && there.as_ref().is_err_and(|error| *error == Errno::NOENT);
         let is_usable = there.map_or(is_new, |found| kind_of(&found) == FileType::RegularFile);
-        let opened = if is_usable { open_without_links(&full, flags | REGULAR, mode).ok() } else { None };
+        let opened = if is_usable {
+            open_without_links(&full, flags | REGULAR, mode).ok()
+        } else {
+            None
+        };
         let file = match opened {
             Some(opened) => File::from(opened),
             None => self.open_stepwise(path, &full, flags, mode)?,
@@ -159,18 +201,26 @@ impl Root {
     }
 
     /// Opens a file from the descriptor of its folder: where it cannot be done in one call, or what is wrong is to be named.
-    fn open_stepwise(&self, path: &Path, full: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    fn open_stepwise(
+        &self,
+        path: &Path,
+        full: &Path,
+        flags: OFlags,
+        mode: Mode,
+    ) -> io::Result<File> {
         let (dir, name) = self.parent(path)?;
         match stat(&dir, name)? {
             None if flags.contains(OFlags::CREATE) => {}
             None => return Err(io::Error::from(io::ErrorKind::NotFound)),
             Some(found) => regular(&found, full)?,
         }
-        rustix::fs::openat(&dir, name, flags | REGULAR, mode).map(File::from).map_err(|error| match error {
-            // It was a file a moment ago.
-            Errno::LOOP => Refused::new(full, FileType::Symlink, Wanted::File).into(),
-            error => io::Error::from(error),
-        })
+        rustix::fs::openat(&dir, name, flags | REGULAR, mode)
+            .map(File::from)
+            .map_err(|error| match error {
+                // It was a file a moment ago.
+                Errno::LOOP => Refused::new(full, FileType::Symlink, Wanted::File).into(),
+                error => io::Error::from(error),
+            })
     }
 
     /// Whether `path` still names this open file. What is on the way is not asked about: the file was opened through it.
@@ -208,7 +258,9 @@ impl Root {
     pub fn open_or_create(&self, path: &Path) -> io::Result<File> {
         let file = self.open_with(path, OFlags::RDWR | OFlags::CREATE)?;
         if rustix::fs::fstat(&file)?.st_nlink > 1 {
-            return Err(Refused::new(&self.full(path), FileType::RegularFile, Wanted::OneName).into());
+            return Err(
+                Refused::new(&self.full(path), FileType::RegularFile, Wanted::OneName).into(),
+            );
         }
         Ok(file)
     }
@@ -220,20 +272,25 @@ impl Root {
             regular(&found, &self.full(path))?;
             rustix::fs::unlinkat(&dir, name, AtFlags::empty())?;
         }
-        self.create_in(&dir, name, self.file_mode(path)).map_err(io::Error::from)
+        self.create_in(&dir, name, self.file_mode(path))
+            .map_err(io::Error::from)
     }
 
     /// This root for what is not ours alone, as git's objects or the loop's own files: what is made is as readable for
     /// others as the umask allows.
     #[must_use]
     pub fn for_all(&self) -> Self {
-        Self { own: None, anchor: self.anchor.clone() }
+        Self {
+            own: None,
+            anchor: self.anchor.clone(),
+        }
     }
 
     #[expect(clippy::unused_self, reason = "it stands beside its callers")]
     pub(super) fn create_in(&self, dir: &OwnedFd, name: &OsStr, mode: u32) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | REGULAR;
-        let file = rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode)).map(File::from)?;
+        let file =
+            rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode)).map(File::from)?;
         give(dir, &file).map(|()| file)
     }
 
@@ -262,9 +319,14 @@ impl Root {
     /// A file's content; an error of the kind `FileTooLarge` where that is more than `limit` bytes.
     pub fn read_at_most(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        self.open(path)?
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes")));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it has more than {limit} bytes"),
+            ));
         }
         Ok(bytes)
     }
@@ -307,7 +369,11 @@ impl Root {
         let mut at = PathBuf::new();
         for name in relative {
             at.push(name);
-            let mode = if self.is_own(&at) { OWN_FOLDER } else { SHARED_FOLDER };
+            let mode = if self.is_own(&at) {
+                OWN_FOLDER
+            } else {
+                SHARED_FOLDER
+            };
             let is_new = match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(mode)) {
                 Ok(()) => true,
                 Err(Errno::EXIST) => false,
@@ -328,7 +394,10 @@ impl Root {
         }
         let own = self.is_own(Path::new(""));
         let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(if own { OWN_FOLDER } else { SHARED_FOLDER }).create(&self.anchor)?;
+        builder
+            .recursive(true)
+            .mode(if own { OWN_FOLDER } else { SHARED_FOLDER })
+            .create(&self.anchor)?;
         give_to_sudo_caller(&self.anchor)
     }
 
@@ -337,7 +406,12 @@ impl Root {
     pub fn tighten(&self, path: &Path) {
         let open = || {
             let (dir, name) = self.parent(path)?;
-            Ok::<_, io::Error>(rustix::fs::openat(&dir, name, OFlags::RDONLY | REGULAR, Mode::empty())?)
+            Ok::<_, io::Error>(rustix::fs::openat(
+                &dir,
+                name,
+                OFlags::RDONLY | REGULAR,
+                Mode::empty(),
+            )?)
         };
         if let Err(error) = open().and_then(tighten) {
             tracing::debug!(%error, path = %self.full(path).display(), "its mode was not looked at");
@@ -366,14 +440,22 @@ impl Root {
     pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from_dir, from_name) = self.parent(from)?;
         let (to_dir, to_name) = self.parent(to)?;
-        Ok(rustix::fs::renameat(&from_dir, from_name, &to_dir, to_name)?)
+        Ok(rustix::fs::renameat(
+            &from_dir, from_name, &to_dir, to_name,
+        )?)
     }
 
     /// Gives a file a second name beneath `root`.
     pub fn hard_link(&self, from: &Path, root: &Self, to: &Path) -> io::Result<()> {
         let (from_dir, from_name) = self.parent(from)?;
         let (to_dir, to_name) = root.parent(to)?;
-        Ok(rustix::fs::linkat(&from_dir, from_name, &to_dir, to_name, AtFlags::empty())?)
+        Ok(rustix::fs::linkat(
+            &from_dir,
+            from_name,
+            &to_dir,
+            to_name,
+            AtFlags::empty(),
+        )?)
     }
 
     /// Gives a file the name `to` beneath `root`, unless something has that name: as a second one, or where the file system
@@ -392,7 +474,9 @@ impl Root {
         // Not in one step, which exFAT does not have: such names are made under a lock of ours.
         match stat(&to_dir, to_name)? {
             Some(_) => Err(Errno::EXIST.into()),
-            None => Ok(rustix::fs::renameat(&from_dir, from_name, &to_dir, to_name)?),
+            None => Ok(rustix::fs::renameat(
+                &from_dir, from_name, &to_dir, to_name,
+            )?),
         }
     }
 
@@ -409,7 +493,9 @@ impl Root {
     /// Refuses a folder of ours that holds anything else than files and folders, itself or, with `deep`, below. One that
     /// is not there holds nothing.
     pub fn check(&self, path: &Path, deep: bool) -> io::Result<()> {
-        let Some(entries) = present(self.list(path))? else { return Ok(()) };
+        let Some(entries) = present(self.list(path))? else {
+            return Ok(());
+        };
         for (name, kind) in entries {
             let inside = path.join(name);
             match kind {
@@ -471,7 +557,13 @@ pub(super) fn regular(found: &Stat, full: &Path) -> io::Result<()> {
 /// Opens a path in one call in which the kernel follows no link.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn open_without_links(full: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat2(rustix::fs::CWD, full, flags, mode, rustix::fs::ResolveFlags::NO_SYMLINKS)
+    rustix::fs::openat2(
+        rustix::fs::CWD,
+        full,
+        flags,
+        mode,
+        rustix::fs::ResolveFlags::NO_SYMLINKS,
+    )
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -481,13 +573,27 @@ fn open_without_links(_: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
 
 /// Whether a file system has no hard links, or none from one place to the other.
 pub fn cannot_link(error: &io::Error) -> bool {
-    let errnos = [Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS, Errno::MLINK];
-    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+    let errnos = [
+        Errno::XDEV,
+        Errno::PERM,
+        Errno::OPNOTSUPP,
+        Errno::NOSYS,
+        Errno::MLINK,
+    ];
+    errnos
+        .iter()
+        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn move_to_new(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Result<(), Errno> {
-    rustix::fs::renameat_with(from.0, from.1, to.0, to.1, rustix::fs::RenameFlags::NOREPLACE)
+    rustix::fs::renameat_with(
+        from.0,
+        from.1,
+        to.0,
+        to.1,
+        rustix::fs::RenameFlags::NOREPLACE,
+    )
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -32,13 +32,21 @@ pub fn is_left_over(name: &[u8]) -> bool {
 }
 
 fn owner(name: &[u8]) -> Option<i32> {
-    let (pid, rest) = std::str::from_utf8(name).ok()?.strip_prefix(PREFIX)?.split_once('-')?;
-    let plain = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    let (pid, rest) = std::str::from_utf8(name)
+        .ok()?
+        .strip_prefix(PREFIX)?
+        .split_once('-')?;
+    let plain = !rest.is_empty()
+        && rest
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
     pid.parse().ok().filter(|_| plain)
 }
 
 pub(super) fn is_dead(pid: i32) -> bool {
-    let Some(id) = rustix::process::Pid::from_raw(pid) else { return true };
+    let Some(id) = rustix::process::Pid::from_raw(pid) else {
+        return true;
+    };
     id == rustix::process::getpid()
         || rustix::process::test_kill_process(id) == Err(rustix::io::Errno::SRCH)
         || has_ended(pid)
@@ -48,7 +56,8 @@ pub(super) fn is_dead(pid: i32) -> bool {
 fn has_ended(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The program's name, in parentheses, may hold anything.
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
 impl Root {
@@ -56,7 +65,11 @@ impl Root {
     /// looks. What cannot be removed now is tried again another time.
     pub fn reap(&self, folder: &Path) {
         static LOOKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-        if LOOKED.lock().unwrap_or_else(PoisonError::into_inner).insert(self.full(folder)) {
+        if LOOKED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(self.full(folder))
+        {
             self.remove_left_over(folder, false);
         }
     }
@@ -74,10 +87,16 @@ impl Root {
                     usize::from(self.remove_dir_all(&path).is_ok())
                 }
                 FileType::Directory if below => self.remove_left_over(&path, true),
-                _ => usize::from(is_left_over(name.as_encoded_bytes()) && self.remove_file(&path).is_ok()),
+                _ => usize::from(
+                    is_left_over(name.as_encoded_bytes()) && self.remove_file(&path).is_ok(),
+                ),
             }
         };
-        self.list(folder).unwrap_or_default().into_iter().map(remove).sum()
+        self.list(folder)
+            .unwrap_or_default()
+            .into_iter()
+            .map(remove)
+            .sum()
     }
 }
 
@@ -111,17 +130,25 @@ impl TemporaryFolder {
 
     fn new_in(place: &Path) -> io::Result<Self> {
         loop {
-            let folder = tempfile::Builder::new().prefix(&temporary_prefix()).tempdir_in(place)?;
+            let folder = tempfile::Builder::new()
+                .prefix(&temporary_prefix())
+                .tempdir_in(place)?;
             let open = File::open(folder.path())?;
             match open.try_lock() {
                 // Whoever reaps may have had it for a moment, and removed it.
                 Ok(()) if Root::shared(place).names(folder.path(), &open)? => {
-                    return Ok(Self { folder, _lock: Some(open) });
+                    return Ok(Self {
+                        folder,
+                        _lock: Some(open),
+                    });
                 }
                 Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => {
                     tracing::debug!(%error, "temporary folders cannot be locked here");
-                    return Ok(Self { folder, _lock: None });
+                    return Ok(Self {
+                        folder,
+                        _lock: None,
+                    });
                 }
             }
         }
@@ -149,7 +176,11 @@ fn reap_folders(place: &Path) -> usize {
     let left = |(name, kind): &(OsString, FileType)| {
         *kind == FileType::Directory && is_left_over(name.as_encoded_bytes()) && reap(name).is_ok()
     };
-    root.list(Path::new("")).unwrap_or_default().iter().filter(|found| left(found)).count()
+    root.list(Path::new(""))
+        .unwrap_or_default()
+        .iter()
+        .filter(|found| left(found))
+        .count()
 }
 
 #[cfg(test)]
@@ -163,7 +194,12 @@ mod tests {
         dead.wait().unwrap();
         let left = format!("{PREFIX}{}-aB3", dead.id());
         let living = format!("{PREFIX}1-aB3");
-        for name in [left.as_str(), living.as_str(), ".recover-tmp-x", ".recover-tmp-1-"] {
+        for name in [
+            left.as_str(),
+            living.as_str(),
+            ".recover-tmp-x",
+            ".recover-tmp-1-",
+        ] {
             fs::write(folder.path().join(name), "").unwrap();
         }
         assert_eq!(Root::shared(folder.path()).reap_below(Path::new("")), 1);

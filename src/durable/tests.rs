@@ -21,12 +21,20 @@ fn place() -> Place {
     fs::create_dir(&inside).unwrap();
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("victim"), "precious").unwrap();
-    Place { root: Root::own(inside.clone()), _folder: folder, inside, outside }
+    Place {
+        root: Root::own(inside.clone()),
+        _folder: folder,
+        inside,
+        outside,
+    }
 }
 
 impl Place {
     fn victim_is_whole(&self) {
-        assert_eq!(fs::read_to_string(self.outside.join("victim")).unwrap(), "precious");
+        assert_eq!(
+            fs::read_to_string(self.outside.join("victim")).unwrap(),
+            "precious"
+        );
         assert_eq!(fs::read_dir(&self.outside).unwrap().count(), 1);
     }
 }
@@ -45,7 +53,10 @@ fn nothing_but_a_file_is_opened_in_a_files_place() {
         &|| symlink(place.outside.join("victim"), &at).unwrap(),
         &|| symlink("/nowhere", &at).unwrap(),
         &|| symlink("own", &at).unwrap(),
-        &|| rustix::fs::mknodat(rustix::fs::CWD, &at, Kind::Fifo, rustix::fs::Mode::RUSR, 0).unwrap(),
+        &|| {
+            rustix::fs::mknodat(rustix::fs::CWD, &at, Kind::Fifo, rustix::fs::Mode::RUSR, 0)
+                .unwrap()
+        },
         &|| drop(std::os::unix::net::UnixListener::bind(&at).unwrap()),
     ];
     for trick in tricks {
@@ -87,7 +98,10 @@ fn no_link_is_followed_on_the_way() {
     is_refused(root.rename(&below, &place.inside.join("taken")), &link);
     root.reap(&link);
     place.victim_is_whole();
-    for outside in [place.inside.join("../outside/victim"), place.outside.join("victim")] {
+    for outside in [
+        place.inside.join("../outside/victim"),
+        place.outside.join("victim"),
+    ] {
         root.read(&outside).unwrap_err();
     }
 }
@@ -107,7 +121,10 @@ fn removing_a_folder_takes_links_and_not_what_they_lead_to() {
     let place = place();
     fs::create_dir_all(place.inside.join("a/b")).unwrap();
     symlink(&place.outside, place.inside.join("a/b/link")).unwrap();
-    is_refused(place.root.check(Path::new("a"), true), &place.inside.join("a/b/link"));
+    is_refused(
+        place.root.check(Path::new("a"), true),
+        &place.inside.join("a/b/link"),
+    );
     place.root.remove_dir_all(Path::new("a")).unwrap();
     assert!(!place.inside.join("a").exists());
     place.victim_is_whole();
@@ -118,14 +135,23 @@ fn what_is_ours_is_for_the_user_alone() {
     let folder = tempfile::tempdir().unwrap();
     let mode = |path: &str| fs::metadata(folder.path().join(path)).unwrap().mode() & 0o777;
     let root = Root::with_own(folder.path(), ".ultraplan/state");
-    root.create_dir_all(Path::new(".ultraplan/state/recover")).unwrap();
-    root.write(Path::new(".ultraplan/state/view"), b"x", Sync::Nothing).unwrap();
-    root.write(Path::new(".ultraplan/recover.toml"), b"x", Sync::Nothing).unwrap();
-    assert_eq!((mode(".ultraplan/state"), mode(".ultraplan/state/recover")), (0o700, 0o700));
+    root.create_dir_all(Path::new(".ultraplan/state/recover"))
+        .unwrap();
+    root.write(Path::new(".ultraplan/state/view"), b"x", Sync::Nothing)
+        .unwrap();
+    root.write(Path::new(".ultraplan/recover.toml"), b"x", Sync::Nothing)
+        .unwrap();
+    assert_eq!(
+        (mode(".ultraplan/state"), mode(".ultraplan/state/recover")),
+        (0o700, 0o700)
+    );
     assert_eq!(mode(".ultraplan/state/view"), 0o600);
     assert_ne!(mode(".ultraplan"), 0o700);
     assert_ne!(mode(".ultraplan/recover.toml"), 0o600);
-    for (path, wide, tight) in [(".ultraplan/state", 0o755, 0o700), (".ultraplan/state/view", 0o644, 0o600)] {
+    for (path, wide, tight) in [
+        (".ultraplan/state", 0o755, 0o700),
+        (".ultraplan/state/view", 0o644, 0o600),
+    ] {
         fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(wide)).unwrap();
         root.tighten(Path::new(path));
         assert_eq!(mode(path), tight);
@@ -146,7 +172,10 @@ fn what_is_written_over_keeps_its_file_and_no_other_name() {
     let first = inode();
     for content in [&b"short"[..], b"", b"longer"] {
         root.overwrite(cache, content).unwrap();
-        assert_eq!((root.read(cache).unwrap(), inode()), (content.to_vec(), first));
+        assert_eq!(
+            (root.read(cache).unwrap(), inode()),
+            (content.to_vec(), first)
+        );
     }
     std::fs::hard_link(&file, place.inside.join("elsewhere")).unwrap();
     root.overwrite(cache, b"ours").unwrap();
@@ -157,8 +186,18 @@ fn what_is_written_over_keeps_its_file_and_no_other_name() {
 #[test]
 fn a_file_that_is_too_large_is_said_so() {
     let place = place();
-    place.root.write(Path::new("big"), &[b'x'; 100], Sync::Nothing).unwrap();
-    assert_eq!(place.root.read_at_most(Path::new("big"), 100).unwrap().len(), 100);
+    place
+        .root
+        .write(Path::new("big"), &[b'x'; 100], Sync::Nothing)
+        .unwrap();
+    assert_eq!(
+        place
+            .root
+            .read_at_most(Path::new("big"), 100)
+            .unwrap()
+            .len(),
+        100
+    );
     let error = place.root.read_at_most(Path::new("big"), 99).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
 }
@@ -185,7 +224,10 @@ fn whoever_waits_for_a_lock_that_changes_hands_gets_it() {
 
     let held = FileLock::acquire(&root, &path, timeout).unwrap();
     let begun = Instant::now();
-    assert!(matches!(FileLock::acquire(&root, &path, timeout), Err(LockError::Held { .. })));
+    assert!(matches!(
+        FileLock::acquire(&root, &path, timeout),
+        Err(LockError::Held { .. })
+    ));
     assert!(begun.elapsed() < Duration::from_secs(2));
     drop(held);
 }

@@ -26,8 +26,15 @@ pub enum AgentKind {
 
 impl AgentKind {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Qwen, Self::Copilot, Self::Aider];
+    pub const ALL: [Self; 7] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Qwen,
+        Self::Copilot,
+        Self::Aider,
+    ];
 
     /// The program's name.
     pub fn as_str(self) -> &'static str {
@@ -74,7 +81,8 @@ const MAX_SESSION_ID: usize = 128;
 /// Whether a text can be the id of a session. It becomes a word of a command line, and whatever can write to the agent's
 /// output can name one: what could be a flag, a path or several words is none.
 pub fn is_session_id(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
     text.len() <= MAX_SESSION_ID
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
         && text.bytes().all(is_plain)
@@ -157,10 +165,19 @@ impl AgentRecord {
     }
 
     /// Cost and tokens; what is no sensible amount is no cost.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of a float saturates"
+    )]
     pub fn usage(&self) -> Usage {
-        let sensible = self.cost_usd.filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
-        Usage { cost_micros: sensible.map(|dollars| (dollars * 1e6).round() as u64), tokens: self.tokens }
+        let sensible = self
+            .cost_usd
+            .filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
+        Usage {
+            cost_micros: sensible.map(|dollars| (dollars * 1e6).round() as u64),
+            tokens: self.tokens,
+        }
     }
 }
 
@@ -170,12 +187,27 @@ mod tests {
 
     #[test]
     fn a_session_is_one_plain_word() {
-        for id in ["23026e54-3f3e-46db-ae7d-378332e55ada", "ses_abc123", "01a20944-4b29-7e60", "7"] {
+        for id in [
+            "23026e54-3f3e-46db-ae7d-378332e55ada",
+            "ses_abc123",
+            "01a20944-4b29-7e60",
+            "7",
+        ] {
             assert!(is_session_id(id), "{id}");
         }
         let long = "a".repeat(129);
-        for id in ["", "-", "--dangerously-skip-permissions", "a b", "a\0", "../x", "$(x)", "a\n", "ä", long.as_str()]
-        {
+        for id in [
+            "",
+            "-",
+            "--dangerously-skip-permissions",
+            "a b",
+            "a\0",
+            "../x",
+            "$(x)",
+            "a\n",
+            "ä",
+            long.as_str(),
+        ] {
             assert!(!is_session_id(id), "{id:?}");
         }
     }

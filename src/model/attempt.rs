@@ -56,7 +56,9 @@ impl Iteration {
 
     /// Whether an attempt of it passed, whatever came after.
     pub fn has_passed(&self) -> bool {
-        self.attempts.iter().any(|attempt| attempt.outcome == Some(AttemptOutcome::Passed))
+        self.attempts
+            .iter()
+            .any(|attempt| attempt.outcome == Some(AttemptOutcome::Passed))
     }
 }
 
@@ -163,7 +165,10 @@ impl Attempt {
 
     /// What it used up.
     pub fn usage(&self) -> Usage {
-        Usage { cost_micros: self.cost_micros, tokens: self.tokens }
+        Usage {
+            cost_micros: self.cost_micros,
+            tokens: self.tokens,
+        }
     }
 
     /// Whether it passed and may have weakened what judges it.

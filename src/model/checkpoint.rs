@@ -108,7 +108,9 @@ pub mod trigger {
     /// What kind of moment a trigger marks where nobody says.
     pub fn kind_of(trigger: &str) -> CheckpointType {
         match trigger {
-            INTERVAL | OPERATION | BEFORE_EDIT | EXTERNAL | RISKY | EDITED => CheckpointType::Operation,
+            INTERVAL | OPERATION | BEFORE_EDIT | EXTERNAL | RISKY | EDITED => {
+                CheckpointType::Operation
+            }
             PHASE => CheckpointType::Phase,
             _ => CheckpointType::Task,
         }
@@ -291,8 +293,16 @@ pub struct Removed {
 
 impl From<&Checkpoint> for Removed {
     fn from(checkpoint: &Checkpoint) -> Self {
-        let Checkpoint { after_iteration, verdict, .. } = *checkpoint;
-        Self { after_iteration, verdict, in_between: checkpoint.is_in_between() }
+        let Checkpoint {
+            after_iteration,
+            verdict,
+            ..
+        } = *checkpoint;
+        Self {
+            after_iteration,
+            verdict,
+            in_between: checkpoint.is_in_between(),
+        }
     }
 }
 
@@ -328,7 +338,8 @@ impl Checkpoint {
     /// Whether its description names this, or is short enough to: where too much comes before the same files, one more
     /// checkpoint is read more easily than a longer line.
     pub fn has_room_for(&self, label: &str) -> bool {
-        self.has_label(label) || self.description.len() + BETWEEN_LABELS.len() + label.len() <= LONGEST_DESCRIPTION
+        self.has_label(label)
+            || self.description.len() + BETWEEN_LABELS.len() + label.len() <= LONGEST_DESCRIPTION
     }
 
     /// Names in its description what it comes before as well; the labels of damage mark it instead.

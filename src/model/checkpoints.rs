@@ -51,14 +51,19 @@ struct Latest {
 impl Latest {
     fn of(checkpoint: &Checkpoint) -> Self {
         let seq = checkpoint.seq;
-        Self { seq, content: BTreeMap::from([(seq, checkpoint.clone())]).into() }
+        Self {
+            seq,
+            content: BTreeMap::from([(seq, checkpoint.clone())]).into(),
+        }
     }
 }
 
 /// The stages that a checkpoint is a record of.
 fn stages(checkpoint: &Checkpoint) -> impl Iterator<Item = &str> {
     let stage = checkpoint.lane_fields.stage.as_deref();
-    let retry = stage.and(checkpoint.lane_fields.retry_status.as_ref()).map(|_| RETRY);
+    let retry = stage
+        .and(checkpoint.lane_fields.retry_status.as_ref())
+        .map(|_| RETRY);
     stage.into_iter().chain(retry)
 }
 
@@ -81,7 +86,13 @@ struct Page {
 
 impl Page {
     fn of(run: RunKey) -> Self {
-        Self { run, ids: Ids::default(), has_passed: false, safety: 0, content: LazyCompressed::default() }
+        Self {
+            run,
+            ids: Ids::default(),
+            has_passed: false,
+            safety: 0,
+            content: LazyCompressed::default(),
+        }
     }
 
     fn first(&self) -> u64 {
@@ -105,9 +116,18 @@ impl Page {
     fn retain(&mut self, keep: impl Fn(&Checkpoint) -> bool) {
         self.content.retain(|_, checkpoint| keep(checkpoint));
         self.ids = Ids::default();
-        self.content.iter().for_each(|(seq, checkpoint)| self.ids.insert(*seq, checkpoint.id.as_str()));
-        self.has_passed = self.content.values().any(|checkpoint| checkpoint.verdict == Verdict::Passed);
-        self.safety = self.content.values().filter(|checkpoint| checkpoint.is_safety()).count();
+        self.content
+            .iter()
+            .for_each(|(seq, checkpoint)| self.ids.insert(*seq, checkpoint.id.as_str()));
+        self.has_passed = self
+            .content
+            .values()
+            .any(|checkpoint| checkpoint.verdict == Verdict::Passed);
+        self.safety = self
+            .content
+            .values()
+            .filter(|checkpoint| checkpoint.is_safety())
+            .count();
     }
 }
 
@@ -172,24 +192,39 @@ impl Checkpoints {
     }
 
     fn seq_of(&self, id: &CheckpointId) -> Option<u64> {
-        let mut ids = self.pages.iter().rev().flat_map(|page| page.ids.iter().rev());
+        let mut ids = self
+            .pages
+            .iter()
+            .rev()
+            .flat_map(|page| page.ids.iter().rev());
         ids.find(|(_, known)| id == known).map(|(seq, _)| seq)
     }
 
     /// All, oldest first.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Checkpoint> {
-        let ids = self.pages.iter().flat_map(|page| page.ids.iter().map(move |(seq, _)| (seq, page)));
+        let ids = self
+            .pages
+            .iter()
+            .flat_map(|page| page.ids.iter().map(move |(seq, _)| (seq, page)));
         let mut all: Vec<(u64, &Page)> = ids.collect();
         all.sort_unstable_by_key(|(seq, _)| *seq);
-        all.into_iter().filter_map(|(seq, page)| page.content.get(&seq))
+        all.into_iter()
+            .filter_map(|(seq, page)| page.content.get(&seq))
     }
 
     /// All, newest first. Of a page those are looked for only that come before what was asked for.
     pub fn newest_first(&self) -> impl Iterator<Item = &Checkpoint> {
         // Of each page the newest that was not given yet.
-        let mut ids: Vec<_> = self.pages.iter().map(|page| page.ids.iter().rev().map(|(seq, _)| seq)).collect();
-        let mut next: BinaryHeap<(u64, usize)> =
-            ids.iter_mut().enumerate().filter_map(|(at, ids)| Some((ids.next()?, at))).collect();
+        let mut ids: Vec<_> = self
+            .pages
+            .iter()
+            .map(|page| page.ids.iter().rev().map(|(seq, _)| seq))
+            .collect();
+        let mut next: BinaryHeap<(u64, usize)> = ids
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(at, ids)| Some((ids.next()?, at)))
+            .collect();
         std::iter::from_fn(move || {
             let (seq, at) = next.pop()?;
             next.extend(ids[at].next().map(|before| (before, at)));
@@ -198,23 +233,38 @@ impl Checkpoints {
     }
 
     /// Those of a run, oldest first.
-    pub fn of<'a>(&'a self, run: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
+    pub fn of<'a>(
+        &'a self,
+        run: &RunKey,
+    ) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
         self.of_where(run, |_| true)
     }
 
     /// How many a run has. None of them is opened for that.
     pub fn count_of(&self, run: &RunKey) -> usize {
-        self.pages.iter().filter(|page| page.run == *run).map(|page| page.ids.len()).sum()
+        self.pages
+            .iter()
+            .filter(|page| page.run == *run)
+            .map(|page| page.ids.len())
+            .sum()
     }
 
     /// How many a run has, those before restores aside. None of them is opened for that.
     pub fn count_listed_of(&self, run: &RunKey) -> usize {
-        self.pages.iter().filter(|page| page.run == *run).map(|page| page.ids.len() - page.safety).sum()
+        self.pages
+            .iter()
+            .filter(|page| page.run == *run)
+            .map(|page| page.ids.len() - page.safety)
+            .sum()
     }
 
     /// Those of a run that have passed, oldest first.
-    pub fn passed_of<'a>(&'a self, run: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
-        self.of_where(run, |page| page.has_passed).filter(|checkpoint| checkpoint.verdict == Verdict::Passed)
+    pub fn passed_of<'a>(
+        &'a self,
+        run: &RunKey,
+    ) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
+        self.of_where(run, |page| page.has_passed)
+            .filter(|checkpoint| checkpoint.verdict == Verdict::Passed)
     }
 
     fn of_where<'a>(
@@ -223,7 +273,10 @@ impl Checkpoints {
         may: fn(&Page) -> bool,
     ) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
         let key = run.clone();
-        self.pages.iter().filter(move |page| page.run == key && may(page)).flat_map(|page| page.content.values())
+        self.pages
+            .iter()
+            .filter(move |page| page.run == key && may(page))
+            .flat_map(|page| page.content.values())
     }
 
     /// Whether one of them is a lane's record (C1).
@@ -234,7 +287,8 @@ impl Checkpoints {
     /// The latest one of a run that each stage has a record of.
     pub fn latest_of_stages(&self, run: &RunKey) -> impl Iterator<Item = (&str, &Checkpoint)> {
         let latest = self.lane(run).into_iter().flat_map(|lane| &lane.latest);
-        latest.filter_map(|(stage, latest)| Some((stage.as_str(), latest.content.get(&latest.seq)?)))
+        latest
+            .filter_map(|(stage, latest)| Some((stage.as_str(), latest.content.get(&latest.seq)?)))
     }
 
     /// The sequence of the latest one of a run in each stage that a work tree may go back to. None is opened for that.
@@ -250,12 +304,22 @@ impl Checkpoints {
     /// Notes the stages that a checkpoint is a record of.
     fn add_stages(lanes: &mut Vec<Lane>, checkpoint: &Checkpoint) {
         for stage in stages(checkpoint) {
-            let at = lanes.iter().position(|lane| lane.run == checkpoint.run).unwrap_or_else(|| {
-                lanes.push(Lane { run: checkpoint.run.clone(), latest: BTreeMap::new(), safe: BTreeMap::new() });
-                lanes.len() - 1
-            });
+            let at = lanes
+                .iter()
+                .position(|lane| lane.run == checkpoint.run)
+                .unwrap_or_else(|| {
+                    lanes.push(Lane {
+                        run: checkpoint.run.clone(),
+                        latest: BTreeMap::new(),
+                        safe: BTreeMap::new(),
+                    });
+                    lanes.len() - 1
+                });
             let Lane { latest, safe, .. } = &mut lanes[at];
-            if latest.get(stage).is_none_or(|known| known.seq <= checkpoint.seq) {
+            if latest
+                .get(stage)
+                .is_none_or(|known| known.seq <= checkpoint.seq)
+            {
                 latest.insert(stage.to_owned(), Latest::of(checkpoint));
             }
             if stage != RETRY && checkpoint.is_safe_stage() && !checkpoint.is_safety() {
@@ -270,7 +334,8 @@ impl Checkpoints {
         self.lanes.retain(|lane| !runs.contains(&lane.run));
         let mut lanes = std::mem::take(&mut self.lanes);
         for run in runs {
-            self.of(run).for_each(|checkpoint| Self::add_stages(&mut lanes, checkpoint));
+            self.of(run)
+                .for_each(|checkpoint| Self::add_stages(&mut lanes, checkpoint));
         }
         self.lanes = lanes;
     }
@@ -287,7 +352,11 @@ impl Checkpoints {
             self.put_in_order();
         }
         Self::add_stages(&mut self.lanes, &checkpoint);
-        match self.pages.iter_mut().rfind(|page| page.run == run && page.first() < seq) {
+        match self
+            .pages
+            .iter_mut()
+            .rfind(|page| page.run == run && page.first() < seq)
+        {
             Some(page) if page.takes(seq) => page.add(checkpoint),
             _ => {
                 let mut page = Page::of(run.clone());
@@ -310,12 +379,18 @@ impl Checkpoints {
     /// Changes the latest one with this id, where there is one; its id, sequence, run, stage and whether it was retried stay.
     pub fn change(&mut self, id: &CheckpointId, change: impl FnOnce(&mut Checkpoint)) {
         let Some(seq) = self.seq_of(id) else { return };
-        let Some(page) = self.place(seq).and_then(|at| self.pages.get_mut(at)) else { return };
-        let Some(checkpoint) = page.content.get_mut(&seq) else { return };
+        let Some(page) = self.place(seq).and_then(|at| self.pages.get_mut(at)) else {
+            return;
+        };
+        let Some(checkpoint) = page.content.get_mut(&seq) else {
+            return;
+        };
         let was_safe = checkpoint.is_safe_stage();
         change(checkpoint);
         page.has_passed |= checkpoint.verdict == Verdict::Passed;
-        let Some(lane) = self.lanes.iter_mut().find(|lane| lane.run == page.run) else { return };
+        let Some(lane) = self.lanes.iter_mut().find(|lane| lane.run == page.run) else {
+            return;
+        };
         for latest in lane.latest.values_mut().filter(|latest| latest.seq == seq) {
             *latest = Latest::of(checkpoint);
         }
@@ -329,7 +404,11 @@ impl Checkpoints {
     pub fn remove(&mut self, ids: &[CheckpointId]) {
         let gone: BTreeSet<&str> = ids.iter().map(CheckpointId::as_str).collect();
         let mut runs = BTreeSet::new();
-        for page in self.pages.iter_mut().filter(|page| page.ids.iter().any(|(_, id)| gone.contains(id))) {
+        for page in self
+            .pages
+            .iter_mut()
+            .filter(|page| page.ids.iter().any(|(_, id)| gone.contains(id)))
+        {
             if self.lanes.iter().any(|lane| lane.run == page.run) {
                 runs.insert(page.run.clone());
             }
@@ -341,8 +420,14 @@ impl Checkpoints {
 
     /// All that may be packed, always in the same order.
     pub fn parts(&mut self) -> impl Iterator<Item = &mut dyn Part> {
-        let pages = self.pages.iter_mut().map(|page| &mut page.content as &mut dyn Part);
-        let latest = self.lanes.iter_mut().flat_map(|lane| lane.latest.values_mut());
+        let pages = self
+            .pages
+            .iter_mut()
+            .map(|page| &mut page.content as &mut dyn Part);
+        let latest = self
+            .lanes
+            .iter_mut()
+            .flat_map(|lane| lane.latest.values_mut());
         pages.chain(latest.map(|latest| &mut latest.content as &mut dyn Part))
     }
 
@@ -417,7 +502,11 @@ mod tests {
         for part in pages.parts() {
             let bytes = part.bytes().expect("it is packed");
             let length = bytes.len();
-            part.fill(Bytes { source: Arc::new(Counted(bytes, reads.clone())), at: 0, length });
+            part.fill(Bytes {
+                source: Arc::new(Counted(bytes, reads.clone())),
+                at: 0,
+                length,
+            });
         }
         let key = RunKey::new("run-7", None, None);
         assert_eq!(pages.of(&key).count(), 10);
@@ -425,7 +514,13 @@ mod tests {
         // One more is added without a look at those before it.
         pages.insert(some(1000, 8, false));
         assert_eq!(reads.load(Ordering::Relaxed), 1);
-        assert_eq!(pages.of(&RunKey::new("run-8", None, None)).next_back().map(|last| last.seq), Some(1000));
+        assert_eq!(
+            pages
+                .of(&RunKey::new("run-8", None, None))
+                .next_back()
+                .map(|last| last.seq),
+            Some(1000)
+        );
         assert_eq!(reads.load(Ordering::Relaxed), 1);
         assert_eq!(pages.values().next_back().map(|last| last.seq), Some(1000));
         assert_eq!(reads.load(Ordering::Relaxed), 1);

@@ -67,8 +67,13 @@ pub enum Strategy {
 
 impl Strategy {
     /// Every strategy, in the order in which they are offered.
-    pub const ALL: [Self; 5] =
-        [Self::RetryWithContext, Self::RollbackAndRetry, Self::RetrySame, Self::ManualThenContinue, Self::ContinueNext];
+    pub const ALL: [Self; 5] = [
+        Self::RetryWithContext,
+        Self::RollbackAndRetry,
+        Self::RetrySame,
+        Self::ManualThenContinue,
+        Self::ContinueNext,
+    ];
 
     /// The contract's name of it.
     pub fn as_str(self) -> &'static str {
@@ -156,7 +161,13 @@ impl Budget {
     /// A budget with what is left worked out.
     pub fn new(scope: BudgetScope, used: impl Into<u64>, limit: impl Into<u64>) -> Self {
         let (used, limit) = (used.into(), limit.into());
-        Self { scope, used, limit, left: limit.saturating_sub(used), unit: scope.unit() }
+        Self {
+            scope,
+            used,
+            limit,
+            left: limit.saturating_sub(used),
+            unit: scope.unit(),
+        }
     }
 }
 
@@ -189,15 +200,24 @@ impl Decision {
 
     /// Whether another attempt is part of it, now or later.
     pub fn leads_to_attempt(&self) -> bool {
-        self.actions
-            .iter()
-            .any(|a| matches!(a, Action::Retry | Action::Continue | Action::Park | Action::Fallback | Action::Restart))
+        self.actions.iter().any(|a| {
+            matches!(
+                a,
+                Action::Retry
+                    | Action::Continue
+                    | Action::Park
+                    | Action::Fallback
+                    | Action::Restart
+            )
+        })
     }
 
     /// The end of the wait that was decided on, which began at `since` where the clock has been set back meanwhile.
     pub fn waits_until(&self, since: Option<Timestamp>) -> Option<Timestamp> {
         let until = self.not_before?;
-        Some(since.map_or(until, |since| until.min(since.plus(until.since(self.decided_at)))))
+        Some(since.map_or(until, |since| {
+            until.min(since.plus(until.since(self.decided_at)))
+        }))
     }
 
     /// What the decision means at `now`; see [`Self::waits_until`] for `since`.

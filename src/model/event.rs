@@ -4,7 +4,9 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, IntoDeserializer as _, MapAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Error as _, IgnoredAny, IntoDeserializer as _, MapAccess, Visitor,
+};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checkpoint::{Checkpoint, Verdict};
@@ -17,7 +19,9 @@ use super::import::Imported;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::operation::Operation;
 use super::precondition::Preconditions;
-use super::run::{AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, RunSpec, RunStatus};
+use super::run::{
+    AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, RunSpec, RunStatus,
+};
 use super::snapshot::{Change, ObjectId};
 use super::step::{StepEnd, StepStart};
 use super::time::Timestamp;
@@ -76,9 +80,20 @@ impl<'de> Visitor<'de> for EventVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Event, A::Error> {
         let mut head = Head::default();
-        let payload = Payload::deserialize(MapAccessDeserializer::new(WithoutHead { map, head: &mut head }))?;
+        let payload = Payload::deserialize(MapAccessDeserializer::new(WithoutHead {
+            map,
+            head: &mut head,
+        }))?;
         let missing = A::Error::missing_field;
-        let Head { seq, at, schema, run_id, phase, lane, source } = head;
+        let Head {
+            seq,
+            at,
+            schema,
+            run_id,
+            phase,
+            lane,
+            source,
+        } = head;
         Ok(Event {
             seq: seq.ok_or_else(|| missing("seq"))?,
             at: at.ok_or_else(|| missing("at"))?,
@@ -119,7 +134,11 @@ enum Field {
 }
 
 /// Notes a field that may not come twice.
-fn once<T, E: serde::de::Error>(field: &mut Option<T>, value: Option<T>, name: &'static str) -> Result<(), E> {
+fn once<T, E: serde::de::Error>(
+    field: &mut Option<T>,
+    value: Option<T>,
+    name: &'static str,
+) -> Result<(), E> {
     if field.is_some() {
         return Err(E::duplicate_field(name));
     }
@@ -136,7 +155,10 @@ struct WithoutHead<'h, A> {
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutHead<'_, A> {
     type Error = A::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
         let (map, head) = (&mut self.map, &mut *self.head);
         while let Some(field) = map.next_key()? {
             match field {
@@ -496,7 +518,10 @@ impl Default for AttemptEnd {
 impl AttemptEnd {
     /// What it used up.
     pub fn usage(&self) -> Usage {
-        Usage { cost_micros: self.cost_micros, tokens: self.tokens }
+        Usage {
+            cost_micros: self.cost_micros,
+            tokens: self.tokens,
+        }
     }
 
     /// One of which nothing but its outcome is known; what failed is charged.
@@ -565,10 +590,17 @@ mod tests {
         let head = json!({
             "seq": 1, "at": "2026-03-01T12:00:00.000Z", "schema": 1, "source": "recovery", "checksum": "0", "else": {"seq": 2}
         });
-        let fields = (prop::sample::select(payloads.to_vec()), prop::sample::select(runs.to_vec()));
+        let fields = (
+            prop::sample::select(payloads.to_vec()),
+            prop::sample::select(runs.to_vec()),
+        );
         let fields = fields.prop_map(move |(payload, run)| {
-            let all = [&head, &run, &payload].into_iter().filter_map(Value::as_object).flatten();
-            all.map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
+            let all = [&head, &run, &payload]
+                .into_iter()
+                .filter_map(Value::as_object)
+                .flatten();
+            all.map(|(name, value)| (name.clone(), value.clone()))
+                .collect::<Vec<_>>()
         });
         let shuffled = (fields.prop_shuffle(), any::<bool>(), 0..8_usize);
         shuffled.prop_map(|(mut fields, is_whole, lacks)| {
@@ -588,7 +620,12 @@ mod tests {
             serde_json::from_str::<Event>(&text)
         };
         assert!(event("").is_ok());
-        for more in [r#""seq":2,"#, r#""run_id":"q","#, r#""schema":1,"#, r#""source":"recover","#] {
+        for more in [
+            r#""seq":2,"#,
+            r#""run_id":"q","#,
+            r#""schema":1,"#,
+            r#""source":"recover","#,
+        ] {
             assert!(event(more).is_err(), "{more}");
         }
     }
@@ -611,20 +648,34 @@ mod tests {
             "approach":null,"checkpoint_id":null,"failure":null,"conditions":[],"decision":null,"commits":[],
             "feedback_results":{"test":{"passed":true,"exit_code":0,"duration_ms":3,"summary":"ok",
             "passed_count":null,"failed_count":null}},"agent_session":null}}"#;
-        let Payload::AttemptEnded(end) = serde_json::from_str::<Event>(ended).unwrap().payload else { panic!() };
-        assert!(end.notes.is_empty() && end.cost_micros.is_none() && !end.feedback_results["test"].flaky);
+        let Payload::AttemptEnded(end) = serde_json::from_str::<Event>(ended).unwrap().payload
+        else {
+            panic!()
+        };
+        assert!(
+            end.notes.is_empty()
+                && end.cost_micros.is_none()
+                && !end.feedback_results["test"].flaky
+        );
         let started = r#"{"seq":3,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","phase":"-","lane":"-",
             "source":"recover","type":"attempt_started","payload":{"iteration":1,"attempt":1,"approach":null,
             "subtask":"s","session":"r","head":null,"supervisor":null,"log_path":null}}"#;
         let payload = serde_json::from_str::<Event>(started).unwrap().payload;
-        assert!(matches!(payload, Payload::AttemptStarted { fallback: false, .. }));
+        assert!(matches!(
+            payload,
+            Payload::AttemptStarted {
+                fallback: false,
+                ..
+            }
+        ));
         let restored = r#"{"seq":5,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","phase":"-","lane":"-",
             "source":"recover","type":"restored","payload":{"operation":{"id":"op_0002","kind":"rollback",
             "worktree":"/w","safety_checkpoint_id":"b","checkpoint_id":"a","scope":"all",
             "head":{"before":null,"after":null},"written":1,"deleted":0}}}"#;
         let payload = serde_json::from_str::<Event>(restored).unwrap().payload;
         assert!(matches!(payload, Payload::Restored { operation } if operation.steps.is_empty()));
-        let spec: RunSpec = serde_json::from_str(r#"{"command":["a"],"iterations_total":1}"#).unwrap();
+        let spec: RunSpec =
+            serde_json::from_str(r#"{"command":["a"],"iterations_total":1}"#).unwrap();
         assert!(spec.fallback.is_empty());
     }
 }

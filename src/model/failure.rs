@@ -9,7 +9,9 @@ use super::check_kind::CheckKind;
 use super::time::Timestamp;
 
 /// Who failed (B2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureType {
     /// A build, test, lint or type check reported a problem of the project.
@@ -31,9 +33,17 @@ impl Failure {
     /// Whether nobody's work was wrong: a limit, the network or the service of the agent, a kill, a crash of `recover`.
     pub fn is_interruption(&self) -> bool {
         use CauseDetail::{ServiceError, SessionNotFound, SupervisorLost};
-        let service = matches!(self.detail, Some(SupervisorLost | ServiceError | SessionNotFound));
+        let service = matches!(
+            self.detail,
+            Some(SupervisorLost | ServiceError | SessionNotFound)
+        );
         let network = self.cause == Cause::NetworkError && self.kind == FailureType::AgentError;
-        service || network || matches!(self.cause, Cause::RateLimited | Cause::Cancelled | Cause::Crashed)
+        service
+            || network
+            || matches!(
+                self.cause,
+                Cause::RateLimited | Cause::Cancelled | Cause::Crashed
+            )
     }
 }
 
@@ -61,7 +71,9 @@ impl FailureType {
 }
 
 /// How bad a failure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The project has a problem that another attempt may solve.
@@ -84,7 +96,9 @@ impl Severity {
 }
 
 /// What went wrong (A1, S8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Cause {
     /// Does not compile, link, parse, load or install.
@@ -162,7 +176,9 @@ impl Cause {
 }
 
 /// Something that is true of a failure beside its cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     /// The attempts go in a circle (A1).
@@ -226,7 +242,9 @@ impl SuggestedAction {
 }
 
 /// Where a piece of evidence comes from, strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceSource {
     /// What the supervisor saw: deadline, signal, exit code, spawn error.

@@ -15,7 +15,9 @@ const ESCAPED: &str = "bytes:";
 ///
 /// Recorded is the path itself; where that is not UTF-8, `bytes:` and the path with each byte that is no text, and each
 /// `%`, as `%` and two hexadecimal digits.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 #[schemars(inline)]
 pub struct FolderId(String);

@@ -32,7 +32,10 @@ pub struct Place {
 
 impl<P: Into<PathBuf>> From<P> for Place {
     fn from(folder: P) -> Self {
-        Self { folder: folder.into(), state_dir: None }
+        Self {
+            folder: folder.into(),
+            state_dir: None,
+        }
     }
 }
 
@@ -49,7 +52,11 @@ impl Hint {
 
     /// Another program, which gets no folder.
     pub fn program(program: &'static str) -> Self {
-        Self(vec![Command { program, place: None, words: Vec::new() }])
+        Self(vec![Command {
+            program,
+            place: None,
+            words: Vec::new(),
+        }])
     }
 
     /// One more word for the last command.
@@ -104,19 +111,33 @@ impl fmt::Display for Hint {
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.program)?;
-        if let Some(place) = self.place.as_ref().filter(|_| matches!(self.program, "recover" | "git")) {
+        if let Some(place) = self
+            .place
+            .as_ref()
+            .filter(|_| matches!(self.program, "recover" | "git"))
+        {
             write!(f, " -C {}", quote(&place.folder))?;
-            if let Some(state_dir) = place.state_dir.as_ref().filter(|_| self.program == "recover") {
+            if let Some(state_dir) = place
+                .state_dir
+                .as_ref()
+                .filter(|_| self.program == "recover")
+            {
                 write!(f, " --state-dir {}", quote(state_dir))?;
             }
         }
-        self.words.iter().try_for_each(|word| write!(f, " {}", quote(word)))
+        self.words
+            .iter()
+            .try_for_each(|word| write!(f, " {}", quote(word)))
     }
 }
 
 /// The words as a line for a shell.
 pub fn join(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
-    words.into_iter().map(|word| quote(word.as_ref())).collect::<Vec<_>>().join(" ")
+    words
+        .into_iter()
+        .map(|word| quote(word.as_ref()))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A word for a shell; where it is not UTF-8 for one that knows `$'…'`.
@@ -145,17 +166,27 @@ mod tests {
     #[test]
     fn commands_name_the_place_that_they_were_given_first() {
         let state_dir = Some(PathBuf::from("/s t"));
-        let here = Place { folder: "/a b".into(), state_dir };
+        let here = Place {
+            folder: "/a b".into(),
+            state_dir,
+        };
         assert_eq!(Hint::recover(["doctor"]).to_string(), "recover doctor");
         assert_eq!(
             Hint::recover(["doctor"]).at(here.clone()).to_string(),
             "recover -C '/a b' --state-dir '/s t' doctor"
         );
-        assert_eq!(Hint::git(["switch", "main"]).at(here.clone()).to_string(), "git -C '/a b' switch main");
-        let both = Hint::program("mkdir").arg("-p").arg("/it's").and(Hint::git(["status"]).at("/y"));
-        let all = both.and(Hint::recover(["log"]).run(&RunKey::new("-r", None, Some("l")))).at(here);
-        let expected =
-            "mkdir -p \"/it's\" && git -C /y status && recover -C '/a b' --state-dir '/s t' log '--run=-r' --lane l";
+        assert_eq!(
+            Hint::git(["switch", "main"]).at(here.clone()).to_string(),
+            "git -C '/a b' switch main"
+        );
+        let both = Hint::program("mkdir")
+            .arg("-p")
+            .arg("/it's")
+            .and(Hint::git(["status"]).at("/y"));
+        let all = both
+            .and(Hint::recover(["log"]).run(&RunKey::new("-r", None, Some("l"))))
+            .at(here);
+        let expected = "mkdir -p \"/it's\" && git -C /y status && recover -C '/a b' --state-dir '/s t' log '--run=-r' --lane l";
         assert_eq!(all.to_string(), expected);
     }
 
@@ -163,7 +194,11 @@ mod tests {
     fn a_shell_reads_the_same_word() {
         for bytes in [&b"/a b"[..], b"/it's", b"/x\xff1'\\\n", b"/x\ny"] {
             let line = format!("printf %s {}", quote(OsStr::from_bytes(bytes)));
-            let read = std::process::Command::new("bash").args(["-c", &line]).output().unwrap().stdout;
+            let read = std::process::Command::new("bash")
+                .args(["-c", &line])
+                .output()
+                .unwrap()
+                .stdout;
             assert_eq!(read, bytes, "{line}");
         }
     }

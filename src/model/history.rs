@@ -47,7 +47,10 @@ impl Line {
 
     /// Where the line ends, to be turned to again: at `last`, the highest sequence so far, or where the latest turn went.
     pub fn end(&self, last: u64) -> u64 {
-        self.turns.last_key_value().filter(|(first, _)| **first > last).map_or(last, |(_, to)| *to)
+        self.turns
+            .last_key_value()
+            .filter(|(first, _)| **first > last)
+            .map_or(last, |(_, to)| *to)
     }
 
     /// What stands now.
@@ -70,11 +73,18 @@ mod tests {
     #[test]
     fn a_line_goes_back_and_forward() {
         let mut line = Line::default();
-        let standing = |line: &Line| (1..=9).filter(|seq| line.standing().holds(*seq)).collect::<Vec<u64>>();
+        let standing = |line: &Line| {
+            (1..=9)
+                .filter(|seq| line.standing().holds(*seq))
+                .collect::<Vec<u64>>()
+        };
         assert_eq!(standing(&line), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
         // Three of them; 4 is taken before the rollback.
         line.turn(4, 2);
-        assert_eq!((standing(&line), line.end(4)), (vec![1, 2, 5, 6, 7, 8, 9], 2));
+        assert_eq!(
+            (standing(&line), line.end(4)),
+            (vec![1, 2, 5, 6, 7, 8, 9], 2)
+        );
         assert_eq!(line.end(5), 5);
         // 5 came after it; forward to 3, over 5.
         line.turn(6, 3);

@@ -17,7 +17,13 @@ pub enum HookAgent {
 
 impl HookAgent {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Git];
+    pub const ALL: [Self; 5] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::Opencode,
+        Self::Git,
+    ];
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {

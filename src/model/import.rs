@@ -9,7 +9,9 @@ use super::time::Timestamp;
 
 /// Which system's file it is; in the order in which several are taken in, so that the loop's own state comes last and is
 /// what `recovery.json` records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportKind {
     /// A battle (`battles/<task>/<id>.json`).
@@ -114,7 +116,10 @@ impl ImportedDocument {
         let document = &self.imported.document;
         match self.imported.kind {
             ImportKind::Battle => {
-                let all = document["checkpoints"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let all = document["checkpoints"]
+                    .as_array()
+                    .map(Vec::as_slice)
+                    .unwrap_or_default();
                 all.iter().filter_map(|record| one(record, "id")).collect()
             }
             ImportKind::Session => one(document, "checkpoint_id").into_iter().collect(),

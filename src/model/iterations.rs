@@ -57,13 +57,22 @@ impl About {
     fn of(content: &BTreeMap<u32, Iteration>) -> Self {
         let attempts = || content.values().flat_map(|iteration| &iteration.attempts);
         Self {
-            statuses: content.iter().map(|(number, iteration)| (*number, iteration.status)).collect(),
+            statuses: content
+                .iter()
+                .map(|(number, iteration)| (*number, iteration.status))
+                .collect(),
             attempts: attempts().count(),
-            subtasks: attempts().map(|attempt| checksum(&attempt.subtask)).collect(),
-            last_ended: attempts().filter_map(|attempt| attempt.ended_seq).max().unwrap_or(0),
+            subtasks: attempts()
+                .map(|attempt| checksum(&attempt.subtask))
+                .collect(),
+            last_ended: attempts()
+                .filter_map(|attempt| attempt.ended_seq)
+                .max()
+                .unwrap_or(0),
             unended: content.values().flat_map(unended_of).collect(),
             usage: attempts().map(Attempt::usage).sum(),
-            weakened: attempts().any(|attempt| attempt.is_weakened() || !attempt.git_changes.is_empty()),
+            weakened: attempts()
+                .any(|attempt| attempt.is_weakened() || !attempt.git_changes.is_empty()),
         }
     }
 
@@ -74,13 +83,17 @@ impl About {
         self.subtasks.insert(checksum(&attempt.subtask));
         let is_new = !self.unended.contains(&(number, attempt.number));
         self.unended.push((number, attempt.number));
-        is_new && attempt.outcome.is_none() && attempt.usage() == Usage::default() && !attempt.is_weakened()
+        is_new
+            && attempt.outcome.is_none()
+            && attempt.usage() == Usage::default()
+            && !attempt.is_weakened()
     }
 
     /// [`Self::begin`], once one ends.
     fn end(&mut self, end: &End) -> bool {
         let before = self.unended.len();
-        self.unended.retain(|one| *one != (end.iteration, end.attempt));
+        self.unended
+            .retain(|one| *one != (end.iteration, end.attempt));
         self.statuses.insert(end.iteration, end.status);
         self.last_ended = self.last_ended.max(end.seq);
         self.usage = self.usage + end.usage;
@@ -108,12 +121,21 @@ pub struct End {
 
 /// The attempts of an iteration that have not ended.
 fn unended_of(iteration: &Iteration) -> impl Iterator<Item = (u32, u32)> {
-    let unended = iteration.attempts.iter().filter(|attempt| attempt.outcome.is_none());
+    let unended = iteration
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.outcome.is_none());
     unended.map(|attempt| (iteration.number, attempt.number))
 }
 
 fn pending(number: u32) -> Iteration {
-    Iteration { number, status: IterationStatus::Pending, attempts: Vec::new(), reason: None, began: None }
+    Iteration {
+        number,
+        status: IterationStatus::Pending,
+        attempts: Vec::new(),
+        reason: None,
+        began: None,
+    }
 }
 
 /// Of a subtask's name: which pages speak of it is known by these.
@@ -145,7 +167,10 @@ impl Page {
 impl Iterations {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.pages.values().map(|page| page.about().statuses.len()).sum()
+        self.pages
+            .values()
+            .map(|page| page.about().statuses.len())
+            .sum()
     }
 
     /// Whether there are none.
@@ -161,16 +186,29 @@ impl Iterations {
     /// A mutable reference to it.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Iteration> {
         self.get(number)?;
-        self.pages.get_mut(&(number / PAGE))?.content.get_mut(&number)
+        self.pages
+            .get_mut(&(number / PAGE))?
+            .content
+            .get_mut(&number)
     }
 
     /// The one with this number; a pending one where there is none.
     pub fn get_or_pending(&mut self, number: u32) -> &mut Iteration {
-        self.pages.entry(number / PAGE).or_default().content.entry(number).or_insert_with(|| pending(number))
+        self.pages
+            .entry(number / PAGE)
+            .or_default()
+            .content
+            .entry(number)
+            .or_insert_with(|| pending(number))
     }
 
     /// An attempt begins: its iteration, a pending one where there is none, is under way and gets it by `change`.
-    pub fn begin(&mut self, number: u32, attempt: &Attempt, change: impl Fn(&mut Iteration) + Send + Sync + 'static) {
+    pub fn begin(
+        &mut self,
+        number: u32,
+        attempt: &Attempt,
+        change: impl Fn(&mut Iteration) + Send + Sync + 'static,
+    ) {
         self.change(number, |about| about.begin(number, attempt), change);
     }
 
@@ -181,7 +219,9 @@ impl Iterations {
 
     /// Notes what an iteration began from, unless that is known.
     pub fn note_began(&mut self, number: u32, began: Option<CheckpointId>) {
-        let note = move |iteration: &mut Iteration| iteration.began = iteration.began.take().or(began.clone());
+        let note = move |iteration: &mut Iteration| {
+            iteration.began = iteration.began.take().or(began.clone())
+        };
         self.change(number, |_| true, note);
     }
 
@@ -198,7 +238,11 @@ impl Iterations {
         let change = move |content: &mut BTreeMap<u32, Iteration>| {
             change(content.entry(number).or_insert_with(|| pending(number)));
         };
-        if is_known { page.content.change_later(change) } else { change(&mut page.content) }
+        if is_known {
+            page.content.change_later(change)
+        } else {
+            change(&mut page.content)
+        }
     }
 
     /// All, lowest number first.
@@ -209,7 +253,9 @@ impl Iterations {
     /// Those from this number on, lowest number first.
     pub fn since(&self, first: u32) -> impl DoubleEndedIterator<Item = &Iteration> {
         let pages = self.pages.range(first / PAGE..).map(|(_, page)| page);
-        pages.flat_map(move |page| page.content.range(first..)).map(|(_, iteration)| iteration)
+        pages
+            .flat_map(move |page| page.content.range(first..))
+            .map(|(_, iteration)| iteration)
     }
 
     /// The latest `most` and, of those before them, all that are not completed, lowest number first.
@@ -219,19 +265,28 @@ impl Iterations {
             .statuses()
             .enumerate()
             .filter(|(at, (_, status))| *at >= before || *status != IterationStatus::Completed);
-        shown.filter_map(|(_, (number, _))| self.get(number)).collect()
+        shown
+            .filter_map(|(_, (number, _))| self.get(number))
+            .collect()
     }
 
     /// Those from this number on, to be changed.
     pub fn from_mut(&mut self, first: u32) -> impl Iterator<Item = &mut Iteration> {
         let pages = self.pages.range_mut(first / PAGE..);
-        pages.flat_map(move |(_, page)| page.content.range_mut(first..)).map(|(_, iteration)| iteration)
+        pages
+            .flat_map(move |(_, page)| page.content.range_mut(first..))
+            .map(|(_, iteration)| iteration)
     }
 
     /// The attempts that have not ended, to be changed.
     pub fn unended_mut(&mut self) -> impl Iterator<Item = &mut Attempt> {
-        let pages = self.pages.values_mut().filter(|page| !page.about().unended.is_empty());
-        let attempts = pages.flat_map(|page| page.content.values_mut()).flat_map(|iteration| &mut iteration.attempts);
+        let pages = self
+            .pages
+            .values_mut()
+            .filter(|page| !page.about().unended.is_empty());
+        let attempts = pages
+            .flat_map(|page| page.content.values_mut())
+            .flat_map(|iteration| &mut iteration.attempts);
         attempts.filter(|attempt| attempt.outcome.is_none())
     }
 
@@ -242,7 +297,12 @@ impl Iterations {
 
     /// Where the one with this number stands.
     pub fn status(&self, number: u32) -> Option<IterationStatus> {
-        self.pages.get(&(number / PAGE))?.about().statuses.get(&number).copied()
+        self.pages
+            .get(&(number / PAGE))?
+            .about()
+            .statuses
+            .get(&number)
+            .copied()
     }
 
     /// The highest number.
@@ -261,7 +321,10 @@ impl Iterations {
     }
 
     /// The attempts that are booked on `subtask`.
-    pub fn attempts_on(&self, subtask: &str) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+    pub fn attempts_on(
+        &self,
+        subtask: &str,
+    ) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
         let checksum = checksum(subtask);
         let attempts = self.attempts_where(move |about| about.subtasks.contains(&checksum));
         attempts.filter(move |(_, attempt)| attempt.subtask == subtask)
@@ -269,7 +332,8 @@ impl Iterations {
 
     /// The attempts that passed and may have weakened what judges them.
     pub fn weakened(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
-        self.attempts_where(|about| about.weakened).filter(|(_, attempt)| attempt.is_weakened())
+        self.attempts_where(|about| about.weakened)
+            .filter(|(_, attempt)| attempt.is_weakened())
     }
 
     /// The attempts that ended after the event with this sequence.
@@ -280,8 +344,14 @@ impl Iterations {
 
     /// The attempt that ended last.
     pub fn last_ended(&self) -> Option<&Attempt> {
-        let last = self.pages.values().map(|page| page.about().last_ended).max()?;
-        self.ended_after(last.saturating_sub(1)).map(|(_, attempt)| attempt).next()
+        let last = self
+            .pages
+            .values()
+            .map(|page| page.about().last_ended)
+            .max()?;
+        self.ended_after(last.saturating_sub(1))
+            .map(|(_, attempt)| attempt)
+            .next()
     }
 
     /// What all attempts used up.
@@ -291,18 +361,29 @@ impl Iterations {
 
     /// The attempts that changed git's settings.
     pub fn with_git_changes(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
-        self.attempts_where(|about| about.weakened).filter(|(_, attempt)| !attempt.git_changes.is_empty())
+        self.attempts_where(|about| about.weakened)
+            .filter(|(_, attempt)| !attempt.git_changes.is_empty())
     }
 
-    fn attempts_where(&self, may: impl Fn(&About) -> bool) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
+    fn attempts_where(
+        &self,
+        may: impl Fn(&About) -> bool,
+    ) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
         let pages = self.pages.values().filter(move |page| may(&page.about()));
         let iterations = pages.flat_map(|page| page.content.values());
-        iterations.flat_map(|iteration| iteration.attempts.iter().map(move |attempt| (iteration, attempt)))
+        iterations.flat_map(|iteration| {
+            iteration
+                .attempts
+                .iter()
+                .map(move |attempt| (iteration, attempt))
+        })
     }
 
     /// All that may be packed, always in the same order.
     pub fn parts(&mut self) -> impl Iterator<Item = &mut dyn Part> {
-        self.pages.values_mut().map(|page| &mut page.content as &mut dyn Part)
+        self.pages
+            .values_mut()
+            .map(|page| &mut page.content as &mut dyn Part)
     }
 
     /// Packs all pages.
@@ -343,9 +424,11 @@ mod tests {
         });
         let made: Attempt = serde_json::from_value(made).expect("an attempt");
         match ended {
-            Some(seq) if seq % 4 == 0 => {
-                Attempt { outcome: Some(AttemptOutcome::Passed), conditions: vec![Condition::Tampered], ..made }
-            }
+            Some(seq) if seq % 4 == 0 => Attempt {
+                outcome: Some(AttemptOutcome::Passed),
+                conditions: vec![Condition::Tampered],
+                ..made
+            },
             _ => made,
         }
     }
@@ -379,7 +462,11 @@ mod tests {
         let mut read: Iterations = serde_json::from_str(&text).expect("what was written");
         for (part, stored) in read.parts().zip(pages.parts()) {
             if let Some(bytes) = stored.bytes() {
-                part.fill(Bytes { length: bytes.len(), source: Arc::new(bytes), at: 0 });
+                part.fill(Bytes {
+                    length: bytes.len(),
+                    source: Arc::new(bytes),
+                    at: 0,
+                });
             }
         }
         read

@@ -60,7 +60,8 @@ impl<'a> LaneRecord<'a> {
 
     /// Whether the work tree may go back to it: nothing had failed there, and it was not gone back past itself.
     pub fn is_safe(&self) -> bool {
-        self.status != Some(ROLLED_BACK) && matches!(self.origin, Origin::Own(checkpoint) if checkpoint.is_safe_stage())
+        self.status != Some(ROLLED_BACK)
+            && matches!(self.origin, Origin::Own(checkpoint) if checkpoint.is_safe_stage())
     }
 }
 
@@ -68,9 +69,15 @@ impl State {
     /// The latest record of each stage of a lane, in the order in which they were made. Empty: it is no lane.
     pub fn lane_records(&self, key: &RunKey) -> Vec<LaneRecord<'_>> {
         let run = self.run(key);
-        let own = self.checkpoints.latest_of_stages(key).filter_map(|(stage, checkpoint)| {
-            records_of(checkpoint, run).into_iter().flatten().find(|record| record.stage == stage)
-        });
+        let own = self
+            .checkpoints
+            .latest_of_stages(key)
+            .filter_map(|(stage, checkpoint)| {
+                records_of(checkpoint, run)
+                    .into_iter()
+                    .flatten()
+                    .find(|record| record.stage == stage)
+            });
         let mut all: Vec<LaneRecord<'_>> = own.chain(imported(run)).collect();
         all.sort_by_key(|record| record.order);
         let mut latest: Vec<LaneRecord<'_>> = Vec::new();
@@ -84,7 +91,10 @@ impl State {
     /// Every record that a lane ever had, in the order in which they were made.
     fn lane_history(&self, key: &RunKey) -> Vec<LaneRecord<'_>> {
         let run = self.run(key);
-        let own = self.checkpoints_of(key).flat_map(|checkpoint| records_of(checkpoint, run)).flatten();
+        let own = self
+            .checkpoints_of(key)
+            .flat_map(|checkpoint| records_of(checkpoint, run))
+            .flatten();
         let mut all: Vec<LaneRecord<'_>> = own.chain(imported(run)).collect();
         all.sort_by_key(|record| record.order);
         all
@@ -94,54 +104,93 @@ impl State {
     pub fn lane_stands(&self, key: &RunKey) -> Option<LaneRecord<'_>> {
         let latest = self.lane_records(key);
         // What a stage had before its latest record counts only where that was gone back past.
-        if latest.iter().all(|record| record.status != Some(ROLLED_BACK)) {
+        if latest
+            .iter()
+            .all(|record| record.status != Some(ROLLED_BACK))
+        {
             return latest.last().copied();
         }
         let records = self.lane_history(key);
-        let stands = records.iter().rfind(|record| record.status != Some(ROLLED_BACK));
+        let stands = records
+            .iter()
+            .rfind(|record| record.status != Some(ROLLED_BACK));
         stands.or(records.last()).copied()
     }
 
     /// The integration branch of a lane, as its latest record that names one has it.
     pub fn lane_base(&self, key: &RunKey) -> Option<String> {
-        let own = self.checkpoints_of(key).rev().find_map(|checkpoint| checkpoint.lane_fields.base_branch.clone());
+        let own = self
+            .checkpoints_of(key)
+            .rev()
+            .find_map(|checkpoint| checkpoint.lane_fields.base_branch.clone());
         own.or_else(|| {
             let run = self.run(key)?;
-            run.imported.iter().rev().find_map(|one| one.imported.document["base_branch"].as_str().map(str::to_owned))
+            run.imported.iter().rev().find_map(|one| {
+                one.imported.document["base_branch"]
+                    .as_str()
+                    .map(str::to_owned)
+            })
         })
     }
 
     /// The safest prior stage of a lane (C5): the latest earlier checkpoint of a stage that did not fail, of the same stage
     /// only where that has failed since. A lane that stands at its first one goes back to that.
     pub fn lane_safest(&self, key: &RunKey) -> Option<&Checkpoint> {
-        let stands = self.lane_stands(key).filter(|record| record.status != Some(ROLLED_BACK))?;
+        let stands = self
+            .lane_stands(key)
+            .filter(|record| record.status != Some(ROLLED_BACK))?;
         let failed = !stands.is_safe();
-        let at = stands.checkpoint().map_or(u64::MAX, |checkpoint| checkpoint.seq);
+        let at = stands
+            .checkpoint()
+            .map_or(u64::MAX, |checkpoint| checkpoint.seq);
         let fits = |checkpoint: &&Checkpoint| {
             let stage = checkpoint.lane_fields.stage.as_deref();
             let other = failed || stage != Some(stands.stage);
             checkpoint.seq < at && other && checkpoint.is_safe_stage()
         };
         let earlier = self.standing(key).rfind(fits);
-        earlier.or_else(|| stands.checkpoint().filter(|checkpoint| checkpoint.is_safe_stage()))
+        earlier.or_else(|| {
+            stands
+                .checkpoint()
+                .filter(|checkpoint| checkpoint.is_safe_stage())
+        })
     }
 
     /// The stage of [`Self::lane_safest`]. As long as nothing was gone back over, no checkpoint but the latest ones of the
     /// lane's stages is looked at for it.
     pub fn lane_safest_stage(&self, key: &RunKey) -> Option<&str> {
-        let stands = self.lane_stands(key).filter(|record| record.status != Some(ROLLED_BACK))?;
+        let stands = self
+            .lane_stands(key)
+            .filter(|record| record.status != Some(ROLLED_BACK))?;
         let failed = !stands.is_safe();
-        let at = stands.checkpoint().map_or(u64::MAX, |checkpoint| checkpoint.seq);
-        let went_back = self.run(key).is_some_and(|run| !run.line.is_straight() || !run.rolled_back.is_empty());
+        let at = stands
+            .checkpoint()
+            .map_or(u64::MAX, |checkpoint| checkpoint.seq);
+        let went_back = self
+            .run(key)
+            .is_some_and(|run| !run.line.is_straight() || !run.rolled_back.is_empty());
         let mut latest = self.checkpoints.latest_safe_of_stages(key);
         if went_back || latest.any(|(stage, seq)| seq >= at && (failed || stage != stands.stage)) {
             // One before the latest of its stage may be meant.
             return self.lane_safest(key)?.lane_fields.stage.as_deref();
         }
         let other = |stage: &str| failed || stage != stands.stage;
-        let earlier = self.checkpoints.latest_safe_of_stages(key).filter(|(stage, _)| other(stage));
-        let itself = || stands.checkpoint().filter(|one| one.is_safe_stage())?.lane_fields.stage.as_deref();
-        earlier.max_by_key(|(_, seq)| *seq).map(|(stage, _)| stage).or_else(itself)
+        let earlier = self
+            .checkpoints
+            .latest_safe_of_stages(key)
+            .filter(|(stage, _)| other(stage));
+        let itself = || {
+            stands
+                .checkpoint()
+                .filter(|one| one.is_safe_stage())?
+                .lane_fields
+                .stage
+                .as_deref()
+        };
+        earlier
+            .max_by_key(|(_, seq)| *seq)
+            .map(|(stage, _)| stage)
+            .or_else(itself)
     }
 }
 
@@ -150,13 +199,32 @@ fn records_of<'a>(checkpoint: &'a Checkpoint, run: Option<&'a Run>) -> [Option<L
     let fields = &checkpoint.lane_fields;
     let gone = run.is_some_and(|run| run.rolled_back.contains(&checkpoint.seq));
     let told = |status| if gone { Some(ROLLED_BACK) } else { status };
-    let Some(stage) = fields.stage.as_deref() else { return [None, None] };
-    let (order, status) =
-        ((checkpoint.seq, 0), told(Some(fields.status.as_deref().unwrap_or_else(|| unsaid_status(stage, checkpoint)))));
-    let own = LaneRecord { stage, status, origin: Origin::Own(checkpoint), order };
+    let Some(stage) = fields.stage.as_deref() else {
+        return [None, None];
+    };
+    let (order, status) = (
+        (checkpoint.seq, 0),
+        told(Some(
+            fields
+                .status
+                .as_deref()
+                .unwrap_or_else(|| unsaid_status(stage, checkpoint)),
+        )),
+    );
+    let own = LaneRecord {
+        stage,
+        status,
+        origin: Origin::Own(checkpoint),
+        order,
+    };
     let retry = (stage != RETRY && fields.retry_status.is_some()).then(|| {
         let (order, status) = ((checkpoint.seq, 1), told(fields.retry_status.as_deref()));
-        LaneRecord { stage: RETRY, status, origin: Origin::Retry(checkpoint), order }
+        LaneRecord {
+            stage: RETRY,
+            status,
+            origin: Origin::Retry(checkpoint),
+            order,
+        }
     });
     [Some(own), retry]
 }
@@ -176,11 +244,18 @@ fn unsaid_status(stage: &str, checkpoint: &Checkpoint) -> &'static str {
 /// The records of a lane that another system wrote.
 fn imported(run: Option<&Run>) -> impl Iterator<Item = LaneRecord<'_>> {
     let all = run.map(|run| run.imported.as_slice()).unwrap_or_default();
-    all.iter().filter(|one| one.imported.kind == ImportKind::Lanes).map(|one| {
-        let status = one.imported.document["status"].as_str();
-        let order = (one.after_checkpoint, one.seq.saturating_add(2));
-        LaneRecord { stage: &one.imported.id, status, origin: Origin::Imported(one), order }
-    })
+    all.iter()
+        .filter(|one| one.imported.kind == ImportKind::Lanes)
+        .map(|one| {
+            let status = one.imported.document["status"].as_str();
+            let order = (one.after_checkpoint, one.seq.saturating_add(2));
+            LaneRecord {
+                stage: &one.imported.id,
+                status,
+                origin: Origin::Imported(one),
+                order,
+            }
+        })
 }
 
 /// Whether records are kept of this run: it is named as a lane, or has them already.
@@ -190,8 +265,13 @@ pub fn is_lane(state: &State, key: &RunKey) -> bool {
 
 /// Checkpoints of a lane's stages that came after the one numbered `seq`.
 pub fn stages_after(state: &State, run: &Run, seq: u64) -> Vec<u64> {
-    let staged = |checkpoint: &&Checkpoint| checkpoint.seq > seq && checkpoint.lane_fields.stage.is_some();
-    state.checkpoints_of(&run.key).filter(staged).map(|checkpoint| checkpoint.seq).collect()
+    let staged =
+        |checkpoint: &&Checkpoint| checkpoint.seq > seq && checkpoint.lane_fields.stage.is_some();
+    state
+        .checkpoints_of(&run.key)
+        .filter(staged)
+        .map(|checkpoint| checkpoint.seq)
+        .collect()
 }
 
 #[cfg(test)]
@@ -208,7 +288,12 @@ mod tests {
     fn lane(key: &RunKey, checkpoints: &[(u8, bool, bool)]) -> State {
         let oid = "0".repeat(40);
         let (task_id, session, spec) = (None, "s".to_owned(), Box::new(RunSpec::default()));
-        let mut events = vec![Payload::RunCreated { task_id, session, worktree: "/w".into(), spec }];
+        let mut events = vec![Payload::RunCreated {
+            task_id,
+            session,
+            worktree: "/w".into(),
+            spec,
+        }];
         for (seq, (stage, failed, retried)) in (1_u64..).zip(checkpoints) {
             let stage = [None, Some(AFTER_TESTS), Some(PRE_PR), Some(RETRY)][usize::from(*stage)];
             let made = json!({
@@ -222,12 +307,23 @@ mod tests {
                 "changes": {"modified": 0, "created": 0, "deleted": 0}, "feedback_results": {}, "duration_ms": 1,
             });
             let checkpoint = serde_json::from_value(made).expect("a checkpoint");
-            events.push(Payload::CheckpointCreated { checkpoint, adopted: false, own_commits: Vec::new() });
+            events.push(Payload::CheckpointCreated {
+                checkpoint,
+                adopted: false,
+                own_commits: Vec::new(),
+            });
         }
         let mut state = State::default();
         for (seq, payload) in (1..).zip(events) {
             let (at, run) = (Timestamp::default(), Some(key.clone()));
-            state.apply(&Event { seq, at, schema: EVENT_SCHEMA, run, source: EventSource::Recover, payload });
+            state.apply(&Event {
+                seq,
+                at,
+                schema: EVENT_SCHEMA,
+                run,
+                source: EventSource::Recover,
+                payload,
+            });
         }
         state
     }

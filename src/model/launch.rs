@@ -52,8 +52,16 @@ impl Launch {
         prompt: Option<&str>,
         file: Option<&str>,
     ) -> Vec<String> {
-        let resumed = session.map(|session| self.resume_args.iter().map(move |arg| arg.replace("{session}", session)));
-        let mut argv: Vec<String> = command.iter().cloned().chain(resumed.into_iter().flatten()).collect();
+        let resumed = session.map(|session| {
+            self.resume_args
+                .iter()
+                .map(move |arg| arg.replace("{session}", session))
+        });
+        let mut argv: Vec<String> = command
+            .iter()
+            .cloned()
+            .chain(resumed.into_iter().flatten())
+            .collect();
         let (mark, value) = match self.prompt {
             PromptMode::Argument => ("{prompt}", prompt),
             PromptMode::File => ("{prompt_file}", file),
@@ -61,10 +69,18 @@ impl Launch {
         };
         let Some(value) = value else { return argv };
         // As a word of its own it would be taken for a flag.
-        let word = if value.starts_with('-') { format!("\n{value}") } else { value.to_owned() };
+        let word = if value.starts_with('-') {
+            format!("\n{value}")
+        } else {
+            value.to_owned()
+        };
         if argv.iter().any(|arg| arg.contains(mark)) {
             for arg in &mut argv {
-                *arg = if arg == mark { word.clone() } else { arg.replace(mark, value) };
+                *arg = if arg == mark {
+                    word.clone()
+                } else {
+                    arg.replace(mark, value)
+                };
             }
         } else {
             argv.push(word);
@@ -83,19 +99,52 @@ mod tests {
 
     #[test]
     fn the_prompt_stands_where_it_is_asked_for() {
-        let launch = |prompt| Launch { prompt, resume_args: words("resume {session} -"), ..Launch::default() };
-        let argv = |prompt, command: &str, session| {
-            launch(prompt).argv(&words(command), session, Some("do {session} it"), Some("/p.md")).join("|")
+        let launch = |prompt| Launch {
+            prompt,
+            resume_args: words("resume {session} -"),
+            ..Launch::default()
         };
-        assert_eq!(argv(PromptMode::Stdin, "codex exec", Some("s1")), "codex|exec|resume|s1|-");
+        let argv = |prompt, command: &str, session| {
+            launch(prompt)
+                .argv(
+                    &words(command),
+                    session,
+                    Some("do {session} it"),
+                    Some("/p.md"),
+                )
+                .join("|")
+        };
+        assert_eq!(
+            argv(PromptMode::Stdin, "codex exec", Some("s1")),
+            "codex|exec|resume|s1|-"
+        );
         assert_eq!(argv(PromptMode::Stdin, "codex exec", None), "codex|exec");
-        assert_eq!(argv(PromptMode::Argument, "a --p={prompt} -x", None), "a|--p=do {session} it|-x");
-        assert_eq!(argv(PromptMode::Argument, "a", Some("s")), "a|resume|s|-|do {session} it");
-        assert_eq!(argv(PromptMode::File, "aider -f {prompt_file}", None), "aider|-f|/p.md");
+        assert_eq!(
+            argv(PromptMode::Argument, "a --p={prompt} -x", None),
+            "a|--p=do {session} it|-x"
+        );
+        assert_eq!(
+            argv(PromptMode::Argument, "a", Some("s")),
+            "a|resume|s|-|do {session} it"
+        );
+        assert_eq!(
+            argv(PromptMode::File, "aider -f {prompt_file}", None),
+            "aider|-f|/p.md"
+        );
         assert_eq!(argv(PromptMode::File, "mine", None), "mine|/p.md");
-        let launch = Launch { prompt: PromptMode::Argument, ..Launch::default() };
-        let argv = |command: &str| launch.argv(&words(command), None, Some("- fix it"), None).join("|");
+        let launch = Launch {
+            prompt: PromptMode::Argument,
+            ..Launch::default()
+        };
+        let argv = |command: &str| {
+            launch
+                .argv(&words(command), None, Some("- fix it"), None)
+                .join("|")
+        };
         assert_eq!(argv("a"), "a|\n- fix it");
-        assert_eq!(argv("a -p {prompt} --q={prompt}"), "a|-p|\n- fix it|--q=- fix it");
+        assert_eq!(
+            argv("a -p {prompt} --q={prompt}"),
+            "a|-p|\n- fix it|--q=- fix it"
+        );
     }
 }

@@ -94,12 +94,19 @@ impl<T: Content> Part for LazyCompressed<T> {
     fn pack(&mut self) {
         if !self.is_packed() {
             let all = deflate(&**self);
-            self.fill(Bytes { length: all.len(), source: Arc::new(all), at: 0 });
+            self.fill(Bytes {
+                length: all.len(),
+                source: Arc::new(all),
+                at: 0,
+            });
         }
     }
 
     fn bytes(&self) -> Option<Vec<u8>> {
-        self.packed.as_ref().filter(|_| self.is_packed()).map(Bytes::read)
+        self.packed
+            .as_ref()
+            .filter(|_| self.is_packed())
+            .map(Bytes::read)
     }
 
     fn is_missing(&self) -> bool {
@@ -107,7 +114,11 @@ impl<T: Content> Part for LazyCompressed<T> {
     }
 
     fn fill(&mut self, bytes: Bytes) {
-        *self = Self { open: OnceLock::new(), packed: Some(bytes), later: Vec::new() };
+        *self = Self {
+            open: OnceLock::new(),
+            packed: Some(bytes),
+            later: Vec::new(),
+        };
     }
 }
 
@@ -140,8 +151,14 @@ impl<T: Content> LazyCompressed<T> {
 
     fn opened(&self) -> &Arc<T> {
         self.open.get_or_init(|| {
-            let mut value = self.packed.as_ref().map(|packed| inflate(&packed.read())).unwrap_or_default();
-            self.later.iter().for_each(|Later(change)| change(&mut value));
+            let mut value = self
+                .packed
+                .as_ref()
+                .map(|packed| inflate(&packed.read()))
+                .unwrap_or_default();
+            self.later
+                .iter()
+                .for_each(|Later(change)| change(&mut value));
             Arc::new(value)
         })
     }
@@ -149,7 +166,11 @@ impl<T: Content> LazyCompressed<T> {
 
 impl<T> From<T> for LazyCompressed<T> {
     fn from(open: T) -> Self {
-        Self { open: OnceLock::from(Arc::new(open)), packed: None, later: Vec::new() }
+        Self {
+            open: OnceLock::from(Arc::new(open)),
+            packed: None,
+            later: Vec::new(),
+        }
     }
 }
 
@@ -196,7 +217,9 @@ fn deflate(open: &impl Serialize) -> Vec<u8> {
         deflate.reset();
         in_one_go(&mut packed, |packed| {
             let done = usize::try_from(deflate.total_in()).ok()?;
-            deflate.compress_vec(&bytes[done..], packed, FlushCompress::Finish).ok()
+            deflate
+                .compress_vec(&bytes[done..], packed, FlushCompress::Finish)
+                .ok()
         })
     });
     assert!(is_whole, "memory takes everything");
@@ -210,14 +233,19 @@ fn inflate<T: Content>(packed: &[u8]) -> T {
         inflate.reset(false);
         in_one_go(&mut bytes, |bytes| {
             let done = usize::try_from(inflate.total_in()).ok()?;
-            inflate.decompress_vec(&packed[done..], bytes, FlushDecompress::Finish).ok()
+            inflate
+                .decompress_vec(&packed[done..], bytes, FlushDecompress::Finish)
+                .ok()
         })
     });
     // What this version packed is whole: the file that it was in has a checksum. Only who forges that comes here.
-    is_whole.then(|| rmp_serde::from_slice(&bytes).ok()).flatten().unwrap_or_else(|| {
-        tracing::error!("the cache recover/fold.cache is forged: remove it");
-        T::default()
-    })
+    is_whole
+        .then(|| rmp_serde::from_slice(&bytes).ok())
+        .flatten()
+        .unwrap_or_else(|| {
+            tracing::error!("the cache recover/fold.cache is forged: remove it");
+            T::default()
+        })
 }
 
 /// Goes on until the stream is at its end, with more room each time that there was too little; whether it came to that end.
@@ -233,7 +261,11 @@ fn in_one_go(out: &mut Vec<u8>, mut go_on: impl FnMut(&mut Vec<u8>) -> Option<St
 
 impl<T: Content> Serialize for LazyCompressed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.is_packed() { serializer.serialize_unit() } else { (**self).serialize(serializer) }
+        if self.is_packed() {
+            serializer.serialize_unit()
+        } else {
+            (**self).serialize(serializer)
+        }
     }
 }
 
@@ -258,7 +290,11 @@ impl<'de, T: Content> Visitor<'de> for Either<T> {
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<LazyCompressed<T>, E> {
-        Ok(LazyCompressed { open: OnceLock::new(), packed: None, later: Vec::new() })
+        Ok(LazyCompressed {
+            open: OnceLock::new(),
+            packed: None,
+            later: Vec::new(),
+        })
     }
 }
 
@@ -271,16 +307,24 @@ mod tests {
     type Numbers = LazyCompressed<BTreeMap<u32, String>>;
 
     fn some() -> Numbers {
-        (1..=40).map(|number| (number, "the same text each time".to_owned())).collect::<BTreeMap<_, _>>().into()
+        (1..=40)
+            .map(|number| (number, "the same text each time".to_owned()))
+            .collect::<BTreeMap<_, _>>()
+            .into()
     }
 
     /// What is read where this was stored.
     fn read_again(stored: &Numbers) -> Numbers {
-        let mut read: Numbers = serde_json::from_str(&serde_json::to_string(stored).unwrap()).unwrap();
+        let mut read: Numbers =
+            serde_json::from_str(&serde_json::to_string(stored).unwrap()).unwrap();
         assert_eq!(read.is_missing(), stored.bytes().is_some());
         if let Some(bytes) = stored.bytes() {
             let all = [&b"before"[..], &bytes, b"after"].concat();
-            read.fill(Bytes { source: Arc::new(all), at: 6, length: bytes.len() });
+            read.fill(Bytes {
+                source: Arc::new(all),
+                at: 6,
+                length: bytes.len(),
+            });
         }
         read
     }
@@ -316,14 +360,20 @@ mod tests {
         packed.change_later(|numbers| drop(numbers.insert(41, "one more".to_owned())));
         assert!(packed.open.get().is_none() && !packed.is_packed() && packed.bytes().is_none());
         assert_eq!(read_again(&packed), packed);
-        assert_eq!((packed.contains_key(&7), packed.len(), kept.len()), (false, 40, 39));
+        assert_eq!(
+            (packed.contains_key(&7), packed.len(), kept.len()),
+            (false, 40, 39)
+        );
         packed.change_later(BTreeMap::clear);
         assert!(packed.is_empty());
         packed.pack();
         assert!(packed.is_packed() && packed.is_empty());
         let mut kept = kept;
         kept.pack();
-        assert_eq!((kept.is_packed(), kept.contains_key(&7), kept.len()), (true, false, 39));
+        assert_eq!(
+            (kept.is_packed(), kept.contains_key(&7), kept.len()),
+            (true, false, 39)
+        );
     }
 
     #[test]
@@ -352,7 +402,11 @@ mod tests {
         let mut cut_short = packed.bytes().unwrap();
         cut_short.pop();
         for bytes in [vec![0xff; 9], cut_short, Vec::new()] {
-            packed.fill(Bytes { length: bytes.len(), source: Arc::new(bytes), at: 0 });
+            packed.fill(Bytes {
+                length: bytes.len(),
+                source: Arc::new(bytes),
+                at: 0,
+            });
             assert!(packed.is_empty());
         }
     }

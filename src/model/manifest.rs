@@ -105,7 +105,11 @@ pub struct DefaultModes {
 
 impl Default for DefaultModes {
     fn default() -> Self {
-        Self { file: 0o644, executable: 0o755, folder: 0o755 }
+        Self {
+            file: 0o644,
+            executable: 0o755,
+            folder: 0o755,
+        }
     }
 }
 
@@ -136,7 +140,15 @@ impl IndexExtra {
     /// The entry of a path that has neither a conflict nor a mark.
     pub fn unmarked(path: &RepoPath, mode: u32, oid: ObjectId) -> Self {
         let (path, stage) = (path.clone(), 0);
-        Self { path, stage, mode, oid, intent_to_add: false, assume_unchanged: false, skip_worktree: false }
+        Self {
+            path,
+            stage,
+            mode,
+            oid,
+            intent_to_add: false,
+            assume_unchanged: false,
+            skip_worktree: false,
+        }
     }
 }
 
@@ -247,6 +259,10 @@ pub struct Manifest {
 impl DefaultModes {
     /// The mode of a file that is not listed.
     pub fn of_file(self, executable: bool) -> u32 {
-        if executable { self.executable } else { self.file }
+        if executable {
+            self.executable
+        } else {
+            self.file
+        }
     }
 }

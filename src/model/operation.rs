@@ -109,14 +109,25 @@ pub struct Reposition {
 impl Reposition {
     /// Whether it would put `run` anywhere else.
     pub fn moves(&self, run: &Run) -> bool {
-        self.current_iteration != run.current_iteration || (self.clear_failure && run.failure.is_some())
+        self.current_iteration != run.current_iteration
+            || (self.clear_failure && run.failure.is_some())
     }
 
     /// The iterations of `run` that it goes back over.
     pub fn supersedes(&self, run: &Run) -> Vec<u32> {
-        let counts = |status| !matches!(status, IterationStatus::Superseded | IterationStatus::Pending);
-        let all = run.iterations.statuses().filter(|(number, _)| *number >= self.current_iteration);
-        all.filter(|(_, status)| counts(*status)).map(|(number, _)| number).collect()
+        let counts = |status| {
+            !matches!(
+                status,
+                IterationStatus::Superseded | IterationStatus::Pending
+            )
+        };
+        let all = run
+            .iterations
+            .statuses()
+            .filter(|(number, _)| *number >= self.current_iteration);
+        all.filter(|(_, status)| counts(*status))
+            .map(|(number, _)| number)
+            .collect()
     }
 }
 

@@ -42,7 +42,10 @@ impl RepoPath {
     /// Whether this is `other` or lies below it.
     pub fn starts_with(&self, other: &Self) -> bool {
         other.0.is_empty()
-            || self.0.strip_prefix(other.0.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+            || self
+                .0
+                .strip_prefix(other.0.as_slice())
+                .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
     /// Where it is, below this folder.
@@ -165,7 +168,13 @@ pub enum Blocked {
 }
 
 impl Blocked {
-    const ALL: [Self; 5] = [Self::MountPoint, Self::ReadOnly, Self::Busy, Self::Immutable, Self::NotOwner];
+    const ALL: [Self; 5] = [
+        Self::MountPoint,
+        Self::ReadOnly,
+        Self::Busy,
+        Self::Immutable,
+        Self::NotOwner,
+    ];
 
     /// The word.
     pub fn as_str(self) -> &'static str {
@@ -182,12 +191,19 @@ impl Blocked {
 impl PathReason {
     /// One of which neither size nor number of files is known or of use.
     pub fn new(path: RepoPath, reason: impl Into<String>) -> Self {
-        Self { path, reason: reason.into(), size: None, files: None }
+        Self {
+            path,
+            reason: reason.into(),
+            size: None,
+            files: None,
+        }
     }
 
     /// Whether the system did not let a restore replace the path.
     pub fn is_blocked(&self) -> bool {
-        Blocked::ALL.iter().any(|blocked| blocked.as_str() == self.reason)
+        Blocked::ALL
+            .iter()
+            .any(|blocked| blocked.as_str() == self.reason)
     }
 
     /// Whether the path was left out by no policy: it could not be read.
@@ -220,7 +236,10 @@ mod tests {
         let text = serde_json::to_string(&path).unwrap();
         assert!(text.contains("path_bytes"));
         assert_eq!(serde_json::from_str::<RepoPath>(&text).unwrap(), path);
-        assert_eq!(serde_json::to_string(&RepoPath::from("a b")).unwrap(), r#"{"path":"a b"}"#);
+        assert_eq!(
+            serde_json::to_string(&RepoPath::from("a b")).unwrap(),
+            r#"{"path":"a b"}"#
+        );
     }
 
     #[test]
@@ -229,6 +248,9 @@ mod tests {
         assert!(!RepoPath::from("ab").starts_with(&RepoPath::from("a")));
         let ancestors: Vec<_> = RepoPath::from("a/b/c").ancestors().collect();
         assert_eq!(ancestors, [RepoPath::from("a"), RepoPath::from("a/b")]);
-        assert_eq!(RepoPath::from("a/b/c").parent(), Some(RepoPath::from("a/b")));
+        assert_eq!(
+            RepoPath::from("a/b/c").parent(),
+            Some(RepoPath::from("a/b"))
+        );
     }
 }

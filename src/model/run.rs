@@ -26,7 +26,9 @@ use super::step::Step;
 use super::time::Timestamp;
 use super::usage::Usage;
 
-pub use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, ProcessId};
+pub use super::attempt::{
+    Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, ProcessId,
+};
 pub use super::run_key::{NONE, RunKey};
 pub use super::spec::{ConfiguredChecks, OnFailure, RunSpec, SessionMode};
 
@@ -63,7 +65,10 @@ pub enum RunStatus {
 impl<'de> Deserialize<'de> for RunStatus {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = Cow::<'de, str>::deserialize(deserializer)?;
-        Ok(Self::ALL.into_iter().find(|status| status.as_str() == name).unwrap_or(Self::Failed))
+        Ok(Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == name)
+            .unwrap_or(Self::Failed))
     }
 }
 
@@ -331,19 +336,27 @@ impl DerefMut for Run {
 impl Run {
     /// The contract's `current_iteration`: the last one, once there is no next.
     pub fn shown_iteration(&self) -> u32 {
-        self.spec.iterations_total.map_or(self.current_iteration, |total| self.current_iteration.min(total.max(1)))
+        self.spec
+            .iterations_total
+            .map_or(self.current_iteration, |total| {
+                self.current_iteration.min(total.max(1))
+            })
     }
 
     /// Whether nothing goes on by itself: another attempt is a person's to grant.
     pub fn stands_still(&self) -> bool {
-        self.decision.as_ref().is_some_and(|decision| !decision.leads_to_attempt())
+        self.decision
+            .as_ref()
+            .is_some_and(|decision| !decision.leads_to_attempt())
     }
 
     /// The last attempt of the current iteration, else the last one of the run.
     pub fn last_attempt(&self) -> Option<(&Iteration, &Attempt)> {
         let current = self.iterations.get(self.current_iteration);
         let with_attempts = |iteration: &&Iteration| !iteration.attempts.is_empty();
-        let iteration = current.filter(with_attempts).or_else(|| self.iterations.values().rfind(with_attempts))?;
+        let iteration = current
+            .filter(with_attempts)
+            .or_else(|| self.iterations.values().rfind(with_attempts))?;
         Some((iteration, iteration.attempts.last()?))
     }
 
@@ -360,10 +373,16 @@ impl Run {
         }
         let failed = self.failure.as_ref().and_then(|failure| failure.iteration);
         let always = [Some(self.current_iteration), failed];
-        let stands = self.iterations.statuses().filter(|(_, status)| *status != IterationStatus::Superseded);
+        let stands = self
+            .iterations
+            .statuses()
+            .filter(|(_, status)| *status != IterationStatus::Superseded);
         let mut shown: BTreeSet<u32> = stands.map(|(number, _)| number).rev().take(most).collect();
         shown.extend(always.into_iter().flatten());
-        shown.into_iter().filter_map(|number| self.iterations.get(number)).collect()
+        shown
+            .into_iter()
+            .filter_map(|number| self.iterations.get(number))
+            .collect()
     }
 
     /// Failed attempts that were charged and ended after `seq`.
@@ -374,21 +393,25 @@ impl Run {
     /// Failed attempts at `subtask` that count against its budget: since its last success, or a reset.
     pub fn charged_to(&self, subtask: &str) -> impl Iterator<Item = (&Attempt, &Failure)> {
         let since = self.counts_since(subtask);
-        charged(self.iterations.attempts_on(subtask)).filter(move |(attempt, _)| attempt.ended_seq > Some(since))
+        charged(self.iterations.attempts_on(subtask))
+            .filter(move |(attempt, _)| attempt.ended_seq > Some(since))
     }
 
     /// Sequence since which failures of `subtask` count: its last success, or a reset.
     pub fn counts_since(&self, subtask: &str) -> u64 {
         let passed = |attempt: &Attempt| attempt.outcome == Some(AttemptOutcome::Passed);
         let all = self.iterations.attempts_on(subtask);
-        let last = all.filter(|(_, attempt)| passed(attempt)).filter_map(|(_, attempt)| attempt.ended_seq);
+        let last = all
+            .filter(|(_, attempt)| passed(attempt))
+            .filter_map(|(_, attempt)| attempt.ended_seq);
         last.max().unwrap_or(0).max(self.reset_seq)
     }
 
     /// Attempts that passed and may have weakened what judges them, with their iterations, unless a rollback took those back.
     pub fn weakened_attempts(&self) -> impl Iterator<Item = (u32, &Attempt)> {
         let weakened = self.iterations.weakened();
-        let stand = weakened.filter(|(iteration, _)| iteration.status == IterationStatus::Completed);
+        let stand =
+            weakened.filter(|(iteration, _)| iteration.status == IterationStatus::Completed);
         stand.map(|(iteration, attempt)| (iteration.number, attempt))
     }
 
@@ -401,14 +424,17 @@ impl Run {
     /// Whether it is there for its history only: it was imported, and nothing has happened to it since. A loop's cooldown
     /// is no history: it holds.
     pub fn is_history(&self) -> bool {
-        self.last_import_untouched().is_some_and(|kind| kind != ImportKind::Recovery)
+        self.last_import_untouched()
+            .is_some_and(|kind| kind != ImportKind::Recovery)
     }
 
     /// Whether an agent's hook made it: it has the name of a session, and no command of its own.
     pub fn is_hook_session(&self) -> bool {
         let id = &self.key.run_id;
         let is_of = |agent: HookAgent| {
-            id.as_str().strip_prefix(agent.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            id.as_str()
+                .strip_prefix(agent.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         };
         HookAgent::ALL.into_iter().any(is_of) && self.spec.command.is_empty()
     }
@@ -424,18 +450,26 @@ impl Run {
 
     /// Whether a person is fixing it by hand (B8).
     pub fn is_being_fixed(&self) -> bool {
-        self.manual_fix.as_ref().is_some_and(|session| session.status == ManualFixStatus::Active)
+        self.manual_fix
+            .as_ref()
+            .is_some_and(|session| session.status == ManualFixStatus::Active)
     }
 
     /// What it was imported from last, while nothing has happened to it since.
     pub fn last_import_untouched(&self) -> Option<ImportKind> {
-        let last = self.imported.last().filter(|last| last.seq == self.last_seq);
+        let last = self
+            .imported
+            .last()
+            .filter(|last| last.seq == self.last_seq);
         last.map(|last| last.imported.kind)
     }
 
     /// The document that was taken over, while nothing has happened to the run since.
     pub fn untouched_import(&self, kind: ImportKind) -> Option<&serde_json::Value> {
-        let last = self.imported.iter().rfind(|one| one.imported.kind == kind)?;
+        let last = self
+            .imported
+            .iter()
+            .rfind(|one| one.imported.kind == kind)?;
         (last.seq == self.last_seq).then_some(&last.imported.document)
     }
 
@@ -451,20 +485,30 @@ impl Run {
 
     /// Whether what the run stands at was nobody's mistake: a limit, the network, a kill.
     pub fn was_interrupted(&self) -> bool {
-        self.failure.is_some() && self.standing_attempt().is_some_and(Attempt::was_interrupted)
+        self.failure.is_some()
+            && self
+                .standing_attempt()
+                .is_some_and(Attempt::was_interrupted)
     }
 
     /// The agent's session in which the next attempt goes on.
     pub fn session_to_resume(&self) -> Option<&str> {
-        let last = self.standing_attempt().and_then(|attempt| attempt.decision.as_ref());
+        let last = self
+            .standing_attempt()
+            .and_then(|attempt| attempt.decision.as_ref());
         let is_full = last.is_some_and(|decision| decision.has(Action::Continue));
-        let is_gone = self.failure.as_ref().is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound));
+        let is_gone = self
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound));
         let goes_on = match self.spec.session {
             SessionMode::Auto => !self.fresh_session,
             SessionMode::Same => !is_full && !is_gone,
             SessionMode::Fresh => false,
         };
-        self.agent_session.as_deref().filter(|session| goes_on && is_session_id(session))
+        self.agent_session
+            .as_deref()
+            .filter(|session| goes_on && is_session_id(session))
     }
 
     /// The attempt that the next one is measured by: the last one of the iteration that the run's failure is about,
@@ -479,40 +523,71 @@ impl Run {
     pub fn iteration_after(&self, number: u32) -> u32 {
         let is_over = |number: &u32| {
             let status = self.iterations.status(*number);
-            matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped))
+            matches!(
+                status,
+                Some(IterationStatus::Completed | IterationStatus::Skipped)
+            )
         };
-        (number.saturating_add(1)..=u32::MAX).find(|number| !is_over(number)).unwrap_or(u32::MAX)
+        (number.saturating_add(1)..=u32::MAX)
+            .find(|number| !is_over(number))
+            .unwrap_or(u32::MAX)
     }
 
     /// Iterations that were given up, that nobody has accepted or done again since, lowest number first.
     pub fn given_up(&self) -> impl DoubleEndedIterator<Item = u32> {
-        let skipped = self.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped);
-        skipped.map(|(number, _)| number).filter(|number| !self.accepted.contains(number))
+        let skipped = self
+            .iterations
+            .statuses()
+            .filter(|(_, status)| *status == IterationStatus::Skipped);
+        skipped
+            .map(|(number, _)| number)
+            .filter(|number| !self.accepted.contains(number))
     }
 
     /// Whether the current iteration is over and no number is left for another.
     pub fn is_out_of_iterations(&self) -> bool {
-        let status = self.iterations.get(self.current_iteration).map(|iteration| iteration.status);
-        let is_over = matches!(status, Some(IterationStatus::Completed | IterationStatus::Skipped));
+        let status = self
+            .iterations
+            .get(self.current_iteration)
+            .map(|iteration| iteration.status);
+        let is_over = matches!(
+            status,
+            Some(IterationStatus::Completed | IterationStatus::Skipped)
+        );
         is_over && self.iteration_after(self.current_iteration) == self.current_iteration
     }
 
     /// What the next attempt of `iteration` is booked on where nobody names a subtask: what the one before was, unless that is
     /// done or given up (A3).
     pub fn next_subtask(&self, iteration: u32) -> String {
-        let last = self.iterations.get(iteration).and_then(|iteration| iteration.attempts.last());
+        let last = self
+            .iterations
+            .get(iteration)
+            .and_then(|iteration| iteration.attempts.last());
         let is_over = |attempt: &&Attempt| {
-            let given_up = attempt.decision.as_ref().is_some_and(|decision| decision.has(Action::Skip));
+            let given_up = attempt
+                .decision
+                .as_ref()
+                .is_some_and(|decision| decision.has(Action::Skip));
             given_up || attempt.outcome == Some(AttemptOutcome::Passed)
         };
         let goes_on = last.filter(|attempt| !is_over(attempt));
-        goes_on.map_or_else(|| self.default_subtask(iteration), |attempt| attempt.subtask.clone())
+        goes_on.map_or_else(
+            || self.default_subtask(iteration),
+            |attempt| attempt.subtask.clone(),
+        )
     }
 
     /// What attempts of `iteration` are booked on where nobody named a subtask (A3).
     pub fn default_subtask(&self, iteration: u32) -> String {
-        let prefix = self.task_id.as_ref().map_or(self.key.run_id.as_str(), TaskId::as_str);
-        if self.spec.command.is_empty() && self.spec.iterations_total.is_none() && self.task_id.is_some() {
+        let prefix = self
+            .task_id
+            .as_ref()
+            .map_or(self.key.run_id.as_str(), TaskId::as_str);
+        if self.spec.command.is_empty()
+            && self.spec.iterations_total.is_none()
+            && self.task_id.is_some()
+        {
             return prefix.to_owned();
         }
         format!("{prefix}/iteration-{iteration}")

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 pub const NONE: &str = "-";
 
 /// What identifies a run.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct RunKey {
     /// Stable identifier, chosen by the user or made when the run begins.
     pub run_id: RunId,
@@ -29,13 +31,21 @@ fn none() -> String {
 impl RunKey {
     /// A key; absent parts become `-`.
     pub fn new(run_id: impl Into<RunId>, phase: Option<&str>, lane: Option<&str>) -> Self {
-        Self { run_id: run_id.into(), phase: phase.unwrap_or(NONE).to_owned(), lane: lane.unwrap_or(NONE).to_owned() }
+        Self {
+            run_id: run_id.into(),
+            phase: phase.unwrap_or(NONE).to_owned(),
+            lane: lane.unwrap_or(NONE).to_owned(),
+        }
     }
 
     /// The words of a command line that choose this run: `--run ID`, and the phase and the lane where it has them.
     pub fn flags(&self) -> Vec<String> {
         let mut words = Vec::new();
-        for (flag, value) in [("--run", self.run_id.as_str()), ("--phase", &self.phase), ("--lane", &self.lane)] {
+        for (flag, value) in [
+            ("--run", self.run_id.as_str()),
+            ("--phase", &self.phase),
+            ("--lane", &self.lane),
+        ] {
             if flag != "--run" && value == NONE {
                 continue;
             }
@@ -68,7 +78,10 @@ mod tests {
     fn the_flags_name_what_there_is() {
         let flags = |id, phase, lane| RunKey::new(id, phase, lane).flags().join(" ");
         assert_eq!(flags("r", None, None), "--run r");
-        assert_eq!(flags("r", Some("p"), Some("l")), "--run r --phase p --lane l");
+        assert_eq!(
+            flags("r", Some("p"), Some("l")),
+            "--run r --phase p --lane l"
+        );
         assert_eq!(flags("-r", None, Some("-l")), "--run=-r --lane=-l");
     }
 }

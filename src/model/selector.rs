@@ -44,14 +44,23 @@ impl FromStr for Selector {
             return number.parse().map(Self::Iteration).map_err(|_| invalid());
         }
         if let Some(stage) = text.strip_prefix("stage:") {
-            return if stage.is_empty() { Err(invalid()) } else { Ok(Self::Stage(stage.to_owned())) };
+            return if stage.is_empty() {
+                Err(invalid())
+            } else {
+                Ok(Self::Stage(stage.to_owned()))
+            };
         }
         match text {
             "latest" => Ok(Self::Latest(0)),
             "good" => Ok(Self::Good),
             "initial" => Ok(Self::Initial),
             "" => Err(invalid()),
-            id if id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') => Ok(Self::Id(id.to_owned())),
+            id if id
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') =>
+            {
+                Ok(Self::Id(id.to_owned()))
+            }
             _ => Err(invalid()),
         }
     }
@@ -78,10 +87,27 @@ mod tests {
 
     #[test]
     fn selectors_are_read_and_written_alike() {
-        for text in ["ckpt_20260101_1", "@12", "latest", "latest~3", "good", "initial", "iteration:2", "stage:pre_pr"] {
+        for text in [
+            "ckpt_20260101_1",
+            "@12",
+            "latest",
+            "latest~3",
+            "good",
+            "initial",
+            "iteration:2",
+            "stage:pre_pr",
+        ] {
             assert_eq!(text.parse::<Selector>().unwrap().to_string(), text);
         }
-        for text in ["", "@x", "latest~", "iteration:two", "stage:", "a b", "../x"] {
+        for text in [
+            "",
+            "@x",
+            "latest~",
+            "iteration:two",
+            "stage:",
+            "a b",
+            "../x",
+        ] {
             assert!(text.parse::<Selector>().is_err(), "{text}");
         }
     }

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::path::{PathReason, RepoPath};
 
 /// The object id of a blob, tree or commit, as lower-case hexadecimal.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 #[schemars(inline)]
 pub struct ObjectId(pub String);
@@ -87,10 +89,15 @@ impl Snapshot {
                 None => drop(unlike.insert(path, (None, Some(entry)))),
             }
         }
-        let gone = self.entries.iter().filter(|(path, _)| !later.entries.contains_key(*path));
+        let gone = self
+            .entries
+            .iter()
+            .filter(|(path, _)| !later.entries.contains_key(*path));
         let gone = gone.filter(|(path, entry)| !later.has_folder_of(path, entry));
         unlike.extend(gone.map(|(path, entry)| (path, (Some(entry), None))));
-        unlike.into_iter().map(|(path, (before, after))| (path, before, after))
+        unlike
+            .into_iter()
+            .map(|(path, (before, after))| (path, before, after))
     }
 
     /// Whether an empty folder of another snapshot is here, too, with something in it.

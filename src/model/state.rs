@@ -78,7 +78,10 @@ impl State {
     }
 
     /// Runs of a work tree, oldest first.
-    pub fn runs_of<'a>(&'a self, worktree: &FolderId) -> impl DoubleEndedIterator<Item = &'a Run> + use<'a> {
+    pub fn runs_of<'a>(
+        &'a self,
+        worktree: &FolderId,
+    ) -> impl DoubleEndedIterator<Item = &'a Run> + use<'a> {
         let worktree = worktree.clone();
         self.runs.iter().filter(move |run| run.worktree == worktree)
     }
@@ -87,8 +90,13 @@ impl State {
     pub fn session_usage(&self, run: &Run) -> Usage {
         let session = &run.session;
         let is_own = session == run.key.run_id.as_str();
-        let of_session =
-            |other: &&Run| if is_own { other.key.run_id == run.key.run_id } else { other.session == *session };
+        let of_session = |other: &&Run| {
+            if is_own {
+                other.key.run_id == run.key.run_id
+            } else {
+                other.session == *session
+            }
+        };
         self.runs.iter().filter(of_session).map(Run::usage).sum()
     }
 
@@ -98,7 +106,10 @@ impl State {
     }
 
     /// Checkpoints of a run, oldest first.
-    pub fn checkpoints_of<'a>(&'a self, key: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
+    pub fn checkpoints_of<'a>(
+        &'a self,
+        key: &RunKey,
+    ) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
         self.checkpoints.of(key)
     }
 }

@@ -154,15 +154,30 @@ impl Step {
 
     /// The checkpoint that a step under way is restored to if it fails.
     pub fn way_back(&self) -> Option<&str> {
-        let atomic = self.start.atomic.as_ref().filter(|_| self.status == StepStatus::Running);
+        let atomic = self
+            .start
+            .atomic
+            .as_ref()
+            .filter(|_| self.status == StepStatus::Running);
         atomic.map(|atomic| atomic.checkpoint_id.as_str())
     }
 
     /// What is reported of it.
     pub fn told(&self, run: &RunKey) -> ToldStep {
-        let StepStart { name, command, stage, atomic, compensate, .. } = self.start.clone();
+        let StepStart {
+            name,
+            command,
+            stage,
+            atomic,
+            compensate,
+            ..
+        } = self.start.clone();
         let is_atomic = atomic.is_some();
-        let Atomic { intent, paths, checkpoint_id } = atomic.unwrap_or_default();
+        let Atomic {
+            intent,
+            paths,
+            checkpoint_id,
+        } = atomic.unwrap_or_default();
         ToldStep {
             name,
             run: run.clone(),
@@ -245,9 +260,14 @@ pub fn name_problem(name: &str) -> Option<String> {
         return Some("begins or ends with a blank".to_owned());
     }
     if name.len() > MAX_NAME {
-        return Some(format!("has {} bytes, at most {MAX_NAME} are allowed", name.len()));
+        return Some(format!(
+            "has {} bytes, at most {MAX_NAME} are allowed",
+            name.len()
+        ));
     }
-    name.chars().any(char::is_control).then(|| "holds a control character".to_owned())
+    name.chars()
+        .any(char::is_control)
+        .then(|| "holds a control character".to_owned())
 }
 
 #[cfg(test)]
@@ -259,7 +279,16 @@ mod tests {
         for name in ["a", "push to staging", "größe/2", &"x".repeat(MAX_NAME)] {
             assert_eq!(name_problem(name), None, "{name}");
         }
-        for name in ["", " ", " a", "a ", "a\nb", "\u{1b}[1m", "a\0", &"x".repeat(MAX_NAME + 1)] {
+        for name in [
+            "",
+            " ",
+            " a",
+            "a ",
+            "a\nb",
+            "\u{1b}[1m",
+            "a\0",
+            &"x".repeat(MAX_NAME + 1),
+        ] {
             assert!(name_problem(name).is_some(), "{name:?}");
         }
     }

@@ -70,7 +70,11 @@ impl FromStr for Timestamp {
     type Err = chrono::ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let other = || Ok(Self::new(DateTime::parse_from_rfc3339(text)?.with_timezone(&Utc)));
+        let other = || {
+            Ok(Self::new(
+                DateTime::parse_from_rfc3339(text)?.with_timezone(&Utc),
+            ))
+        };
         as_written(text).map_or_else(other, |at| Ok(Self(at)))
     }
 }
@@ -78,14 +82,30 @@ impl FromStr for Timestamp {
 /// Reads what [`Timestamp`] is written as, in a fraction of the time that RFC 3339 as a whole takes: a state is full of them.
 fn as_written(text: &str) -> Option<DateTime<Utc>> {
     let mut both = text.bytes().zip(*b"0000-00-00T00:00:00.000Z");
-    if text.len() != 24 || !both.all(|(byte, form)| byte == form || form == b'0' && byte.is_ascii_digit()) {
+    if text.len() != 24
+        || !both.all(|(byte, form)| byte == form || form == b'0' && byte.is_ascii_digit())
+    {
         return None;
     }
     let number = |range: Range<usize>| {
-        text.as_bytes()[range].iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
+        text.as_bytes()[range]
+            .iter()
+            .fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
     };
-    let date = NaiveDate::from_ymd_opt(i32::try_from(number(0..4)).ok()?, number(5..7), number(8..10))?;
-    Some(date.and_hms_milli_opt(number(11..13), number(14..16), number(17..19), number(20..23))?.and_utc())
+    let date = NaiveDate::from_ymd_opt(
+        i32::try_from(number(0..4)).ok()?,
+        number(5..7),
+        number(8..10),
+    )?;
+    Some(
+        date.and_hms_milli_opt(
+            number(11..13),
+            number(14..16),
+            number(17..19),
+            number(20..23),
+        )?
+        .and_utc(),
+    )
 }
 
 impl JsonSchema for Timestamp {
@@ -138,7 +158,9 @@ impl Visitor<'_> for TextOrMillis {
     }
 
     fn visit_u64<E: de::Error>(self, millis: u64) -> Result<Timestamp, E> {
-        Ok(Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX)))
+        Ok(Timestamp::from_millis(
+            i64::try_from(millis).unwrap_or(i64::MAX),
+        ))
     }
 }
 
@@ -151,7 +173,9 @@ pub struct InvalidDuration(pub String);
 pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
     let invalid = || InvalidDuration(text.to_owned());
     let text_trimmed = text.trim();
-    let digits = text_trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(text_trimmed.len());
+    let digits = text_trimmed
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text_trimmed.len());
     let number: u64 = text_trimmed[..digits].parse().map_err(|_| invalid())?;
     let millis_per_unit = match &text_trimmed[digits..] {
         "ms" => 1,
@@ -161,13 +185,21 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
         "d" => 86_400_000,
         _ => return Err(invalid()),
     };
-    number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or_else(invalid)
+    number
+        .checked_mul(millis_per_unit)
+        .map(Duration::from_millis)
+        .ok_or_else(invalid)
 }
 
 /// Writes a duration so that [`parse_duration`] reads it back: the largest unit that divides it.
 pub fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
-    for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)] {
+    for (unit, size) in [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1_000),
+    ] {
         if millis > 0 && millis.is_multiple_of(size) {
             return format!("{}{unit}", millis / size);
         }
@@ -180,7 +212,10 @@ pub fn spoken_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let units = [("d", 86_400), ("h", 3_600), ("min", 60)];
     let fitting = units.into_iter().find(|(_, size)| seconds >= *size);
-    fitting.map_or_else(|| format!("{seconds} s"), |(unit, size)| format!("{} {unit}", seconds / size))
+    fitting.map_or_else(
+        || format!("{seconds} s"),
+        |(unit, size)| format!("{} {unit}", seconds / size),
+    )
 }
 
 /// Durations as whole milliseconds, for documents and events.
@@ -208,19 +243,38 @@ mod tests {
 
     #[test]
     fn durations_read_as_documented() {
-        for (text, millis) in
-            [("90", 90_000), ("90s", 90_000), ("10m", 600_000), ("2h", 7_200_000), ("7d", 604_800_000), ("500ms", 500)]
-        {
-            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        for (text, millis) in [
+            ("90", 90_000),
+            ("90s", 90_000),
+            ("10m", 600_000),
+            ("2h", 7_200_000),
+            ("7d", 604_800_000),
+            ("500ms", 500),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_millis(millis)),
+                "{text}"
+            );
         }
-        for text in ["", "s", "1.5h", "-3s", "3 weeks", "99999999999999999999s", "18446744073709551615d"] {
+        for text in [
+            "",
+            "s",
+            "1.5h",
+            "-3s",
+            "3 weeks",
+            "99999999999999999999s",
+            "18446744073709551615d",
+        ] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn formatted_durations_are_read_back() {
-        for millis in [0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_600_000, 86_400_000] {
+        for millis in [
+            0, 1, 999, 1_000, 1_500, 60_000, 90_000, 3_600_000, 86_400_000,
+        ] {
             let duration = Duration::from_millis(millis);
             assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         }
@@ -244,7 +298,10 @@ mod tests {
     fn timestamps_keep_milliseconds() {
         let at: Timestamp = "2026-01-24T10:00:00.123Z".parse().unwrap();
         assert_eq!(at.to_string(), "2026-01-24T10:00:00.123Z");
-        assert_eq!(serde_json::from_str::<Timestamp>("\"2026-01-24T11:00:00.123+01:00\"").unwrap(), at);
+        assert_eq!(
+            serde_json::from_str::<Timestamp>("\"2026-01-24T11:00:00.123+01:00\"").unwrap(),
+            at
+        );
     }
 
     proptest! {
@@ -264,9 +321,12 @@ mod tests {
 
     #[test]
     fn whatever_is_written_is_read_back() {
-        let mut all: Vec<Timestamp> = [i64::MIN, -1, 0, i64::MAX].map(Timestamp::from_millis).into();
+        let mut all: Vec<Timestamp> = [i64::MIN, -1, 0, i64::MAX]
+            .map(Timestamp::from_millis)
+            .into();
         all.extend(
-            ["9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+23:59"].map(|text| text.parse::<Timestamp>().unwrap()),
+            ["9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00+23:59"]
+                .map(|text| text.parse::<Timestamp>().unwrap()),
         );
         all.push(Timestamp::from_millis(0).plus(Duration::MAX));
         for at in all {

@@ -24,8 +24,16 @@ pub struct Tokens {
 impl Tokens {
     /// Counts with their total; one that does not fit is as large as can be.
     pub fn new(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Self {
-        let total = [output, cache_read, cache_write].into_iter().fold(input, u64::saturating_add);
-        Self { input, output, cache_read, cache_write, total }
+        let total = [output, cache_read, cache_write]
+            .into_iter()
+            .fold(input, u64::saturating_add);
+        Self {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            total,
+        }
     }
 
     /// What came on top of `earlier`, for records that count from a session's beginning.
@@ -72,9 +80,16 @@ impl Usage {
     /// What came on top of `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
-        let cost = self.cost_micros.map(|cost| cost.saturating_sub(earlier.cost_micros.unwrap_or(0)));
-        let tokens = self.tokens.map(|tokens| tokens.since(earlier.tokens.unwrap_or_default()));
-        Self { cost_micros: cost, tokens }
+        let cost = self
+            .cost_micros
+            .map(|cost| cost.saturating_sub(earlier.cost_micros.unwrap_or(0)));
+        let tokens = self
+            .tokens
+            .map(|tokens| tokens.since(earlier.tokens.unwrap_or_default()));
+        Self {
+            cost_micros: cost,
+            tokens,
+        }
     }
 
     /// `$0.60, 12.3k tokens`; `None` where nothing is known.
@@ -137,18 +152,27 @@ mod tests {
 
     #[test]
     fn unknown_usage_stays_unknown_and_known_usage_adds_up() {
-        let known = Usage { cost_micros: Some(600_000), tokens: Some(Tokens::new(1, 20, 300, 4_000)) };
+        let known = Usage {
+            cost_micros: Some(600_000),
+            tokens: Some(Tokens::new(1, 20, 300, 4_000)),
+        };
         assert_eq!(Usage::default() + Usage::default(), Usage::default());
         assert_eq!(Usage::default() + known, known);
         assert_eq!((known + known).tokens.unwrap().total, 8_642);
         assert_eq!(known.text().unwrap(), "$0.60, 4.3k tokens");
         assert_eq!(Usage::default().text(), None);
-        assert_eq!(known.tokens.unwrap().since(Tokens::new(1, 10, 0, 5_000)), Tokens::new(0, 10, 300, 0));
+        assert_eq!(
+            known.tokens.unwrap().since(Tokens::new(1, 10, 0, 5_000)),
+            Tokens::new(0, 10, 300, 0)
+        );
     }
 
     #[test]
     fn counts_are_cut_to_a_few_figures() {
         let texts = [0, 999, 1_000, 12_345, 999_999, 1_000_000, 4_567_000_000].map(short);
-        assert_eq!(texts, ["0", "999", "1.0k", "12.3k", "999.9k", "1.0M", "4.5G"]);
+        assert_eq!(
+            texts,
+            ["0", "999", "1.0k", "12.3k", "999.9k", "1.0M", "4.5G"]
+        );
     }
 }

@@ -29,7 +29,10 @@ mod tests {
 
     #[test]
     fn amounts_have_units() {
-        assert_eq!([size(0), size(1023), size(1536), size(5 << 30)], ["0 B", "1023 B", "1.5 KiB", "5.0 GiB"]);
+        assert_eq!(
+            [size(0), size(1023), size(1536), size(5 << 30)],
+            ["0 B", "1023 B", "1.5 KiB", "5.0 GiB"]
+        );
         assert_eq!([count(0, "file"), count(1, "file")], ["0 files", "1 file"]);
     }
 }

@@ -8,14 +8,22 @@ use super::settings::{DelayKind, DelaySettings, Jitter};
 ///
 /// Exponential is `base · 2^(failures−1)`, at most `max`, with full jitter: anything from nothing to that. `random`
 /// is in `[0, 1)`. `cooldown` is the general pause after an error.
-pub fn delay(settings: &DelaySettings, failures: u32, cooldown: Duration, random: f64) -> Option<Duration> {
+pub fn delay(
+    settings: &DelaySettings,
+    failures: u32,
+    cooldown: Duration,
+    random: f64,
+) -> Option<Duration> {
     match settings.kind {
         DelayKind::None | DelayKind::Immediate | DelayKind::Conditional => None,
         DelayKind::Cooldown => Some(cooldown),
         DelayKind::Delayed => Some(settings.base.min(settings.max)),
         DelayKind::Exponential => {
             let doublings = failures.saturating_sub(1).min(31);
-            let full = settings.base.saturating_mul(1 << doublings).min(settings.max);
+            let full = settings
+                .base
+                .saturating_mul(1 << doublings)
+                .min(settings.max);
             Some(match settings.jitter {
                 Jitter::Full => full.mul_f64(random.clamp(0.0, 1.0)),
                 Jitter::None => full,
@@ -31,7 +39,12 @@ mod tests {
 
     fn exponential(jitter: Jitter) -> DelaySettings {
         let (base, max) = (Duration::from_secs(1), Duration::from_secs(30));
-        DelaySettings { kind: DelayKind::Exponential, base, max, jitter }
+        DelaySettings {
+            kind: DelayKind::Exponential,
+            base,
+            max,
+            jitter,
+        }
     }
 
     #[test]

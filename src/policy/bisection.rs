@@ -55,7 +55,11 @@ pub struct Bisection {
 impl Bisection {
     /// Among `count`, at least two.
     pub fn new(count: usize) -> Self {
-        Self { judged: vec![None; count], good: 0, bad: count.saturating_sub(1) }
+        Self {
+            judged: vec![None; count],
+            good: 0,
+            bad: count.saturating_sub(1),
+        }
     }
 
     /// Notes what a test said.
@@ -89,7 +93,10 @@ impl Bisection {
         if self.left() == 1 {
             return Next::Found(self.bad);
         }
-        Next::Unknown { last_good: self.good, first_bad: self.bad }
+        Next::Unknown {
+            last_good: self.good,
+            first_bad: self.bad,
+        }
     }
 }
 
@@ -101,10 +108,23 @@ mod tests {
     fn search(count: usize, first: usize, skipped: &[usize]) -> (Next, usize) {
         let mut search = Bisection::new(count);
         for tests in 0.. {
-            let Next::Test(at) = search.next_step() else { return (search.next_step(), tests) };
+            let Next::Test(at) = search.next_step() else {
+                return (search.next_step(), tests);
+            };
             assert!(search.judged[at].is_none());
-            let judged = if at < first { Judged::Good } else { Judged::Bad };
-            search.judge(at, if skipped.contains(&at) { Judged::Skipped } else { judged });
+            let judged = if at < first {
+                Judged::Good
+            } else {
+                Judged::Bad
+            };
+            search.judge(
+                at,
+                if skipped.contains(&at) {
+                    Judged::Skipped
+                } else {
+                    judged
+                },
+            );
         }
         unreachable!()
     }
@@ -124,8 +144,20 @@ mod tests {
 
     #[test]
     fn what_is_skipped_leaves_several() {
-        assert_eq!(search(10, 5, &[5]).0, Next::Unknown { last_good: 4, first_bad: 6 });
+        assert_eq!(
+            search(10, 5, &[5]).0,
+            Next::Unknown {
+                last_good: 4,
+                first_bad: 6
+            }
+        );
         assert_eq!(search(10, 5, &[2, 8]).0, Next::Found(5));
-        assert_eq!(search(4, 1, &[1, 2]).0, Next::Unknown { last_good: 0, first_bad: 3 });
+        assert_eq!(
+            search(4, 1, &[1, 2]).0,
+            Next::Unknown {
+                last_good: 0,
+                first_bad: 3
+            }
+        );
     }
 }

@@ -103,9 +103,20 @@ impl Account<'_> {
 
     /// Sequence since which failures of the task count: the last success or reset of any of its runs.
     fn task_counts_since(&self) -> u64 {
-        let newest_first = self.state.runs.iter().rev().filter(|run| self.is_of_task(run));
+        let newest_first = self
+            .state
+            .runs
+            .iter()
+            .rev()
+            .filter(|run| self.is_of_task(run));
         // Where nothing has happened since, there is no need to look.
-        newest_first.fold(0, |since, run| if run.last_seq > since { since.max(run.forgiven_seq) } else { since })
+        newest_first.fold(0, |since, run| {
+            if run.last_seq > since {
+                since.max(run.forgiven_seq)
+            } else {
+                since
+            }
+        })
     }
 
     /// Attempts of other runs that are under way, as `lives` tells, and may still be charged to the same task and
@@ -113,9 +124,16 @@ impl Account<'_> {
     pub fn under_way_elsewhere(&self, lives: impl Fn(&LiveAttempt) -> bool) -> Counts {
         let mut counts = Counts::default();
         for run in self.state.runs.iter().filter(|run| run.key != self.run.key) {
-            let Some(live) = run.live.as_ref().filter(|live| lives(live)) else { continue };
-            let attempts = run.iterations.get(live.iteration).map(|iteration| &iteration.attempts);
-            let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else { continue };
+            let Some(live) = run.live.as_ref().filter(|live| lives(live)) else {
+                continue;
+            };
+            let attempts = run
+                .iterations
+                .get(live.iteration)
+                .map(|iteration| &iteration.attempts);
+            let Some(attempt) = attempts.and_then(|attempts| attempts.last()) else {
+                continue;
+            };
             counts.task += u32::from(self.run.task_id.is_some() && run.task_id == self.run.task_id);
             counts.session += u32::from(attempt.session == self.session);
         }
@@ -140,15 +158,35 @@ pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts)
         let limit = retry.override_attempts.unwrap_or(retry.max_attempts);
         budgets.push(Budget::new(BudgetScope::Global, counts.subtask, limit));
     }
-    let at_least = |cap: u32| retry.override_attempts.map_or(cap, |attempts| attempts.max(cap));
-    budgets.push(Budget::new(BudgetScope::Task, counts.task, at_least(retry.task_max_attempts)));
-    budgets.push(Budget::new(BudgetScope::Session, counts.session, at_least(retry.session_max_attempts)));
+    let at_least = |cap: u32| {
+        retry
+            .override_attempts
+            .map_or(cap, |attempts| attempts.max(cap))
+    };
+    budgets.push(Budget::new(
+        BudgetScope::Task,
+        counts.task,
+        at_least(retry.task_max_attempts),
+    ));
+    budgets.push(Budget::new(
+        BudgetScope::Session,
+        counts.session,
+        at_least(retry.session_max_attempts),
+    ));
     if let Some(limit) = retry.max_wall_time {
         let limit = u32::try_from(limit.as_secs()).unwrap_or(u32::MAX);
-        budgets.push(Budget::new(BudgetScope::WallTime, counts.wall_seconds, limit));
+        budgets.push(Budget::new(
+            BudgetScope::WallTime,
+            counts.wall_seconds,
+            limit,
+        ));
     }
     if let Some(limit) = retry.max_cost_usd {
-        budgets.push(Budget::new(BudgetScope::Cost, counts.cost_cents, cents(limit)));
+        budgets.push(Budget::new(
+            BudgetScope::Cost,
+            counts.cost_cents,
+            cents(limit),
+        ));
     }
     if let Some(limit) = retry.max_tokens {
         budgets.push(Budget::new(BudgetScope::Tokens, counts.tokens, limit));
@@ -161,27 +199,45 @@ pub fn begun(run: &Run, now: Timestamp) -> Timestamp {
     if run.created_at <= now {
         return run.created_at;
     }
-    run.attempts().map(|(_, attempt)| attempt.started_at).filter(|at| *at <= now).min().unwrap_or(now)
+    run.attempts()
+        .map(|(_, attempt)| attempt.started_at)
+        .filter(|at| *at <= now)
+        .min()
+        .unwrap_or(now)
 }
 
 /// A spent budget as a sentence.
 pub fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
     let (used, limit) = (spent.used.min(spent.limit), spent.limit);
     match (spent.scope, cause) {
-        (BudgetScope::Cause, Some(cause)) => format!("{used} of {limit} attempts for {} are used up", cause.as_str()),
+        (BudgetScope::Cause, Some(cause)) => format!(
+            "{used} of {limit} attempts for {} are used up",
+            cause.as_str()
+        ),
         (BudgetScope::Global, _) => format!("{used} of {limit} attempts are used up"),
         (BudgetScope::WallTime, _) => {
             let limit = format_duration(Duration::from_secs(limit));
             format!("no attempt of the run begins after {limit} (max_wall_time)")
         }
-        (BudgetScope::Cost, _) => format!("{} of {limit} cents are spent (max_cost_usd)", spent.used),
-        (BudgetScope::Tokens, _) => format!("{} of {limit} tokens are used up (max_tokens)", spent.used),
-        (scope, _) => format!("{used} of {limit} attempts of the {} are used up", scope.as_str()),
+        (BudgetScope::Cost, _) => {
+            format!("{} of {limit} cents are spent (max_cost_usd)", spent.used)
+        }
+        (BudgetScope::Tokens, _) => {
+            format!("{} of {limit} tokens are used up (max_tokens)", spent.used)
+        }
+        (scope, _) => format!(
+            "{used} of {limit} attempts of the {} are used up",
+            scope.as_str()
+        ),
     }
 }
 
 /// Dollars as whole cents, so that what is begun counts. A limit is finite and not negative.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of a float saturates")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast of a float saturates"
+)]
 fn cents(dollars: f64) -> u64 {
     (dollars * 100.0).ceil() as u64
 }
@@ -199,7 +255,11 @@ pub fn used(budgets: &[Budget]) -> u32 {
 /// Attempts left in the tightest budget; none where time, money or tokens are spent.
 pub fn left(budgets: &[Budget]) -> Option<u32> {
     let counts_attempts = |budget: &&Budget| budget.scope.unit() == "attempts";
-    let tightest = budgets.iter().filter(counts_attempts).map(|budget| attempts(budget.left)).min();
+    let tightest = budgets
+        .iter()
+        .filter(counts_attempts)
+        .map(|budget| attempts(budget.left))
+        .min();
     let spent = budgets.iter().any(|budget| budget.left == 0);
     if spent { Some(0) } else { tightest }
 }

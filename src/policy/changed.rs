@@ -35,10 +35,15 @@ impl ChangedFile {
 
     /// Whether what it held and what it holds can be compared line by line.
     pub fn is_text(&self) -> bool {
-        [&self.before, &self.after].into_iter().flatten().all(|content| content.text.is_some())
+        [&self.before, &self.after]
+            .into_iter()
+            .flatten()
+            .all(|content| content.text.is_some())
     }
 }
 
 fn text_of(content: Option<&Content>) -> &str {
-    content.and_then(|content| content.text.as_deref()).unwrap_or_default()
+    content
+        .and_then(|content| content.text.as_deref())
+        .unwrap_or_default()
 }

@@ -48,7 +48,11 @@ impl NetLines {
             }
             // Lines in another order, other blanks, what is no text: that it is this very content is all there is to say.
             if own.is_empty() {
-                own.push(hash(&('~', &file.path, file.after.as_ref().map(|content| &content.oid.0))));
+                own.push(hash(&(
+                    '~',
+                    &file.path,
+                    file.after.as_ref().map(|content| &content.oid.0),
+                )));
             }
             lines.extend(own);
         }
@@ -70,10 +74,17 @@ fn counted(text: &str) -> BTreeMap<&str, usize> {
 }
 
 /// Lines of `one` that the other has not, or not as often.
-fn more(sign: char, path: &str, one: &BTreeMap<&str, usize>, other: &BTreeMap<&str, usize>) -> Vec<u64> {
+fn more(
+    sign: char,
+    path: &str,
+    one: &BTreeMap<&str, usize>,
+    other: &BTreeMap<&str, usize>,
+) -> Vec<u64> {
     let surplus = |(line, count): (&&str, &usize)| {
         let common = other.get(line).copied().unwrap_or(0);
-        (common..*count).map(|nth| hash(&(sign, path, line, nth))).collect::<Vec<_>>()
+        (common..*count)
+            .map(|nth| hash(&(sign, path, line, nth)))
+            .collect::<Vec<_>>()
     };
     one.iter().flat_map(surplus).collect()
 }
@@ -87,13 +98,19 @@ fn hash(value: &impl Hash) -> u64 {
 fn jaccard<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> f64 {
     let common = one.intersection(other).count();
     let all = one.len() + other.len() - common;
-    if all == 0 { 0.0 } else { common as f64 / all as f64 }
+    if all == 0 {
+        0.0
+    } else {
+        common as f64 / all as f64
+    }
 }
 
 /// How alike two descriptions are, by their words.
 pub fn approach_likeness(one: &str, other: &str) -> f64 {
     let words = |text: &str| -> BTreeSet<String> {
-        let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let parts = text
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty());
         parts.map(str::to_lowercase).collect()
     };
     jaccard(&words(one), &words(other))
@@ -108,7 +125,10 @@ pub fn goes_in_circle(base: Option<&ObjectId>, earlier: &[Tried<'_>], current: &
     if earlier.len() + 1 < CIRCLE || is_progress(earlier, current) {
         return false;
     }
-    let moved = base.into_iter().chain(earlier.iter().map(|tried| tried.tree)).any(|tree| tree != current.tree);
+    let moved = base
+        .into_iter()
+        .chain(earlier.iter().map(|tried| tried.tree))
+        .any(|tree| tree != current.tree);
     if moved && earlier.iter().any(|tried| tried.tree == current.tree) {
         return true;
     }
@@ -121,7 +141,10 @@ pub fn goes_in_circle(base: Option<&ObjectId>, earlier: &[Tried<'_>], current: &
         _ => false,
     };
     let by_lines = earlier.iter().any(same_lines);
-    let alike = earlier.iter().filter(|tried| same_lines(tried) || same_approach(tried)).count();
+    let alike = earlier
+        .iter()
+        .filter(|tried| same_lines(tried) || same_approach(tried))
+        .count();
     by_lines && alike + 1 >= CIRCLE
 }
 
@@ -132,19 +155,41 @@ fn is_progress(earlier: &[Tried<'_>], current: &Tried<'_>) -> bool {
 
 /// Whether a failure says something about the work: that a build or a check of the project failed.
 pub fn is_about_the_work(failure: &Failure, in_feedback_loop: bool) -> bool {
-    failure.kind == FailureType::FeedbackFailure || (in_feedback_loop && failure.kind != FailureType::Cancellation)
+    failure.kind == FailureType::FeedbackFailure
+        || (in_feedback_loop && failure.kind != FailureType::Cancellation)
 }
 
 /// Earlier attempts that may make a circle with one that fails like this: those of its iteration and subtask with the
 /// same signature, among the last few since anything was forgiven.
-pub fn same_failures<'a>(run: &'a Run, iteration: u32, subtask: &str, signature: &str) -> Vec<&'a Attempt> {
+pub fn same_failures<'a>(
+    run: &'a Run,
+    iteration: u32,
+    subtask: &str,
+    signature: &str,
+) -> Vec<&'a Attempt> {
     let since = run.counts_since(subtask);
-    let Some(iteration) = run.iterations.get(iteration) else { return Vec::new() };
-    let counts = |attempt: &&Attempt| {
-        attempt.subtask == subtask && attempt.outcome == Some(AttemptOutcome::Failed) && attempt.ended_seq > Some(since)
+    let Some(iteration) = run.iterations.get(iteration) else {
+        return Vec::new();
     };
-    let alike = |attempt: &&Attempt| attempt.failure.as_ref().is_some_and(|failure| failure.signature == signature);
-    iteration.attempts.iter().rev().filter(counts).take(WINDOW - 1).filter(alike).collect()
+    let counts = |attempt: &&Attempt| {
+        attempt.subtask == subtask
+            && attempt.outcome == Some(AttemptOutcome::Failed)
+            && attempt.ended_seq > Some(since)
+    };
+    let alike = |attempt: &&Attempt| {
+        attempt
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.signature == signature)
+    };
+    iteration
+        .attempts
+        .iter()
+        .rev()
+        .filter(counts)
+        .take(WINDOW - 1)
+        .filter(alike)
+        .collect()
 }
 
 /// How many checks failed, as the feedback loops report; a loop that does not say counts as one.
@@ -154,7 +199,11 @@ pub fn failed_checks(results: &FeedbackResults) -> Option<u64> {
         .filter(|result| !result.passed)
         .map(|result| result.failed_count.unwrap_or(1).max(1))
         .collect();
-    if failed.is_empty() { None } else { Some(failed.iter().sum()) }
+    if failed.is_empty() {
+        None
+    } else {
+        Some(failed.iter().sum())
+    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,20 @@ const LONGEST: usize = 72;
 /// What a run was about, in a line: its prompt's first line, its task, else its name.
 pub fn title(run: &Run) -> String {
     let prompt = run.spec.prompt.as_deref().map(|prompt| {
-        prompt.trim_start_matches(['#', ' ', '\n', '\r', '\t']).lines().next().unwrap_or_default().trim()
+        prompt
+            .trim_start_matches(['#', ' ', '\n', '\r', '\t'])
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim()
     });
-    let prompt = prompt.filter(|line| !line.is_empty()).map(|line| redact(line).into_owned());
+    let prompt = prompt
+        .filter(|line| !line.is_empty())
+        .map(|line| redact(line).into_owned());
     let task = || run.task_id.as_ref().map(|task| task.as_str().to_owned());
-    prompt.or_else(task).unwrap_or_else(|| format!("Accept run {}", run.key.run_id))
+    prompt
+        .or_else(task)
+        .unwrap_or_else(|| format!("Accept run {}", run.key.run_id))
 }
 
 /// A subject: `title` and, in its length, what comes after it.
@@ -50,22 +59,41 @@ pub struct Subject<'a> {
 
 /// The whole message; what was given stands as it is, but for the number of the iteration.
 pub fn message(about: &Subject<'_>) -> String {
-    let Subject { run, iteration, is_rest, given, folded } = *about;
+    let Subject {
+        run,
+        iteration,
+        is_rest,
+        given,
+        folded,
+    } = *about;
     let after = match iteration {
         Some(number) => format!(" (iteration {number})"),
         None if is_rest && given.is_none() => " (new files)".to_owned(),
         None => String::new(),
     };
     if let Some(given) = given {
-        let (first, rest) = given.split_once('\n').map_or((given, ""), |(first, rest)| (first, rest));
+        let (first, rest) = given
+            .split_once('\n')
+            .map_or((given, ""), |(first, rest)| (first, rest));
         return format!("{first}{after}\n{rest}");
     }
     let mut text = format!("{}\n\n", subject(&title(run), &after));
-    let done = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Completed);
+    let done = run
+        .iterations
+        .statuses()
+        .filter(|(_, status)| *status == IterationStatus::Completed);
     match iteration {
         None => {
-            let given_up = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped).count();
-            let given_up = if given_up > 0 { format!(", {given_up} given up") } else { String::new() };
+            let given_up = run
+                .iterations
+                .statuses()
+                .filter(|(_, status)| *status == IterationStatus::Skipped)
+                .count();
+            let given_up = if given_up > 0 {
+                format!(", {given_up} given up")
+            } else {
+                String::new()
+            };
             text.push_str(&format!("Iterations: {} passed{given_up}.\n", done.count()));
             push_checks(&mut text, run, None);
             if !folded.is_empty() {
@@ -88,7 +116,10 @@ pub fn message(about: &Subject<'_>) -> String {
 fn push_checks(text: &mut String, run: &Run, iteration: Option<u32>) {
     let of = |number: u32| iteration.is_none_or(|iteration| iteration == number);
     let last = run.attempts().rfind(|(iteration, _)| of(iteration.number));
-    let passed = last.iter().flat_map(|(_, attempt)| &attempt.feedback_results).filter(|(_, result)| result.passed);
+    let passed = last
+        .iter()
+        .flat_map(|(_, attempt)| &attempt.feedback_results)
+        .filter(|(_, result)| result.passed);
     let names: Vec<&str> = passed.map(|(name, _)| name.as_str()).collect();
     if !names.is_empty() {
         text.push_str(&format!("Checks passed: {}.\n", names.join(", ")));

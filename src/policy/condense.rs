@@ -38,7 +38,12 @@ pub fn condensed(mut input: impl Read) -> io::Result<Vec<u8>> {
     loop {
         let room = BLOCK_BYTES - output.recent.len();
         output.recent.reserve_exact(room);
-        if input.by_ref().take(room as u64).read_to_end(&mut output.recent)? < room {
+        if input
+            .by_ref()
+            .take(room as u64)
+            .read_to_end(&mut output.recent)?
+            < room
+        {
             return Ok(output.finish());
         }
         output.sift();
@@ -86,13 +91,18 @@ impl Condensed {
     fn sift_lines(&mut self, lines: &[u8]) {
         let mut done = 0;
         let full = self.middle >= MIDDLE_BYTES;
-        let found = TRIGGERS.iter().filter(|_| !full).flat_map(|triggers| triggers.find_iter(lines));
+        let found = TRIGGERS
+            .iter()
+            .filter(|_| !full)
+            .flat_map(|triggers| triggers.find_iter(lines));
         for found in found {
             if found.start() < done {
                 continue;
             }
-            let start =
-                lines[done..found.start()].iter().rposition(|byte| *byte == b'\n').map_or(done, |at| done + at + 1);
+            let start = lines[done..found.start()]
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(done, |at| done + at + 1);
             let end = line_end(lines, found.start());
             self.blank(&lines[done..start]);
             self.keep(&lines[start..end]);
@@ -116,7 +126,9 @@ impl Condensed {
 
     /// Empty lines for those that are left out.
     fn blank(&mut self, lines: &[u8]) {
-        let count = memchr_iter(b'\n', lines).count().min(MAX_BLANKS - self.blanks);
+        let count = memchr_iter(b'\n', lines)
+            .count()
+            .min(MAX_BLANKS - self.blanks);
         self.blanks += count;
         self.kept.resize(self.kept.len() + count, b'\n');
     }
@@ -130,7 +142,10 @@ fn cut(text: &[u8], at: usize) -> usize {
 
 /// Where the line that `at` is in ends.
 fn line_end(text: &[u8], at: usize) -> usize {
-    text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length + 1)
+    text[at..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(text.len(), |length| at + length + 1)
 }
 
 #[cfg(test)]
@@ -157,7 +172,10 @@ mod tests {
         let text = lines.join("\n");
         let short = condensed(text.as_bytes()).unwrap();
         let (head, rest) = text.as_bytes().split_at(1_000_003);
-        assert!(condensed(head.chain(rest)).unwrap() == short, "read in parts");
+        assert!(
+            condensed(head.chain(rest)).unwrap() == short,
+            "read in parts"
+        );
         assert!(short.len() < 5 << 20, "{}", short.len());
         let kept: Vec<&[u8]> = short.split(|byte| *byte == b'\n').collect();
         for line in [0, 200_000, 399_999] {
@@ -168,6 +186,11 @@ mod tests {
 
     #[test]
     fn output_without_lines_stays_small() {
-        assert!(condensed(b"error ".repeat(4 << 20).as_slice()).unwrap().len() < 5 << 20);
+        assert!(
+            condensed(b"error ".repeat(4 << 20).as_slice())
+                .unwrap()
+                .len()
+                < 5 << 20
+        );
     }
 }

@@ -52,9 +52,11 @@ pub struct DecisionInput<'a> {
 /// Decides. `failure` is not recorded yet: it counts on top of what the ledger holds.
 pub fn decide(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
     match input.fallback {
-        Fallback::Failed { exhausted, decision, before } => {
-            fallback::after(failure, (exhausted, decision, before), input)
-        }
+        Fallback::Failed {
+            exhausted,
+            decision,
+            before,
+        } => fallback::after(failure, (exhausted, decision, before), input),
         Fallback::Ready => fallback::instead(failure, decide_itself(failure, input), input),
         Fallback::None => decide_itself(failure, input),
     }
@@ -66,7 +68,10 @@ fn decide_itself(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
     let mut decision = decider.decide();
     if let (Some(asked), true) = (failure.retry_after, decision.leads_to_attempt()) {
         // Whatever else was worked out: not before the time that the failure itself names.
-        decision.not_before = decision.not_before.max(Some(asked)).filter(|at| *at > input.now);
+        decision.not_before = decision
+            .not_before
+            .max(Some(asked))
+            .filter(|at| *at > input.now);
     }
     decider.within_time(decision)
 }
@@ -74,7 +79,9 @@ fn decide_itself(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
 /// Whether a failure uses up an attempt: not when the run is parked for a known time, when somebody stopped it, or when
 /// nothing was tried because the agent had lost the session that it was to go on in.
 pub fn is_charged(failure: &Failure, decision: &Decision, resumed: Option<&str>) -> bool {
-    !decision.has(Action::Park) && failure.kind != FailureType::Cancellation && !is_session_lost(failure, resumed)
+    !decision.has(Action::Park)
+        && failure.kind != FailureType::Cancellation
+        && !is_session_lost(failure, resumed)
 }
 
 /// Whether the attempt found out no more than that its session is gone. The next one begins a fresh one: it cannot happen
@@ -86,8 +93,13 @@ fn is_session_lost(failure: &Failure, resumed: Option<&str>) -> bool {
 /// The budget of the failure itself: its cause's, or what somebody asked for.
 const OWN: [BudgetScope; 2] = [BudgetScope::Cause, BudgetScope::Global];
 /// Budgets that stop whatever failed.
-const SHARED: [BudgetScope; 5] =
-    [BudgetScope::Task, BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost, BudgetScope::Tokens];
+const SHARED: [BudgetScope; 5] = [
+    BudgetScope::Task,
+    BudgetScope::Session,
+    BudgetScope::WallTime,
+    BudgetScope::Cost,
+    BudgetScope::Tokens,
+];
 
 struct Decider<'a> {
     failure: &'a Failure,
@@ -98,24 +110,47 @@ struct Decider<'a> {
 
 impl<'a> Decider<'a> {
     fn new(failure: &'a Failure, input: &'a DecisionInput<'a>) -> Self {
-        let counts = input.account.counts(failure.cause, input.now, input.usage).plus_one();
+        let counts = input
+            .account
+            .counts(failure.cause, input.now, input.usage)
+            .plus_one();
         let budgets = budget::budgets(&input.settings.retry, Some(failure), counts);
-        Self { failure, input, counts, budgets }
+        Self {
+            failure,
+            input,
+            counts,
+            budgets,
+        }
     }
 
     fn decide(&self) -> Decision {
         let failure = self.failure;
         if failure.kind == FailureType::Cancellation {
             let reason = "it was interrupted; resume takes it up";
-            return self.uncharged(self.make(&[Action::Retry], Some(Strategy::RetrySame), None, reason));
+            return self.uncharged(self.make(
+                &[Action::Retry],
+                Some(Strategy::RetrySame),
+                None,
+                reason,
+            ));
         }
         if is_session_lost(failure, self.input.resumed) {
             let reason = "the agent does not know its session any more: a fresh one, and no attempt is used up";
-            return self.uncharged(self.make(&[Action::Retry], Some(Strategy::RetryWithContext), None, reason));
+            return self.uncharged(self.make(
+                &[Action::Retry],
+                Some(Strategy::RetryWithContext),
+                None,
+                reason,
+            ));
         }
         if self.input.on_failure == OnFailure::ManualFix {
             let strategy = Some(Strategy::ManualThenContinue);
-            return self.make(&[Action::ManualFix], strategy, None, "the run waits for a person's fix");
+            return self.make(
+                &[Action::ManualFix],
+                strategy,
+                None,
+                "the run waits for a person's fix",
+            );
         }
         if let Some(until) = self.park_until() {
             return self.park(until);
@@ -125,7 +160,12 @@ impl<'a> Decider<'a> {
         }
         if failure.conditions.contains(&Condition::CircularFix) {
             let reason = "the attempts go in a circle; given up: a person has to look at it";
-            let mut decision = self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, reason);
+            let mut decision = self.make(
+                &[Action::Skip, Action::Escalate],
+                Some(Strategy::ContinueNext),
+                None,
+                reason,
+            );
             decision.stopped_by = self.spent(&OWN).map(|spent| spent.scope);
             return decision;
         }
@@ -135,24 +175,34 @@ impl<'a> Decider<'a> {
     fn by_cause(&self) -> Decision {
         let failure = self.failure;
         match (failure.cause, failure.detail) {
-            (Cause::ContextExhausted, _) => {
-                self.go_on("the agent's context is full: the work is kept and continues in a fresh session")
+            (Cause::ContextExhausted, _) => self.go_on(
+                "the agent's context is full: the work is kept and continues in a fresh session",
+            ),
+            (_, Some(CauseDetail::MaxTurns)) => self.go_on(
+                "the agent used up its turns: the work is kept and continues in a fresh session",
+            ),
+            (_, Some(CauseDetail::CostLimit)) => {
+                self.escalate("the cost limit is reached: a person decides", None)
             }
-            (_, Some(CauseDetail::MaxTurns)) => {
-                self.go_on("the agent used up its turns: the work is kept and continues in a fresh session")
-            }
-            (_, Some(CauseDetail::CostLimit)) => self.escalate("the cost limit is reached: a person decides", None),
-            (Cause::DiskFull | Cause::OutOfMemory, _) => {
-                self.escalate("trying again would fail the same way until the machine is repaired", None)
-            }
+            (Cause::DiskFull | Cause::OutOfMemory, _) => self.escalate(
+                "trying again would fail the same way until the machine is repaired",
+                None,
+            ),
             (Cause::PermissionDenied | Cause::AuthFailed, _) => self.conditional(),
             (Cause::BrokenBuild, _) => self.broken_build(),
             (Cause::VerificationFailed, _) => match self.spent(&OWN) {
                 None => self.retry("checks failed and attempts are left"),
                 Some(spent) => {
-                    let reason = format!("{}; given up: a person has to look at it", self.spent_text(spent));
-                    let mut decision =
-                        self.make(&[Action::Skip, Action::Escalate], Some(Strategy::ContinueNext), None, &reason);
+                    let reason = format!(
+                        "{}; given up: a person has to look at it",
+                        self.spent_text(spent)
+                    );
+                    let mut decision = self.make(
+                        &[Action::Skip, Action::Escalate],
+                        Some(Strategy::ContinueNext),
+                        None,
+                        &reason,
+                    );
                     decision.stopped_by = Some(spent.scope);
                     decision
                 }
@@ -189,7 +239,10 @@ impl<'a> Decider<'a> {
             return self.retry("the build is broken and attempts are left");
         }
         if !self.input.has_good_checkpoint {
-            return self.escalate("the build is broken and there is no good checkpoint to go back to", None);
+            return self.escalate(
+                "the build is broken and there is no good checkpoint to go back to",
+                None,
+            );
         }
         let used = self.input.account.run.rollbacks_used;
         if Budget::new(BudgetScope::Rollbacks, used, most).left == 0 {
@@ -200,29 +253,50 @@ impl<'a> Decider<'a> {
             };
             return self.escalate(&reason, Some(BudgetScope::Rollbacks));
         }
-        if may_roll_back { self.roll_back_and_retry() } else { self.retry("the build is broken; files are kept") }
+        if may_roll_back {
+            self.roll_back_and_retry()
+        } else {
+            self.retry("the build is broken; files are kept")
+        }
     }
 
     fn crashed(&self) -> Decision {
         match self.spent(&OWN) {
             Some(spent) => self.exhausted(spent),
             // A crash in a check says nothing against the work; one of the command may have left half of it.
-            None if self.input.in_feedback_loop || self.input.on_failure == OnFailure::Retry || !self.may_restore() => {
+            None if self.input.in_feedback_loop
+                || self.input.on_failure == OnFailure::Retry
+                || !self.may_restore() =>
+            {
                 self.retry("a process died; attempts are left")
             }
             None => {
-                let reason = "a process died in the middle of its work: from the last checkpoint again";
-                self.make(&[Action::Rollback, Action::Retry], Some(Strategy::RollbackAndRetry), self.delay(), reason)
+                let reason =
+                    "a process died in the middle of its work: from the last checkpoint again";
+                self.make(
+                    &[Action::Rollback, Action::Retry],
+                    Some(Strategy::RollbackAndRetry),
+                    self.delay(),
+                    reason,
+                )
             }
         }
     }
 
     /// Trying again helps only when somebody changed something first.
     fn conditional(&self) -> Decision {
-        let what = if self.failure.cause == Cause::AuthFailed { "credentials" } else { "permissions" };
+        let what = if self.failure.cause == Cause::AuthFailed {
+            "credentials"
+        } else {
+            "permissions"
+        };
         let reason = format!("it can only pass after {what} have changed; then resume");
-        let mut decision =
-            self.make(&[Action::ManualFix, Action::Escalate], Some(Strategy::ManualThenContinue), None, &reason);
+        let mut decision = self.make(
+            &[Action::ManualFix, Action::Escalate],
+            Some(Strategy::ManualThenContinue),
+            None,
+            &reason,
+        );
         decision.stopped_by = self.spent(&OWN).map(|spent| spent.scope);
         decision
     }
@@ -233,16 +307,35 @@ impl<'a> Decider<'a> {
     }
 
     fn roll_back_and_retry(&self) -> Decision {
-        let reason = "the build is broken: back to the last good checkpoint, then a different approach";
-        self.make(&[Action::Rollback, Action::Retry], Some(Strategy::RollbackAndRetry), self.delay(), reason)
+        let reason =
+            "the build is broken: back to the last good checkpoint, then a different approach";
+        self.make(
+            &[Action::Rollback, Action::Retry],
+            Some(Strategy::RollbackAndRetry),
+            self.delay(),
+            reason,
+        )
     }
 
     fn retry(&self, reason: &str) -> Decision {
-        if self.input.on_failure == OnFailure::Rollback && self.input.has_good_checkpoint && self.may_restore() {
+        if self.input.on_failure == OnFailure::Rollback
+            && self.input.has_good_checkpoint
+            && self.may_restore()
+        {
             let strategy = Some(Strategy::RollbackAndRetry);
-            return self.make(&[Action::Rollback, Action::Retry], strategy, self.delay(), reason);
+            return self.make(
+                &[Action::Rollback, Action::Retry],
+                strategy,
+                self.delay(),
+                reason,
+            );
         }
-        self.make(&[Action::Retry], Some(Strategy::RetryWithContext), self.delay(), reason)
+        self.make(
+            &[Action::Retry],
+            Some(Strategy::RetryWithContext),
+            self.delay(),
+            reason,
+        )
     }
 
     /// In a fresh session, unless that has been tried to no avail.
@@ -251,20 +344,37 @@ impl<'a> Decider<'a> {
             return self.exhausted(spent);
         }
         if self.input.is_stalled {
-            return self.escalate("two fresh sessions failed the same way and changed nothing: a person decides", None);
+            return self.escalate(
+                "two fresh sessions failed the same way and changed nothing: a person decides",
+                None,
+            );
         }
-        self.make(&[Action::Continue], Some(Strategy::RetryWithContext), None, reason)
+        self.make(
+            &[Action::Continue],
+            Some(Strategy::RetryWithContext),
+            None,
+            reason,
+        )
     }
 
     fn escalate(&self, reason: &str, stopped_by: Option<BudgetScope>) -> Decision {
-        let mut decision = self.make(&[Action::Escalate], Some(Strategy::ManualThenContinue), None, reason);
+        let mut decision = self.make(
+            &[Action::Escalate],
+            Some(Strategy::ManualThenContinue),
+            None,
+            reason,
+        );
         decision.stopped_by = stopped_by;
         decision
     }
 
     fn exhausted(&self, spent: &Budget) -> Decision {
-        let mut decision =
-            self.make(&[Action::None], Some(Strategy::ManualThenContinue), None, &self.spent_text(spent));
+        let mut decision = self.make(
+            &[Action::None],
+            Some(Strategy::ManualThenContinue),
+            None,
+            &self.spent_text(spent),
+        );
         decision.stopped_by = Some(spent.scope);
         decision
     }
@@ -275,13 +385,19 @@ impl<'a> Decider<'a> {
 
     /// The first of these budgets that is used up.
     fn spent(&self, scopes: &[BudgetScope]) -> Option<&Budget> {
-        self.budgets.iter().find(|budget| scopes.contains(&budget.scope) && budget.left == 0)
+        self.budgets
+            .iter()
+            .find(|budget| scopes.contains(&budget.scope) && budget.left == 0)
     }
 
     /// Until when a limit that resets by itself is waited for.
     fn park_until(&self) -> Option<Timestamp> {
         let spread = PARK_JITTER.mul_f64(self.input.random.clamp(0.0, 1.0));
-        match (self.failure.cause, self.failure.detail, self.failure.retry_after) {
+        match (
+            self.failure.cause,
+            self.failure.detail,
+            self.failure.retry_after,
+        ) {
             (Cause::RateLimited, Some(CauseDetail::UsageLimit), Some(reset)) => {
                 Some(reset.max(self.input.now).plus(PARK_BUFFER + spread))
             }
@@ -296,11 +412,21 @@ impl<'a> Decider<'a> {
 
     /// No attempt begins after the run's time is up: that is said now rather than after a wait.
     fn within_time(&self, decision: Decision) -> Decision {
-        let Some(longest) = self.input.settings.retry.max_wall_time else { return decision };
+        let Some(longest) = self.input.settings.retry.max_wall_time else {
+            return decision;
+        };
         let end = budget::begun(self.input.account.run, self.input.now).plus(longest);
-        let next = decision.not_before.unwrap_or(self.input.now).max(self.input.now);
-        let stays = !decision.leads_to_attempt() || self.failure.kind == FailureType::Cancellation || next < end;
-        let spent = self.budgets.iter().find(|budget| budget.scope == BudgetScope::WallTime);
+        let next = decision
+            .not_before
+            .unwrap_or(self.input.now)
+            .max(self.input.now);
+        let stays = !decision.leads_to_attempt()
+            || self.failure.kind == FailureType::Cancellation
+            || next < end;
+        let spent = self
+            .budgets
+            .iter()
+            .find(|budget| budget.scope == BudgetScope::WallTime);
         match spent.filter(|_| !stays) {
             Some(spent) => self.exhausted(spent),
             None => decision,
@@ -316,10 +442,18 @@ impl<'a> Decider<'a> {
                 format_duration(longest)
             );
             // There is nothing to mend: once it has reset, the very same will do.
-            return Decision { strategy: Some(Strategy::RetrySame), ..self.escalate(&reason, None) };
+            return Decision {
+                strategy: Some(Strategy::RetrySame),
+                ..self.escalate(&reason, None)
+            };
         }
         let reason = "waiting for a limit to reset; no attempt is used up";
-        self.uncharged(self.make(&[Action::Park], Some(Strategy::RetrySame), Some(wait), reason))
+        self.uncharged(self.make(
+            &[Action::Park],
+            Some(Strategy::RetrySame),
+            Some(wait),
+            reason,
+        ))
     }
 
     /// A failure that is not charged: the counts are those before it.
@@ -332,7 +466,11 @@ impl<'a> Decider<'a> {
             ..self.counts
         };
         let budgets = budget::budgets(&self.input.settings.retry, Some(self.failure), before);
-        Decision { attempts_used: budget::used(&budgets), attempts_left: budget::left(&budgets), ..decision }
+        Decision {
+            attempts_used: budget::used(&budgets),
+            attempts_left: budget::left(&budgets),
+            ..decision
+        }
     }
 
     fn delay(&self) -> Option<Duration> {
@@ -341,19 +479,37 @@ impl<'a> Decider<'a> {
             return None;
         }
         let settings = self.input.settings;
-        let mut delay = settings.retry.delay_for(self.failure.cause, self.failure.detail);
-        if self.failure.cause == Cause::NetworkError && self.counts.cause == 1 && delay.kind == DelayKind::Exponential {
+        let mut delay = settings
+            .retry
+            .delay_for(self.failure.cause, self.failure.detail);
+        if self.failure.cause == Cause::NetworkError
+            && self.counts.cause == 1
+            && delay.kind == DelayKind::Exponential
+        {
             // The first retry after a network error is delayed, later ones are spread (requirements, contradictions).
             delay.kind = DelayKind::Delayed;
         }
-        backoff::delay(&delay, self.counts.cause, settings.cooldown.duration, self.input.random)
+        backoff::delay(
+            &delay,
+            self.counts.cause,
+            settings.cooldown.duration,
+            self.input.random,
+        )
     }
 
-    fn make(&self, actions: &[Action], strategy: Option<Strategy>, wait: Option<Duration>, reason: &str) -> Decision {
+    fn make(
+        &self,
+        actions: &[Action],
+        strategy: Option<Strategy>,
+        wait: Option<Duration>,
+        reason: &str,
+    ) -> Decision {
         Decision {
             actions: actions.to_vec(),
             strategy,
-            not_before: wait.filter(|wait| !wait.is_zero()).map(|wait| self.input.now.plus(wait)),
+            not_before: wait
+                .filter(|wait| !wait.is_zero())
+                .map(|wait| self.input.now.plus(wait)),
             attempts_used: budget::used(&self.budgets),
             attempts_left: budget::left(&self.budgets),
             stopped_by: None,

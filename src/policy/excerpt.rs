@@ -18,7 +18,10 @@ pub fn excerpt(output: &[u8], error_line: Option<u64>) -> String {
 }
 
 pub(crate) fn of_text(text: &Text, error_line: Option<u64>, max_bytes: usize) -> String {
-    let lines: Vec<String> = text.lines().map(|line| String::from_utf8_lossy(line.bytes).into_owned()).collect();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| String::from_utf8_lossy(line.bytes).into_owned())
+        .collect();
     let error = error_line.and_then(|number| text.lines().position(|line| line.number == number));
     // What the last lines hold anyway needs no place of its own.
     let whole_tail = tail_start(&lines, 0, max_bytes);
@@ -26,8 +29,11 @@ pub(crate) fn of_text(text: &Text, error_line: Option<u64>, max_bytes: usize) ->
     let mut head = String::new();
     let mut head_end = 0;
     if let Some(at) = error {
-        for (index, line) in
-            lines.iter().enumerate().skip(at.saturating_sub(LINES_BEFORE)).take(LINES_AFTER + LINES_BEFORE)
+        for (index, line) in lines
+            .iter()
+            .enumerate()
+            .skip(at.saturating_sub(LINES_BEFORE))
+            .take(LINES_AFTER + LINES_BEFORE)
         {
             if head.len() + line.len() + 1 > ERROR_BYTES.min(max_bytes / 2) {
                 break;
@@ -38,7 +44,11 @@ pub(crate) fn of_text(text: &Text, error_line: Option<u64>, max_bytes: usize) ->
         }
     }
     let tail_start = tail_start(&lines, head_end, max_bytes.saturating_sub(head.len() + 8));
-    let gap = if head.is_empty() || tail_start <= head_end { "" } else { "[...]\n" };
+    let gap = if head.is_empty() || tail_start <= head_end {
+        ""
+    } else {
+        "[...]\n"
+    };
     let tail = lines[tail_start..].join("\n");
     let mut excerpt = redact(&format!("{head}{gap}{tail}")).into_owned();
     cut(&mut excerpt, max_bytes);
@@ -58,7 +68,10 @@ fn tail_start(lines: &[String], first: usize, mut room: usize) -> usize {
 /// Cuts a text to at most `max_bytes`, at a character.
 pub(crate) fn cut(text: &mut String, max_bytes: usize) {
     if text.len() > max_bytes {
-        let end = (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let end = (0..=max_bytes)
+            .rev()
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(0);
         text.truncate(end);
     }
 }
@@ -81,7 +94,10 @@ mod tests {
     #[test]
     fn short_output_is_kept_whole() {
         assert_eq!(excerpt(b"a\nb\n", Some(1)).trim_end(), "a\nb");
-        assert_eq!(excerpt(b"1\n2\n3\n4\nerror\n", Some(5)).trim_end(), "1\n2\n3\n4\nerror");
+        assert_eq!(
+            excerpt(b"1\n2\n3\n4\nerror\n", Some(5)).trim_end(),
+            "1\n2\n3\n4\nerror"
+        );
         assert_eq!(excerpt(b"", None), "");
     }
 }

@@ -34,7 +34,10 @@ struct Fingerprint {
 impl Fingerprints {
     /// None yet; `salt` is random.
     pub fn new(salt: String) -> Self {
-        Self { salt, values: Vec::new() }
+        Self {
+            salt,
+            values: Vec::new(),
+        }
     }
 
     /// Whether there are none.
@@ -49,7 +52,11 @@ impl Fingerprints {
             let bytes = value.as_bytes();
             let sha256 = salted(&self.salt, bytes);
             if self.values.iter().all(|known| known.sha256 != sha256) {
-                self.values.push(Fingerprint { length: bytes.len(), rolling: hash(bytes), sha256 });
+                self.values.push(Fingerprint {
+                    length: bytes.len(),
+                    rolling: hash(bytes),
+                    sha256,
+                });
             }
         }
         let is_new = self.values.len() > before;
@@ -79,16 +86,33 @@ struct OfLength {
 impl From<Fingerprints> for Finder {
     fn from(Fingerprints { salt, values }: Fingerprints) -> Self {
         let mut lengths: BTreeMap<usize, BTreeMap<u32, Vec<String>>> = BTreeMap::new();
-        for Fingerprint { length, rolling, sha256 } in
-            values.into_iter().filter(|value| (1..=LONGEST).contains(&value.length))
+        for Fingerprint {
+            length,
+            rolling,
+            sha256,
+        } in values
+            .into_iter()
+            .filter(|value| (1..=LONGEST).contains(&value.length))
         {
-            lengths.entry(length).or_default().entry(rolling).or_default().push(sha256);
+            lengths
+                .entry(length)
+                .or_default()
+                .entry(rolling)
+                .or_default()
+                .push(sha256);
         }
         let of_length = |(length, values)| {
             let top = (1..length).fold(1_u32, |power, _| power.wrapping_mul(BASE));
-            OfLength { length, top, values }
+            OfLength {
+                length,
+                top,
+                values,
+            }
         };
-        Self { salt, lengths: lengths.into_iter().rev().map(of_length).collect() }
+        Self {
+            salt,
+            lengths: lengths.into_iter().rev().map(of_length).collect(),
+        }
     }
 }
 
@@ -102,7 +126,9 @@ impl Finder {
     pub fn mask(&self, text: &str, mask: &str) -> Option<String> {
         let mut masked = None;
         for of_length in &self.lengths {
-            masked = self.mask_length(masked.as_deref().unwrap_or(text), of_length, mask).or(masked);
+            masked = self
+                .mask_length(masked.as_deref().unwrap_or(text), of_length, mask)
+                .or(masked);
         }
         masked
     }
@@ -115,18 +141,27 @@ impl Finder {
         loop {
             // Between two characters only: no value begins or ends within one.
             let found = known.values.get(&rolling).zip(text.get(at..at + length));
-            if found.is_some_and(|(values, window)| values.contains(&salted(&self.salt, window.as_bytes()))) {
+            if found.is_some_and(|(values, window)| {
+                values.contains(&salted(&self.salt, window.as_bytes()))
+            }) {
                 let masked = masked.get_or_insert_default();
                 masked.push_str(&text[done..at]);
                 masked.push_str(mask);
                 done = at + length;
-                let Some(next) = bytes.get(done..done + length) else { break };
+                let Some(next) = bytes.get(done..done + length) else {
+                    break;
+                };
                 (at, rolling) = (done, hash(next));
                 continue;
             }
-            let Some(next) = bytes.get(at + length) else { break };
+            let Some(next) = bytes.get(at + length) else {
+                break;
+            };
             let gone = u32::from(bytes[at]).wrapping_mul(known.top);
-            rolling = rolling.wrapping_sub(gone).wrapping_mul(BASE).wrapping_add(u32::from(*next));
+            rolling = rolling
+                .wrapping_sub(gone)
+                .wrapping_mul(BASE)
+                .wrapping_add(u32::from(*next));
             at += 1;
         }
         masked.map(|masked| masked + &text[done..])
@@ -134,12 +169,18 @@ impl Finder {
 }
 
 fn salted(salt: &str, bytes: &[u8]) -> String {
-    let digest = Sha256::new().chain_update(salt.as_bytes()).chain_update([0]).chain_update(bytes).finalize();
+    let digest = Sha256::new()
+        .chain_update(salt.as_bytes())
+        .chain_update([0])
+        .chain_update(bytes)
+        .finalize();
     format!("{digest:x}")
 }
 
 fn hash(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |hash: u32, byte| hash.wrapping_mul(BASE).wrapping_add(u32::from(*byte)))
+    bytes.iter().fold(0, |hash: u32, byte| {
+        hash.wrapping_mul(BASE).wrapping_add(u32::from(*byte))
+    })
 }
 
 #[cfg(test)]
@@ -175,9 +216,14 @@ mod tests {
         let text = serde_json::to_string(&known).unwrap();
         assert!(!text.contains("hunter"), "{text}");
         assert_eq!(serde_json::from_str::<Fingerprints>(&text).unwrap(), known);
-        let many: Vec<String> = (0..MOST).map(|number| format!("value-{number:08}")).collect();
+        let many: Vec<String> = (0..MOST)
+            .map(|number| format!("value-{number:08}"))
+            .collect();
         assert!(known.add(many.iter().map(String::as_str)));
-        assert_eq!(masked(&known, "hunter22 value-00000000").as_deref(), Some("hunter22 *"));
+        assert_eq!(
+            masked(&known, "hunter22 value-00000000").as_deref(),
+            Some("hunter22 *")
+        );
     }
 
     #[test]
@@ -186,8 +232,21 @@ mod tests {
         known.values[0].length = usize::MAX;
         assert_eq!(masked(&known, "hunter22"), None);
         let bytes = "ü".as_bytes();
-        let tail = Fingerprint { length: 1, rolling: hash(&bytes[1..]), sha256: salted("salt", &bytes[1..]) };
-        assert_eq!(masked(&Fingerprints { salt: "salt".to_owned(), values: vec![tail] }, "ü"), None);
+        let tail = Fingerprint {
+            length: 1,
+            rolling: hash(&bytes[1..]),
+            sha256: salted("salt", &bytes[1..]),
+        };
+        assert_eq!(
+            masked(
+                &Fingerprints {
+                    salt: "salt".to_owned(),
+                    values: vec![tail]
+                },
+                "ü"
+            ),
+            None
+        );
     }
 
     proptest! {

@@ -9,7 +9,8 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// The file that describes the event, as GitHub and what follows it name it.
 pub fn event_file(env: Environment<'_>) -> Option<String> {
     let kind = env("GITHUB_EVENT_NAME")?;
-    (kind.starts_with("pull_request") || kind == "workflow_run").then(|| env("GITHUB_EVENT_PATH").unwrap_or_default())
+    (kind.starts_with("pull_request") || kind == "workflow_run")
+        .then(|| env("GITHUB_EVENT_PATH").unwrap_or_default())
 }
 
 /// The repository that the pull request of this job comes from, where that is another one; `None` where it is not, or there is
@@ -17,11 +18,16 @@ pub fn event_file(env: Environment<'_>) -> Option<String> {
 pub fn foreign_pull_request(env: Environment<'_>, event: Option<&Value>) -> Option<String> {
     let unknown = || "a repository that is not named".to_owned();
     if event_file(env).is_some() {
-        let text = |path: &str| event.and_then(|event| event.pointer(path)).and_then(Value::as_str).map(str::to_owned);
+        let text = |path: &str| {
+            event
+                .and_then(|event| event.pointer(path))
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
         let here = text("/repository/full_name").or_else(|| env("GITHUB_REPOSITORY"));
         let is_of_run = env("GITHUB_EVENT_NAME").is_some_and(|kind| kind == "workflow_run");
-        let is_pull_request =
-            !is_of_run || text("/workflow_run/event").is_none_or(|kind| kind.starts_with("pull_request"));
+        let is_pull_request = !is_of_run
+            || text("/workflow_run/event").is_none_or(|kind| kind.starts_with("pull_request"));
         let head = text(if is_of_run {
             "/workflow_run/head_repository/full_name"
         } else {
@@ -35,25 +41,30 @@ pub fn foreign_pull_request(env: Environment<'_>, event: Option<&Value>) -> Opti
         let one = env(one).filter(|one| !one.is_empty())?;
         (Some(&one) != env(other).as_ref()).then_some(one)
     };
-    let is = |name: &str, value: &str| env(name).is_some_and(|found| found.eq_ignore_ascii_case(value));
+    let is =
+        |name: &str, value: &str| env(name).is_some_and(|found| found.eq_ignore_ascii_case(value));
     // GitLab
-    differ("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "CI_MERGE_REQUEST_PROJECT_ID")
-        .map(|number| env("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH").unwrap_or(number))
-        // Azure Pipelines
-        .or_else(|| is("SYSTEM_PULLREQUEST_ISFORK", "true").then(unknown))
-        // CircleCI
-        .or_else(|| env("CIRCLE_PR_USERNAME").filter(|owner| !owner.is_empty()))
-        // Jenkins
-        .or_else(|| env("CHANGE_FORK").filter(|fork| !fork.is_empty()))
-        // Travis CI, AppVeyor
-        .or_else(|| differ("TRAVIS_PULL_REQUEST_SLUG", "TRAVIS_REPO_SLUG"))
-        .or_else(|| differ("APPVEYOR_PULL_REQUEST_HEAD_REPO_NAME", "APPVEYOR_REPO_NAME"))
-        // Buildkite
-        .or_else(|| {
-            let from = differ("BUILDKITE_PULL_REQUEST_REPO", "BUILDKITE_REPO")?;
-            let is_here = env("BUILDKITE_REPO").is_some_and(|here| path_of(&here).eq_ignore_ascii_case(path_of(&from)));
-            (!is_here).then_some(from)
-        })
+    differ(
+        "CI_MERGE_REQUEST_SOURCE_PROJECT_ID",
+        "CI_MERGE_REQUEST_PROJECT_ID",
+    )
+    .map(|number| env("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH").unwrap_or(number))
+    // Azure Pipelines
+    .or_else(|| is("SYSTEM_PULLREQUEST_ISFORK", "true").then(unknown))
+    // CircleCI
+    .or_else(|| env("CIRCLE_PR_USERNAME").filter(|owner| !owner.is_empty()))
+    // Jenkins
+    .or_else(|| env("CHANGE_FORK").filter(|fork| !fork.is_empty()))
+    // Travis CI, AppVeyor
+    .or_else(|| differ("TRAVIS_PULL_REQUEST_SLUG", "TRAVIS_REPO_SLUG"))
+    .or_else(|| differ("APPVEYOR_PULL_REQUEST_HEAD_REPO_NAME", "APPVEYOR_REPO_NAME"))
+    // Buildkite
+    .or_else(|| {
+        let from = differ("BUILDKITE_PULL_REQUEST_REPO", "BUILDKITE_REPO")?;
+        let is_here = env("BUILDKITE_REPO")
+            .is_some_and(|here| path_of(&here).eq_ignore_ascii_case(path_of(&from)));
+        (!is_here).then_some(from)
+    })
 }
 
 /// What a URL of git's names on its host, as `owner/name`: the same repository has one for each protocol.
@@ -74,7 +85,11 @@ mod tests {
     use super::*;
 
     fn from(vars: &[(&str, &str)], event: Option<&Value>) -> Option<String> {
-        let env = |name: &str| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let env = |name: &str| {
+            vars.iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
         foreign_pull_request(&env, event)
     }
 
@@ -82,8 +97,15 @@ mod tests {
     fn a_forks_pull_request_is_foreign_and_ones_own_is_not() {
         let event = |head: &str| json!({"repository": {"full_name": "me/x"}, "pull_request": {"head": {"repo": {"full_name": head}}}});
         for kind in ["pull_request", "pull_request_target", "pull_request_review"] {
-            let vars = [("GITHUB_EVENT_NAME", kind), ("GITHUB_EVENT_PATH", "/e.json")];
-            assert_eq!(from(&vars, Some(&event("you/x"))).as_deref(), Some("you/x"), "{kind}");
+            let vars = [
+                ("GITHUB_EVENT_NAME", kind),
+                ("GITHUB_EVENT_PATH", "/e.json"),
+            ];
+            assert_eq!(
+                from(&vars, Some(&event("you/x"))).as_deref(),
+                Some("you/x"),
+                "{kind}"
+            );
             assert_eq!(from(&vars, Some(&event("me/x"))), None, "{kind}");
             assert!(from(&vars, None).is_some(), "nothing is known of it");
             let gone = json!({"repository": {"full_name": "me/x"}, "pull_request": {"head": {"repo": null}}});
@@ -95,7 +117,10 @@ mod tests {
             let run = json!({"event": kind, "head_repository": {"full_name": head}});
             json!({"repository": {"full_name": "me/x"}, "workflow_run": run})
         };
-        let vars = [("GITHUB_EVENT_NAME", "workflow_run"), ("GITHUB_EVENT_PATH", "/e.json")];
+        let vars = [
+            ("GITHUB_EVENT_NAME", "workflow_run"),
+            ("GITHUB_EVENT_PATH", "/e.json"),
+        ];
         assert!(from(&vars, Some(&run("pull_request", "you/x"))).is_some());
         assert_eq!(from(&vars, Some(&run("push", "you/x"))), None);
         assert_eq!(from(&vars, Some(&run("pull_request", "me/x"))), None);
@@ -103,11 +128,20 @@ mod tests {
 
     #[test]
     fn other_services_name_forks_too() {
-        let gitlab = [("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "7"), ("CI_MERGE_REQUEST_PROJECT_ID", "5")];
+        let gitlab = [
+            ("CI_MERGE_REQUEST_SOURCE_PROJECT_ID", "7"),
+            ("CI_MERGE_REQUEST_PROJECT_ID", "5"),
+        ];
         assert_eq!(from(&gitlab, None).as_deref(), Some("7"));
-        assert_eq!(from(&[gitlab[0], ("CI_MERGE_REQUEST_PROJECT_ID", "7")], None), None);
-        for vars in [[("SYSTEM_PULLREQUEST_ISFORK", "True")], [("CIRCLE_PR_USERNAME", "you")], [("CHANGE_FORK", "you")]]
-        {
+        assert_eq!(
+            from(&[gitlab[0], ("CI_MERGE_REQUEST_PROJECT_ID", "7")], None),
+            None
+        );
+        for vars in [
+            [("SYSTEM_PULLREQUEST_ISFORK", "True")],
+            [("CIRCLE_PR_USERNAME", "you")],
+            [("CHANGE_FORK", "you")],
+        ] {
             assert!(from(&vars, None).is_some(), "{vars:?}");
         }
         assert_eq!(from(&[("SYSTEM_PULLREQUEST_ISFORK", "False")], None), None);
@@ -117,7 +151,14 @@ mod tests {
     #[test]
     fn one_repository_has_many_urls() {
         let of = |head: &str, here: &str| {
-            from(&[("BUILDKITE_PULL_REQUEST_REPO", head), ("BUILDKITE_REPO", here)], None).is_some()
+            from(
+                &[
+                    ("BUILDKITE_PULL_REQUEST_REPO", head),
+                    ("BUILDKITE_REPO", here),
+                ],
+                None,
+            )
+            .is_some()
         };
         let here = "git@github.com:acme/x.git";
         for head in [
@@ -130,7 +171,12 @@ mod tests {
         ] {
             assert!(!of(head, here), "{head}");
         }
-        for head in ["https://github.com/you/x.git", "git@github.com:you/x", "https://github.com/acme/y", "acme"] {
+        for head in [
+            "https://github.com/you/x.git",
+            "git@github.com:you/x",
+            "https://github.com/acme/y",
+            "acme",
+        ] {
             assert!(of(head, here), "{head}");
         }
     }

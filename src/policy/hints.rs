@@ -15,17 +15,29 @@ pub fn hints(run: &Run, subtask: &str) -> Option<String> {
         .iterations
         .attempts_on(subtask)
         .map(|(_, attempt)| attempt)
-        .filter(|attempt| attempt.outcome == Some(AttemptOutcome::Failed) && !attempt.was_interrupted())
+        .filter(|attempt| {
+            attempt.outcome == Some(AttemptOutcome::Failed) && !attempt.was_interrupted()
+        })
         .collect();
     if earlier.is_empty() {
         return None;
     }
     let mut text = format!("Previous attempts: {}\n", earlier.len());
     for attempt in &earlier[earlier.len().saturating_sub(SHOWN)..] {
-        let approach = attempt.approach.as_deref().unwrap_or("(approach not recorded)");
-        let error = attempt.failure.as_ref().map_or("(no message)", |failure| failure.message.as_str());
+        let approach = attempt
+            .approach
+            .as_deref()
+            .unwrap_or("(approach not recorded)");
+        let error = attempt
+            .failure
+            .as_ref()
+            .map_or("(no message)", |failure| failure.message.as_str());
         // Writing to a String cannot fail.
-        let _ = write!(text, "\nAttempt {}: {approach} - FAILED\n  Error: {error}\n", attempt.number);
+        let _ = write!(
+            text,
+            "\nAttempt {}: {approach} - FAILED\n  Error: {error}\n",
+            attempt.number
+        );
         for remark in remarks(attempt) {
             let _ = writeln!(text, "  Note: {remark}");
         }
@@ -38,10 +50,13 @@ pub fn hints(run: &Run, subtask: &str) -> Option<String> {
 /// What the conditions of an attempt mean for the next one.
 fn remarks(attempt: &Attempt) -> Vec<String> {
     let say = |condition: &Condition| match condition {
-        Condition::Tampered => {
-            Some(format!("tests were weakened ({}); restore them", tampering_text(&attempt.notes, "; ")))
+        Condition::Tampered => Some(format!(
+            "tests were weakened ({}); restore them",
+            tampering_text(&attempt.notes, "; ")
+        )),
+        Condition::BaselineFailing => {
+            Some("this check was already failing before the first attempt".to_owned())
         }
-        Condition::BaselineFailing => Some("this check was already failing before the first attempt".to_owned()),
         Condition::Productive => Some("it was changing files when its time was up".to_owned()),
         _ => None,
     };

@@ -13,8 +13,14 @@ use super::redact::{REDACTED, may_hold_secret, redact_json};
 /// What happened, without secrets; as it is where it holds none.
 pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {
     let holds = serde_json::to_string(payload).is_ok_and(|text| may_hold_secret(&text));
-    let document = if holds { serde_json::to_value(payload).ok() } else { None };
-    let Some(document) = document else { return Cow::Borrowed(payload) };
+    let document = if holds {
+        serde_json::to_value(payload).ok()
+    } else {
+        None
+    };
+    let Some(document) = document else {
+        return Cow::Borrowed(payload);
+    };
     let masked = redact_json(document.clone());
     if masked == document {
         return Cow::Borrowed(payload);
@@ -26,7 +32,9 @@ pub fn masked_payload(payload: &Payload) -> Cow<'_, Payload> {
         parsed = payload.or(parsed.take());
         fits
     });
-    parsed.map_or(Cow::Borrowed(payload), |masked| Cow::Owned(noted(masked, payload)))
+    parsed.map_or(Cow::Borrowed(payload), |masked| {
+        Cow::Owned(noted(masked, payload))
+    })
 }
 
 /// The masked payload, with what it lacks noted where it is run again, beside what was noted before.
@@ -40,7 +48,10 @@ fn noted(mut masked: Payload, whole: &Payload) -> Payload {
         _ => Vec::new(),
     };
     if let Some(note) = note_of(&mut masked) {
-        let new: Vec<String> = more.into_iter().filter(|name| !note.contains(name)).collect();
+        let new: Vec<String> = more
+            .into_iter()
+            .filter(|name| !note.contains(name))
+            .collect();
         note.extend(new);
     }
     masked
@@ -49,7 +60,9 @@ fn noted(mut masked: Payload, whole: &Payload) -> Payload {
 /// Where a payload notes which of its fields lack a secret; `None` where nothing of it is run again.
 fn note_of(payload: &mut Payload) -> Option<&mut Vec<String>> {
     match payload {
-        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => Some(&mut spec.masked),
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => {
+            Some(&mut spec.masked)
+        }
         Payload::StepStarted(start) => Some(&mut start.masked),
         _ => None,
     }
@@ -80,22 +93,36 @@ pub fn without_secrets(payload: &Payload) -> Payload {
 
 /// The fields of a value in which something is masked, by name.
 fn with_masks<T: Serialize>(value: &T) -> Vec<String> {
-    let Ok(document) = serde_json::to_value(value) else { return Vec::new() };
+    let Ok(document) = serde_json::to_value(value) else {
+        return Vec::new();
+    };
     let fields = document.as_object().into_iter().flatten();
-    fields.filter(|(_, value)| value.to_string().contains(REDACTED)).map(|(name, _)| name.clone()).collect()
+    fields
+        .filter(|(_, value)| value.to_string().contains(REDACTED))
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 /// The fields in which two values of a type differ, by name.
 fn unlike<T: Serialize>(one: &T, other: &T) -> Vec<String> {
-    let (Ok(one), Ok(other)) = (serde_json::to_value(one), serde_json::to_value(other)) else { return Vec::new() };
+    let (Ok(one), Ok(other)) = (serde_json::to_value(one), serde_json::to_value(other)) else {
+        return Vec::new();
+    };
     let fields = other.as_object().into_iter().flatten();
-    fields.filter(|(name, value)| one.get(name) != Some(value)).map(|(name, _)| name.clone()).collect()
+    fields
+        .filter(|(name, value)| one.get(name) != Some(value))
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 /// Of the fields that were masked those that still are: whatever was given anew is whole.
 pub fn still_masked(spec: &RunSpec) -> Vec<String> {
     let masks = with_masks(spec);
-    spec.masked.iter().filter(|name| masks.contains(name)).cloned().collect()
+    spec.masked
+        .iter()
+        .filter(|name| masks.contains(name))
+        .cloned()
+        .collect()
 }
 
 /// The document with every text masked with which it still `fits`: a word of ours that only looks like a secret is none.
@@ -145,9 +172,16 @@ mod tests {
     // A version that noted nothing is recognised by the mask's text; what was noted stays as it is.
     #[test]
     fn what_lacks_a_secret_is_noted_by_the_mask() {
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<String>>()
+        };
         let masked_of = |spec: RunSpec| {
-            let mut payload = Payload::RunSpecChanged { spec: Box::new(spec) };
+            let mut payload = Payload::RunSpecChanged {
+                spec: Box::new(spec),
+            };
             note_masks(&mut payload);
             note_of(&mut payload).cloned().unwrap_or_default()
         };
@@ -157,20 +191,47 @@ mod tests {
             ..RunSpec::default()
         };
         assert_eq!(masked_of(masked.clone()), ["command", "until"]);
-        assert_eq!(masked_of(RunSpec { masked: words(&["until"]), ..masked.clone() }), ["until"]);
-        assert_eq!(masked_of(RunSpec { command: words(&["agent"]), ..RunSpec::default() }), Vec::<String>::new());
+        assert_eq!(
+            masked_of(RunSpec {
+                masked: words(&["until"]),
+                ..masked.clone()
+            }),
+            ["until"]
+        );
+        assert_eq!(
+            masked_of(RunSpec {
+                command: words(&["agent"]),
+                ..RunSpec::default()
+            }),
+            Vec::<String>::new()
+        );
         // What is masked once more keeps the note of before.
-        let more = RunSpec { prompt: Some("password=hunter22".to_owned()), masked: words(&["command"]), ..masked };
-        let mut payload = masked_payload(&Payload::RunSpecChanged { spec: Box::new(more) }).into_owned();
-        assert_eq!(note_of(&mut payload).cloned().unwrap_or_default(), ["command", "prompt"]);
+        let more = RunSpec {
+            prompt: Some("password=hunter22".to_owned()),
+            masked: words(&["command"]),
+            ..masked
+        };
+        let mut payload = masked_payload(&Payload::RunSpecChanged {
+            spec: Box::new(more),
+        })
+        .into_owned();
+        assert_eq!(
+            note_of(&mut payload).cloned().unwrap_or_default(),
+            ["command", "prompt"]
+        );
     }
 
     #[test]
     fn one_word_that_cannot_be_masked_keeps_no_other_one() {
         let document = json!({"kind": "sk", "a/b": {"prompt": "secret"}, "argv": ["x", "secret"]});
         let masked = json!({"kind": "-", "a/b": {"prompt": "-"}, "argv": ["x", "-"]});
-        let shown = masked_where(document.clone(), &masked, |document| document["kind"] == "sk");
-        assert_eq!(shown, json!({"kind": "sk", "a/b": {"prompt": "-"}, "argv": ["x", "-"]}));
+        let shown = masked_where(document.clone(), &masked, |document| {
+            document["kind"] == "sk"
+        });
+        assert_eq!(
+            shown,
+            json!({"kind": "sk", "a/b": {"prompt": "-"}, "argv": ["x", "-"]})
+        );
         assert_eq!(masked_where(document, &masked, |_| true), masked);
     }
 }

@@ -2,15 +2,20 @@
 
 /// The candidate that is most like `text`.
 pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let by_distance = candidates.map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate));
-    by_distance.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+    let by_distance =
+        candidates.map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate));
+    by_distance
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
 }
 
 /// The candidate that `text` may be a slip of: at most one letter in three is another one.
 pub fn misspelt<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let slips = (text.chars().count() / 3).max(1);
-    let close = |candidate: &&str| candidate.len().abs_diff(text.len()) <= slips && *candidate != text;
-    nearest(text, candidates.filter(close)).filter(|near| strsim::damerau_levenshtein(text, near) <= slips)
+    let close =
+        |candidate: &&str| candidate.len().abs_diff(text.len()) <= slips && *candidate != text;
+    nearest(text, candidates.filter(close))
+        .filter(|near| strsim::damerau_levenshtein(text, near) <= slips)
 }
 
 #[cfg(test)]

@@ -118,8 +118,16 @@ struct Rules {
 }
 
 static RULES: LazyLock<Rules> = LazyLock::new(|| {
-    let lists = [(RISKY, ToolCallRisk::Risky), (EXTERNAL, ToolCallRisk::External), (EDITS, ToolCallRisk::Edit)];
-    let all = || lists.iter().flat_map(|(list, occasion)| list.iter().map(|pattern| (*pattern, *occasion)));
+    let lists = [
+        (RISKY, ToolCallRisk::Risky),
+        (EXTERNAL, ToolCallRisk::External),
+        (EDITS, ToolCallRisk::Edit),
+    ];
+    let all = || {
+        lists
+            .iter()
+            .flat_map(|(list, occasion)| list.iter().map(|pattern| (*pattern, *occasion)))
+    };
     Rules {
         patterns: Patterns::new(all().map(|(pattern, _)| pattern)),
         occasions: all().map(|(_, occasion)| occasion).collect(),
@@ -129,7 +137,11 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
 /// What a tool call is. The worst of a command's lines counts.
 pub fn occasion(call: &ToolCall) -> ToolCallRisk {
     let name = call.name.to_ascii_lowercase();
-    if let Some(command) = call.command.as_deref().filter(|_| !EDITORS.contains(&name.as_str())) {
+    if let Some(command) = call
+        .command
+        .as_deref()
+        .filter(|_| !EDITORS.contains(&name.as_str()))
+    {
         return of_command(command);
     }
     match name.as_str() {
@@ -147,7 +159,11 @@ fn of_command(command: &str) -> ToolCallRisk {
     let mut found = ToolCallRisk::Operation;
     for line in joined.lines() {
         // The lists are in the order of what is worse.
-        let first = RULES.patterns.matches(line.as_bytes(), &mut room).first().copied();
+        let first = RULES
+            .patterns
+            .matches(line.as_bytes(), &mut room)
+            .first()
+            .copied();
         match first.map(|number| RULES.occasions[usize::from(number)]) {
             Some(ToolCallRisk::Risky) => return ToolCallRisk::Risky,
             Some(ToolCallRisk::External) => found = ToolCallRisk::External,
@@ -163,13 +179,23 @@ mod tests {
     use super::*;
 
     fn of(command: &str) -> ToolCallRisk {
-        occasion(&ToolCall { name: "Bash".into(), command: Some(command.into()), path: None })
+        occasion(&ToolCall {
+            name: "Bash".into(),
+            command: Some(command.into()),
+            path: None,
+        })
     }
 
     #[test]
     fn every_pattern_compiles_and_is_asked_where_it_matches() {
         for pattern in [RISKY, EXTERNAL, EDITS].concat() {
-            assert!(regex::bytes::RegexBuilder::new(pattern).unicode(false).build().is_ok(), "{pattern}");
+            assert!(
+                regex::bytes::RegexBuilder::new(pattern)
+                    .unicode(false)
+                    .build()
+                    .is_ok(),
+                "{pattern}"
+            );
         }
         crate::policy::patterns::oracle::nothing_is_missed(&[RISKY, EXTERNAL, EDITS].concat());
     }
@@ -210,7 +236,13 @@ mod tests {
 
     #[test]
     fn calls_and_edits_are_told_from_looks() {
-        for command in ["git push", "gh pr create", "npm publish", "curl -X POST http://x", "kubectl apply -f a.yml"] {
+        for command in [
+            "git push",
+            "gh pr create",
+            "npm publish",
+            "curl -X POST http://x",
+            "kubectl apply -f a.yml",
+        ] {
             assert_eq!(of(command), ToolCallRisk::External, "{command}");
         }
         for command in [
@@ -224,23 +256,50 @@ mod tests {
         ] {
             assert_eq!(of(command), ToolCallRisk::Edit, "{command}");
         }
-        for command in
-            ["ls -la", "cargo test 2>&1", "grep -rn x src", "git status", "git log", "make 2>/dev/null", "a => b"]
-        {
+        for command in [
+            "ls -la",
+            "cargo test 2>&1",
+            "grep -rn x src",
+            "git status",
+            "git log",
+            "make 2>/dev/null",
+            "a => b",
+        ] {
             assert_eq!(of(command), ToolCallRisk::Operation, "{command}");
         }
-        let tool = |name: &str| occasion(&ToolCall { name: name.into(), ..ToolCall::default() });
-        for name in ["Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch", "write_file", "replace", "edit"] {
+        let tool = |name: &str| {
+            occasion(&ToolCall {
+                name: name.into(),
+                ..ToolCall::default()
+            })
+        };
+        for name in [
+            "Edit",
+            "Write",
+            "MultiEdit",
+            "NotebookEdit",
+            "apply_patch",
+            "write_file",
+            "replace",
+            "edit",
+        ] {
             assert_eq!(tool(name), ToolCallRisk::Edit, "{name}");
         }
         assert_eq!(tool("mcp__db__query"), ToolCallRisk::External);
         assert_eq!(
             (tool("Read"), tool("Grep"), tool("Bash")),
-            (ToolCallRisk::Nothing, ToolCallRisk::Nothing, ToolCallRisk::Operation)
+            (
+                ToolCallRisk::Nothing,
+                ToolCallRisk::Nothing,
+                ToolCallRisk::Operation
+            )
         );
         // Codex's own editor puts its patch where others put a command.
-        let patch =
-            ToolCall { name: "apply_patch".into(), command: Some("*** Begin Patch\nrm -rf".into()), path: None };
+        let patch = ToolCall {
+            name: "apply_patch".into(),
+            command: Some("*** Begin Patch\nrm -rf".into()),
+            path: None,
+        };
         assert_eq!(occasion(&patch), ToolCallRisk::Edit);
     }
 }

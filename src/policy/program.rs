@@ -20,15 +20,25 @@ pub fn of_line(line: &str) -> Vec<Words> {
 }
 
 fn of_script(script: &str, depth: usize) -> Vec<Words> {
-    simple_commands(script).iter().flat_map(|words| unwrap(words, depth)).collect()
+    simple_commands(script)
+        .iter()
+        .flat_map(|words| unwrap(words, depth))
+        .collect()
 }
 
 /// How a wrapper names what it starts.
 enum Form {
     /// Its options, of which these take a value, then so many arguments of its own, then the program.
-    Before { valued: &'static [&'static str], own: usize },
+    Before {
+        valued: &'static [&'static str],
+        own: usize,
+    },
     /// One of these words first, then as [`Form::Before`].
-    After { words: &'static [&'static str], valued: &'static [&'static str], own: usize },
+    After {
+        words: &'static [&'static str],
+        valued: &'static [&'static str],
+        own: usize,
+    },
     /// A script for a shell behind an option with this letter.
     Script(char),
     /// A module behind `-m`, else a script of its own language.
@@ -40,7 +50,20 @@ const fn before(valued: &'static [&'static str]) -> Form {
 }
 
 const fn after(words: &'static [&'static str]) -> Form {
-    Form::After { words, valued: &["-p", "--package", "--python", "--with", "-n", "--name", "-w", "-c"], own: 0 }
+    Form::After {
+        words,
+        valued: &[
+            "-p",
+            "--package",
+            "--python",
+            "--with",
+            "-n",
+            "--name",
+            "-w",
+            "-c",
+        ],
+        own: 0,
+    }
 }
 
 /// Options of `docker run` and `docker exec` that take a value.
@@ -96,28 +119,47 @@ const CONTAINER: &[&str] = &[
 
 fn form(program: &str) -> Option<Form> {
     Some(match program {
-        "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "fish" | "script" | "su" => Form::Script('c'),
+        "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "fish" | "script" | "su" => {
+            Form::Script('c')
+        }
         "env" => before(&["-u", "--unset", "-C", "--chdir"]),
-        "exec" | "nohup" | "command" | "builtin" | "setsid" | "unbuffer" | "winpty" | "caffeinate" | "then" | "do"
-        | "else" | "if" | "while" | "until" | "!" | "{" => before(&["-a"]),
+        "exec" | "nohup" | "command" | "builtin" | "setsid" | "unbuffer" | "winpty"
+        | "caffeinate" | "then" | "do" | "else" | "if" | "while" | "until" | "!" | "{" => {
+            before(&["-a"])
+        }
         "time" => before(&["-f", "-o", "--format", "--output"]),
         "nice" => before(&["-n", "--adjustment"]),
         "ionice" => before(&["-c", "-n", "--class", "--classdata"]),
         "stdbuf" => before(&["-i", "-o", "-e"]),
         "sudo" | "doas" => before(&["-u", "-g", "-h", "-C", "--user", "--group"]),
         "xvfb-run" => before(&["-n", "-s", "-f", "--server-num", "--server-args"]),
-        "npx" | "bunx" | "pnpx" | "uvx" => before(&["-p", "--package", "--python", "--with", "--from"]),
-        "timeout" | "gtimeout" => Form::Before { valued: &["-k", "-s", "--kill-after", "--signal"], own: 1 },
-        "chrt" | "taskset" => Form::Before { valued: &[], own: 1 },
+        "npx" | "bunx" | "pnpx" | "uvx" => {
+            before(&["-p", "--package", "--python", "--with", "--from"])
+        }
+        "timeout" | "gtimeout" => Form::Before {
+            valued: &["-k", "-s", "--kill-after", "--signal"],
+            own: 1,
+        },
+        "chrt" | "taskset" => Form::Before {
+            valued: &[],
+            own: 1,
+        },
         "npm" | "mise" => after(&["exec", "x"]),
         "pnpm" | "yarn" => after(&["dlx", "exec"]),
         "bun" => after(&["x"]),
         "bundle" | "asdf" => after(&["exec"]),
-        "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch" | "conda" | "mamba" | "micromamba" | "pipx" => {
-            after(&["run"])
-        }
-        "direnv" => Form::After { words: &["exec"], valued: &[], own: 1 },
-        "docker" | "podman" | "nerdctl" => Form::After { words: &["run", "exec"], valued: CONTAINER, own: 1 },
+        "uv" | "poetry" | "pipenv" | "pdm" | "rye" | "hatch" | "conda" | "mamba" | "micromamba"
+        | "pipx" => after(&["run"]),
+        "direnv" => Form::After {
+            words: &["exec"],
+            valued: &[],
+            own: 1,
+        },
+        "docker" | "podman" | "nerdctl" => Form::After {
+            words: &["run", "exec"],
+            valued: CONTAINER,
+            own: 1,
+        },
         "python" | "python3" | "py" | "node" | "deno" | "ruby" | "php" | "perl" => Form::Module,
         _ => return None,
     })
@@ -129,12 +171,23 @@ fn unwrap(words: &[String], depth: usize) -> Vec<Words> {
         let name = word.split_once('=').map_or("", |(name, _)| name);
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    let start = words.iter().position(|word| !is_assignment(word)).unwrap_or(words.len());
-    let Some((first, rest)) = words[start..].split_first() else { return Vec::new() };
+    let start = words
+        .iter()
+        .position(|word| !is_assignment(word))
+        .unwrap_or(words.len());
+    let Some((first, rest)) = words[start..].split_first() else {
+        return Vec::new();
+    };
     let name = first.rsplit('/').next().unwrap_or(first);
     // A package may be asked for in a version.
     let name = name.split_once('@').map_or(name, |(name, _)| name);
-    let itself = || vec![std::iter::once(name.to_owned()).chain(rest.iter().cloned()).collect()];
+    let itself = || {
+        vec![
+            std::iter::once(name.to_owned())
+                .chain(rest.iter().cloned())
+                .collect(),
+        ]
+    };
     let inner = match form(name).filter(|_| depth < DEPTH) {
         None => None,
         Some(Form::Before { valued, own }) => arguments(rest, valued).get(own..),
@@ -146,10 +199,15 @@ fn unwrap(words: &[String], depth: usize) -> Vec<Words> {
         Some(Form::Script(letter)) => {
             let is_option = |word: &String| {
                 word.strip_prefix('-').is_some_and(|letters| {
-                    letters.ends_with(letter) && letters.chars().all(|one| one.is_ascii_alphabetic())
+                    letters.ends_with(letter)
+                        && letters.chars().all(|one| one.is_ascii_alphabetic())
                 })
             };
-            if let Some(script) = rest.iter().position(is_option).and_then(|at| rest.get(at + 1)) {
+            if let Some(script) = rest
+                .iter()
+                .position(is_option)
+                .and_then(|at| rest.get(at + 1))
+            {
                 return of_script(script, depth + 1);
             }
             // A script in a file, that is a program of the user's.
@@ -169,7 +227,10 @@ fn unwrap(words: &[String], depth: usize) -> Vec<Words> {
 
 /// What comes after the options.
 fn arguments<'a>(mut words: &'a [String], valued: &[&str]) -> &'a [String] {
-    while let Some((word, rest)) = words.split_first().filter(|(word, _)| word.starts_with('-')) {
+    while let Some((word, rest)) = words
+        .split_first()
+        .filter(|(word, _)| word.starts_with('-'))
+    {
         if word == "--" {
             return rest;
         }
@@ -239,7 +300,10 @@ mod tests {
                 "cd app;claude -p make the tests pass;tee log",
             ),
             ("bash -lc 'npx -y @openai/codex@1 exec'", "codex exec"),
-            ("docker run --rm -v /a:/b -w /b node:20 npm test", "npm test"),
+            (
+                "docker run --rm -v /a:/b -w /b node:20 npm test",
+                "npm test",
+            ),
             ("docker exec -it box claude", "claude"),
             ("docker build .", "docker build ."),
             ("uv run --with x pytest -q", "pytest -q"),
@@ -252,7 +316,10 @@ mod tests {
             ("npm exec -- claude -p", "claude -p"),
             ("npm run test", "npm run test"),
             ("direnv exec . cargo test", "cargo test"),
-            ("(cd a; make) && echo 'done; really'", "cd a;make;echo done; really"),
+            (
+                "(cd a; make) && echo 'done; really'",
+                "cd a;make;echo done; really",
+            ),
             ("cat < in >> out", "cat"),
             ("make 2>&1 | tee log", "make;tee log"),
             ("", ""),

@@ -37,13 +37,21 @@ const AGENTS: [(&str, &[&str]); 6] = [
     ("claude", &[".claude", "CLAUDE.md"]),
     ("codex", &[".codex"]),
     ("gemini", &[".gemini", "GEMINI.md"]),
-    ("opencode", &[".opencode", "opencode.json", "opencode.jsonc"]),
+    (
+        "opencode",
+        &[".opencode", "opencode.json", "opencode.jsonc"],
+    ),
     ("qwen", &[".qwen", "QWEN.md"]),
     ("aider", &[".aider.conf.yml"]),
 ];
 
 /// The kinds in the order in which checks run: what is quick and says most first.
-const KINDS: [CheckKind; 4] = [CheckKind::Typecheck, CheckKind::Build, CheckKind::Test, CheckKind::Lint];
+const KINDS: [CheckKind; 4] = [
+    CheckKind::Typecheck,
+    CheckKind::Build,
+    CheckKind::Test,
+    CheckKind::Lint,
+];
 
 /// A check that fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +79,11 @@ pub fn recognise(found: &[Found]) -> Project {
     let mut checks = targets(&top);
     let own: BTreeSet<&str> = checks.iter().map(|check| check.kind.as_str()).collect();
     let known = [rust(&top), node(&top), python(&top), go(&top), java(&top)].concat();
-    checks.extend(known.into_iter().filter(|check| !own.contains(check.kind.as_str())));
+    checks.extend(
+        known
+            .into_iter()
+            .filter(|check| !own.contains(check.kind.as_str())),
+    );
     // What is tested is built; a build alone says what nothing else does.
     if checks.iter().any(|check| check.kind == CheckKind::Test) {
         checks.retain(|check| check.kind != CheckKind::Build);
@@ -79,13 +91,19 @@ pub fn recognise(found: &[Found]) -> Project {
     let place = |check: &Suggested| KINDS.iter().position(|kind| *kind == check.kind);
     checks.sort_by_key(place);
     let has_any = |names: &&[&str]| names.iter().any(|name| top.has(name));
-    let agents = AGENTS.iter().filter(|(_, names)| has_any(names)).map(|(agent, _)| *agent).collect();
+    let agents = AGENTS
+        .iter()
+        .filter(|(_, names)| has_any(names))
+        .map(|(agent, _)| *agent)
+        .collect();
     Project { checks, agents }
 }
 
 /// The lines of a `recover.toml` for a project.
 pub fn configuration(project: &Project) -> String {
-    let mut text = "# How `recover` supervises runs in this project. All keys: recover init --full\n".to_owned();
+    let mut text =
+        "# How `recover` supervises runs in this project. All keys: recover init --full\n"
+            .to_owned();
     // A string takes whatever is written.
     if let [agent] = project.agents.as_slice() {
         let _ = write!(text, "\n[runner]\nagent = \"{agent}\"\n");
@@ -94,9 +112,16 @@ pub fn configuration(project: &Project) -> String {
     for check in &project.checks {
         let kind = check.kind.as_str();
         let program = check.command.split(' ').next().unwrap_or(kind);
-        let name = if names.contains(kind) { format!("{program}-{kind}") } else { kind.to_owned() };
+        let name = if names.contains(kind) {
+            format!("{program}-{kind}")
+        } else {
+            kind.to_owned()
+        };
         let command = toml_string(&check.command);
-        let _ = write!(text, "\n[[feedback]]\nname = \"{name}\"\nkind = \"{kind}\"\ncommand = {command}\n");
+        let _ = write!(
+            text,
+            "\n[[feedback]]\nname = \"{name}\"\nkind = \"{kind}\"\ncommand = {command}\n"
+        );
         names.insert(name);
     }
     if project.checks.is_empty() {
@@ -121,16 +146,25 @@ impl Top<'_> {
     }
 
     fn content(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|found| found.name == name).map(|found| found.content.as_str())
+        self.0
+            .iter()
+            .find(|found| found.name == name)
+            .map(|found| found.content.as_str())
     }
 
     fn first(&self, names: &[&'static str]) -> Option<(&'static str, &str)> {
-        names.iter().find_map(|name| Some((*name, self.content(name)?)))
+        names
+            .iter()
+            .find_map(|name| Some((*name, self.content(name)?)))
     }
 }
 
 fn check(kind: CheckKind, command: impl Into<String>, because: &'static str) -> Suggested {
-    Suggested { kind, command: command.into(), because }
+    Suggested {
+        kind,
+        command: command.into(),
+        because,
+    }
 }
 
 /// Names of targets, recipes and scripts, by what they are for; the first that is there counts.
@@ -143,15 +177,21 @@ const NAMES: [(CheckKind, &[&str]); 4] = [
 
 /// Targets of a justfile, else of a Makefile.
 fn targets(top: &Top<'_>) -> Vec<Suggested> {
-    let (program, (file, content)) = match (top.first(&["justfile", "Justfile"]), top.first(&["Makefile", "makefile"]))
-    {
+    let (program, (file, content)) = match (
+        top.first(&["justfile", "Justfile"]),
+        top.first(&["Makefile", "makefile"]),
+    ) {
         (Some(just), _) => ("just", just),
         (None, Some(make)) => ("make", make),
         (None, None) => return Vec::new(),
     };
     // `name:`, and for just also `name argument='default':`; not an assignment, nor a line of a recipe.
-    let heads = content.lines().filter(|line| !line.starts_with([' ', '\t', '#', '.', '@']) && !line.contains(":="));
-    let heads = heads.filter_map(|line| line.split_once(':')).flat_map(|(head, _)| head.split_whitespace());
+    let heads = content
+        .lines()
+        .filter(|line| !line.starts_with([' ', '\t', '#', '.', '@']) && !line.contains(":="));
+    let heads = heads
+        .filter_map(|line| line.split_once(':'))
+        .flat_map(|(head, _)| head.split_whitespace());
     let names: BTreeSet<&str> = heads.collect();
     let chosen = |(kind, known): &(CheckKind, &'static [&'static str])| {
         let name = known.iter().find(|name| names.contains(**name))?;
@@ -161,9 +201,19 @@ fn targets(top: &Top<'_>) -> Vec<Suggested> {
 }
 
 fn rust(top: &Top<'_>) -> Vec<Suggested> {
-    let Some(manifest) = top.content("Cargo.toml") else { return Vec::new() };
-    let workspace = if manifest.contains("[workspace]") { " --workspace" } else { "" };
-    let mut checks = vec![check(CheckKind::Test, format!("cargo test{workspace}"), "Cargo.toml")];
+    let Some(manifest) = top.content("Cargo.toml") else {
+        return Vec::new();
+    };
+    let workspace = if manifest.contains("[workspace]") {
+        " --workspace"
+    } else {
+        ""
+    };
+    let mut checks = vec![check(
+        CheckKind::Test,
+        format!("cargo test{workspace}"),
+        "Cargo.toml",
+    )];
     let lints = manifest.contains("[lints") || manifest.contains("[workspace.lints");
     if lints || top.has("clippy.toml") || top.has(".clippy.toml") {
         let command = format!("cargo clippy{workspace} --all-targets -- -D warnings");
@@ -173,15 +223,25 @@ fn rust(top: &Top<'_>) -> Vec<Suggested> {
 }
 
 fn node(top: &Top<'_>) -> Vec<Suggested> {
-    let Some(text) = top.content("package.json") else { return Vec::new() };
+    let Some(text) = top.content("package.json") else {
+        return Vec::new();
+    };
     let package: Value = serde_json::from_str(text).unwrap_or_default();
-    let program = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun"), ("bun.lockb", "bun")]
-        .iter()
-        .find(|(lock, _)| top.has(lock))
-        .map_or("npm", |(_, program)| *program);
+    let program = [
+        ("pnpm-lock.yaml", "pnpm"),
+        ("yarn.lock", "yarn"),
+        ("bun.lock", "bun"),
+        ("bun.lockb", "bun"),
+    ]
+    .iter()
+    .find(|(lock, _)| top.has(lock))
+    .map_or("npm", |(_, program)| *program);
     // What npm writes into a new package.
-    let is_real =
-        |name: &str| package["scripts"][name].as_str().is_some_and(|script| !script.contains("no test specified"));
+    let is_real = |name: &str| {
+        package["scripts"][name]
+            .as_str()
+            .is_some_and(|script| !script.contains("no test specified"))
+    };
     let run = |name: &str| match name {
         "test" if program != "bun" => format!("{program} test"),
         _ => format!("{program} run {name}"),
@@ -191,19 +251,34 @@ fn node(top: &Top<'_>) -> Vec<Suggested> {
         Some(check(*kind, run(name), "package.json"))
     };
     let mut checks: Vec<Suggested> = NAMES.iter().filter_map(chosen).collect();
-    if top.has("tsconfig.json") && !checks.iter().any(|check| check.kind == CheckKind::Typecheck) {
-        checks.push(check(CheckKind::Typecheck, "npx tsc --noEmit", "tsconfig.json"));
+    if top.has("tsconfig.json")
+        && !checks
+            .iter()
+            .any(|check| check.kind == CheckKind::Typecheck)
+    {
+        checks.push(check(
+            CheckKind::Typecheck,
+            "npx tsc --noEmit",
+            "tsconfig.json",
+        ));
     }
     checks
 }
 
 /// Maven's or Gradle's own test goal, by the wrapper that the project brings where it does.
 fn java(top: &Top<'_>) -> Vec<Suggested> {
-    let known =
-        [("pom.xml", "mvnw", "mvn"), ("build.gradle", "gradlew", "gradle"), ("build.gradle.kts", "gradlew", "gradle")];
+    let known = [
+        ("pom.xml", "mvnw", "mvn"),
+        ("build.gradle", "gradlew", "gradle"),
+        ("build.gradle.kts", "gradlew", "gradle"),
+    ];
     let found = known.into_iter().find(|(file, ..)| top.has(file));
     let told = found.map(|(file, wrapper, program)| {
-        let program = if top.has(wrapper) { format!("./{wrapper}") } else { program.to_owned() };
+        let program = if top.has(wrapper) {
+            format!("./{wrapper}")
+        } else {
+            program.to_owned()
+        };
         check(CheckKind::Test, format!("{program} test"), file)
     });
     told.into_iter().collect()
@@ -213,28 +288,48 @@ fn python(top: &Top<'_>) -> Vec<Suggested> {
     if top.has("tox.ini") {
         return vec![check(CheckKind::Test, "tox", "tox.ini")];
     }
-    let Some((file, text)) = top.first(&["pyproject.toml", "setup.cfg", "setup.py"]) else { return Vec::new() };
+    let Some((file, text)) = top.first(&["pyproject.toml", "setup.cfg", "setup.py"]) else {
+        return Vec::new();
+    };
     let prefix = match (top.has("uv.lock"), top.has("poetry.lock")) {
         (true, _) => "uv run ",
         (_, true) => "poetry run ",
         _ => "",
     };
-    let has_tests = top.has("tests") || top.has("test") || top.has("pytest.ini") || text.contains("pytest");
+    let has_tests =
+        top.has("tests") || top.has("test") || top.has("pytest.ini") || text.contains("pytest");
     let known = [
         (has_tests, CheckKind::Test, "pytest"),
-        (text.contains("tool.ruff") || top.has("ruff.toml"), CheckKind::Lint, "ruff check ."),
-        (text.contains("tool.mypy") || top.has("mypy.ini"), CheckKind::Typecheck, "mypy ."),
-        (text.contains("tool.pyright") || top.has("pyrightconfig.json"), CheckKind::Typecheck, "pyright"),
+        (
+            text.contains("tool.ruff") || top.has("ruff.toml"),
+            CheckKind::Lint,
+            "ruff check .",
+        ),
+        (
+            text.contains("tool.mypy") || top.has("mypy.ini"),
+            CheckKind::Typecheck,
+            "mypy .",
+        ),
+        (
+            text.contains("tool.pyright") || top.has("pyrightconfig.json"),
+            CheckKind::Typecheck,
+            "pyright",
+        ),
     ];
     let chosen = known.into_iter().filter(|(is, ..)| *is);
-    chosen.map(|(_, kind, command)| check(kind, format!("{prefix}{command}"), file)).collect()
+    chosen
+        .map(|(_, kind, command)| check(kind, format!("{prefix}{command}"), file))
+        .collect()
 }
 
 fn go(top: &Top<'_>) -> Vec<Suggested> {
     if !top.has("go.mod") {
         return Vec::new();
     }
-    vec![check(CheckKind::Test, "go test ./...", "go.mod"), check(CheckKind::Lint, "go vet ./...", "go.mod")]
+    vec![
+        check(CheckKind::Test, "go test ./...", "go.mod"),
+        check(CheckKind::Lint, "go vet ./...", "go.mod"),
+    ]
 }
 
 #[cfg(test)]
@@ -242,9 +337,18 @@ mod tests {
     use super::*;
 
     fn commands(found: &[(&str, &str)]) -> Vec<String> {
-        let found: Vec<Found> =
-            found.iter().map(|(name, content)| Found { name: (*name).into(), content: (*content).into() }).collect();
-        recognise(&found).checks.into_iter().map(|check| check.command).collect()
+        let found: Vec<Found> = found
+            .iter()
+            .map(|(name, content)| Found {
+                name: (*name).into(),
+                content: (*content).into(),
+            })
+            .collect();
+        recognise(&found)
+            .checks
+            .into_iter()
+            .map(|check| check.command)
+            .collect()
     }
 
     #[test]
@@ -252,49 +356,99 @@ mod tests {
         assert_eq!(commands(&[("Cargo.toml", "[package]\n")]), ["cargo test"]);
         assert_eq!(
             commands(&[("Cargo.toml", "[workspace]\n[workspace.lints.rust]\n")]),
-            ["cargo test --workspace", "cargo clippy --workspace --all-targets -- -D warnings"]
+            [
+                "cargo test --workspace",
+                "cargo clippy --workspace --all-targets -- -D warnings"
+            ]
         );
-        assert_eq!(commands(&[("go.mod", "")]), ["go test ./...", "go vet ./..."]);
         assert_eq!(
-            commands(&[("pyproject.toml", "[tool.ruff]\n[tool.mypy]\n"), ("uv.lock", ""), ("tests", "")]),
+            commands(&[("go.mod", "")]),
+            ["go test ./...", "go vet ./..."]
+        );
+        assert_eq!(
+            commands(&[
+                ("pyproject.toml", "[tool.ruff]\n[tool.mypy]\n"),
+                ("uv.lock", ""),
+                ("tests", "")
+            ]),
             ["uv run mypy .", "uv run pytest", "uv run ruff check ."]
         );
         assert_eq!(commands(&[("pom.xml", "")]), ["mvn test"]);
-        assert_eq!(commands(&[("build.gradle.kts", ""), ("gradlew", "")]), ["./gradlew test"]);
+        assert_eq!(
+            commands(&[("build.gradle.kts", ""), ("gradlew", "")]),
+            ["./gradlew test"]
+        );
         assert!(commands(&[("README.md", "")]).is_empty());
     }
 
     #[test]
     fn scripts_that_are_there_are_run_by_the_packages_own_program() {
         let text = r#"{"scripts": {"test": "vitest", "lint": "eslint .", "build": "tsc"}}"#;
-        assert_eq!(commands(&[("package.json", text)]), ["npm test", "npm run lint"]);
-        let with = [("package.json", text), ("yarn.lock", ""), ("tsconfig.json", "")];
-        assert_eq!(commands(&with), ["npx tsc --noEmit", "yarn test", "yarn run lint"]);
+        assert_eq!(
+            commands(&[("package.json", text)]),
+            ["npm test", "npm run lint"]
+        );
+        let with = [
+            ("package.json", text),
+            ("yarn.lock", ""),
+            ("tsconfig.json", ""),
+        ];
+        assert_eq!(
+            commands(&with),
+            ["npx tsc --noEmit", "yarn test", "yarn run lint"]
+        );
         let new = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
         assert!(commands(&[("package.json", new)]).is_empty());
         assert!(commands(&[("package.json", "{")]).is_empty());
-        assert_eq!(commands(&[("package.json", r#"{"scripts": {"build": "vite build"}}"#)]), ["npm run build"]);
+        assert_eq!(
+            commands(&[("package.json", r#"{"scripts": {"build": "vite build"}}"#)]),
+            ["npm run build"]
+        );
     }
 
     #[test]
     fn targets_of_the_project_go_before_what_its_language_has() {
         let make = "VERSION := 1:2\n.PHONY: lint\n\ntest: build\n\t./t lint:\nbuild clean:\n\tcc\n";
-        assert_eq!(commands(&[("Makefile", make), ("go.mod", "")]), ["make test", "go vet ./..."]);
+        assert_eq!(
+            commands(&[("Makefile", make), ("go.mod", "")]),
+            ["make test", "go vet ./..."]
+        );
         let just = "set shell := ['sh']\n# lint: no\ntest filter='x':\n    cargo nextest run\nlint:\n    x\n";
-        assert_eq!(commands(&[("justfile", just), ("Makefile", make)]), ["just test", "just lint"]);
+        assert_eq!(
+            commands(&[("justfile", just), ("Makefile", make)]),
+            ["just test", "just lint"]
+        );
     }
 
     #[test]
     fn what_is_written_says_the_same() {
-        let found =
-            [("Cargo.toml", "[package]"), ("package.json", r#"{"scripts": {"test": "a \"b\""}}"#), (".claude", "")];
-        let found: Vec<Found> =
-            found.iter().map(|(name, content)| Found { name: (*name).into(), content: (*content).into() }).collect();
+        let found = [
+            ("Cargo.toml", "[package]"),
+            ("package.json", r#"{"scripts": {"test": "a \"b\""}}"#),
+            (".claude", ""),
+        ];
+        let found: Vec<Found> = found
+            .iter()
+            .map(|(name, content)| Found {
+                name: (*name).into(),
+                content: (*content).into(),
+            })
+            .collect();
         let text = configuration(&recognise(&found));
         let parsed: toml::Table = text.parse().unwrap();
         assert_eq!(parsed["runner"]["agent"].as_str(), Some("claude"));
-        let names: Vec<_> = parsed["feedback"].as_array().unwrap().iter().map(|check| check["name"].as_str()).collect();
+        let names: Vec<_> = parsed["feedback"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|check| check["name"].as_str())
+            .collect();
         assert_eq!(names, [Some("test"), Some("npm-test")]);
-        assert!(configuration(&Project::default()).parse::<toml::Table>().unwrap().is_empty());
+        assert!(
+            configuration(&Project::default())
+                .parse::<toml::Table>()
+                .unwrap()
+                .is_empty()
+        );
     }
 }

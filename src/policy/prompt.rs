@@ -38,28 +38,57 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     }
     // What failed in an iteration that was given up is no error of this one; that of a later one, which the run went back
     // from, is.
-    let own = |failure: &&Failure| failure.iteration.is_none_or(|number| number >= parts.run.current_iteration);
-    let failure = parts.run.failure.as_ref().filter(|_| parts.error_context).filter(own);
+    let own = |failure: &&Failure| {
+        failure
+            .iteration
+            .is_none_or(|number| number >= parts.run.current_iteration)
+    };
+    let failure = parts
+        .run
+        .failure
+        .as_ref()
+        .filter(|_| parts.error_context)
+        .filter(own);
     let failure = failure.map(|failure| (failure, parts.run.was_interrupted()));
-    let failure = failure.and_then(|about| if is_session_lost(about.0) { before_the_loss(parts) } else { Some(about) });
+    let failure = failure.and_then(|about| {
+        if is_session_lost(about.0) {
+            before_the_loss(parts)
+        } else {
+            Some(about)
+        }
+    });
     let failed = match failure {
         Some((failure, true)) => {
-            let text =
-                format!("You were interrupted; go on.\n\nWhat interrupted you was not your doing: {}", failure.message);
+            let text = format!(
+                "You were interrupted; go on.\n\nWhat interrupted you was not your doing: {}",
+                failure.message
+            );
             sections.push(format!("## Interrupted\n\n{}", redact(&text)));
             // A conversation that goes on knows what it was about.
-            parts.run.agent_session.is_none().then(|| before_the_interruption(parts)).flatten()
+            parts
+                .run
+                .agent_session
+                .is_none()
+                .then(|| before_the_interruption(parts))
+                .flatten()
         }
         Some((failure, false)) => Some(failure),
         None => None,
     };
     if let Some(failure) = failed {
-        sections.push(format!("## Previous Attempt Failed\n\n{}", failed_context(parts, failure)));
+        sections.push(format!(
+            "## Previous Attempt Failed\n\n{}",
+            failed_context(parts, failure)
+        ));
     }
     if let Some(text) = hints::weakened(parts.run).filter(|_| parts.error_context) {
         sections.push(format!("## Checks Were Weakened\n\n{}", redact(&text)));
     }
-    if let Some(text) = parts.instructions.map(str::trim).filter(|text| !text.is_empty()) {
+    if let Some(text) = parts
+        .instructions
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+    {
         if text.starts_with("## ") {
             sections.push(text.to_owned());
         } else {
@@ -70,12 +99,17 @@ pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     if let Some(text) = restored.and_then(left_text) {
         sections.insert(0, text);
     }
-    let is_new =
-        |restored: &&RestoredFiles| parts.run.agent_session.is_some() && restored.written + restored.deleted > 0;
+    let is_new = |restored: &&RestoredFiles| {
+        parts.run.agent_session.is_some() && restored.written + restored.deleted > 0
+    };
     if let Some(restored) = restored.filter(is_new).filter(|_| !sections.is_empty()) {
         sections.insert(0, restored_text(restored));
     }
-    if sections.is_empty() { None } else { Some(sections.join("\n\n") + "\n") }
+    if sections.is_empty() {
+        None
+    } else {
+        Some(sections.join("\n\n") + "\n")
+    }
 }
 
 fn is_session_lost(failure: &Failure) -> bool {
@@ -84,22 +118,41 @@ fn is_session_lost(failure: &Failure) -> bool {
 
 /// What the attempt that did not find its session was to go on from, and whether that was an interruption.
 fn before_the_loss<'a>(parts: &PromptParts<'a>) -> Option<(&'a Failure, bool)> {
-    let ended = parts.run.iterations.attempts_on(parts.subtask).map(|(_, attempt)| attempt).rev();
-    let failed = ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
-    failed.into_iter().find(|(failure, _)| !is_session_lost(failure))
+    let ended = parts
+        .run
+        .iterations
+        .attempts_on(parts.subtask)
+        .map(|(_, attempt)| attempt)
+        .rev();
+    let failed =
+        ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
+    failed
+        .into_iter()
+        .find(|(failure, _)| !is_session_lost(failure))
 }
 
 /// What the attempt that was interrupted was to mend.
 fn before_the_interruption<'a>(parts: &PromptParts<'a>) -> Option<&'a Failure> {
-    let ended = parts.run.iterations.attempts_on(parts.subtask).map(|(_, attempt)| attempt).rev();
-    let failed = ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
-    failed.into_iter().find(|(_, interrupted)| !interrupted).map(|(failure, _)| failure)
+    let ended = parts
+        .run
+        .iterations
+        .attempts_on(parts.subtask)
+        .map(|(_, attempt)| attempt)
+        .rev();
+    let failed =
+        ended.map_while(|attempt| Some((attempt.failure.as_ref()?, attempt.was_interrupted())));
+    failed
+        .into_iter()
+        .find(|(_, interrupted)| !interrupted)
+        .map(|(failure, _)| failure)
 }
 
 /// The error of an attempt with the hints about it, within the prompt's limit.
 fn failed_context(parts: &PromptParts<'_>, failure: &Failure) -> String {
     let mut context = error_context(failure, parts.strategy);
-    let hints = hints::hints(parts.run, parts.subtask).map(|hints| format!("\n\n{hints}")).unwrap_or_default();
+    let hints = hints::hints(parts.run, parts.subtask)
+        .map(|hints| format!("\n\n{hints}"))
+        .unwrap_or_default();
     // The end of the error says more than that of the hints, which may take half of the room.
     let room = parts.limit.saturating_sub(hints.len()).max(parts.limit / 2);
     if context.len() > room {
@@ -123,9 +176,18 @@ fn restored_text(restored: &RestoredFiles) -> String {
 
 /// What of an attempt that was rolled back is still there.
 fn left_text(restored: &RestoredFiles) -> Option<String> {
-    let names: Vec<String> = restored.kept.iter().take(LEFT).map(|kept| format!("- {}", kept.path)).collect();
+    let names: Vec<String> = restored
+        .kept
+        .iter()
+        .take(LEFT)
+        .map(|kept| format!("- {}", kept.path))
+        .collect();
     let more = restored.kept.len().saturating_sub(LEFT);
-    let more = if more > 0 { format!("\n- and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!("\n- and {more} more")
+    } else {
+        String::new()
+    };
     (!names.is_empty()).then(|| {
         let text = format!(
             "## Files Of An Earlier Attempt\n\nThese paths are left of an attempt that was rolled back, and could not be \
@@ -137,12 +199,21 @@ fn left_text(restored: &RestoredFiles) -> Option<String> {
 }
 
 fn error_context(failure: &Failure, strategy: Option<Strategy>) -> String {
-    let details = failure.details.as_deref().map(str::trim).filter(|details| !details.is_empty());
+    let details = failure
+        .details
+        .as_deref()
+        .map(str::trim)
+        .filter(|details| !details.is_empty());
     match (strategy, details) {
         (Some(Strategy::RollbackAndRetry), Some(details)) => {
-            format!("Previous attempt failed: {}\n\nIts changes were rolled back.\n\n{details}", failure.message)
+            format!(
+                "Previous attempt failed: {}\n\nIts changes were rolled back.\n\n{details}",
+                failure.message
+            )
         }
-        (Some(Strategy::RollbackAndRetry), None) => format!("Previous attempt failed: {}", failure.message),
+        (Some(Strategy::RollbackAndRetry), None) => {
+            format!("Previous attempt failed: {}", failure.message)
+        }
         (_, Some(details)) if details.contains(failure.message.as_str()) => details.to_owned(),
         (_, Some(details)) => format!("{}\n\n{details}", failure.message),
         (_, None) => failure.message.clone(),
@@ -151,10 +222,20 @@ fn error_context(failure: &Failure, strategy: Option<Strategy>) -> String {
 
 /// What a manual fix adds to the next prompt (B9).
 pub fn manual_fix_context(session: &ManualFixSession) -> String {
-    let issue = session.issue.as_ref().map_or("(none recorded)", |failure| failure.message.as_str());
-    let changes: Vec<String> =
-        session.detected_changes.iter().map(|change| format!("- {}: {}", change.kind.as_str(), change.path)).collect();
-    let changes = if changes.is_empty() { "- (none)".to_owned() } else { changes.join("\n") };
+    let issue = session
+        .issue
+        .as_ref()
+        .map_or("(none recorded)", |failure| failure.message.as_str());
+    let changes: Vec<String> = session
+        .detected_changes
+        .iter()
+        .map(|change| format!("- {}: {}", change.kind.as_str(), change.path))
+        .collect();
+    let changes = if changes.is_empty() {
+        "- (none)".to_owned()
+    } else {
+        changes.join("\n")
+    };
     let text = format!(
         "## Manual Fix Applied\n\nThe user manually fixed the following issue:\n{issue}\n\nFiles changed:\n{changes}\n\n\
          Continue building on these changes."

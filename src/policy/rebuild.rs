@@ -51,26 +51,43 @@ pub fn rebuild(left: Vec<Event>, recorded: Vec<Recorded>, now: Timestamp) -> Reb
     let mut chains = chains(recorded);
     let left = drop_stand_ins(left, &chains);
     let same_numbers = {
-        let numbered: BTreeSet<String> =
-            left.iter().map(|event| format!("{} {}", event.seq, identity(event))).collect();
-        let both = |item: &Item| numbered.contains(&format!("{} {}", item.event.seq, identity(&item.event)));
+        let numbered: BTreeSet<String> = left
+            .iter()
+            .map(|event| format!("{} {}", event.seq, identity(event)))
+            .collect();
+        let both = |item: &Item| {
+            numbered.contains(&format!("{} {}", item.event.seq, identity(&item.event)))
+        };
         chains.values().flatten().any(both)
     };
     let known: BTreeSet<String> = left.iter().map(identity).collect();
     for (key, chain) in &mut chains {
         chain.retain(|item| !known.contains(&identity(&item.event)));
         let made = |event: &Event| matches!(event.payload, Payload::RunCreated { .. });
-        let is_known = left.iter().any(|event| event.run.as_ref() == Some(key) && made(event));
+        let is_known = left
+            .iter()
+            .any(|event| event.run.as_ref() == Some(key) && made(event));
         if !is_known && !chain.iter().any(|item| made(&item.event)) {
             let first = beginning(key, chain.iter().map(|item| &item.event));
             chain.splice(0..0, first);
         }
     }
     let recovered = chains.values().map(|chain| chain.len() as u64).sum();
-    let touched: Vec<RunKey> =
-        chains.iter().filter(|(_, chain)| !chain.is_empty()).map(|(key, _)| key.clone()).collect();
+    let touched: Vec<RunKey> = chains
+        .iter()
+        .filter(|(_, chain)| !chain.is_empty())
+        .map(|(key, _)| key.clone())
+        .collect();
     let mut queues: Vec<VecDeque<Item>> = chains.into_values().map(VecDeque::from).collect();
-    queues.push(left.into_iter().map(|event| Item { order: (event.seq, 0), event, left: true }).collect());
+    queues.push(
+        left.into_iter()
+            .map(|event| Item {
+                order: (event.seq, 0),
+                event,
+                left: true,
+            })
+            .collect(),
+    );
     let mut events = merge(queues, same_numbers);
     number_checkpoints(&mut events);
     finish_complete_runs(&mut events, &touched, now);
@@ -100,7 +117,11 @@ fn chains(mut recorded: Vec<Recorded>) -> BTreeMap<RunKey, Vec<Item>> {
         });
         let mut push = |event: Event, order: (u64, u64)| {
             if seen.insert(identity(&event)) {
-                chain.push(Item { event, order, left: false });
+                chain.push(Item {
+                    event,
+                    order,
+                    left: false,
+                });
             }
         };
         for mut event in events {
@@ -121,16 +142,31 @@ fn chains(mut recorded: Vec<Recorded>) -> BTreeMap<RunKey, Vec<Item>> {
 
 /// What makes an event the same as another one, whatever its number.
 fn identity(event: &Event) -> String {
-    let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    let run = event
+        .run
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     match &event.payload {
-        Payload::CheckpointCreated { checkpoint, .. } => format!("checkpoint {run} {}", checkpoint.id),
+        Payload::CheckpointCreated { checkpoint, .. } => {
+            format!("checkpoint {run} {}", checkpoint.id)
+        }
         Payload::RunCreated { .. } => format!("run {run}"),
-        Payload::AttemptEnded(end) => format!("end {run} {} {} {:?}", end.iteration, end.attempt, end.checkpoint_id),
-        Payload::AttemptStarted { iteration, attempt, .. } => format!("begin {run} {} {iteration} {attempt}", event.at),
+        Payload::AttemptEnded(end) => format!(
+            "end {run} {} {} {:?}",
+            end.iteration, end.attempt, end.checkpoint_id
+        ),
+        Payload::AttemptStarted {
+            iteration, attempt, ..
+        } => format!("begin {run} {} {iteration} {attempt}", event.at),
         // What a checkpoint carries of it has no secrets.
         payload => {
             let masked = without_secrets(payload);
-            format!("{run} {} {}", event.at, serde_json::to_string(&masked).unwrap_or_default())
+            format!(
+                "{run} {} {}",
+                event.at,
+                serde_json::to_string(&masked).unwrap_or_default()
+            )
         }
     }
 }
@@ -166,8 +202,19 @@ fn beginning<'a>(key: &RunKey, mut events: impl Iterator<Item = &'a Event>) -> O
         spec: Box::new(RunSpec::default()),
     };
     let (run, source) = (Some(key.clone()), EventSource::Recover);
-    let event = Event { seq: 0, at: first.created_at, schema: EVENT_SCHEMA, run, source, payload };
-    Some(Item { event, order: (0, 0), left: false })
+    let event = Event {
+        seq: 0,
+        at: first.created_at,
+        schema: EVENT_SCHEMA,
+        run,
+        source,
+        payload,
+    };
+    Some(Item {
+        event,
+        order: (0, 0),
+        left: false,
+    })
 }
 
 /// One list of all; the order within each is kept.
@@ -176,7 +223,11 @@ fn merge(mut queues: Vec<VecDeque<Item>>, by_number: bool) -> Vec<Event> {
     loop {
         let head = |queue: &VecDeque<Item>| {
             queue.front().map(|item| {
-                let at = if by_number { None } else { Some((item.event.at, item.left)) };
+                let at = if by_number {
+                    None
+                } else {
+                    Some((item.event.at, item.left))
+                };
                 Reverse((at, item.order))
             })
         };
@@ -204,7 +255,10 @@ fn number_checkpoints(events: &mut [Event]) {
 fn finish_complete_runs(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
     let state = fold(events);
     let done = state.runs.iter().filter(|run| {
-        let total = run.spec.iterations_total.filter(|_| run.spec.until.is_none());
+        let total = run
+            .spec
+            .iterations_total
+            .filter(|_| run.spec.until.is_none());
         let all = total.is_some_and(|total| run.current_iteration > total);
         all && touched.contains(&run.key)
             && run.status == RunStatus::InProgress
@@ -213,9 +267,19 @@ fn finish_complete_runs(events: &mut Vec<Event>, touched: &[RunKey], now: Timest
     });
     for run in done {
         let reason = "every iteration was done when its last checkpoint was taken".to_owned();
-        let payload = Payload::RunStatusChanged { status: RunStatus::Complete, reason };
+        let payload = Payload::RunStatusChanged {
+            status: RunStatus::Complete,
+            reason,
+        };
         let (run, source) = (Some(run.key.clone()), EventSource::Recover);
-        events.push(Event { seq: 0, at: now, schema: EVENT_SCHEMA, run, source, payload });
+        events.push(Event {
+            seq: 0,
+            at: now,
+            schema: EVENT_SCHEMA,
+            run,
+            source,
+            payload,
+        });
     }
 }
 
@@ -224,7 +288,11 @@ fn finish_complete_runs(events: &mut Vec<Event>, touched: &[RunKey], now: Timest
 fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
     let state = fold(events);
     for run in state.runs.iter().filter(|run| touched.contains(&run.key)) {
-        for step in run.steps.iter().filter(|step| step.status == StepStatus::Running) {
+        for step in run
+            .steps
+            .iter()
+            .filter(|step| step.status == StepStatus::Running)
+        {
             let payload = Payload::StepEnded(StepEnd {
                 name: step.start.name.clone(),
                 status: StepStatus::CutOff,
@@ -234,7 +302,14 @@ fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
                 commits: Vec::new(),
             });
             let (run, source) = (Some(run.key.clone()), EventSource::Recover);
-            events.push(Event { seq: 0, at: now, schema: EVENT_SCHEMA, run, source, payload });
+            events.push(Event {
+                seq: 0,
+                at: now,
+                schema: EVENT_SCHEMA,
+                run,
+                source,
+                payload,
+            });
         }
     }
 }
@@ -243,7 +318,10 @@ fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
 pub fn fold(events: &[Event]) -> State {
     let mut state = State::default();
     for (seq, event) in (1..).zip(events) {
-        state.apply(&Event { seq, ..event.clone() });
+        state.apply(&Event {
+            seq,
+            ..event.clone()
+        });
     }
     state
 }

@@ -7,10 +7,21 @@ use crate::model::run::{IterationStatus, OnFailure, Run, RunStatus};
 /// The strategy with which a run that failed is best taken up; of an unchecked one nothing can verify a fix.
 pub fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
     let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
-    let decided = decided.filter(|strategy| *strategy != Strategy::ManualThenContinue || !is_unchecked);
-    let iteration = run.failure.as_ref().and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
-    let is_last = run.spec.iterations_total.is_some_and(|total| run.iteration_after(iteration) > total);
-    let is_taken_back = run.iterations.get(iteration).is_some_and(|one| one.status == IterationStatus::Superseded);
+    let decided =
+        decided.filter(|strategy| *strategy != Strategy::ManualThenContinue || !is_unchecked);
+    let iteration = run
+        .failure
+        .as_ref()
+        .and_then(|failure| failure.iteration)
+        .unwrap_or(run.current_iteration);
+    let is_last = run
+        .spec
+        .iterations_total
+        .is_some_and(|total| run.iteration_after(iteration) > total);
+    let is_taken_back = run
+        .iterations
+        .get(iteration)
+        .is_some_and(|one| one.status == IterationStatus::Superseded);
     // Where it was given up already, was taken back, or nothing comes after it, to go on is to accept what failed: a
     // person's own thought.
     let accepts = is_last || is_taken_back || run.given_up().any(|given_up| given_up == iteration);
@@ -68,10 +79,20 @@ impl Outlook {
 /// there is nothing to go on with: it is done, or somebody is at work on it.
 pub fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
     if run.is_being_fixed() {
-        let is_verified = run.manual_fix.as_ref().is_some_and(|session| session.verified);
-        return Some(if is_verified { vec!["manual-fix", "continue"] } else { end_of_fix(outlook.unchecked) });
+        let is_verified = run
+            .manual_fix
+            .as_ref()
+            .is_some_and(|session| session.verified);
+        return Some(if is_verified {
+            vec!["manual-fix", "continue"]
+        } else {
+            end_of_fix(outlook.unchecked)
+        });
     }
-    let has_attempt = run.live.as_ref().is_some_and(|live| live.supervisor.is_some());
+    let has_attempt = run
+        .live
+        .as_ref()
+        .is_some_and(|live| live.supervisor.is_some());
     if has_attempt || outlook.at_work {
         return None;
     }
@@ -85,10 +106,17 @@ pub fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
         return Some(vec!["retry-status", "--reset"]);
     }
     let waits = run.status == RunStatus::Parked
-        || run.decision.as_ref().is_some_and(|decision| decision.has(Action::Park) && decision.leads_to_attempt());
+        || run
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.has(Action::Park) && decision.leads_to_attempt());
     let is_loop = run.spec.command.is_empty();
     Some(match (needs_word(run), waits, is_loop) {
-        (true, ..) => vec!["resume", "--strategy", strategy(run, outlook.unchecked).as_str()],
+        (true, ..) => vec![
+            "resume",
+            "--strategy",
+            strategy(run, outlook.unchecked).as_str(),
+        ],
         (false, true, true) => vec!["retry-status", "--wait"],
         (false, true, false) => vec!["resume", "--wait"],
         (false, false, true) => vec!["attempt", "start"],
@@ -120,5 +148,9 @@ pub fn resume_command(run: &Run, is_unchecked: bool) -> Vec<&'static str> {
 
 /// The words of the command that goes back where a run did not complete.
 pub fn way_back(has_good_checkpoint: bool) -> &'static [&'static str] {
-    if has_good_checkpoint { &["rollback", "--to", "good"] } else { &["rollback", "--full"] }
+    if has_good_checkpoint {
+        &["rollback", "--to", "good"]
+    } else {
+        &["rollback", "--full"]
+    }
 }

@@ -109,8 +109,12 @@ const SYSTEM_ERRORS: [&str; 41] = [
 ];
 
 /// What the patterns need, and themselves.
-static SECRETS: LazyLock<(Patterns, Vec<Single>)> =
-    LazyLock::new(|| (Patterns::new(PATTERNS.iter().copied()), PATTERNS.iter().copied().map(Single::new).collect()));
+static SECRETS: LazyLock<(Patterns, Vec<Single>)> = LazyLock::new(|| {
+    (
+        Patterns::new(PATTERNS.iter().copied()),
+        PATTERNS.iter().copied().map(Single::new).collect(),
+    )
+});
 
 /// A value that is shorter would mask words that are no secret.
 const SHORTEST_VALUE: usize = 8;
@@ -148,7 +152,9 @@ impl Redactor {
         // Of a key of several lines each may be shown alone.
         let lines = |(name, value): (String, String)| {
             let lines = value.lines().map(|line| line.trim().to_owned());
-            lines.filter(|line| is_secret(&name, line)).collect::<Vec<_>>()
+            lines
+                .filter(|line| is_secret(&name, line))
+                .collect::<Vec<_>>()
         };
         let mut values: Vec<String> = env.into_iter().flat_map(lines).collect();
         values.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -159,8 +165,16 @@ impl Redactor {
             (inner != value).then(|| inner.to_owned())
         });
         // What the configuration holds was examined when it was read.
-        let patterns = settings.patterns.iter().filter_map(|pattern| Regex::new(pattern).ok());
-        Self { in_json: in_json.collect(), patterns: patterns.collect(), values, known: Vec::new() }
+        let patterns = settings
+            .patterns
+            .iter()
+            .filter_map(|pattern| Regex::new(pattern).ok());
+        Self {
+            in_json: in_json.collect(),
+            patterns: patterns.collect(),
+            values,
+            known: Vec::new(),
+        }
     }
 
     /// With what is known of the secrets of earlier processes, beside what is known by the one that holds: a process may look
@@ -210,7 +224,8 @@ impl Redactor {
             }
         }
         for pattern in &self.patterns {
-            if let Cow::Owned(replaced) = pattern.replace_all(&redacted, regex::NoExpand(REDACTED)) {
+            if let Cow::Owned(replaced) = pattern.replace_all(&redacted, regex::NoExpand(REDACTED))
+            {
                 redacted = Cow::Owned(replaced);
             }
         }
@@ -318,7 +333,9 @@ pub fn may_hold_secret(json: &str) -> bool {
         || redactor.may_be_in(json)
         || lines_with_escapes(json).any(|line| {
             let text = unescaped(line);
-            text.is_none_or(|text| !SECRETS.0.possible(text.as_bytes()).is_empty() || redactor.may_be_in(&text))
+            text.is_none_or(|text| {
+                !SECRETS.0.possible(text.as_bytes()).is_empty() || redactor.may_be_in(&text)
+            })
         })
 }
 
@@ -326,8 +343,11 @@ fn lines_with_escapes(json: &str) -> impl Iterator<Item = &str> {
     let mut rest = json;
     std::iter::from_fn(move || {
         let escape = memchr::memchr(b'\\', rest.as_bytes())?;
-        let start = memchr::memrchr(b'\n', &rest.as_bytes()[..escape]).map_or(0, |newline| newline + 1);
-        let (line, after) = rest[start..].split_once('\n').unwrap_or((&rest[start..], ""));
+        let start =
+            memchr::memrchr(b'\n', &rest.as_bytes()[..escape]).map_or(0, |newline| newline + 1);
+        let (line, after) = rest[start..]
+            .split_once('\n')
+            .unwrap_or((&rest[start..], ""));
         rest = after;
         Some(line)
     })
@@ -356,14 +376,20 @@ fn unescaped(json: &str) -> Option<Cow<'_, str>> {
         });
         rest = rest.get(at + 1 + length..)?;
     }
-    Some(if text.is_empty() { Cow::Borrowed(json) } else { Cow::Owned(text + rest) })
+    Some(if text.is_empty() {
+        Cow::Borrowed(json)
+    } else {
+        Cow::Owned(text + rest)
+    })
 }
 
 fn redact_usual(text: &str) -> Cow<'_, str> {
     let (patterns, secrets) = &*SECRETS;
     let mut redacted = Cow::Borrowed(text);
     for number in patterns.possible(text.as_bytes()) {
-        if let Some(replaced) = secrets[usize::from(number)].replace(&redacted, |found| hide(&redacted, found)) {
+        if let Some(replaced) =
+            secrets[usize::from(number)].replace(&redacted, |found| hide(&redacted, found))
+        {
             redacted = Cow::Owned(replaced);
         }
     }
@@ -372,7 +398,15 @@ fn redact_usual(text: &str) -> Cow<'_, str> {
 
 /// Whether a variable of that name holds a secret, as far as the name shows.
 pub fn is_secret_name(name: &str) -> bool {
-    const WORDS: [&str; 7] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS", "APIKEY"];
+    const WORDS: [&str; 7] = [
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "APIKEY",
+    ];
     const LAST: [&str; 3] = ["KEY", "AUTH", "PWD"];
     let name = name.to_ascii_uppercase();
     let last = name.rsplit('_').next().unwrap_or_default();
@@ -391,11 +425,17 @@ fn hide(text: &str, found: &Found) -> String {
     let value = &whole[keep.len()..whole.len() - after.len()];
     // What was redacted before stays as it is: some patterns begin behind the mark's first character, or end before its last.
     let begin = found.whole.start + keep.len();
-    let with_bracket = &text[begin - usize::from(text[..begin].ends_with('['))..begin + value.len()];
-    if [value, with_bracket].iter().any(|part| *part == REDACTED || *part == &REDACTED[..REDACTED.len() - 1]) {
+    let with_bracket =
+        &text[begin - usize::from(text[..begin].ends_with('['))..begin + value.len()];
+    if [value, with_bracket]
+        .iter()
+        .any(|part| *part == REDACTED || *part == &REDACTED[..REDACTED.len() - 1])
+    {
         return whole.to_owned();
     }
-    if keep.ends_with(char::is_whitespace) && is_system_error(&text[found.whole.start + keep.len()..]) {
+    if keep.ends_with(char::is_whitespace)
+        && is_system_error(&text[found.whole.start + keep.len()..])
+    {
         return whole.to_owned();
     }
     if is_code(keep, value) {
@@ -406,16 +446,31 @@ fn hide(text: &str, found: &Found) -> String {
 
 /// Whether what stands after a name is no value: nothing, a type, or the name again, as in source code.
 fn is_code(keep: &str, value: &str) -> bool {
-    const WORDS: [&str; 9] = ["null", "none", "undefined", "true", "false", "string", "&str", "bytes", "optional"];
+    const WORDS: [&str; 9] = [
+        "null",
+        "none",
+        "undefined",
+        "true",
+        "false",
+        "string",
+        "&str",
+        "bytes",
+        "optional",
+    ];
     let name = keep.trim_end_matches(|c: char| !c.is_alphanumeric() && c != '_');
-    WORDS.iter().any(|word| word.eq_ignore_ascii_case(value)) || value.len() > 4 && name.ends_with(value)
+    WORDS.iter().any(|word| word.eq_ignore_ascii_case(value))
+        || value.len() > 4 && name.ends_with(value)
 }
 
 /// Whether a text begins with what the system says of a path, and nothing else is in that word.
 fn is_system_error(text: &str) -> bool {
     SYSTEM_ERRORS.iter().any(|message| {
-        let begins = text.get(..message.len()).is_some_and(|start| start.eq_ignore_ascii_case(message));
-        begins && !text[message.len()..].starts_with(|next: char| next.is_alphanumeric() || matches!(next, '-' | '_'))
+        let begins = text
+            .get(..message.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(message));
+        begins
+            && !text[message.len()..]
+                .starts_with(|next: char| next.is_alphanumeric() || matches!(next, '-' | '_'))
     })
 }
 
@@ -429,19 +484,35 @@ mod tests {
         assert!(secrets.iter().all(Single::compiles));
         crate::policy::patterns::oracle::nothing_is_missed(PATTERNS);
         let no_words: Vec<u8> = (0..=u8::MAX).flat_map(|byte| [byte, 1]).collect();
-        assert!(patterns.possible(&no_words).is_empty(), "every pattern has words that it needs");
+        assert!(
+            patterns.possible(&no_words).is_empty(),
+            "every pattern has words that it needs"
+        );
     }
 
     #[test]
     fn names_and_values_of_secrets() {
-        for name in
-            ["GITHUB_TOKEN", "npm_token", "TOKEN_FILE", "DB_PASSWD", "MY_CREDENTIAL", "OPENAI_API_KEY", "HTTP_AUTH"]
-        {
+        for name in [
+            "GITHUB_TOKEN",
+            "npm_token",
+            "TOKEN_FILE",
+            "DB_PASSWD",
+            "MY_CREDENTIAL",
+            "OPENAI_API_KEY",
+            "HTTP_AUTH",
+        ] {
             assert!(is_secret_name(name), "{name}");
         }
-        for name in
-            ["GIT_AUTHOR_NAME", "SSH_AUTH_SOCK", "AUTH_MODE", "TOKENIZERS", "KEYBOARD", "KEY_ID", "PWDX", "MONKEY"]
-        {
+        for name in [
+            "GIT_AUTHOR_NAME",
+            "SSH_AUTH_SOCK",
+            "AUTH_MODE",
+            "TOKENIZERS",
+            "KEYBOARD",
+            "KEY_ID",
+            "PWDX",
+            "MONKEY",
+        ] {
             assert!(!is_secret_name(name), "{name}");
         }
         let env = [
@@ -463,13 +534,32 @@ mod tests {
         let redactor = Redactor::new(env, &settings, |value| value == "/usr/bin");
         assert_eq!(
             redactor.values(),
-            ["tok-12345678-longer", "named \"12345678\"", "tok-12345678", "two-line-22", "one-line-1", "4711"]
+            [
+                "tok-12345678-longer",
+                "named \"12345678\"",
+                "tok-12345678",
+                "two-line-22",
+                "one-line-1",
+                "4711"
+            ]
         );
         let text = "x tok-12345678-longer tok-12345678, ACME-77 plain-12345678 short-1 /usr/bin";
-        assert_eq!(redactor.redact(text), "x [redacted] [redacted], [redacted] plain-12345678 short-1 /usr/bin");
+        assert_eq!(
+            redactor.redact(text),
+            "x [redacted] [redacted], [redacted] plain-12345678 short-1 /usr/bin"
+        );
         let text = r#"pin 4711, {"a": "named \"12345678\""}"#;
-        assert_eq!(redactor.redact(text), r#"pin [redacted], {"a": "[redacted]"}"#);
-        assert!(Redactor { patterns: Vec::new(), ..redactor }.may_be_in(text));
+        assert_eq!(
+            redactor.redact(text),
+            r#"pin [redacted], {"a": "[redacted]"}"#
+        );
+        assert!(
+            Redactor {
+                patterns: Vec::new(),
+                ..redactor
+            }
+            .may_be_in(text)
+        );
     }
 
     #[test]
@@ -483,7 +573,10 @@ mod tests {
             r#"{"password=[redacted]":1,"password=[redacted]-2":[{"a":"Authorization: Bearer [redacted]"}],"n":3,"ok":"fine"}"#
         );
         let text = redacted_json_text(&document).unwrap();
-        assert!(!text.contains("hunter") && text.contains("\n  \"ok\": \"fine\""), "{text}");
+        assert!(
+            !text.contains("hunter") && text.contains("\n  \"ok\": \"fine\""),
+            "{text}"
+        );
     }
 
     // What is escaped in a JSON text is looked for as it is.
@@ -492,11 +585,17 @@ mod tests {
         for (secret, shown) in [
             ("MY_TOKEN\t= abcd1234", r"MY_TOKEN\t= [redacted]"),
             ("bearer\u{c}abcdefgh12", r"bearer\f[redacted]"),
-            ("authorization\u{b}: abcd \\", r"authorization\u000b: [redacted] \\"),
+            (
+                "authorization\u{b}: abcd \\",
+                r"authorization\u000b: [redacted] \\",
+            ),
         ] {
             let document = serde_json::json!([{ "a": secret }, "fine"]);
             let text = redacted_json_text(&document).unwrap();
-            assert_eq!(text, serde_json::to_string_pretty(&redact_json(document.clone())).unwrap());
+            assert_eq!(
+                text,
+                serde_json::to_string_pretty(&redact_json(document.clone())).unwrap()
+            );
             assert!(text.contains(shown), "{text}");
             assert!(may_hold_secret(&document.to_string()));
         }
@@ -524,22 +623,38 @@ mod tests {
 
     #[test]
     fn what_is_as_deep_as_can_be_read_is_redacted_with_what_is_around_it() {
-        let read: Value =
-            serde_json::from_str(&format!("{}\"password=hunter22\"{}", "[".repeat(126), "]".repeat(126))).unwrap();
-        let text = redacted_json_text(&serde_json::json!({"events": [{"payload": {"a": read}}]})).unwrap();
-        assert!(text.contains("password=[redacted]") && !text.contains("hunter"), "{text}");
+        let read: Value = serde_json::from_str(&format!(
+            "{}\"password=hunter22\"{}",
+            "[".repeat(126),
+            "]".repeat(126)
+        ))
+        .unwrap();
+        let text =
+            redacted_json_text(&serde_json::json!({"events": [{"payload": {"a": read}}]})).unwrap();
+        assert!(
+            text.contains("password=[redacted]") && !text.contains("hunter"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_private_key_goes_whatever_its_lines_begin_with() {
-        let lines = ["MIIEow", "+IBAAK", "/CAQEA"].map(|begin| format!("{begin}{}\n", "a1B/c+".repeat(9)));
-        let key = format!("{}QmFzZTY0==\n-----END RSA PRIVATE KEY-----", lines.concat());
-        assert_eq!(redact(&format!("cut off:\n{key}\n")), format!("cut off:\n{REDACTED}\n"));
+        let lines =
+            ["MIIEow", "+IBAAK", "/CAQEA"].map(|begin| format!("{begin}{}\n", "a1B/c+".repeat(9)));
+        let key = format!(
+            "{}QmFzZTY0==\n-----END RSA PRIVATE KEY-----",
+            lines.concat()
+        );
+        assert_eq!(
+            redact(&format!("cut off:\n{key}\n")),
+            format!("cut off:\n{REDACTED}\n")
+        );
     }
 
     #[test]
     fn tokens_of_services_go_and_what_looks_like_one_stays() {
-        const LONG: &str = "7aB3dE5gH1jK2mN4pQ6rS8tU0vW9xY1zA3bC5dE7fG9hJ2kL4mN6pQ8rS0tU2vW4xY6zA8bC0dE2fG4h";
+        const LONG: &str =
+            "7aB3dE5gH1jK2mN4pQ6rS8tU0vW9xY1zA3bC5dE7fG9hJ2kL4mN6pQ8rS0tU2vW4xY6zA8bC0dE2fG4h";
         const HEX: &str = "0123456789abcdef0123456789abcdef";
         let masked = |text: String, expected: &str| assert_eq!(redact(&text), expected, "{text}");
         for (begin, length) in [
@@ -553,31 +668,58 @@ mod tests {
             ("dp.st.prd_eu.", 43),
             ("cio", 32),
         ] {
-            masked(format!("use {begin}{} now", &LONG[..length]), "use [redacted] now");
+            masked(
+                format!("use {begin}{} now", &LONG[..length]),
+                "use [redacted] now",
+            );
         }
         for begin in ["dapi", "shpat_"] {
             masked(format!("use {begin}{HEX}, now"), "use [redacted], now");
         }
-        masked(format!("AGE-SECRET-KEY-1{}", &LONG[..58].to_uppercase()), REDACTED);
+        masked(
+            format!("AGE-SECRET-KEY-1{}", &LONG[..58].to_uppercase()),
+            REDACTED,
+        );
         let bot = format!("123456789:AA{}", &LONG[..33]);
         masked(format!("a {bot}, b"), "a [redacted], b");
-        masked(format!("https://api.telegram.org/bot{bot}/getMe"), "https://api.telegram.org/bot[redacted]/getMe");
         masked(
-            format!("POST https://discord.com/api/webhooks/123456789012345678/{} 204", &LONG[..68]),
+            format!("https://api.telegram.org/bot{bot}/getMe"),
+            "https://api.telegram.org/bot[redacted]/getMe",
+        );
+        masked(
+            format!(
+                "POST https://discord.com/api/webhooks/123456789012345678/{} 204",
+                &LONG[..68]
+            ),
             "POST https://discord.com/api/webhooks/123456789012345678/[redacted] 204",
         );
         masked(
-            format!("https://a.blob.core.windows.net/c?sv=2022-11-02&sig={}%3D&se=2026", &LONG[..43]),
+            format!(
+                "https://a.blob.core.windows.net/c?sv=2022-11-02&sig={}%3D&se=2026",
+                &LONG[..43]
+            ),
             "https://a.blob.core.windows.net/c?sv=2022-11-02&sig=[redacted]&se=2026",
         );
-        masked(format!(r#"{{"x.io": {{"auth": "{}"}}}}"#, &LONG[..40]), r#"{"x.io": {"auth": "[redacted]"}}"#);
-        masked(r#""{\"auth\":\"Ym9iOmh1bnRlcjI=\"}""#.to_owned(), r#""{\"auth\":\"[redacted]\"}""#);
+        masked(
+            format!(r#"{{"x.io": {{"auth": "{}"}}}}"#, &LONG[..40]),
+            r#"{"x.io": {"auth": "[redacted]"}}"#,
+        );
+        masked(
+            r#""{\"auth\":\"Ym9iOmh1bnRlcjI=\"}""#.to_owned(),
+            r#""{\"auth\":\"[redacted]\"}""#,
+        );
         masked(
             "machine git.example.com login bob password hunter22\nmachine b\n  login eve\n  password x".to_owned(),
             "machine git.example.com login bob password [redacted]\nmachine b\n  login eve\n  password [redacted]",
         );
-        masked("mysql -u root -phunter22 prod".to_owned(), "mysql -u root -p[redacted] prod");
-        masked("mysqldump -p'2026x!' prod".to_owned(), "mysqldump -p'[redacted]' prod");
+        masked(
+            "mysql -u root -phunter22 prod".to_owned(),
+            "mysql -u root -p[redacted] prod",
+        );
+        masked(
+            "mysqldump -p'2026x!' prod".to_owned(),
+            "mysqldump -p'[redacted]' prod",
+        );
         for text in [
             "mysql -u root -p prod",
             "mysql -P 3306 -h db",
@@ -601,12 +743,24 @@ mod tests {
     #[test]
     fn secrets_go_and_the_rest_stays() {
         for (text, expected) in [
-            ("url https://user:hunter2@git.example.com/x.git", "url https://user:[redacted]@git.example.com/x.git"),
-            ("Authorization: Bearer abc.def.ghi", "Authorization: [redacted]"),
+            (
+                "url https://user:hunter2@git.example.com/x.git",
+                "url https://user:[redacted]@git.example.com/x.git",
+            ),
+            (
+                "Authorization: Bearer abc.def.ghi",
+                "Authorization: [redacted]",
+            ),
             ("Authorization:p", "Authorization:[redacted]"),
-            ("pa\u{17f}\u{17f}word=hunter2222", "pa\u{17f}\u{17f}word=[redacted]"),
+            (
+                "pa\u{17f}\u{17f}word=hunter2222",
+                "pa\u{17f}\u{17f}word=[redacted]",
+            ),
             ("bearer\u{a0}abcdefghi", "bearer\u{a0}[redacted]"),
-            ("key sk-proj-********************aBcD. You", "key [redacted]. You"),
+            (
+                "key sk-proj-********************aBcD. You",
+                "key [redacted]. You",
+            ),
             (
                 "SG.abcdefghijklmnopqrstuv.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno-_1 sent, SG.1 not",
                 "[redacted] sent, SG.1 not",
@@ -619,58 +773,121 @@ mod tests {
                 "git clone https://q7Wx3ZrT9vLmK2pYb8Nc@git.example.com/x",
                 "git clone https://[redacted]@git.example.com/x",
             ),
-            ("ssh://deploy-2026@git.example.com/x", "ssh://deploy-2026@git.example.com/x"),
-            ("curl -sSu bob:hunter22 https://x.example", "curl -sSu bob:[redacted] https://x.example"),
-            ("curl --user 'bob:hunter22' -o a:b https://x", "curl --user 'bob:[redacted]' -o a:b https://x"),
-            ("curl -o u:v https://x.example", "curl -o u:v https://x.example"),
+            (
+                "ssh://deploy-2026@git.example.com/x",
+                "ssh://deploy-2026@git.example.com/x",
+            ),
+            (
+                "curl -sSu bob:hunter22 https://x.example",
+                "curl -sSu bob:[redacted] https://x.example",
+            ),
+            (
+                "curl --user 'bob:hunter22' -o a:b https://x",
+                "curl --user 'bob:[redacted]' -o a:b https://x",
+            ),
+            (
+                "curl -o u:v https://x.example",
+                "curl -o u:v https://x.example",
+            ),
             ("xapp-1-A7391846205-8264913750-kLmP3r", "[redacted]"),
-            ("SK7f3a9c1e5b8d2046f7a9c3e1b5d80246 is it", "[redacted] is it"),
+            (
+                "SK7f3a9c1e5b8d2046f7a9c3e1b5d80246 is it",
+                "[redacted] is it",
+            ),
             (
                 "AccountName=acme;AccountKey=q7Wx3ZrT9vLmK2==;EndpointSuffix=x",
                 "AccountName=acme;AccountKey=[redacted];EndpointSuffix=x",
             ),
-            (r#"{"token": "kq83zz71plain9"}"#, r#"{"token": "[redacted]"}"#),
-            (r#""{\"token\":\"kq83zz71plain9\"}""#, r#""{\"token\":\"[redacted]\"}""#),
-            (r#"{"token": "Identifier", "tokens": "12345678"}"#, r#"{"token": "Identifier", "tokens": "12345678"}"#),
+            (
+                r#"{"token": "kq83zz71plain9"}"#,
+                r#"{"token": "[redacted]"}"#,
+            ),
+            (
+                r#""{\"token\":\"kq83zz71plain9\"}""#,
+                r#""{\"token\":\"[redacted]\"}""#,
+            ),
+            (
+                r#"{"token": "Identifier", "tokens": "12345678"}"#,
+                r#"{"token": "Identifier", "tokens": "12345678"}"#,
+            ),
             ("AWS AKIAIOSFODNN7EXAMPLE used", "AWS [redacted] used"),
             ("password = \"pa55word\" ok", "password = \"[redacted]\" ok"),
-            ("OPENAI_API_KEY=abcd1234 cargo test", "OPENAI_API_KEY=[redacted] cargo test"),
+            (
+                "OPENAI_API_KEY=abcd1234 cargo test",
+                "OPENAI_API_KEY=[redacted] cargo test",
+            ),
             ("token ghp_0123456789abcdefghij", "token [redacted]"),
             ("TOKEN=abcd run", "TOKEN=[redacted] run"),
             ("/x?token=ab3def01&b", "/x?token=[redacted]&b"),
             ("expected token=Identifier", "expected token=Identifier"),
-            ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nnext", "[redacted]\nnext"),
+            (
+                "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nnext",
+                "[redacted]\nnext",
+            ),
             (
                 "aGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8\naGVsbG8=\n-----END PRIVATE KEY-----\nnext",
                 "[redacted]\nnext",
             ),
-            ("12 tokens used, password test failed", "12 tokens used, password test failed"),
+            (
+                "12 tokens used, password test failed",
+                "12 tokens used, password test failed",
+            ),
             ("http://localhost:8080/a@b", "http://localhost:8080/a@b"),
             ("secret: hunter22xyz", "secret: [redacted]"),
-            ("cat: secret: Permission denied", "cat: secret: Permission denied"),
-            ("secret: No such file or directory (os error 2)", "secret: No such file or directory (os error 2)"),
-            ("api_key: permission denied-x", "api_key: [redacted] denied-x"),
+            (
+                "cat: secret: Permission denied",
+                "cat: secret: Permission denied",
+            ),
+            (
+                "secret: No such file or directory (os error 2)",
+                "secret: No such file or directory (os error 2)",
+            ),
+            (
+                "api_key: permission denied-x",
+                "api_key: [redacted] denied-x",
+            ),
             ("secret: Permission", "secret: [redacted]"),
-            ("authorization failed for user bob", "authorization failed for user bob"),
-            (r#"{"authorization": "Bearer abcdefgh12"}"#, r#"{"authorization": "[redacted]"}"#),
+            (
+                "authorization failed for user bob",
+                "authorization failed for user bob",
+            ),
+            (
+                r#"{"authorization": "Bearer abcdefgh12"}"#,
+                r#"{"authorization": "[redacted]"}"#,
+            ),
             (
                 "self.api_key = api_key; password: String, password: null",
                 "self.api_key = api_key; password: String, password: null",
             ),
             ("secret=Permission denied", "secret=[redacted] denied"),
-            (r#"curl -d "{\"password\":\"hunter22xyz7\"}" x"#, r#"curl -d "{\"password\":\"[redacted]\"}" x"#),
+            (
+                r#"curl -d "{\"password\":\"hunter22xyz7\"}" x"#,
+                r#"curl -d "{\"password\":\"[redacted]\"}" x"#,
+            ),
             (
                 r#"sh -c "c -d \"{\\\"api_key\\\": \\\"hunter22\\\", \\\"a\\\": 1}\"""#,
                 r#"sh -c "c -d \"{\\\"api_key\\\": \\\"[redacted]\\\", \\\"a\\\": 1}\"""#,
             ),
-            (r#""{\\\"token\\\":\\\"kq83zz71plain9\\\"}""#, r#""{\\\"token\\\":\\\"[redacted]\\\"}""#),
-            (r#""{\"Authorization\": \"Basic aGVsbG86eA==\"}""#, r#""{\"Authorization\": \"Basic [redacted]\"}""#),
+            (
+                r#""{\\\"token\\\":\\\"kq83zz71plain9\\\"}""#,
+                r#""{\\\"token\\\":\\\"[redacted]\\\"}""#,
+            ),
+            (
+                r#""{\"Authorization\": \"Basic aGVsbG86eA==\"}""#,
+                r#""{\"Authorization\": \"Basic [redacted]\"}""#,
+            ),
             (
                 r#"sh -c "API_TOKEN=\"abcd\" run; curl -u \"bob:hunter\" x""#,
                 r#"sh -c "API_TOKEN=\"[redacted]\" run; curl -u \"bob:[redacted]\" x""#,
             ),
-            (r"password=pa\ss\\word and more", "password=[redacted] and more"),
-            (r#""{\"password\":\"\",\"user\":\"bob\"}""#, r#""{\"password\":\"\",\"user\":\"bob\"}""#),
+            (
+                r"password=pa\ss\\word and more",
+                "password=[redacted] and more",
+            ),
+            (
+                r#""{\"password\":\"\",\"user\":\"bob\"}""#,
+                r#""{\"password\":\"\",\"user\":\"bob\"}""#,
+            ),
         ] {
             let redacted = redact(text);
             let normal = redacted.replace("Bearer [redacted]", "[redacted]");

@@ -6,30 +6,56 @@ use proptest::prelude::*;
 
 fn entry(kind: EntryKind, content: u8, mode: u32) -> Entry {
     let mode = if kind == EntryKind::Symlink { 0 } else { mode };
-    let content = if kind == EntryKind::EmptyDir { 0 } else { content };
-    Entry { kind, oid: ObjectId(format!("{content:040x}")), mode }
+    let content = if kind == EntryKind::EmptyDir {
+        0
+    } else {
+        content
+    };
+    Entry {
+        kind,
+        oid: ObjectId(format!("{content:040x}")),
+        mode,
+    }
 }
 
 /// A snapshot from paths; a path below another one that is taken as a file is dropped.
 fn snapshot(paths: Vec<(Vec<u8>, u8, u8)>, skipped: &[&str]) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for (names, kind, content) in paths {
-        let text: Vec<String> = names.iter().map(|name| format!("{}", char::from(b'a' + name % 3))).collect();
+        let text: Vec<String> = names
+            .iter()
+            .map(|name| format!("{}", char::from(b'a' + name % 3)))
+            .collect();
         let path = RepoPath::from(text.join("/").as_str());
-        let taken = path.ancestors().any(|ancestor| snapshot.entries.contains_key(&ancestor))
+        let taken = path
+            .ancestors()
+            .any(|ancestor| snapshot.entries.contains_key(&ancestor))
             || snapshot.entries.contains_key(&path)
             || below(&snapshot.entries, &path).next().is_some();
-        if taken || skipped.iter().any(|skip| path.starts_with(&RepoPath::from(*skip))) {
+        if taken
+            || skipped
+                .iter()
+                .any(|skip| path.starts_with(&RepoPath::from(*skip)))
+        {
             continue;
         }
-        let kind = [EntryKind::File, EntryKind::File, EntryKind::Symlink, EntryKind::EmptyDir][usize::from(kind % 4)];
+        let kind = [
+            EntryKind::File,
+            EntryKind::File,
+            EntryKind::Symlink,
+            EntryKind::EmptyDir,
+        ][usize::from(kind % 4)];
         let mode = if content % 2 == 0 { 0o644 } else { 0o600 };
         for ancestor in path.ancestors() {
             snapshot.dirs.insert(ancestor, 0o755);
         }
-        snapshot.entries.insert(path, entry(kind, content / 2, mode));
+        snapshot
+            .entries
+            .insert(path, entry(kind, content / 2, mode));
     }
-    let reasons = skipped.iter().map(|path| reason(&RepoPath::from(*path), "a FIFO"));
+    let reasons = skipped
+        .iter()
+        .map(|path| reason(&RepoPath::from(*path), "a FIFO"));
     snapshot.skipped = reasons.collect();
     snapshot
 }
@@ -42,28 +68,58 @@ fn apply(now: &Snapshot, plan: &RestorePlan) -> Snapshot {
         .filter(|(_, entry)| entry.is_file())
         .map(|(path, entry)| (path.clone(), entry.clone()))
         .collect();
-    let mut folders: BTreeMap<RepoPath, u32> = folder_modes(now).map(|(path, mode)| (path.clone(), mode)).collect();
+    let mut folders: BTreeMap<RepoPath, u32> = folder_modes(now)
+        .map(|(path, mode)| (path.clone(), mode))
+        .collect();
     for delete in &plan.delete {
-        assert_eq!(files.remove(&delete.path).as_ref(), Some(&delete.from), "only what was captured is deleted");
+        assert_eq!(
+            files.remove(&delete.path).as_ref(),
+            Some(&delete.from),
+            "only what was captured is deleted"
+        );
     }
     for dir in plan.remove_dirs.iter().rev() {
         let inside = |path: &RepoPath| path.starts_with(&dir.path) && *path != dir.path;
-        assert!(!files.keys().any(inside) && !folders.keys().any(inside), "{:?} is not empty", dir.path);
+        assert!(
+            !files.keys().any(inside) && !folders.keys().any(inside),
+            "{:?} is not empty",
+            dir.path
+        );
         assert!(folders.remove(&dir.path).is_some());
     }
     for dir in &plan.make_dirs {
         assert!(!files.contains_key(&dir.path), "{:?} is a file", dir.path);
-        assert!(dir.path.parent().is_none_or(|parent| folders.contains_key(&parent)), "{:?} has no parent", dir.path);
-        assert!(folders.insert(dir.path.clone(), dir.mode).is_none(), "{:?} is there", dir.path);
+        assert!(
+            dir.path
+                .parent()
+                .is_none_or(|parent| folders.contains_key(&parent)),
+            "{:?} has no parent",
+            dir.path
+        );
+        assert!(
+            folders.insert(dir.path.clone(), dir.mode).is_none(),
+            "{:?} is there",
+            dir.path
+        );
     }
     for write in &plan.write {
-        assert!(!folders.contains_key(&write.path), "{:?} is a folder", write.path);
         assert!(
-            write.path.parent().is_none_or(|parent| folders.contains_key(&parent)),
+            !folders.contains_key(&write.path),
+            "{:?} is a folder",
+            write.path
+        );
+        assert!(
+            write
+                .path
+                .parent()
+                .is_none_or(|parent| folders.contains_key(&parent)),
             "{:?} has no parent",
             write.path
         );
-        assert_eq!(files.insert(write.path.clone(), write.entry.clone()), write.from);
+        assert_eq!(
+            files.insert(write.path.clone(), write.entry.clone()),
+            write.from
+        );
     }
     for set in &plan.set_mode {
         match files.get_mut(&set.path) {
@@ -71,17 +127,26 @@ fn apply(now: &Snapshot, plan: &RestorePlan) -> Snapshot {
             None => *folders.get_mut(&set.path).unwrap() = set.mode,
         }
     }
-    let mut after = Snapshot { entries: files, ..Snapshot::default() };
+    let mut after = Snapshot {
+        entries: files,
+        ..Snapshot::default()
+    };
     for (path, mode) in folders {
         let holds = after.entries.keys().any(|inside| inside.starts_with(&path));
         if holds {
             after.dirs.insert(path, mode);
         } else {
-            after.entries.insert(path, entry(EntryKind::EmptyDir, 0, mode));
+            after
+                .entries
+                .insert(path, entry(EntryKind::EmptyDir, 0, mode));
         }
     }
     // A folder that holds only empty folders holds entries.
-    let holding: BTreeSet<_> = after.entries.keys().flat_map(|path| path.ancestors().collect::<Vec<_>>()).collect();
+    let holding: BTreeSet<_> = after
+        .entries
+        .keys()
+        .flat_map(|path| path.ancestors().collect::<Vec<_>>())
+        .collect();
     for path in holding {
         if let Some(empty) = after.entries.remove(&path) {
             after.dirs.insert(path, empty.mode);
@@ -91,7 +156,14 @@ fn apply(now: &Snapshot, plan: &RestorePlan) -> Snapshot {
 }
 
 fn paths() -> impl Strategy<Value = Vec<(Vec<u8>, u8, u8)>> {
-    prop::collection::vec((prop::collection::vec(any::<u8>(), 1..4), any::<u8>(), 0..8_u8), 0..12)
+    prop::collection::vec(
+        (
+            prop::collection::vec(any::<u8>(), 1..4),
+            any::<u8>(),
+            0..8_u8,
+        ),
+        0..12,
+    )
 }
 
 fn input<'a>(now: &'a Snapshot, target: &'a Snapshot, selection: &'a Selection) -> PlanInput<'a> {
@@ -167,11 +239,19 @@ fn hand_edits_are_listed_kept_or_discarded() {
     let now = snapshot(vec![(vec![0], 0, 2), (vec![1], 0, 4)], &[]);
     let target = snapshot(vec![(vec![0], 0, 6), (vec![1], 0, 6)], &[]);
     let written = snapshot(vec![(vec![0], 0, 2), (vec![1], 0, 2)], &[]);
-    let baseline =
-        |path: &RepoPath| written.entries.get(path).map_or(Baseline::Absent, |entry| Baseline::Present(entry.clone()));
+    let baseline = |path: &RepoPath| {
+        written
+            .entries
+            .get(path)
+            .map_or(Baseline::Absent, |entry| Baseline::Present(entry.clone()))
+    };
     let all = Selection::all();
     for (edits, writes) in [(Edits::Refuse, 2), (Edits::Keep, 1), (Edits::Discard, 2)] {
-        let plan = plan(&PlanInput { baseline: &baseline, edits, ..input(&now, &target, &all) });
+        let plan = plan(&PlanInput {
+            baseline: &baseline,
+            edits,
+            ..input(&now, &target, &all)
+        });
         assert_eq!(plan.hand_edits, [RepoPath::from("b")]);
         assert_eq!(plan.write.len(), writes);
     }
@@ -182,7 +262,10 @@ fn a_kept_file_where_a_folder_is_wanted_is_a_conflict() {
     let now = snapshot(vec![(vec![2], 0, 0)], &[]);
     let target = snapshot(vec![(vec![2, 0], 0, 0)], &[]);
     let all = Selection::all();
-    let plan = plan(&PlanInput { ignored: &|path, _| *path == RepoPath::from("c"), ..input(&now, &target, &all) });
+    let plan = plan(&PlanInput {
+        ignored: &|path, _| *path == RepoPath::from("c"),
+        ..input(&now, &target, &all)
+    });
     assert_eq!(plan.conflicts.len(), 1);
     assert_eq!(plan.kept.len(), 1);
 }
@@ -193,6 +276,17 @@ fn what_is_no_part_of_the_work_tree_is_neither_touched_nor_listed() {
     let target = snapshot(vec![(vec![0, 1], 0, 2), (vec![1], 0, 4)], &[]);
     let all = Selection::all();
     let left_out = BTreeSet::from([RepoPath::from("a")]);
-    let plan = plan(&PlanInput { left_out: &left_out, ..input(&now, &target, &all) });
-    assert_eq!((plan.write.len(), plan.delete.len(), plan.kept.len(), plan.make_dirs.len()), (1, 0, 0, 0));
+    let plan = plan(&PlanInput {
+        left_out: &left_out,
+        ..input(&now, &target, &all)
+    });
+    assert_eq!(
+        (
+            plan.write.len(),
+            plan.delete.len(),
+            plan.kept.len(),
+            plan.make_dirs.len()
+        ),
+        (1, 0, 0, 0)
+    );
 }

@@ -45,14 +45,25 @@ pub struct Limits {
 impl Limits {
     /// Whether they say nothing of what is no milestone.
     fn is_empty(&self) -> bool {
-        *self == Self { archive: self.archive, ..Self::default() }
+        *self
+            == Self {
+                archive: self.archive,
+                ..Self::default()
+            }
     }
 
     /// Whether these limits say what to keep, and it is nothing.
     pub fn keeps_nothing(&self) -> bool {
         let none = |count: Option<u32>| count.unwrap_or(0) == 0;
         self.keeps()
-            && [self.keep_last, self.keep_hourly, self.keep_daily, self.keep_weekly].into_iter().all(none)
+            && [
+                self.keep_last,
+                self.keep_hourly,
+                self.keep_daily,
+                self.keep_weekly,
+            ]
+            .into_iter()
+            .all(none)
             && self.keep_within.unwrap_or_default().is_zero()
     }
 
@@ -120,7 +131,11 @@ pub fn retain(
 ) -> RetentionPlan {
     let mut by_run: BTreeMap<&RunKey, Vec<&Checkpoint>> = BTreeMap::new();
     let run = which.run();
-    for checkpoint in state.checkpoints.values().filter(|checkpoint| run.is_none_or(|run| checkpoint.run == *run)) {
+    for checkpoint in state
+        .checkpoints
+        .values()
+        .filter(|checkpoint| run.is_none_or(|run| checkpoint.run == *run))
+    {
         by_run.entry(&checkpoint.run).or_default().push(checkpoint);
     }
     let in_session = positions_in_session(state);
@@ -135,18 +150,34 @@ pub fn retain(
         let mut results = 0;
         for (position, checkpoint) in checkpoints.iter().rev().enumerate() {
             // What is not decided over is not examined either: runs that are over are packed.
-            let on_the_way =
-                !due || checkpoint.is_safety() || checkpoint.is_in_between() || state.is_superseded(checkpoint);
+            let on_the_way = !due
+                || checkpoint.is_safety()
+                || checkpoint.is_in_between()
+                || state.is_superseded(checkpoint);
             let result = (checkpoint.verdict != Verdict::Failed && !on_the_way).then_some(results);
             results += usize::from(result.is_some());
             let mut reasons = protections.of_checkpoint(checkpoint);
-            let old = limits.archive.is_some_and(|age| now.since(checkpoint.created_at) > age);
-            if old && !reasons.is_empty() && reasons.iter().all(|why| MILESTONE.contains(&why.as_str())) {
-                archived.insert(checkpoint.seq, Reasoned { id: checkpoint.id.clone(), reasons });
+            let old = limits
+                .archive
+                .is_some_and(|age| now.since(checkpoint.created_at) > age);
+            if old
+                && !reasons.is_empty()
+                && reasons.iter().all(|why| MILESTONE.contains(&why.as_str()))
+            {
+                archived.insert(
+                    checkpoint.seq,
+                    Reasoned {
+                        id: checkpoint.id.clone(),
+                        reasons,
+                    },
+                );
                 continue;
             }
             if is_fresh_way_back(checkpoint, now) {
-                reasons.push(format!("taken less than {} ago before what may destroy work", format_duration(LEAST)));
+                reasons.push(format!(
+                    "taken less than {} ago before what may destroy work",
+                    format_duration(LEAST)
+                ));
             }
             let protected = !reasons.is_empty();
             let keep = if protected {
@@ -155,18 +186,44 @@ pub fn retain(
                 let (keep, why) = if !due {
                     (true, "its run is not tidied up yet".to_owned())
                 } else if limits.is_empty() && end == End::Whole {
-                    (true, format!("its run ended less than {} ago", format_duration(settings.after_end)))
+                    (
+                        true,
+                        format!(
+                            "its run ended less than {} ago",
+                            format_duration(settings.after_end)
+                        ),
+                    )
                 } else if limits.is_empty() {
                     let of_session = in_session.get(&checkpoint.seq).copied().unwrap_or(position);
-                    configured(checkpoint, Position { of_run: position, of_session, result, complete }, settings, now)
+                    configured(
+                        checkpoint,
+                        Position {
+                            of_run: position,
+                            of_session,
+                            result,
+                            complete,
+                        },
+                        settings,
+                        now,
+                    )
                 } else {
                     asked(checkpoint, position, &checkpoints, limits, now)
                 };
                 reasons.push(why);
                 keep
             };
-            let reasoned = Reasoned { id: checkpoint.id.clone(), reasons };
-            verdicts.insert(checkpoint.seq, Sentence { keep, protected, reasoned });
+            let reasoned = Reasoned {
+                id: checkpoint.id.clone(),
+                reasons,
+            };
+            verdicts.insert(
+                checkpoint.seq,
+                Sentence {
+                    keep,
+                    protected,
+                    reasoned,
+                },
+            );
         }
     }
     let (total, why) = match limits.max_total_size {
@@ -174,12 +231,23 @@ pub fn retain(
         asked => (asked, "over --max-total-size"),
     };
     if let Some(total) = total {
-        let sizes: Sizes<'_> = if limits.is_empty() { sizes } else { &|checkpoint| checkpoint.captured.bytes };
+        let sizes: Sizes<'_> = if limits.is_empty() {
+            sizes
+        } else {
+            &|checkpoint| checkpoint.captured.bytes
+        };
         keep_below(state, &mut verdicts, (total, why), sizes);
     }
-    let mut plan = RetentionPlan { archived: archived.into_values().collect(), ..RetentionPlan::default() };
+    let mut plan = RetentionPlan {
+        archived: archived.into_values().collect(),
+        ..RetentionPlan::default()
+    };
     for Sentence { keep, reasoned, .. } in verdicts.into_values() {
-        if keep { plan.kept.push(reasoned) } else { plan.removed.push(reasoned) }
+        if keep {
+            plan.kept.push(reasoned)
+        } else {
+            plan.removed.push(reasoned)
+        }
     }
     plan
 }
@@ -192,9 +260,18 @@ struct Sentence {
 }
 
 /// Gives up the oldest ones until the others are within `total`. Protected ones count and stay.
-fn keep_below(state: &State, verdicts: &mut BTreeMap<u64, Sentence>, (total, why): (u64, &str), sizes: Sizes<'_>) {
+fn keep_below(
+    state: &State,
+    verdicts: &mut BTreeMap<u64, Sentence>,
+    (total, why): (u64, &str),
+    sizes: Sizes<'_>,
+) {
     let mut used = 0_u64;
-    for (seq, sentence) in verdicts.iter_mut().rev().filter(|(_, sentence)| sentence.keep) {
+    for (seq, sentence) in verdicts
+        .iter_mut()
+        .rev()
+        .filter(|(_, sentence)| sentence.keep)
+    {
         used = used.saturating_add(state.checkpoints.get(*seq).map_or(0, sizes));
         if used > total && !sentence.protected {
             sentence.keep = false;
@@ -232,17 +309,25 @@ enum End {
 
 impl End {
     fn of(run: Option<&Run>, settings: &RetentionSettings, now: Timestamp) -> Self {
-        let Some((run, ended_at)) = run.and_then(|run| Some((run, run.ended_at?))) else { return Self::Open };
+        let Some((run, ended_at)) = run.and_then(|run| Some((run, run.ended_at?))) else {
+            return Self::Open;
+        };
         let age = now.since(ended_at);
         match run.status {
-            RunStatus::Failed | RunStatus::Escalated => match (settings.on_failure, settings.scheduled_max_age) {
-                (OnRunFailure::Limits, _) => Self::Limited,
-                (OnRunFailure::KeepAll, Some(longest)) if age > longest => Self::Tidied,
-                (OnRunFailure::KeepAll, _) => Self::Failed,
-            },
+            RunStatus::Failed | RunStatus::Escalated => {
+                match (settings.on_failure, settings.scheduled_max_age) {
+                    (OnRunFailure::Limits, _) => Self::Limited,
+                    (OnRunFailure::KeepAll, Some(longest)) if age > longest => Self::Tidied,
+                    (OnRunFailure::KeepAll, _) => Self::Failed,
+                }
+            }
             RunStatus::Complete if age < settings.after_end => Self::Whole,
             // As long as an accept can be taken back, and examined, from then on.
-            RunStatus::Accepted | RunStatus::Closed if now.since(run.last_at) < settings.after_end => Self::Whole,
+            RunStatus::Accepted | RunStatus::Closed
+                if now.since(run.last_at) < settings.after_end =>
+            {
+                Self::Whole
+            }
             _ => Self::Tidied,
         }
     }
@@ -257,16 +342,28 @@ struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     fn of(state: &'a State) -> Self {
-        let entries = state
+        let entries = state.worktrees.values().flat_map(|worktree| {
+            worktree
+                .undo
+                .iter()
+                .chain(&worktree.redo)
+                .chain(&worktree.of_runs)
+        });
+        let layers = state
             .worktrees
             .values()
-            .flat_map(|worktree| worktree.undo.iter().chain(&worktree.redo).chain(&worktree.of_runs));
-        let layers = state.worktrees.values().flat_map(|worktree| &worktree.baseline);
-        let undo_targets =
-            entries.map(|entry| entry.checkpoint_id.as_str()).chain(layers.map(|layer| layer.checkpoint_id.as_str()));
+            .flat_map(|worktree| &worktree.baseline);
+        let undo_targets = entries
+            .map(|entry| entry.checkpoint_id.as_str())
+            .chain(layers.map(|layer| layer.checkpoint_id.as_str()));
         Self {
             undo_targets: undo_targets.collect(),
-            steps: state.runs.iter().flat_map(|run| &run.steps).filter_map(Step::way_back).collect(),
+            steps: state
+                .runs
+                .iter()
+                .flat_map(|run| &run.steps)
+                .filter_map(Step::way_back)
+                .collect(),
         }
     }
 }
@@ -296,8 +393,12 @@ impl<'a> Protections<'a> {
     ) -> Self {
         let open = state.run(key).filter(|run| !run.status.has_ended());
         let began = |run: &'a Run| {
-            let numbers = [Some(run.current_iteration), run.to_roll_back].into_iter().flatten();
-            numbers.filter_map(|number| run.iterations.get(number)?.began.as_ref()).collect()
+            let numbers = [Some(run.current_iteration), run.to_roll_back]
+                .into_iter()
+                .flatten();
+            numbers
+                .filter_map(|number| run.iterations.get(number)?.began.as_ref())
+                .collect()
         };
         let longest = settings.after_end.max(LEAST);
         let asked_for = state.run(key).filter(|run| {
@@ -306,17 +407,26 @@ impl<'a> Protections<'a> {
                 && run.ended_at.is_some_and(|at| now.since(at) <= longest)
         });
         let left_out = asked_for.map_or([None, None], |run| {
-            let good = state.last_good(key).map(|checkpoint| checkpoint.id.as_str());
-            [run.initial_checkpoint.as_ref().map(CheckpointId::as_str), good]
+            let good = state
+                .last_good(key)
+                .map(|checkpoint| checkpoint.id.as_str());
+            [
+                run.initial_checkpoint.as_ref().map(CheckpointId::as_str),
+                good,
+            ]
         });
         Self {
             shared,
             left_out,
             initial: open.and_then(|run| run.initial_checkpoint.as_ref()),
-            good: open.and_then(|_| state.last_good(key)).map(|checkpoint| checkpoint.id.as_str()),
+            good: open
+                .and_then(|_| state.last_good(key))
+                .map(|checkpoint| checkpoint.id.as_str()),
             began: open.map(began).unwrap_or_default(),
             run_failed: end == End::Failed,
-            stages: open.map(|run| stages_of(state, &run.key)).unwrap_or_default(),
+            stages: open
+                .map(|run| stages_of(state, &run.key))
+                .unwrap_or_default(),
             now,
         }
     }
@@ -330,14 +440,35 @@ impl<'a> Protections<'a> {
         };
         protect(checkpoint.pinned, MILESTONE[0]);
         protect(checkpoint.kind == CheckpointType::Phase, MILESTONE[1]);
-        protect(self.initial == Some(&checkpoint.id), "initial checkpoint of an open run");
-        protect(self.good == Some(checkpoint.id.as_str()), "last good checkpoint of an open run");
+        protect(
+            self.initial == Some(&checkpoint.id),
+            "initial checkpoint of an open run",
+        );
+        protect(
+            self.good == Some(checkpoint.id.as_str()),
+            "last good checkpoint of an open run",
+        );
         let asked_for = self.left_out.contains(&Some(checkpoint.id.as_str()));
-        protect(asked_for, "new files were left out of the commits of an accepted run");
-        protect(self.began.contains(&&checkpoint.id), "an iteration of an open run began with it");
-        protect(self.shared.undo_targets.contains(checkpoint.id.as_str()), "needed by undo");
-        protect(self.shared.steps.contains(checkpoint.id.as_str()), "needed by a step under way");
-        protect(self.stages.contains(checkpoint.id.as_str()), "stage of an open lane");
+        protect(
+            asked_for,
+            "new files were left out of the commits of an accepted run",
+        );
+        protect(
+            self.began.contains(&&checkpoint.id),
+            "an iteration of an open run began with it",
+        );
+        protect(
+            self.shared.undo_targets.contains(checkpoint.id.as_str()),
+            "needed by undo",
+        );
+        protect(
+            self.shared.steps.contains(checkpoint.id.as_str()),
+            "needed by a step under way",
+        );
+        protect(
+            self.stages.contains(checkpoint.id.as_str()),
+            "stage of an open lane",
+        );
         protect(self.run_failed, "the run failed");
         protect(checkpoint.created_at > self.now, "dated in the future");
         reasons
@@ -345,7 +476,12 @@ impl<'a> Protections<'a> {
 }
 
 fn stages_of<'a>(state: &'a State, key: &RunKey) -> BTreeSet<&'a str> {
-    state.lane_records(key).iter().filter_map(LaneRecord::checkpoint).map(|one| one.id.as_str()).collect()
+    state
+        .lane_records(key)
+        .iter()
+        .filter_map(LaneRecord::checkpoint)
+        .map(|one| one.id.as_str())
+        .collect()
 }
 
 /// Where each checkpoint stands among those of its session, by sequence, the newest first: lanes of a run share one (S14).
@@ -353,7 +489,9 @@ fn positions_in_session(state: &State) -> BTreeMap<u64, usize> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut positions = BTreeMap::new();
     for checkpoint in state.checkpoints.values().rev() {
-        let session = state.run(&checkpoint.run).map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
+        let session = state
+            .run(&checkpoint.run)
+            .map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
         let count = counts.entry(session).or_default();
         positions.insert(checkpoint.seq, *count);
         *count += 1;
@@ -386,7 +524,10 @@ fn configured(
     let number = |position: usize| u32::try_from(position).unwrap_or(u32::MAX);
     let of_run = number(position.of_run);
     let age = now.since(checkpoint.created_at);
-    if settings.max_per_session.is_some_and(|max| number(position.of_session) >= max) {
+    if settings
+        .max_per_session
+        .is_some_and(|max| number(position.of_session) >= max)
+    {
         return (false, "over max_per_session".to_owned());
     }
     if let (Some(run), Some(last)) = (position.complete, settings.on_success_keep_last) {
@@ -395,13 +536,18 @@ fn configured(
             () if position.result.is_some_and(|result| number(result) < last) => {
                 (true, format!("among the newest {last} of a complete run"))
             }
-            () if checkpoint.trigger == trigger::RISKY && settings.max_age.is_none_or(|max| age <= max) => {
+            () if checkpoint.trigger == trigger::RISKY
+                && settings.max_age.is_none_or(|max| age <= max) =>
+            {
                 (true, "taken before what may destroy work".to_owned())
             }
-            () if !initial && checkpoint.verdict != Verdict::Failed => {
-                (false, "over on_success_keep_last of a complete run".to_owned())
+            () if !initial && checkpoint.verdict != Verdict::Failed => (
+                false,
+                "over on_success_keep_last of a complete run".to_owned(),
+            ),
+            () if settings.max_age.is_some_and(|max| age > max) => {
+                (false, "older than max_age".to_owned())
             }
-            () if settings.max_age.is_some_and(|max| age > max) => (false, "older than max_age".to_owned()),
             () if initial => (true, "what a complete run began with".to_owned()),
             // A killed attempt's work may be nowhere else.
             () => (settings.keep_failed, "failed (keep_failed)".to_owned()),
@@ -415,7 +561,10 @@ fn configured(
     }
     match checkpoint.verdict {
         Verdict::Failed => (settings.keep_failed, "failed (keep_failed)".to_owned()),
-        Verdict::Passed | Verdict::Unverified => (settings.keep_successful, "not failed (keep_successful)".to_owned()),
+        Verdict::Passed | Verdict::Unverified => (
+            settings.keep_successful,
+            "not failed (keep_successful)".to_owned(),
+        ),
     }
 }
 
@@ -429,14 +578,21 @@ fn asked(
 ) -> (bool, String) {
     let age = now.since(checkpoint.created_at);
     match checkpoint.verdict {
-        Verdict::Failed if limits.drop_failed => return (false, "failed (--drop-failed)".to_owned()),
-        Verdict::Passed if limits.drop_passed => return (false, "passed (--drop-passed)".to_owned()),
+        Verdict::Failed if limits.drop_failed => {
+            return (false, "failed (--drop-failed)".to_owned());
+        }
+        Verdict::Passed if limits.drop_passed => {
+            return (false, "passed (--drop-passed)".to_owned());
+        }
         _ => {}
     }
     if limits.max_age.is_some_and(|max| age > max) {
         return (false, "older than --max-age".to_owned());
     }
-    if limits.keep_last.is_some_and(|last| position < last as usize) {
+    if limits
+        .keep_last
+        .is_some_and(|last| position < last as usize)
+    {
         return (true, "--keep-last".to_owned());
     }
     if limits.keep_within.is_some_and(|within| age <= within) {
@@ -444,20 +600,36 @@ fn asked(
     }
     let at = |c: &Checkpoint| c.created_at.datetime();
     let buckets: [(Option<u32>, &str, Bucket); 3] = [
-        (limits.keep_hourly, "--keep-hourly", |c| (c.year(), c.ordinal() * 24 + c.hour())),
-        (limits.keep_daily, "--keep-daily", |c| (c.year(), c.ordinal())),
-        (limits.keep_weekly, "--keep-weekly", |c| (c.iso_week().year(), c.iso_week().week())),
+        (limits.keep_hourly, "--keep-hourly", |c| {
+            (c.year(), c.ordinal() * 24 + c.hour())
+        }),
+        (limits.keep_daily, "--keep-daily", |c| {
+            (c.year(), c.ordinal())
+        }),
+        (limits.keep_weekly, "--keep-weekly", |c| {
+            (c.iso_week().year(), c.iso_week().week())
+        }),
     ];
     for (count, why, bucket) in buckets {
         let Some(count) = count else { continue };
         let own = bucket(&at(checkpoint));
         let newest_of_own = of_run.iter().rfind(|other| bucket(&at(other)) == own);
-        let later: BTreeSet<(i32, u32)> = of_run.iter().map(|c| bucket(&at(c))).filter(|b| *b > own).collect();
-        if newest_of_own.is_some_and(|newest| newest.id == checkpoint.id) && later.len() < count as usize {
+        let later: BTreeSet<(i32, u32)> = of_run
+            .iter()
+            .map(|c| bucket(&at(c)))
+            .filter(|b| *b > own)
+            .collect();
+        if newest_of_own.is_some_and(|newest| newest.id == checkpoint.id)
+            && later.len() < count as usize
+        {
             return (true, why.to_owned());
         }
     }
-    if limits.keeps() { (false, "kept by no rule".to_owned()) } else { (true, "no rule removes it".to_owned()) }
+    if limits.keeps() {
+        (false, "kept by no rule".to_owned())
+    } else {
+        (true, "no rule removes it".to_owned())
+    }
 }
 
 type Bucket = fn(&chrono::DateTime<chrono::Utc>) -> (i32, u32);

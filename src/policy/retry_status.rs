@@ -57,18 +57,34 @@ pub fn witnessed_status(
     witnessed: impl Fn(&str) -> Vec<Cause>,
 ) -> RetryStatus {
     let decided = run.decision.as_ref();
-    let since = decided.filter(|decision| is_from_the_future(decision, now)).map(|_| seen.unwrap_or(now).min(now));
+    let since = decided
+        .filter(|decision| is_from_the_future(decision, now))
+        .map(|_| seen.unwrap_or(now).min(now));
     let cooldown_until = match decided.and_then(|decision| decision.waits_until(since)) {
         Some(until) => run.cooldown_until.map(|recorded| recorded.min(until)),
-        None => run.cooldown_until.map(|recorded| recorded.min(now.plus(retry.max_park))),
+        None => run
+            .cooldown_until
+            .map(|recorded| recorded.min(now.plus(retry.max_park))),
     };
     let last = run.standing_attempt();
-    let subtask = last.map_or_else(|| run.default_subtask(run.current_iteration), |attempt| attempt.subtask.clone());
+    let subtask = last.map_or_else(
+        || run.default_subtask(run.current_iteration),
+        |attempt| attempt.subtask.clone(),
+    );
     let session = last.map_or(&run.session, |attempt| &attempt.session);
     let witnessed = witnessed(&subtask);
-    let account = Account { state, run, subtask: &subtask, session, witnessed: &witnessed };
+    let account = Account {
+        state,
+        run,
+        subtask: &subtask,
+        session,
+        witnessed: &witnessed,
+    };
     // An interruption is nobody's failure: what holds is what held before it.
-    let failure = run.failure.as_ref().filter(|failure| failure.kind != FailureType::Cancellation);
+    let failure = run
+        .failure
+        .as_ref()
+        .filter(|failure| failure.kind != FailureType::Cancellation);
     let cause = failure.map_or(Cause::Unknown, |failure| failure.cause);
     let budgets = budget::budgets(retry, failure, account.counts(cause, now, Usage::default()));
     RetryStatus {
@@ -90,7 +106,9 @@ fn stopped(run: &Run, budgets: &[Budget], now: Timestamp) -> Option<Decision> {
     if run.granted > 0 || run.status.has_ended() {
         return None;
     }
-    let spent = budgets.iter().find(|budget| !is_own(budget) && budget.left == 0);
+    let spent = budgets
+        .iter()
+        .find(|budget| !is_own(budget) && budget.left == 0);
     let reason = match spent {
         Some(spent) => budget::spent_text(spent, None),
         None => unreached(run)?,
@@ -109,10 +127,21 @@ fn stopped(run: &Run, budgets: &[Budget], now: Timestamp) -> Option<Decision> {
 
 /// That every iteration is done, and the goal is not reached.
 fn unreached(run: &Run) -> Option<String> {
-    let goal = run.spec.until.as_ref().filter(|_| run.status == RunStatus::Failed && run.failure.is_none())?;
-    let is_over =
-        run.is_out_of_iterations() || run.spec.iterations_total.is_some_and(|all| run.current_iteration > all);
-    let done = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Completed).count();
+    let goal = run
+        .spec
+        .until
+        .as_ref()
+        .filter(|_| run.status == RunStatus::Failed && run.failure.is_none())?;
+    let is_over = run.is_out_of_iterations()
+        || run
+            .spec
+            .iterations_total
+            .is_some_and(|all| run.current_iteration > all);
+    let done = run
+        .iterations
+        .statuses()
+        .filter(|(_, status)| *status == IterationStatus::Completed)
+        .count();
     let iterations = if done == 1 { "iteration" } else { "iterations" };
     is_over.then(|| format!("the goal was not reached in {done} {iterations}: {goal}"))
 }
@@ -123,7 +152,11 @@ fn standing(
     (now, since): (Timestamp, Option<Timestamp>),
     cooldown_until: Option<Timestamp>,
 ) -> Standing {
-    if run.manual_fix.as_ref().is_some_and(|session| session.status == ManualFixStatus::Active) {
+    if run
+        .manual_fix
+        .as_ref()
+        .is_some_and(|session| session.status == ManualFixStatus::Active)
+    {
         return Standing::NeedsPerson;
     }
     if run.granted > 0 {
@@ -138,7 +171,9 @@ fn standing(
         (None, _) => Standing::Allowed,
     };
     // Other runs of the task or the session may have used up what was left when this was decided.
-    let spent = budgets.iter().any(|budget| holds_up(run, budget) && budget.left == 0);
+    let spent = budgets
+        .iter()
+        .any(|budget| holds_up(run, budget) && budget.left == 0);
     match decided {
         Standing::Allowed | Standing::Wait(_) if spent => Standing::Exhausted,
         decided => decided,
@@ -147,12 +182,18 @@ fn standing(
 
 /// Whether a budget, once spent, holds up what was decided. The fallback is what comes after the task's attempts.
 fn holds_up(run: &Run, budget: &Budget) -> bool {
-    let falls_back = run.decision.as_ref().is_some_and(|decision| decision.has(Action::Fallback));
+    let falls_back = run
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.has(Action::Fallback));
     let excepted = falls_back && budget.scope == BudgetScope::Task;
     !is_own(budget) && !excepted
 }
 
 /// Whether a budget is the failure's own rather than shared with other runs or of another kind.
 fn is_own(budget: &Budget) -> bool {
-    matches!(budget.scope, BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks)
+    matches!(
+        budget.scope,
+        BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks
+    )
 }

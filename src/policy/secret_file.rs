@@ -4,7 +4,16 @@ use super::redact::redact;
 use crate::model::path::RepoPath;
 
 /// What a name ends with that holds a key.
-const ENDS: [&str; 8] = [".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"];
+const ENDS: [&str; 8] = [
+    ".pem",
+    ".key",
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".ppk",
+];
 /// Whole names.
 const NAMES: [&str; 10] = [
     ".netrc",
@@ -25,7 +34,11 @@ const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
 
 /// Whether a file's name, whatever folder it is in, is one that secrets are kept under.
 pub fn is_secret_path(path: &RepoPath) -> bool {
-    let name = path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let name = path
+        .as_bytes()
+        .rsplit(|byte| *byte == b'/')
+        .next()
+        .unwrap_or_default();
     is_secret_name(&String::from_utf8_lossy(name))
 }
 
@@ -58,17 +71,35 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_name_and_content() {
-        for name in
-            [".env", ".env.local", "server.pem", "TLS.KEY", "id_rsa", "id_ed25519", "credentials.json", ".npmrc"]
-        {
+        for name in [
+            ".env",
+            ".env.local",
+            "server.pem",
+            "TLS.KEY",
+            "id_rsa",
+            "id_ed25519",
+            "credentials.json",
+            ".npmrc",
+        ] {
             assert!(is_secret_name(name), "{name}");
         }
-        for name in [".env.example", "env.rs", "id_rsa.pub", "key.rs", "monkey", "environment", ".envoy"] {
+        for name in [
+            ".env.example",
+            "env.rs",
+            "id_rsa.pub",
+            "key.rs",
+            "monkey",
+            "environment",
+            ".envoy",
+        ] {
             assert!(!is_secret_name(name), "{name}");
         }
         assert!(has_secret(b"-----BEGIN RSA PRIVATE KEY-----\nabc\n"));
         assert!(has_secret(b"token ghp_0123456789abcdefghij"));
-        assert!(has_secret(b"caf\xe9 ghp_0123456789abcdefghij"), "in another encoding");
+        assert!(
+            has_secret(b"caf\xe9 ghp_0123456789abcdefghij"),
+            "in another encoding"
+        );
         assert!(!has_secret(b"nothing to see") && !has_secret(&[0xff, 0xfe]));
         assert!(!has_secret(b"\0ELF ghp_0123456789abcdefghij"), "no text");
     }

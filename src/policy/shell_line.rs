@@ -2,11 +2,12 @@
 
 /// Words that a shell knows without a program, and those whose arguments say what is started.
 const KNOWN: &[&str] = &[
-    ".", ":", "!", "[", "[[", "{", "(", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue",
-    "declare", "dirs", "do", "done", "echo", "elif", "else", "enable", "esac", "eval", "exec", "exit", "export",
-    "false", "fc", "fg", "fi", "for", "function", "getopts", "hash", "help", "history", "if", "in", "jobs", "kill",
-    "let", "local", "logout", "popd", "printf", "pushd", "pwd", "read", "readonly", "return", "select", "set", "shift",
-    "shopt", "source", "suspend", "test", "then", "time", "times", "trap", "true", "type", "typeset", "ulimit",
+    ".", ":", "!", "[", "[[", "{", "(", "alias", "bg", "break", "builtin", "case", "cd", "command",
+    "continue", "declare", "dirs", "do", "done", "echo", "elif", "else", "enable", "esac", "eval",
+    "exec", "exit", "export", "false", "fc", "fg", "fi", "for", "function", "getopts", "hash",
+    "help", "history", "if", "in", "jobs", "kill", "let", "local", "logout", "popd", "printf",
+    "pushd", "pwd", "read", "readonly", "return", "select", "set", "shift", "shopt", "source",
+    "suspend", "test", "then", "time", "times", "trap", "true", "type", "typeset", "ulimit",
     "umask", "unalias", "unset", "until", "wait", "while",
 ];
 
@@ -18,9 +19,14 @@ pub fn is_own(word: &str) -> bool {
 /// The program of the line's first command; `None` where that is the shell's own word, or is made up when the line runs
 /// (a variable, a pattern, a function).
 pub fn first_program(line: &str) -> Option<String> {
-    let end = line.find([';', '&', '|', '\n', '<', '>']).unwrap_or(line.len());
+    let end = line
+        .find([';', '&', '|', '\n', '<', '>'])
+        .unwrap_or(line.len());
     let words = shlex::split(&line[..end])?;
-    let assigns = |word: &String| word.split_once('=').is_some_and(|(name, _)| !name.is_empty());
+    let assigns = |word: &String| {
+        word.split_once('=')
+            .is_some_and(|(name, _)| !name.is_empty())
+    };
     let program = words.into_iter().find(|word| !assigns(word))?;
     let plain = !program.contains(['$', '`', '*', '?', '~', '(', ')', '{', '}', '#', '[']);
     (plain && !program.is_empty() && !is_own(&program)).then_some(program)

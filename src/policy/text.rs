@@ -27,8 +27,14 @@ struct Span {
 
 impl Span {
     fn in_bytes(self, bytes: &[u8]) -> Line<'_> {
-        let rest = usize::try_from(self.start).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
-        Line { number: self.number.into(), bytes: &rest[..usize::from(self.length).min(rest.len())] }
+        let rest = usize::try_from(self.start)
+            .ok()
+            .and_then(|start| bytes.get(start..))
+            .unwrap_or_default();
+        Line {
+            number: self.number.into(),
+            bytes: &rest[..usize::from(self.length).min(rest.len())],
+        }
     }
 }
 
@@ -56,11 +62,19 @@ impl Text {
             text.push(output, 1);
             return text;
         }
-        let head_end = output[..HEAD_BYTES].iter().rposition(|byte| *byte == b'\n').map_or(HEAD_BYTES, |at| at + 1);
+        let head_end = output[..HEAD_BYTES]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(HEAD_BYTES, |at| at + 1);
         let tail_start = output.len() - (MAX_BYTES - HEAD_BYTES);
-        let cut = output[tail_start..].iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let cut = output[tail_start..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         text.push(&output[..head_end], 1);
-        let skipped = output[..tail_start + cut].iter().fold(1, |sum, byte| sum + u64::from(*byte == b'\n'));
+        let skipped = output[..tail_start + cut]
+            .iter()
+            .fold(1, |sum, byte| sum + u64::from(*byte == b'\n'));
         text.push(&output[tail_start + cut..], skipped);
         text
     }
@@ -77,16 +91,25 @@ impl Text {
     fn push(&mut self, output: &[u8], first_number: u64) {
         let lines = (first_number..).zip(output.split(|byte| *byte == b'\n'));
         for (number, raw) in lines.filter(|(_, raw)| !raw.is_empty()) {
-            for part in raw.split(|byte| *byte == b'\r').filter(|part| !part.is_empty()) {
+            for part in raw
+                .split(|byte| *byte == b'\r')
+                .filter(|part| !part.is_empty())
+            {
                 let start = self.bytes.len();
                 strip(part, &mut self.bytes);
                 self.bytes.truncate(start + MAX_LINE_BYTES);
                 if !self.bytes[start..].trim_ascii().is_empty() {
-                    let (Ok(start), Ok(length)) = (u32::try_from(start), u16::try_from(self.bytes.len() - start))
-                    else {
+                    let (Ok(start), Ok(length)) = (
+                        u32::try_from(start),
+                        u16::try_from(self.bytes.len() - start),
+                    ) else {
                         return;
                     };
-                    self.lines.push(Span { number: u32::try_from(number).unwrap_or(u32::MAX), start, length });
+                    self.lines.push(Span {
+                        number: u32::try_from(number).unwrap_or(u32::MAX),
+                        start,
+                        length,
+                    });
                 }
             }
         }
@@ -110,7 +133,10 @@ impl Text {
 
 /// Output as lines of plain text.
 pub fn plain_text(output: &[u8]) -> String {
-    Text::new(output).lines().map(|line| line.to_text() + "\n").collect()
+    Text::new(output)
+        .lines()
+        .map(|line| line.to_text() + "\n")
+        .collect()
 }
 
 /// A text of many lines without escape sequences and control characters; blank lines stay.
@@ -150,14 +176,21 @@ fn escape_length(rest: &[u8]) -> usize {
     let body = rest.get(2..).unwrap_or_default();
     match rest.get(1) {
         Some(b'[') => {
-            let parameters = body.iter().take_while(|byte| (0x20..0x40).contains(*byte)).count();
-            let ended = body.get(parameters).is_some_and(|byte| (0x40..0x7f).contains(byte));
+            let parameters = body
+                .iter()
+                .take_while(|byte| (0x20..0x40).contains(*byte))
+                .count();
+            let ended = body
+                .get(parameters)
+                .is_some_and(|byte| (0x40..0x7f).contains(byte));
             2 + parameters + usize::from(ended)
         }
         // A title or a link: up to BEL or ESC \.
         Some(b']') => {
             let end = body.iter().position(|byte| *byte == 0x07 || *byte == 0x1b);
-            end.map_or(rest.len(), |at| 3 + at + usize::from(body.get(at..at + 2) == Some(b"\x1b\\")))
+            end.map_or(rest.len(), |at| {
+                3 + at + usize::from(body.get(at..at + 2) == Some(b"\x1b\\"))
+            })
         }
         Some(b'(' | b')') => rest.len().min(3),
         Some(_) => 2,
@@ -170,26 +203,50 @@ mod tests {
     use super::*;
 
     fn lines(output: &[u8]) -> Vec<(u64, String)> {
-        Text::new(output).lines().map(|line| (line.number, line.to_text())).collect()
+        Text::new(output)
+            .lines()
+            .map(|line| (line.number, line.to_text()))
+            .collect()
     }
 
     #[test]
     fn colours_titles_and_carriage_returns_are_resolved() {
         let output =
             b"\x1b[1;31merror\x1b[0m: x\r\n\x1b]8;;http://a\x1b\\link\x1b]8;;\x07\n 10%\r 90%\rdone\n\n\xff\x00z\x1b[";
-        let expected = [(1, "error: x"), (2, "link"), (3, "10%"), (3, "90%"), (3, "done"), (5, "\u{fffd}z")];
-        assert_eq!(lines(output), expected.map(|(number, text)| (number, text.to_owned())));
+        let expected = [
+            (1, "error: x"),
+            (2, "link"),
+            (3, "10%"),
+            (3, "90%"),
+            (3, "done"),
+            (5, "\u{fffd}z"),
+        ];
+        assert_eq!(
+            lines(output),
+            expected.map(|(number, text)| (number, text.to_owned()))
+        );
     }
 
     #[test]
     fn no_control_character_is_left() {
         for output in ["\u{92}x", "\u{9b}31mx\u{85}", "\x7f\x08x\u{80}\u{9f}"] {
             let text = plain_text(output.as_bytes());
-            assert!(text.contains('x') && !text.trim_end().contains(char::is_control), "{output:?}: {text:?}");
+            assert!(
+                text.contains('x') && !text.trim_end().contains(char::is_control),
+                "{output:?}: {text:?}"
+            );
         }
-        for output in [&b"x\xc2\xc2\x92\x92"[..], b"x\xc2\x00\x92", b"x\xc2\x1b[m\x92", "x\u{a0}é".as_bytes()] {
+        for output in [
+            &b"x\xc2\xc2\x92\x92"[..],
+            b"x\xc2\x00\x92",
+            b"x\xc2\x1b[m\x92",
+            "x\u{a0}é".as_bytes(),
+        ] {
             let text = plain_text(output);
-            assert!(!text.trim_end().contains(char::is_control), "{output:?}: {text:?}");
+            assert!(
+                !text.trim_end().contains(char::is_control),
+                "{output:?}: {text:?}"
+            );
         }
         assert_eq!(plain_text("é\u{a0}À".as_bytes()), "é\u{a0}À\n");
     }
@@ -202,6 +259,9 @@ mod tests {
         let text = Text::new(&output);
         assert_eq!(text.line(0).bytes, b"first");
         let last = text.lines().next_back().unwrap();
-        assert_eq!((last.number, last.bytes), ((2 << 20) + 2, b"last".as_slice()));
+        assert_eq!(
+            (last.number, last.bytes),
+            ((2 << 20) + 2, b"last".as_slice())
+        );
     }
 }

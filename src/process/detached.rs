@@ -58,11 +58,19 @@ impl Detached {
             .args(&self.argv)
             .current_dir(&self.cwd)
             .envs(self.env);
-        helper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(self.log);
+        helper
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(self.log);
         let mut helper = helper.spawn()?;
-        let written = helper.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&self.stdin));
+        let written = helper
+            .stdin
+            .take()
+            .map_or(Ok(()), |mut stdin| stdin.write_all(&self.stdin));
         // Nobody waits for it; but as long as this process lives, what has ended must be collected.
-        std::thread::Builder::new().name("detached".to_owned()).spawn(move || helper.wait())?;
+        std::thread::Builder::new()
+            .name("detached".to_owned())
+            .spawn(move || helper.wait())?;
         written
     }
 }
@@ -116,5 +124,9 @@ fn supervised(argv: &[OsString]) -> io::Result<Option<String>> {
 fn last_line(output: Captured) -> Option<String> {
     let bytes = output.into_bytes();
     let text = String::from_utf8_lossy(&bytes);
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(escape)
+    text.lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .map(escape)
 }

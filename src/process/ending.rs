@@ -36,7 +36,10 @@ enum Phase {
     /// The child ended by itself; what is left of its group may do the same.
     Settling { until: Instant },
     /// The group was asked to end. `insist_at` is when it gets SIGTERM because another signal did not do.
-    Asked { insist_at: Option<Instant>, kill_at: Instant },
+    Asked {
+        insist_at: Option<Instant>,
+        kill_at: Instant,
+    },
     /// The group was killed.
     Killed { give_up_at: Instant },
 }
@@ -96,9 +99,16 @@ impl Ending {
     pub(super) fn child_ended(&mut self, now: Instant) {
         self.child_ended = true;
         match &mut self.phase {
-            Phase::Running => self.phase = Phase::Settling { until: now + SETTLE },
+            Phase::Running => {
+                self.phase = Phase::Settling {
+                    until: now + SETTLE,
+                }
+            }
             // Background jobs of a shell ignore SIGINT, and nobody else will end them.
-            Phase::Asked { insist_at: Some(at), .. } => *at = now,
+            Phase::Asked {
+                insist_at: Some(at),
+                ..
+            } => *at = now,
             _ => {}
         }
     }
@@ -132,14 +142,19 @@ impl Ending {
         match self.phase {
             Phase::Running => self.deadline,
             Phase::Settling { until } => Some(until),
-            Phase::Asked { insist_at, kill_at } => Some(insist_at.map_or(kill_at, |at| at.min(kill_at))),
+            Phase::Asked { insist_at, kill_at } => {
+                Some(insist_at.map_or(kill_at, |at| at.min(kill_at)))
+            }
             Phase::Killed { give_up_at } => Some(give_up_at),
         }
     }
 
     fn ask(&mut self, now: Instant, signal: Kill) -> Step {
         let insist_at = (signal != Kill::TERM).then(|| now + self.grace / 2);
-        self.phase = Phase::Asked { insist_at, kill_at: now + self.grace };
+        self.phase = Phase::Asked {
+            insist_at,
+            kill_at: now + self.grace,
+        };
         Step::Send(signal)
     }
 
@@ -148,7 +163,9 @@ impl Ending {
             return Step::Wait;
         }
         self.leaked |= self.child_ended;
-        self.phase = Phase::Killed { give_up_at: now + VANISH };
+        self.phase = Phase::Killed {
+            give_up_at: now + VANISH,
+        };
         Step::Send(Kill::KILL)
     }
 }
@@ -193,7 +210,11 @@ mod tests {
         let mut ending = Ending::new(t, None, GRACE);
         assert_eq!(ending.request(t, Signal::Int), Step::Send(Kill::INT));
         assert_eq!(ending.cancelled, Some(Signal::Int));
-        assert_eq!(ending.request(at(t, 0.1), Signal::Int), Step::Wait, "one request, sent twice");
+        assert_eq!(
+            ending.request(at(t, 0.1), Signal::Int),
+            Step::Wait,
+            "one request, sent twice"
+        );
         assert_eq!(ending.advance(at(t, 2.0)), Step::Send(Kill::TERM));
         assert_eq!(ending.advance(at(t, 2.1)), Step::Wait);
         assert_eq!(ending.advance(at(t, 4.0)), Step::Send(Kill::KILL));
@@ -204,7 +225,10 @@ mod tests {
         let t = Instant::now();
         let mut ending = Ending::new(t, None, GRACE);
         assert_eq!(ending.request(t, Signal::Term), Step::Send(Kill::TERM));
-        assert_eq!(ending.request(at(t, 0.5), Signal::Term), Step::Send(Kill::KILL));
+        assert_eq!(
+            ending.request(at(t, 0.5), Signal::Term),
+            Step::Send(Kill::KILL)
+        );
         assert_eq!(ending.request(at(t, 1.0), Signal::Term), Step::Wait);
     }
 
@@ -215,7 +239,10 @@ mod tests {
         ending.request(t, Signal::Int);
         ending.child_ended(at(t, 0.1));
         assert_eq!(ending.advance(at(t, 0.1)), Step::Send(Kill::TERM));
-        assert!(!ending.leaked, "it was told at the same time and is only slower");
+        assert!(
+            !ending.leaked,
+            "it was told at the same time and is only slower"
+        );
     }
 
     #[test]
@@ -232,6 +259,9 @@ mod tests {
 
     #[test]
     fn an_endless_deadline_is_none() {
-        assert_eq!(Ending::new(Instant::now(), Some(Duration::MAX), GRACE).next(), None);
+        assert_eq!(
+            Ending::new(Instant::now(), Some(Duration::MAX), GRACE).next(),
+            None
+        );
     }
 }

@@ -32,7 +32,10 @@ impl Footer {
     /// `moves` says whether the terminal's cursor may be moved.
     pub fn new(moves: bool) -> io::Result<Self> {
         let terminal = File::from(io::stderr().as_fd().try_clone_to_owned()?);
-        *state() = State { moves, ..State::NEW };
+        *state() = State {
+            moves,
+            ..State::NEW
+        };
         Ok(Self { terminal })
     }
 
@@ -77,7 +80,11 @@ impl Drop for Footer {
 /// Prints `bytes` on a terminal by means of `write`, above the line if there is one.
 pub(super) fn pass<R>(terminal: &File, bytes: &[u8], write: impl FnOnce() -> R) -> R {
     let mut state = state();
-    let erased = if state.drawn.is_some() { state.erase(width_of(terminal)) } else { String::new() };
+    let erased = if state.drawn.is_some() {
+        state.erase(width_of(terminal))
+    } else {
+        String::new()
+    };
     if !erased.is_empty() {
         let _ = (&mut &*terminal).write_all(erased.as_bytes());
     }
@@ -174,7 +181,9 @@ impl State {
     /// What takes the line away; the cursor is then where what was printed ends. On a terminal that became narrower,
     /// with now so many `columns`, blanks must not run into the next row.
     fn erase(&mut self, columns: usize) -> String {
-        let Some(drawn) = self.drawn.take() else { return String::new() };
+        let Some(drawn) = self.drawn.take() else {
+            return String::new();
+        };
         let mut out = format!("\r{}\r", " ".repeat(drawn.min(columns)));
         if std::mem::take(&mut self.below) {
             out.push_str(&format!("\x1b[A\x1b[{}G", self.column.unwrap_or(0) + 1));
@@ -184,8 +193,12 @@ impl State {
 
     /// What draws the line, if this is a place and a time for it. `columns` is the terminal's width.
     fn draw(&mut self, columns: usize, now: Instant) -> String {
-        let Some(line) = &self.wanted else { return String::new() };
-        let calm = self.last.is_none_or(|last| now.duration_since(last) >= CALM);
+        let Some(line) = &self.wanted else {
+            return String::new();
+        };
+        let calm = self
+            .last
+            .is_none_or(|last| now.duration_since(last) >= CALM);
         let below = match self.column {
             Some(0) => false,
             Some(column) if self.moves && calm && column < columns && columns < usize::MAX => true,
@@ -193,14 +206,21 @@ impl State {
         };
         self.below = below;
         self.drawn = Some(line.width());
-        if below { format!("\r\n{line}") } else { format!("\r{line}") }
+        if below {
+            format!("\r\n{line}")
+        } else {
+            format!("\r{line}")
+        }
     }
 
     /// Notes what was printed.
     fn printed(&mut self, bytes: &[u8]) {
         self.last = Some(Instant::now());
         // What came before the last line's beginning does not matter.
-        let begin = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let begin = bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         if begin > 0 {
             (self.column, self.escape) = (Some(0), Escape::None);
         }
@@ -260,7 +280,10 @@ mod tests {
     #[test]
     fn the_line_comes_and_goes_below_what_is_printed() {
         let later = Instant::now() + CALM * 2;
-        let mut state = State { wanted: Some("status".to_owned()), ..State::NEW };
+        let mut state = State {
+            wanted: Some("status".to_owned()),
+            ..State::NEW
+        };
         assert_eq!(state.draw(79, later), "\rstatus");
         assert_eq!(state.erase(79), "\r      \r");
         assert_eq!(state.draw(79, later), "\rstatus");
@@ -278,7 +301,11 @@ mod tests {
     #[test]
     fn a_line_that_is_to_be_overwritten_is_its_owners() {
         let later = Instant::now() + CALM * 2;
-        let mut state = State { wanted: Some("status".to_owned()), moves: true, ..State::NEW };
+        let mut state = State {
+            wanted: Some("status".to_owned()),
+            moves: true,
+            ..State::NEW
+        };
         state.printed(b"progress 50%\r");
         assert_eq!(state.draw(79, later), "");
         state.printed(b"progress 60%\r");
@@ -290,7 +317,11 @@ mod tests {
     #[test]
     fn an_unfinished_line_that_may_have_wrapped_is_left_alone() {
         let later = Instant::now() + CALM * 2;
-        let mut state = State { wanted: Some("status".to_owned()), moves: true, ..State::NEW };
+        let mut state = State {
+            wanted: Some("status".to_owned()),
+            moves: true,
+            ..State::NEW
+        };
         state.printed(&[b'x'; 100]);
         assert_eq!(state.draw(79, later), "");
     }

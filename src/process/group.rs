@@ -29,7 +29,9 @@ impl Target {
     /// Whether, after the child itself was reaped, somebody of its group lives. Zombies do not count: where nobody
     /// reaps orphans, as in many containers, they stay for ever.
     pub(super) fn outlived(self) -> bool {
-        let Self::Group(group) = self else { return false };
+        let Self::Group(group) = self else {
+            return false;
+        };
         if test_kill_process_group(group) == Err(Errno::SRCH) {
             return false;
         }

@@ -36,8 +36,12 @@ pub fn run_as_child(args: &[OsString]) -> io::Result<u8> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((ended, status))) if ended == pid => {
-                let code = status.exit_status().or_else(|| Some(128 + status.terminating_signal()?));
-                return Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX));
+                let code = status
+                    .exit_status()
+                    .or_else(|| Some(128 + status.terminating_signal()?));
+                return Ok(code
+                    .and_then(|code| u8::try_from(code).ok())
+                    .unwrap_or(u8::MAX));
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

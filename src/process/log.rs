@@ -94,7 +94,8 @@ impl BoundedLog {
         } else {
             self.file.seek(SeekFrom::Start(self.head))?;
             let omitted = self.ring.total() - self.ring.len() as u64;
-            self.file.write_all(marker(self.head_end, omitted).as_bytes())?;
+            self.file
+                .write_all(marker(self.head_end, omitted).as_bytes())?;
             self.append(self.ring.len())?;
             let end = self.file.stream_position()?;
             self.file.set_len(end)?;
@@ -141,8 +142,14 @@ mod tests {
         assert_eq!(log[..head], whole[..head]);
         assert_eq!(tail, &whole[whole.len() - tail.len()..]);
         assert!((head + tail.len()) as u64 <= limit);
-        assert!(omitted > 0 && (whole.len() as u64) > limit, "nothing is dropped from a log that fits");
-        assert!(tail.len() as u64 >= limit / 8 * 3, "the tail has at least the ring's size");
+        assert!(
+            omitted > 0 && (whole.len() as u64) > limit,
+            "nothing is dropped from a log that fits"
+        );
+        assert!(
+            tail.len() as u64 >= limit / 8 * 3,
+            "the tail has at least the ring's size"
+        );
     }
 
     proptest! {

@@ -23,7 +23,9 @@ pub fn find(program: &str, dir: &Path, path: Option<&OsStr>) -> Result<PathBuf, 
     let candidates = if program.contains('/') {
         vec![dir.join(program)]
     } else {
-        folders(dir, path).map(|folder| folder.join(program)).collect()
+        folders(dir, path)
+            .map(|folder| folder.join(program))
+            .collect()
     };
     let mut refused = None;
     for candidate in candidates {
@@ -42,10 +44,15 @@ pub fn names_beside(program: &str, dir: &Path, path: Option<&OsStr>) -> Vec<Stri
         Some((folder, _)) => (format!("{folder}/"), vec![dir.join(format!("{folder}/"))]),
         None => (String::new(), folders(dir, path).collect()),
     };
-    let entries = places.iter().filter_map(|place| fs::read_dir(place).ok()).flatten().flatten();
+    let entries = places
+        .iter()
+        .filter_map(|place| fs::read_dir(place).ok())
+        .flatten()
+        .flatten();
     let startable = entries.filter(|entry| look(&entry.path(), program).is_ok());
-    let mut names: Vec<String> =
-        startable.filter_map(|entry| Some(format!("{prefix}{}", entry.file_name().to_str()?))).collect();
+    let mut names: Vec<String> = startable
+        .filter_map(|entry| Some(format!("{prefix}{}", entry.file_name().to_str()?)))
+        .collect();
     names.sort();
     names.dedup();
     names
@@ -54,7 +61,10 @@ pub fn names_beside(program: &str, dir: &Path, path: Option<&OsStr>) -> Vec<Stri
 fn folders(dir: &Path, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
     let path = path.map_or_else(|| OsString::from(USUAL_PATH), OsStr::to_owned);
     // An empty one is the current folder, as `join` has it.
-    std::env::split_paths(&path).map(|folder| dir.join(folder)).collect::<Vec<_>>().into_iter()
+    std::env::split_paths(&path)
+        .map(|folder| dir.join(folder))
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 fn look(file: &Path, program: &str) -> Result<(), SpawnError> {
@@ -62,20 +72,34 @@ fn look(file: &Path, program: &str) -> Result<(), SpawnError> {
         return Err(not_found(format!("{program}: not found")));
     }
     if access(file, Access::EXEC_OK).is_err() {
-        let message = format!("{program}: not executable (chmod +x {})", crate::model::hint::quote(file));
-        return Err(SpawnError { kind: SpawnErrorKind::PermissionDenied, message });
+        let message = format!(
+            "{program}: not executable (chmod +x {})",
+            crate::model::hint::quote(file)
+        );
+        return Err(SpawnError {
+            kind: SpawnErrorKind::PermissionDenied,
+            message,
+        });
     }
-    let Some(head) = head(file) else { return Ok(()) };
+    let Some(head) = head(file) else {
+        return Ok(());
+    };
     match head.strip_prefix(b"#!") {
         Some(line) => match interpreter(line).filter(|path| !path.exists()) {
-            Some(path) => {
-                Err(not_found(format!("{program}: its first line names {}, which is not there", path.display())))
-            }
+            Some(path) => Err(not_found(format!(
+                "{program}: its first line names {}, which is not there",
+                path.display()
+            ))),
             None => Ok(()),
         },
         None if is_text(&head) => {
-            let message = format!("{program}: a script without a first line that says what runs it, such as #!/bin/sh");
-            Err(SpawnError { kind: SpawnErrorKind::Other, message })
+            let message = format!(
+                "{program}: a script without a first line that says what runs it, such as #!/bin/sh"
+            );
+            Err(SpawnError {
+                kind: SpawnErrorKind::Other,
+                message,
+            })
         }
         None => Ok(()),
     }
@@ -84,7 +108,11 @@ fn look(file: &Path, program: &str) -> Result<(), SpawnError> {
 /// The beginning of a file. One that cannot be read is started all the same.
 fn head(file: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
-    File::open(file).ok()?.take(FIRST_LINE).read_to_end(&mut head).ok()?;
+    File::open(file)
+        .ok()?
+        .take(FIRST_LINE)
+        .read_to_end(&mut head)
+        .ok()?;
     Some(head)
 }
 
@@ -103,5 +131,8 @@ fn is_text(head: &[u8]) -> bool {
 }
 
 fn not_found(message: String) -> SpawnError {
-    SpawnError { kind: SpawnErrorKind::NotFound, message }
+    SpawnError {
+        kind: SpawnErrorKind::NotFound,
+        message,
+    }
 }

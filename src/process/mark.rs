@@ -32,28 +32,55 @@ pub struct Mark {
 impl Mark {
     /// A new one, of an attempt that this process supervises.
     pub fn new(places: [u32; 2]) -> Self {
-        Self { supervisor: own_id(), places, random: fastrand::u128(..) }
+        Self {
+            supervisor: own_id(),
+            places,
+            random: fastrand::u128(..),
+        }
     }
 
     /// The value of [`MARK`].
     pub fn value(&self) -> String {
-        let ProcessId { pid, start_time, pid_namespace, .. } = self.supervisor;
+        let ProcessId {
+            pid,
+            start_time,
+            pid_namespace,
+            ..
+        } = self.supervisor;
         let [first, second] = self.places;
         let namespace = pid_namespace.unwrap_or_default();
-        format!("{pid}-{start_time}-{first:08x}-{second:08x}-{:032x}-{namespace}", self.random)
+        format!(
+            "{pid}-{start_time}-{first:08x}-{second:08x}-{:032x}-{namespace}",
+            self.random
+        )
     }
 
     /// The mark whose value this is. Its supervisor is taken to be of this boot: the environment is no older.
     fn read(value: &str) -> Option<Self> {
         let mut parts = value.split('-');
         let (pid, start_time) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let places = [parts.next()?, parts.next()?].map(|place| u32::from_str_radix(place, 16).ok());
+        let places =
+            [parts.next()?, parts.next()?].map(|place| u32::from_str_radix(place, 16).ok());
         let random = u128::from_str_radix(parts.next()?, 16).ok()?;
         // Older marks do not have it.
-        let pid_namespace = parts.next().and_then(|part| part.parse().ok()).filter(|inode| *inode > 0);
+        let pid_namespace = parts
+            .next()
+            .and_then(|part| part.parse().ok())
+            .filter(|inode| *inode > 0);
         let boot_id = table::boot_id();
-        let supervisor = ProcessId { pid, start_time, session: 0, boot_id, pid_namespace, heartbeat: None };
-        Some(Self { supervisor, places: [places[0]?, places[1]?], random })
+        let supervisor = ProcessId {
+            pid,
+            start_time,
+            session: 0,
+            boot_id,
+            pid_namespace,
+            heartbeat: None,
+        };
+        Some(Self {
+            supervisor,
+            places: [places[0]?, places[1]?],
+            random,
+        })
     }
 }
 
@@ -68,13 +95,24 @@ pub struct Marked {
 
 /// The marks of the attempts that this process is part of, the innermost first.
 pub fn marks() -> Vec<Marked> {
-    let own = std::env::var(MARK).ok().map(|value| (value, std::env::var("RECOVER_RUN_ID").ok()));
-    let of = |id: ProcessId| Some((table::variable(id.pid, MARK)?, table::variable(id.pid, "RECOVER_RUN_ID")));
-    let values = own.into_iter().chain(ancestors().into_iter().filter_map(of));
+    let own = std::env::var(MARK)
+        .ok()
+        .map(|value| (value, std::env::var("RECOVER_RUN_ID").ok()));
+    let of = |id: ProcessId| {
+        Some((
+            table::variable(id.pid, MARK)?,
+            table::variable(id.pid, "RECOVER_RUN_ID"),
+        ))
+    };
+    let values = own
+        .into_iter()
+        .chain(ancestors().into_iter().filter_map(of));
     let mut found: Vec<Marked> = Vec::new();
     for (value, run_id) in values {
         let run_id = run_id.map(RunId::from);
-        let Some(mark) = Mark::read(&value).filter(|mark| is_there(&mark.supervisor)) else { continue };
+        let Some(mark) = Mark::read(&value).filter(|mark| is_there(&mark.supervisor)) else {
+            continue;
+        };
         match found.iter_mut().find(|known| known.mark == mark) {
             // The supervisor's own child, which comes last, says it as the supervisor did.
             Some(known) => known.run_id = run_id.or(known.run_id.take()),
@@ -97,7 +135,8 @@ pub fn ancestors() -> Vec<ProcessId> {
     };
     let first = parent(table::entry(std::process::id()));
     let all = std::iter::successors(first, |(_, entry)| parent(*entry)).take(GENERATIONS);
-    all.map(|(pid, entry)| ProcessId::of_entry(pid, entry)).collect()
+    all.map(|(pid, entry)| ProcessId::of_entry(pid, entry))
+        .collect()
 }
 
 /// A process that outlived the attempt it belongs to, outside its session.
@@ -115,7 +154,11 @@ pub struct Stray {
 /// after `grace` SIGKILL; the others are left alone. What ends by itself a moment later is not reported.
 ///
 /// The caller must know that the attempt is over. Where the system does not show environments nothing is found.
-pub fn settle_strays(mark: &Mark, is_to_end: impl Fn(&Path) -> bool, grace: Duration) -> io::Result<Vec<Stray>> {
+pub fn settle_strays(
+    mark: &Mark,
+    is_to_end: impl Fn(&Path) -> bool,
+    grace: Duration,
+) -> io::Result<Vec<Stray>> {
     let setting = format!("{MARK}={}", mark.value());
     let own = std::process::id();
     let find = || -> io::Result<Vec<Entry>> {
@@ -130,12 +173,21 @@ pub fn settle_strays(mark: &Mark, is_to_end: impl Fn(&Path) -> bool, grace: Dura
     let mut found = find()?;
     while !found.is_empty() && Instant::now() < until {
         thread::sleep(Duration::from_millis(20));
-        found.retain(|entry| is_alive(&ProcessId::of(entry.pid)) && table::has_variable(entry.pid, &setting));
+        found.retain(|entry| {
+            is_alive(&ProcessId::of(entry.pid)) && table::has_variable(entry.pid, &setting)
+        });
     }
-    let goes = |entry: &Entry| table::folder(entry.pid).is_some_and(|folder: PathBuf| is_to_end(&folder));
+    let goes =
+        |entry: &Entry| table::folder(entry.pid).is_some_and(|folder: PathBuf| is_to_end(&folder));
     let told: Vec<(ProcessId, String, bool)> = found
         .iter()
-        .map(|entry| (ProcessId::of(entry.pid), table::command(entry.pid).unwrap_or_default(), goes(entry)))
+        .map(|entry| {
+            (
+                ProcessId::of(entry.pid),
+                table::command(entry.pid).unwrap_or_default(),
+                goes(entry),
+            )
+        })
         .collect();
     if told.iter().any(|(.., goes)| *goes) {
         let end = end(|| Ok(find()?.into_iter().filter(goes).collect()), grace)?;
@@ -143,8 +195,11 @@ pub fn settle_strays(mark: &Mark, is_to_end: impl Fn(&Path) -> bool, grace: Dura
             tracing::warn!("processes that the attempt left behind could not be ended");
         }
     }
-    let stray =
-        |(id, command, goes): (ProcessId, String, bool)| Stray { pid: id.pid, command, ended: goes && !is_alive(&id) };
+    let stray = |(id, command, goes): (ProcessId, String, bool)| Stray {
+        pid: id.pid,
+        command,
+        ended: goes && !is_alive(&id),
+    };
     Ok(told.into_iter().map(stray).collect())
 }
 

@@ -52,7 +52,9 @@ pub use footer::{Footer, Stderr};
 pub use init::run_as_child;
 pub use lookup::{find as find_program, names_beside};
 pub use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};
-pub use orphan::{GroupEnd, caller, end_children_of, end_group, git_at_work, is_alive, is_group_alive, own_id};
+pub use orphan::{
+    GroupEnd, caller, end_children_of, end_group, git_at_work, is_alive, is_group_alive, own_id,
+};
 pub use output::{Captured, Keep};
 pub use pager::page;
 pub use pty::{HELPER, exec_on_terminal, own_program};
@@ -206,7 +208,11 @@ impl Exit {
     /// What a shell would say: the exit code, 128 and the number for a signal, 127 or 126 for what was not started.
     pub fn shell_code(&self) -> i32 {
         if let Some(error) = &self.spawn_error {
-            return if error.kind == SpawnErrorKind::NotFound { 127 } else { 126 };
+            return if error.kind == SpawnErrorKind::NotFound {
+                127
+            } else {
+                126
+            };
         }
         let number = self.signal.as_deref().map(signals::number_of);
         match (self.exit_code, number, self.cancelled) {
@@ -245,17 +251,60 @@ mod tests {
 
     #[test]
     fn an_end_has_the_code_that_a_shell_gives_it() {
-        let signal = |name: &str| Exit { signal: Some(name.to_owned()), ..Exit::default() };
-        let spawn = |kind| SpawnError { kind, message: String::new() };
+        let signal = |name: &str| Exit {
+            signal: Some(name.to_owned()),
+            ..Exit::default()
+        };
+        let spawn = |kind| SpawnError {
+            kind,
+            message: String::new(),
+        };
         for (code, exit) in [
-            (3, Exit { exit_code: Some(3), ..Exit::default() }),
+            (
+                3,
+                Exit {
+                    exit_code: Some(3),
+                    ..Exit::default()
+                },
+            ),
             (137, signal("SIGKILL")),
             (128 + 34, signal("SIG34")),
-            (143, Exit { cancelled: Some(Signal::Term), ..signal("SIGTERM") }),
-            (130, Exit { exit_code: Some(0), cancelled: Some(Signal::Int), ..Exit::default() }),
-            (130, Exit { cancelled: Some(Signal::Int), ..Exit::default() }),
-            (127, Exit { spawn_error: Some(spawn(SpawnErrorKind::NotFound)), ..Exit::default() }),
-            (126, Exit { spawn_error: Some(spawn(SpawnErrorKind::PermissionDenied)), ..Exit::default() }),
+            (
+                143,
+                Exit {
+                    cancelled: Some(Signal::Term),
+                    ..signal("SIGTERM")
+                },
+            ),
+            (
+                130,
+                Exit {
+                    exit_code: Some(0),
+                    cancelled: Some(Signal::Int),
+                    ..Exit::default()
+                },
+            ),
+            (
+                130,
+                Exit {
+                    cancelled: Some(Signal::Int),
+                    ..Exit::default()
+                },
+            ),
+            (
+                127,
+                Exit {
+                    spawn_error: Some(spawn(SpawnErrorKind::NotFound)),
+                    ..Exit::default()
+                },
+            ),
+            (
+                126,
+                Exit {
+                    spawn_error: Some(spawn(SpawnErrorKind::PermissionDenied)),
+                    ..Exit::default()
+                },
+            ),
         ] {
             assert_eq!(exit.shell_code(), code, "{exit:?}");
         }

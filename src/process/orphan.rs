@@ -86,7 +86,9 @@ pub fn caller() -> Option<ProcessId> {
 }
 
 /// What programs start others with.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "mksh", "busybox"];
+const SHELLS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "mksh", "busybox",
+];
 
 /// A process of git's at work in one of these folders, or below it, with its command. One whose folder cannot be read counts.
 ///
@@ -96,16 +98,24 @@ pub fn git_at_work(folders: &[&Path]) -> io::Result<Option<(u32, String)>> {
     if !cfg!(target_os = "linux") {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    let is_git = |entry: &Entry| table::name(entry.pid).is_some_and(|name| name == "git" || name.starts_with("git-"));
-    let is_inside =
-        |entry: &Entry| table::folder(entry.pid).is_none_or(|at| folders.iter().any(|folder| at.starts_with(folder)));
-    let found = living()?.into_iter().find(|entry| is_git(entry) && is_inside(entry));
+    let is_git = |entry: &Entry| {
+        table::name(entry.pid).is_some_and(|name| name == "git" || name.starts_with("git-"))
+    };
+    let is_inside = |entry: &Entry| {
+        table::folder(entry.pid)
+            .is_none_or(|at| folders.iter().any(|folder| at.starts_with(folder)))
+    };
+    let found = living()?
+        .into_iter()
+        .find(|entry| is_git(entry) && is_inside(entry));
     Ok(found.map(|entry| (entry.pid, table::command(entry.pid).unwrap_or_default())))
 }
 
 /// Whether exactly this process lives. A zombie does not.
 pub fn is_alive(id: &ProcessId) -> bool {
-    id.is_comparable() && table::entry(id.pid).is_some_and(|entry| entry.start_time == id.start_time && !entry.zombie)
+    id.is_comparable()
+        && table::entry(id.pid)
+            .is_some_and(|entry| entry.start_time == id.start_time && !entry.zombie)
 }
 
 /// Ends what is left of the process group of a child whose supervisor is gone: SIGTERM, after `grace` SIGKILL. Returns
@@ -132,7 +142,11 @@ pub(super) fn mark_of(id: &ProcessId) -> String {
 /// Ends what a supervisor that is gone has started in its session, as [`end_group`] does: also what it was killed
 /// before it could record. Told by the environment, which only Linux shows; elsewhere nothing is found.
 pub fn end_children_of(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
-    if is_alive(supervisor) { Ok(GroupEnd::Gone) } else { end_started_by(supervisor, grace) }
+    if is_alive(supervisor) {
+        Ok(GroupEnd::Gone)
+    } else {
+        end_started_by(supervisor, grace)
+    }
 }
 
 /// The same, of a supervisor that may be there and do nothing about it: one that is frozen.
@@ -155,7 +169,10 @@ pub(super) fn end_started_by(supervisor: &ProcessId, grace: Duration) -> io::Res
 }
 
 /// SIGTERM, after `grace` SIGKILL, until `find` finds nothing any more.
-pub(super) fn end(find: impl Fn() -> io::Result<Vec<Entry>>, grace: Duration) -> io::Result<GroupEnd> {
+pub(super) fn end(
+    find: impl Fn() -> io::Result<Vec<Entry>>,
+    grace: Duration,
+) -> io::Result<GroupEnd> {
     let left = find()?;
     if left.is_empty() {
         return Ok(GroupEnd::Gone);
@@ -191,7 +208,12 @@ fn remaining(id: &ProcessId) -> io::Result<Vec<Entry>> {
 }
 
 pub(super) fn living() -> io::Result<Vec<Entry>> {
-    let unreadable = || io::Error::new(io::ErrorKind::Unsupported, "the process table cannot be read");
+    let unreadable = || {
+        io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the process table cannot be read",
+        )
+    };
     table::living().ok_or_else(unreadable)
 }
 
@@ -199,12 +221,16 @@ fn is_part_of(entry: &Entry, id: &ProcessId) -> bool {
     if entry.pid == id.pid {
         return entry.start_time == id.start_time;
     }
-    entry.group == id.pid && entry.start_time >= id.start_time && (id.session == 0 || entry.session == id.session)
+    entry.group == id.pid
+        && entry.start_time >= id.start_time
+        && (id.session == 0 || entry.session == id.session)
 }
 
 fn signal(processes: &[Entry], signal: Signal) {
     for entry in processes {
-        let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw) else { continue };
+        let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw) else {
+            continue;
+        };
         for signal in [signal, Signal::CONT] {
             // It may have ended by itself, or belong to another user; the caller looks again.
             let _ = kill_process(pid, signal);
@@ -240,10 +266,19 @@ mod tests {
     /// A shell in a group of its own that has printed a line, so that its traps and children are in place.
     fn start(script: &str) -> (Child, ProcessId) {
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", script]).process_group(0).stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+            .args(["-c", script])
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = [0; 3];
-        child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        child
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut line)
+            .unwrap();
         let id = ProcessId::of(child.id());
         (child, id)
     }
@@ -259,10 +294,22 @@ mod tests {
     #[test]
     fn another_process_with_the_same_number_is_not_it() {
         let id = own_id();
-        assert!(!is_alive(&ProcessId { start_time: id.start_time + 1, ..id.clone() }));
-        assert!(!is_alive(&ProcessId { boot_id: Some("another".to_owned()), ..id.clone() }));
-        assert!(!is_alive(&ProcessId { pid_namespace: Some(1), ..id.clone() }));
-        assert!(!is_alive(&ProcessId { start_time: 0, ..id }));
+        assert!(!is_alive(&ProcessId {
+            start_time: id.start_time + 1,
+            ..id.clone()
+        }));
+        assert!(!is_alive(&ProcessId {
+            boot_id: Some("another".to_owned()),
+            ..id.clone()
+        }));
+        assert!(!is_alive(&ProcessId {
+            pid_namespace: Some(1),
+            ..id.clone()
+        }));
+        assert!(!is_alive(&ProcessId {
+            start_time: 0,
+            ..id
+        }));
     }
 
     #[test]
@@ -281,17 +328,24 @@ mod tests {
     #[test]
     fn a_group_ends_on_sigterm() {
         let (mut child, id) = start("sleep 1000 & echo up; wait");
-        assert_eq!(end_group(&id, Duration::from_secs(20)).unwrap(), GroupEnd::Ended);
+        assert_eq!(
+            end_group(&id, Duration::from_secs(20)).unwrap(),
+            GroupEnd::Ended
+        );
         assert!(table::members(id.pid).unwrap().is_empty());
         child.wait().unwrap();
     }
 
     #[test]
     fn members_are_killed_also_when_the_leader_is_gone() {
-        let (mut child, id) = start("(trap '' TERM; while :; do sleep 1; done) & sleep 0.1; echo up");
+        let (mut child, id) =
+            start("(trap '' TERM; while :; do sleep 1; done) & sleep 0.1; echo up");
         child.wait().unwrap();
         assert!(!is_alive(&id));
-        assert_eq!(end_group(&id, Duration::from_millis(100)).unwrap(), GroupEnd::Ended);
+        assert_eq!(
+            end_group(&id, Duration::from_millis(100)).unwrap(),
+            GroupEnd::Ended
+        );
         assert!(table::members(id.pid).unwrap().is_empty());
     }
 
@@ -300,13 +354,32 @@ mod tests {
         let (mut child, id) = start("sleep 1000 & echo up; wait");
         let grace = Duration::from_millis(10);
         for foreign in [
-            ProcessId { start_time: id.start_time - 1, ..id.clone() },
-            ProcessId { start_time: id.start_time + 1, ..id.clone() },
-            ProcessId { boot_id: Some("another".to_owned()), ..id.clone() },
-            ProcessId { pid_namespace: Some(1), ..id.clone() },
-            ProcessId { start_time: 0, ..id.clone() },
+            ProcessId {
+                start_time: id.start_time - 1,
+                ..id.clone()
+            },
+            ProcessId {
+                start_time: id.start_time + 1,
+                ..id.clone()
+            },
+            ProcessId {
+                boot_id: Some("another".to_owned()),
+                ..id.clone()
+            },
+            ProcessId {
+                pid_namespace: Some(1),
+                ..id.clone()
+            },
+            ProcessId {
+                start_time: 0,
+                ..id.clone()
+            },
         ] {
-            assert_eq!(end_group(&foreign, grace).unwrap(), GroupEnd::Gone, "{foreign:?}");
+            assert_eq!(
+                end_group(&foreign, grace).unwrap(),
+                GroupEnd::Gone,
+                "{foreign:?}"
+            );
         }
         assert!(is_alive(&id));
         end_group(&id, grace).unwrap();
@@ -314,14 +387,51 @@ mod tests {
     }
     #[test]
     fn a_member_is_in_the_session_and_no_older_than_the_child() {
-        let id =
-            ProcessId { pid: 500, start_time: 100, session: 400, boot_id: None, pid_namespace: None, heartbeat: None };
-        let member = Entry { pid: 501, parent: 500, group: 500, session: 400, start_time: 101, zombie: false };
+        let id = ProcessId {
+            pid: 500,
+            start_time: 100,
+            session: 400,
+            boot_id: None,
+            pid_namespace: None,
+            heartbeat: None,
+        };
+        let member = Entry {
+            pid: 501,
+            parent: 500,
+            group: 500,
+            session: 400,
+            start_time: 101,
+            zombie: false,
+        };
         assert!(is_part_of(&member, &id));
-        assert!(!is_part_of(&Entry { group: 501, ..member }, &id));
-        assert!(!is_part_of(&Entry { start_time: 99, ..member }, &id));
-        assert!(!is_part_of(&Entry { session: 401, ..member }, &id));
+        assert!(!is_part_of(
+            &Entry {
+                group: 501,
+                ..member
+            },
+            &id
+        ));
+        assert!(!is_part_of(
+            &Entry {
+                start_time: 99,
+                ..member
+            },
+            &id
+        ));
+        assert!(!is_part_of(
+            &Entry {
+                session: 401,
+                ..member
+            },
+            &id
+        ));
         // The session's leader is outside this process namespace: every session reads as 0, there is nothing to compare.
-        assert!(is_part_of(&Entry { session: 0, ..member }, &ProcessId { session: 0, ..id }));
+        assert!(is_part_of(
+            &Entry {
+                session: 0,
+                ..member
+            },
+            &ProcessId { session: 0, ..id }
+        ));
     }
 }

@@ -12,7 +12,10 @@ pub struct Keep {
 impl Default for Keep {
     /// 256 KiB of head, where a compiler says its first error, and 768 KiB of tail, where a tool says how it ended.
     fn default() -> Self {
-        Self { head: 256 << 10, tail: 768 << 10 }
+        Self {
+            head: 256 << 10,
+            tail: 768 << 10,
+        }
     }
 }
 
@@ -44,7 +47,11 @@ impl Captured {
 
 /// The line that stands for `omitted` dropped bytes; it starts a new line unless `before` ended one.
 pub(super) fn marker(before: Option<u8>, omitted: u64) -> String {
-    let line_break = if before.is_none_or(|byte| byte == b'\n') { "" } else { "\n" };
+    let line_break = if before.is_none_or(|byte| byte == b'\n') {
+        ""
+    } else {
+        "\n"
+    };
     format!("{line_break}[recover: {omitted} bytes left out here]\n")
 }
 
@@ -58,7 +65,11 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn new(keep: Keep) -> Self {
-        Self { head_limit: keep.head, head: Vec::new(), tail: Ring::new(keep.tail) }
+        Self {
+            head_limit: keep.head,
+            head: Vec::new(),
+            tail: Ring::new(keep.tail),
+        }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -92,7 +103,12 @@ pub(super) struct Ring {
 
 impl Ring {
     pub(super) fn new(limit: usize) -> Self {
-        Self { bytes: Vec::new(), limit, oldest: 0, total: 0 }
+        Self {
+            bytes: Vec::new(),
+            limit,
+            oldest: 0,
+            total: 0,
+        }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -124,7 +140,10 @@ impl Ring {
         let (newer, older) = self.bytes.split_at(self.oldest);
         let from_older = count.saturating_sub(newer.len()).min(older.len());
         let from_newer = count.min(newer.len());
-        (&older[older.len() - from_older..], &newer[newer.len() - from_newer..])
+        (
+            &older[older.len() - from_older..],
+            &newer[newer.len() - from_newer..],
+        )
     }
 }
 
@@ -153,12 +172,18 @@ mod tests {
     fn the_middle_of_a_long_stream_is_marked() {
         let captured = capture(2, 3, &[b"abcdefghij".to_vec()]);
         assert_eq!((captured.omitted, captured.total), (5, 10));
-        assert_eq!(captured.into_bytes(), b"ab\n[recover: 5 bytes left out here]\nhij");
+        assert_eq!(
+            captured.into_bytes(),
+            b"ab\n[recover: 5 bytes left out here]\nhij"
+        );
     }
 
     #[test]
     fn nothing_at_all_may_be_kept() {
-        assert_eq!(capture(0, 0, &[b"abc".to_vec()]).into_bytes(), b"[recover: 3 bytes left out here]\n");
+        assert_eq!(
+            capture(0, 0, &[b"abc".to_vec()]).into_bytes(),
+            b"[recover: 3 bytes left out here]\n"
+        );
     }
 
     proptest! {

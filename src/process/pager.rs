@@ -23,9 +23,14 @@ pub fn page(command: &str, text: &[u8]) -> io::Result<bool> {
     flag::register(SIGINT, Arc::new(AtomicBool::new(false)))?;
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).stdin(Stdio::piped());
-    let told = TOLD.into_iter().filter(|(name, _)| std::env::var_os(name).is_none());
+    let told = TOLD
+        .into_iter()
+        .filter(|(name, _)| std::env::var_os(name).is_none());
     let mut pager = shell.envs(told).spawn()?;
-    let written = pager.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(text));
+    let written = pager
+        .stdin
+        .take()
+        .map_or(Ok(()), |mut stdin| stdin.write_all(text));
     let ended = pager.wait()?;
     if ended.code() == Some(NOT_FOUND) {
         return Ok(false);

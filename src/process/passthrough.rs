@@ -57,7 +57,11 @@ struct Writer {
 impl Screen {
     /// Without a layout nothing is shown. `wake` gets a byte when a buffer is free again, and at the end.
     pub(super) fn start(layout: Option<Layout>, wake: UnixStream) -> io::Result<Self> {
-        let mut screen = Self { free: Vec::new(), created: 0, writer: None };
+        let mut screen = Self {
+            free: Vec::new(),
+            created: 0,
+            writer: None,
+        };
         if let Some(layout) = layout {
             // What this process printed before comes before.
             let _ = io::stdout().flush();
@@ -71,8 +75,14 @@ impl Screen {
             let is_abandoned = Arc::clone(&abandoned);
             thread::Builder::new()
                 .name("screen".to_owned())
-                .spawn(move || write_all_pieces(&to_show, give_back, outputs, &is_abandoned, wake))?;
-            screen.writer = Some(Writer { pieces: Some(pieces), returned, abandoned });
+                .spawn(move || {
+                    write_all_pieces(&to_show, give_back, outputs, &is_abandoned, wake)
+                })?;
+            screen.writer = Some(Writer {
+                pieces: Some(pieces),
+                returned,
+                abandoned,
+            });
         }
         Ok(screen)
     }
@@ -96,18 +106,28 @@ impl Screen {
 
     /// Shows the first `length` bytes of a buffer as part of stream 0 (stdout) or 1 (stderr).
     pub(super) fn show(&mut self, stream: usize, buffer: Vec<u8>, length: usize) {
-        let Some(pieces) = self.writer.as_ref().and_then(|writer| writer.pieces.as_ref()) else {
+        let Some(pieces) = self
+            .writer
+            .as_ref()
+            .and_then(|writer| writer.pieces.as_ref())
+        else {
             self.free.push(buffer);
             return;
         };
-        if let Err(mpsc::SendError(piece)) = pieces.send(Piece { stream, buffer, length }) {
+        if let Err(mpsc::SendError(piece)) = pieces.send(Piece {
+            stream,
+            buffer,
+            length,
+        }) {
             self.free.push(piece.buffer);
         }
     }
 
     /// Says that nothing more comes; true when all was shown. Ask again after a wake-up.
     pub(super) fn is_finished(&mut self) -> bool {
-        let Some(writer) = &mut self.writer else { return true };
+        let Some(writer) = &mut self.writer else {
+            return true;
+        };
         writer.pieces = None;
         loop {
             match writer.returned.try_recv() {
@@ -148,7 +168,9 @@ fn write_all_pieces(
 ) {
     // Both streams are the same terminal, where they are terminals.
     let mut left = TerminalModes::default();
-    let terminals = outputs.each_ref().map(|output| output.as_ref().is_some_and(File::is_terminal));
+    let terminals = outputs
+        .each_ref()
+        .map(|output| output.as_ref().is_some_and(File::is_terminal));
     for piece in pieces {
         let output = &mut outputs[piece.stream];
         let bytes = &piece.buffer[..piece.length];
@@ -170,7 +192,10 @@ fn write_all_pieces(
         let _ = wake.write(&[0]);
     }
     let back = left.take_back();
-    let shown = outputs.iter().zip(terminals).find_map(|(output, terminal)| output.as_ref().filter(|_| terminal));
+    let shown = outputs
+        .iter()
+        .zip(terminals)
+        .find_map(|(output, terminal)| output.as_ref().filter(|_| terminal));
     if let Some(file) = shown.filter(|_| !back.is_empty()) {
         // A terminal that went away needs nothing any more.
         let _ = footer::pass(file, &back, || write_all(file, &back, abandoned));

@@ -20,7 +20,10 @@ pub(super) struct Input<'a> {
 impl<'a> Input<'a> {
     /// `pipe` must not block.
     pub(super) fn new(pipe: Option<OwnedFd>, bytes: &'a [u8]) -> Self {
-        Self { pipe: pipe.filter(|_| !bytes.is_empty()), left: bytes }
+        Self {
+            pipe: pipe.filter(|_| !bytes.is_empty()),
+            left: bytes,
+        }
     }
 
     /// Gives the child as much as it takes just now.
@@ -55,7 +58,12 @@ impl Output {
         if let Some(pipe) = &pipe {
             spawn::enlarge(pipe);
         }
-        Self { pipe, capture: Capture::new(keep), allowance: usize::MAX, hung_up: false }
+        Self {
+            pipe,
+            capture: Capture::new(keep),
+            allowance: usize::MAX,
+            hung_up: false,
+        }
     }
 
     /// Says that nobody of the group lives: what the pipe can hold by now may be theirs, more is not.
@@ -65,7 +73,9 @@ impl Output {
 
     /// The pipe, if there may be something to read and waiting for it makes sense.
     pub(super) fn open(&self) -> Option<&OwnedFd> {
-        self.pipe.as_ref().filter(|_| self.allowance > 0 && !self.hung_up)
+        self.pipe
+            .as_ref()
+            .filter(|_| self.allowance > 0 && !self.hung_up)
     }
 
     /// Whether it is to be read at each look: the child may open its terminal again, and no wait tells when.

@@ -27,20 +27,36 @@ use super::terminal::{Terminal, Typing};
 /// What the helper is called with before the command.
 pub const HELPER: &str = "__on-terminal";
 /// The size of a terminal that nobody watches.
-const USUAL: Winsize = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+const USUAL: Winsize = Winsize {
+    ws_row: 24,
+    ws_col: 80,
+    ws_xpixel: 0,
+    ws_ypixel: 0,
+};
 
 /// This program, also where its file was replaced meanwhile.
 pub fn own_program() -> io::Result<PathBuf> {
-    if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
+    if cfg!(target_os = "linux") {
+        Ok(PathBuf::from("/proc/self/exe"))
+    } else {
+        std::env::current_exe()
+    }
 }
 
 /// Becomes the command, in a session of its own with the terminal on stderr; `argv` are the words after [`HELPER`].
 /// Only returns if that failed, with what to exit with: why is printed on stdout.
 pub fn exec_on_terminal(argv: &[OsString]) -> u8 {
-    let Ok(told) = io::stdout().as_fd().try_clone_to_owned() else { return 126 };
-    let Some((program, arguments)) = argv.split_first() else { return 126 };
+    let Ok(told) = io::stdout().as_fd().try_clone_to_owned() else {
+        return 126;
+    };
+    let Some((program, arguments)) = argv.split_first() else {
+        return 126;
+    };
     let error = match terminal_of_session() {
-        Ok(terminal) => Command::new(program).args(arguments).stdout(Stdio::from(terminal)).exec(),
+        Ok(terminal) => Command::new(program)
+            .args(arguments)
+            .stdout(Stdio::from(terminal))
+            .exec(),
         Err(error) => error,
     };
     let number = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
@@ -69,7 +85,8 @@ impl Pty {
         grantpt(&ours)?;
         unlockpt(&ours)?;
         let name = ptsname(&ours, Vec::new())?;
-        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+        let flags =
+            rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
         let theirs = rustix::fs::open(&name, flags, rustix::fs::Mode::empty())?;
         tcsetwinsize(&ours, size())?;
         rustix::io::ioctl_fionbio(&ours, true)?;
@@ -77,7 +94,9 @@ impl Pty {
         if typed {
             command.stdin(Stdio::from(theirs.try_clone()?));
         }
-        command.stdout(Stdio::from(OwnedFd::from(tells))).stderr(Stdio::from(theirs));
+        command
+            .stdout(Stdio::from(OwnedFd::from(tells)))
+            .stderr(Stdio::from(theirs));
         Ok(Self { ours, told })
     }
 
@@ -96,8 +115,12 @@ impl Pty {
 fn size() -> Winsize {
     let (stdout, stderr, stdin) = (io::stdout(), io::stderr(), io::stdin());
     let streams: [BorrowedFd<'_>; 3] = [stdout.as_fd(), stderr.as_fd(), stdin.as_fd()];
-    let mut sizes = streams.into_iter().filter_map(|stream| tcgetwinsize(stream).ok());
-    sizes.find(|size| size.ws_col > 0 && size.ws_row > 0).unwrap_or(USUAL)
+    let mut sizes = streams
+        .into_iter()
+        .filter_map(|stream| tcgetwinsize(stream).ok());
+    sizes
+        .find(|size| size.ws_col > 0 && size.ws_row > 0)
+        .unwrap_or(USUAL)
 }
 
 /// What our terminal and the child's have to do with each other while the child runs.
@@ -114,11 +137,18 @@ impl Link {
         let resized = pipe::register(SIGWINCH, wake)?;
         let input = theirs.try_clone()?;
         let hand_on = move |bytes: &[u8]| write_all(&input, bytes).is_ok();
-        let typed = typed.then(|| Terminal::take(Typing::Raw, hand_on)).transpose();
+        let typed = typed
+            .then(|| Terminal::take(Typing::Raw, hand_on))
+            .transpose();
         let typed = typed.inspect_err(|_| {
             unregister(resized);
         })?;
-        Ok(Self { theirs: theirs.try_clone()?, size: size(), resized, _typed: typed })
+        Ok(Self {
+            theirs: theirs.try_clone()?,
+            size: size(),
+            resized,
+            _typed: typed,
+        })
     }
 
     /// Gives the child's terminal the size of ours, if that has changed.
@@ -156,7 +186,10 @@ fn write_all(terminal: &OwnedFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                let pause = rustix::event::Timespec { tv_sec: 1, tv_nsec: 0 };
+                let pause = rustix::event::Timespec {
+                    tv_sec: 1,
+                    tv_nsec: 0,
+                };
                 if poll(&mut [PollFd::new(terminal, PollFlags::OUT)], Some(&pause)) == Ok(0) {
                     // Nobody reads what is typed: it is lost rather than kept for ever.
                     return Ok(());

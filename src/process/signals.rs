@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+    SIGXCPU, SIGXFSZ,
 };
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
@@ -28,7 +29,9 @@ use super::suspend;
 const UNHEARD_LIMIT: u32 = 3;
 
 /// What else ends a process by default and may come from outside; each is a request to stop like SIGTERM.
-const LIKE_TERM: [i32; 8] = [SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO];
+const LIKE_TERM: [i32; 8] = [
+    SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGIO,
+];
 
 /// A request to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -72,7 +75,10 @@ impl Signal {
 
     fn from_number(number: i32) -> Option<Self> {
         let like_term = LIKE_TERM.contains(&number).then_some(Self::Term);
-        Self::ALL.into_iter().find(|signal| signal.number() == number).or(like_term)
+        Self::ALL
+            .into_iter()
+            .find(|signal| signal.number() == number)
+            .or(like_term)
     }
 }
 
@@ -110,8 +116,14 @@ struct State {
 
 /// The number of a signal that is named as [`Exit`](super::Exit) names it; 0 for a name that is none.
 pub(super) fn number_of(name: &str) -> i32 {
-    let plain = || name.strip_prefix("SIG").and_then(|number| number.parse().ok());
-    (1..=64).find(|number| low_level::signal_name(*number) == Some(name)).or_else(plain).unwrap_or(0)
+    let plain = || {
+        name.strip_prefix("SIG")
+            .and_then(|number| number.parse().ok())
+    };
+    (1..=64)
+        .find(|number| low_level::signal_name(*number) == Some(name))
+        .or_else(plain)
+        .unwrap_or(0)
 }
 
 /// Has a write beyond the limit for files (`ulimit -f`) fail with `EFBIG`, where it would end the process. What is started
@@ -152,25 +164,34 @@ impl Interrupts {
         let interrupts = Self::disconnected();
         interrupts.state().only_asked_for = only_asked_for;
         let nohup = ignored_signals() >> (SIGHUP - 1) & 1 == 1;
-        let wanted = Signal::ALL.into_iter().map(Signal::number).filter(|number| !(nohup && *number == SIGHUP));
+        let wanted = Signal::ALL
+            .into_iter()
+            .map(Signal::number)
+            .filter(|number| !(nohup && *number == SIGHUP));
         let mut signals = Signals::new(wanted.chain(LIKE_TERM))?;
         let handle = interrupts.clone();
-        thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            for number in signals.forever() {
-                let Some(signal) = Signal::from_number(number) else { continue };
-                if handle.deliver(signal) == Delivery::Unheard {
-                    suspend::leave_terminal_at_end();
-                    // Fails only for signals that it does not know.
-                    let _ = low_level::emulate_default_handler(signal.number());
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || {
+                for number in signals.forever() {
+                    let Some(signal) = Signal::from_number(number) else {
+                        continue;
+                    };
+                    if handle.deliver(signal) == Delivery::Unheard {
+                        suspend::leave_terminal_at_end();
+                        // Fails only for signals that it does not know.
+                        let _ = low_level::emulate_default_handler(signal.number());
+                    }
                 }
-            }
-        })?;
+            })?;
         Ok(INSTALLED.get_or_init(|| interrupts).clone())
     }
 
     /// One that no signal reaches.
     pub fn disconnected() -> Self {
-        Self { shared: Arc::default() }
+        Self {
+            shared: Arc::default(),
+        }
     }
 
     /// Makes a request as if the signal had come to this process.
@@ -216,7 +237,12 @@ impl Interrupts {
             if left.is_zero() {
                 return Ok(());
             }
-            state = self.shared.changed.wait_timeout(state, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .shared
+                .changed
+                .wait_timeout(state, left.min(SLICE))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -229,7 +255,9 @@ impl Interrupts {
     /// Keeps the process alive for something that must come to an end.
     pub fn shield(&self) -> Shield {
         self.state().shields += 1;
-        Shield { interrupts: self.clone() }
+        Shield {
+            interrupts: self.clone(),
+        }
     }
 
     /// Has a byte written to `wake` at each signal, until the answer is dropped. `wake` must not block.
@@ -238,7 +266,10 @@ impl Interrupts {
         let id = state.next_listener;
         state.next_listener += 1;
         state.listeners.push((id, wake));
-        Listener { interrupts: self.clone(), id }
+        Listener {
+            interrupts: self.clone(),
+            id,
+        }
     }
 
     /// Records that a signal came and wakes who listens.
@@ -259,11 +290,18 @@ impl Interrupts {
             return Delivery::Unheard;
         }
         state.unheard += 1;
-        if state.unheard < UNHEARD_LIMIT { Delivery::Heard } else { Delivery::Unheard }
+        if state.unheard < UNHEARD_LIMIT {
+            Delivery::Heard
+        } else {
+            Delivery::Unheard
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -323,7 +361,10 @@ pub(super) struct Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.interrupts.state().listeners.retain(|(id, _)| *id != self.id);
+        self.interrupts
+            .state()
+            .listeners
+            .retain(|(id, _)| *id != self.id);
     }
 }
 
@@ -331,14 +372,18 @@ impl Drop for Listener {
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 /// Time since the machine started, suspended or not.
 #[cfg(target_os = "linux")]
 pub fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// Time since some moment.
@@ -357,7 +402,10 @@ mod tests {
     #[test]
     fn sleep_ends_in_time() {
         let start = Instant::now();
-        assert_eq!(Interrupts::disconnected().sleep(Duration::from_millis(50)), Ok(()));
+        assert_eq!(
+            Interrupts::disconnected().sleep(Duration::from_millis(50)),
+            Ok(())
+        );
         assert!(start.elapsed() >= Duration::from_millis(50));
     }
 

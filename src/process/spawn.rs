@@ -29,7 +29,10 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
     };
     let Some((program, arguments)) = argv.split_first() else {
         let message = "the command is empty".to_owned();
-        return Ok(Err(SpawnError { kind: SpawnErrorKind::NotFound, message }));
+        return Ok(Err(SpawnError {
+            kind: SpawnErrorKind::NotFound,
+            message,
+        }));
     };
     let mut command = if let Some(helper) = &spec.pty {
         pty::helper_for(helper.as_os_str(), &argv)
@@ -57,7 +60,10 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
         command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
     }
     let pty = match &spec.pty {
-        Some(_) => Some(Pty::attach(&mut command, spec.stdin.is_none() && pty::is_typed_on())?),
+        Some(_) => Some(Pty::attach(
+            &mut command,
+            spec.stdin.is_none() && pty::is_typed_on(),
+        )?),
         None => None,
     };
     let foreground = passthrough && spec.stdin.is_none() && io::stdin().is_terminal();
@@ -84,10 +90,23 @@ pub(super) fn spawn(spec: &Supervised) -> io::Result<Result<Spawned, SpawnError>
             child.wait()?;
             return Ok(Err(spawn_error(spec, program, &error)));
         }
-        return Ok(Ok(Spawned { child, stdin, outputs: [Some(pty.ours), None], foreground }));
+        return Ok(Ok(Spawned {
+            child,
+            stdin,
+            outputs: [Some(pty.ours), None],
+            foreground,
+        }));
     }
-    let outputs = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
-    Ok(Ok(Spawned { child, stdin, outputs, foreground }))
+    let outputs = [
+        child.stdout.take().map(OwnedFd::from),
+        child.stderr.take().map(OwnedFd::from),
+    ];
+    Ok(Ok(Spawned {
+        child,
+        stdin,
+        outputs,
+        foreground,
+    }))
 }
 
 fn spawn_error(spec: &Supervised, program: &OsStr, error: &io::Error) -> SpawnError {
@@ -130,7 +149,9 @@ pub(super) fn capacity(pipe: &OwnedFd) -> usize {
 #[cfg(target_os = "linux")]
 pub(super) fn end_of(child: &Child) -> Option<File> {
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok().map(File::from)
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty())
+        .ok()
+        .map(File::from)
 }
 
 /// Something that becomes readable when the child ends; there is no such thing here.

@@ -43,10 +43,15 @@ pub(super) fn supervise(
     let _listener = interrupts.listen(wake.try_clone()?);
     let (seen, _) = interrupts.received();
     if let Some(signal) = interrupts.pending() {
-        return Ok(Exit { cancelled: Some(signal), ..Exit::default() });
+        return Ok(Exit {
+            cancelled: Some(signal),
+            ..Exit::default()
+        });
     }
     let log = match &spec.log {
-        Some(file) if !spec.show.is_passthrough() => Some(BoundedLog::new(file.try_clone()?, spec.log_limit)),
+        Some(file) if !spec.show.is_passthrough() => {
+            Some(BoundedLog::new(file.try_clone()?, spec.log_limit))
+        }
         _ => None,
     };
     let layout = match spec.show {
@@ -58,20 +63,38 @@ pub(super) fn supervise(
     let screen = Screen::start(layout, wake)?;
 
     let started = Instant::now();
-    let Spawned { child, stdin, outputs, foreground } = match spawn::spawn(spec)? {
+    let Spawned {
+        child,
+        stdin,
+        outputs,
+        foreground,
+    } = match spawn::spawn(spec)? {
         Ok(spawned) => spawned,
-        Err(error) => return Ok(Exit { spawn_error: Some(error), ..Exit::default() }),
+        Err(error) => {
+            return Ok(Exit {
+                spawn_error: Some(error),
+                ..Exit::default()
+            });
+        }
     };
     let pid = Pid::from_child(&child);
     let link = match (&spec.pty, &outputs[0]) {
-        (Some(_), Some(terminal)) => Some(Link::new(terminal, spec.stdin.is_none() && pty::is_typed_on(), resized)),
+        (Some(_), Some(terminal)) => Some(Link::new(
+            terminal,
+            spec.stdin.is_none() && pty::is_typed_on(),
+            resized,
+        )),
         _ => None,
     };
     let mut supervision = Supervision {
         link: None,
         companion: (!foreground).then(|| Companion::new(pid)),
         stood_still: suspend::stood_still(),
-        target: if foreground { Target::Process(pid) } else { Target::Group(pid) },
+        target: if foreground {
+            Target::Process(pid)
+        } else {
+            Target::Group(pid)
+        },
         end: spawn::end_of(&child),
         child,
         status: None,
@@ -147,7 +170,9 @@ impl Supervision<'_> {
     /// Does what is due; true when the group is gone and its output read.
     fn is_over(&mut self, now: Instant) -> io::Result<bool> {
         let stood_still = suspend::stood_still();
-        self.ending.postpone(stood_still.saturating_sub(std::mem::replace(&mut self.stood_still, stood_still)));
+        self.ending.postpone(
+            stood_still.saturating_sub(std::mem::replace(&mut self.stood_still, stood_still)),
+        );
         self.heed_signals(now);
         if self.status.is_none()
             && let Some(status) = self.child.try_wait()?
@@ -220,8 +245,11 @@ impl Supervision<'_> {
 
     /// Waits for something to do, and moves bytes.
     fn wait_and_pump(&mut self) -> io::Result<()> {
-        let mut buffer =
-            if self.outputs.iter().any(|output| output.pipe.is_some()) { self.screen.buffer() } else { None };
+        let mut buffer = if self.outputs.iter().any(|output| output.pipe.is_some()) {
+            self.screen.buffer()
+        } else {
+            None
+        };
         let can_read = buffer.is_some();
         let ready = if self.log.as_ref().is_some_and(BoundedLog::is_dirty) {
             if let Some(ready) = self.poll(can_read, Duration::ZERO)? {
@@ -297,14 +325,22 @@ impl Supervision<'_> {
             fds.len() - 1
         });
         let outputs = self.outputs.each_ref().map(|output| {
-            fds.push(PollFd::new(output.open().filter(|_| can_read)?, PollFlags::IN));
+            fds.push(PollFd::new(
+                output.open().filter(|_| can_read)?,
+                PollFlags::IN,
+            ));
             Some(fds.len() - 1)
         });
         match poll(&mut fds, Some(&timespec(limit))) {
             Ok(0) | Err(Errno::INTR) => Ok(None),
             Ok(_) => {
-                let is_ready = |at: Option<usize>| at.is_some_and(|at| !fds[at].revents().is_empty());
-                Ok(Some(Ready { woken: is_ready(Some(0)), input: is_ready(input), outputs: outputs.map(is_ready) }))
+                let is_ready =
+                    |at: Option<usize>| at.is_some_and(|at| !fds[at].revents().is_empty());
+                Ok(Some(Ready {
+                    woken: is_ready(Some(0)),
+                    input: is_ready(input),
+                    outputs: outputs.map(is_ready),
+                }))
             }
             Err(error) => Err(error.into()),
         }
@@ -352,7 +388,11 @@ impl Supervision<'_> {
     /// Waits until the output was shown. After a forced end, or if another signal comes, not for ever.
     fn show_the_rest(&mut self) -> io::Result<()> {
         self.with_log(BoundedLog::flush);
-        if let Some(rest) = self.watcher.map(Watcher::end).filter(|rest| !rest.is_empty()) {
+        if let Some(rest) = self
+            .watcher
+            .map(Watcher::end)
+            .filter(|rest| !rest.is_empty())
+        {
             self.show_instead(Vec::new(), &rest);
         }
         // Of a child that could not be ended nothing more is wanted either.
@@ -361,7 +401,9 @@ impl Supervision<'_> {
         let limit = self.is_forced().then(|| Instant::now() + LAST_SHOW);
         let seen = self.interrupts.received().0;
         while !self.screen.is_finished() {
-            let left = limit.map_or(LONGEST, |limit| limit.saturating_duration_since(Instant::now()));
+            let left = limit.map_or(LONGEST, |limit| {
+                limit.saturating_duration_since(Instant::now())
+            });
             if left.is_zero() || self.interrupts.received().0 != seen {
                 break;
             }
@@ -380,8 +422,11 @@ impl Supervision<'_> {
             None => Some(name(Kill::KILL.as_raw())),
         };
         let mut cancelled = self.ending.cancelled;
-        if self.foreground && cancelled.is_none() && self.interrupts.pending() == Some(Signal::Int) {
-            if signal.as_deref() == Some(Signal::Int.name()) || exit_code == Some(Signal::Int.exit_code()) {
+        if self.foreground && cancelled.is_none() && self.interrupts.pending() == Some(Signal::Int)
+        {
+            if signal.as_deref() == Some(Signal::Int.name())
+                || exit_code == Some(Signal::Int.exit_code())
+            {
                 cancelled = Some(Signal::Int);
             } else {
                 self.interrupts.take();
@@ -398,7 +443,8 @@ impl Supervision<'_> {
             stdout,
             stderr,
             leaked: self.ending.leaked,
-            detached: self.gone.is_some() && self.outputs.iter().any(|output| output.pipe.is_some()),
+            detached: self.gone.is_some()
+                && self.outputs.iter().any(|output| output.pipe.is_some()),
             log_error: self.log_error.take(),
         }
     }

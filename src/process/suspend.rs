@@ -46,14 +46,18 @@ impl State {
     /// How long this process stood still in all, the stop included that nobody noted as over yet: who asks first after
     /// it may be faster.
     fn stood_still(&self, now: Instant) -> Duration {
-        self.stood_still + self.stopped_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+        self.stood_still
+            + self
+                .stopped_since
+                .map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 fn with<R>(act: impl FnOnce(&mut State) -> R) -> R {
-    let mut state: MutexGuard<'_, Option<State>> = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state: MutexGuard<'_, Option<State>> =
+        STATE.lock().unwrap_or_else(PoisonError::into_inner);
     act(state.get_or_insert_default())
 }
 
@@ -149,7 +153,11 @@ fn tell(what: Suspension) {
             return Vec::new();
         }
         state.away = what == Suspension::Begins;
-        state.hooks.iter().map(|(_, hook)| Arc::clone(hook)).collect()
+        state
+            .hooks
+            .iter()
+            .map(|(_, hook)| Arc::clone(hook))
+            .collect()
     });
     for hook in hooks {
         hook(what);
@@ -164,16 +172,18 @@ fn listen() -> io::Result<()> {
         return Ok(());
     }
     let mut signals = Signals::new([SIGTSTP, SIGCONT])?;
-    thread::Builder::new().name("suspend".to_owned()).spawn(move || {
-        for number in signals.forever() {
-            match number {
-                // As the system has it: nobody could wake up an orphan.
-                SIGTSTP if !is_orphan() => stop(),
-                SIGCONT => tell(Suspension::Ends),
-                _ => {}
+    thread::Builder::new()
+        .name("suspend".to_owned())
+        .spawn(move || {
+            for number in signals.forever() {
+                match number {
+                    // As the system has it: nobody could wake up an orphan.
+                    SIGTSTP if !is_orphan() => stop(),
+                    SIGCONT => tell(Suspension::Ends),
+                    _ => {}
+                }
             }
-        }
-    })?;
+        })?;
     LISTENING.get_or_init(|| ());
     Ok(())
 }
@@ -201,7 +211,9 @@ fn signal(groups: &[Pid], signal: Signal) {
 
 /// Whether nobody of our session, outside our group, looks after our group.
 fn is_orphan() -> bool {
-    let (Ok(session), group) = (getsid(None), getpgrp()) else { return true };
+    let (Ok(session), group) = (getsid(None), getpgrp()) else {
+        return true;
+    };
     let mut parent = getppid();
     for _ in 0..32 {
         let Some(pid) = parent else { return true };
@@ -223,10 +235,16 @@ mod tests {
     #[test]
     fn a_stop_counts_before_it_is_noted_as_over() {
         let begun = Instant::now();
-        let mut state = State { stood_still: Duration::from_secs(2), ..State::default() };
+        let mut state = State {
+            stood_still: Duration::from_secs(2),
+            ..State::default()
+        };
         assert_eq!(state.stood_still(begun), Duration::from_secs(2));
         state.stopped_since = Some(begun);
-        assert_eq!(state.stood_still(begun + Duration::from_secs(5)), Duration::from_secs(7));
+        assert_eq!(
+            state.stood_still(begun + Duration::from_secs(5)),
+            Duration::from_secs(7)
+        );
     }
 
     #[test]

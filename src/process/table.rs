@@ -18,11 +18,18 @@ pub(super) struct Entry {
 }
 
 pub use platform::boot_id;
-pub(super) use platform::{command, entry, folder, has_variable, living, name, pid_namespace, variable};
+pub(super) use platform::{
+    command, entry, folder, has_variable, living, name, pid_namespace, variable,
+};
 
 /// The living processes of the group `group`; `None` if the table cannot be read.
 pub(super) fn members(group: u32) -> Option<Vec<Entry>> {
-    Some(living()?.into_iter().filter(|entry| entry.group == group).collect())
+    Some(
+        living()?
+            .into_iter()
+            .filter(|entry| entry.group == group)
+            .collect(),
+    )
 }
 
 /// The process that started `pid`, or looks after it now.
@@ -43,7 +50,10 @@ mod platform {
     /// One of a process's files. They say that they are empty: what would be read in small pieces is read at once.
     fn read(pid: u32, name: &str) -> Option<Vec<u8>> {
         let mut content = Vec::with_capacity(1 << 12);
-        fs::File::open(format!("/proc/{pid}/{name}")).ok()?.read_to_end(&mut content).ok()?;
+        fs::File::open(format!("/proc/{pid}/{name}"))
+            .ok()?
+            .read_to_end(&mut content)
+            .ok()?;
         Some(content)
     }
 
@@ -55,29 +65,51 @@ mod platform {
     /// Every process that is not a zombie; `None` if there is no process table.
     pub(in super::super) fn living() -> Option<Vec<Entry>> {
         entry(std::process::id())?;
-        let numbers = fs::read_dir("/proc").ok()?.flatten().filter_map(|dir| dir.file_name().to_str()?.parse().ok());
-        Some(numbers.filter_map(entry).filter(|entry| !entry.zombie).collect())
+        let numbers = fs::read_dir("/proc")
+            .ok()?
+            .flatten()
+            .filter_map(|dir| dir.file_name().to_str()?.parse().ok());
+        Some(
+            numbers
+                .filter_map(entry)
+                .filter(|entry| !entry.zombie)
+                .collect(),
+        )
     }
 
     /// Whether the environment that a process was started with holds `setting` (`NAME=value`).
     pub(in super::super) fn has_variable(pid: u32, setting: &str) -> bool {
         let environment = read(pid, "environ").unwrap_or_default();
-        environment.split(|&byte| byte == 0).any(|entry| entry == setting.as_bytes())
+        environment
+            .split(|&byte| byte == 0)
+            .any(|entry| entry == setting.as_bytes())
     }
 
     /// The value of a variable in the environment that a process was started with.
     pub(in super::super) fn variable(pid: u32, name: &str) -> Option<String> {
         let environment = read(pid, "environ")?;
-        let value = |entry: &[u8]| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+        let value = |entry: &[u8]| {
+            entry
+                .strip_prefix(name.as_bytes())?
+                .strip_prefix(b"=")
+                .map(<[u8]>::to_vec)
+        };
         String::from_utf8(environment.split(|&byte| byte == 0).find_map(value)?).ok()
     }
 
     /// The words that a process was started with, or its program's name where it keeps none.
     pub(in super::super) fn command(pid: u32) -> Option<String> {
         let words = read(pid, "cmdline")?;
-        let words: Vec<_> = words.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
+        let words: Vec<_> = words
+            .split(|&byte| byte == 0)
+            .map(String::from_utf8_lossy)
+            .collect();
         let line = words.join(" ").trim().to_owned();
-        if line.is_empty() { name(pid) } else { Some(line) }
+        if line.is_empty() {
+            name(pid)
+        } else {
+            Some(line)
+        }
     }
 
     /// A process's current folder.
@@ -87,20 +119,33 @@ mod platform {
 
     /// The name of its program, as far as the table keeps it.
     pub(in super::super) fn name(pid: u32) -> Option<String> {
-        Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+        Some(
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .ok()?
+                .trim_end()
+                .to_owned(),
+        )
     }
 
     /// A name for the time since the machine started; start times of two such times say nothing about each other.
     pub fn boot_id() -> Option<String> {
         static ID: OnceLock<Option<String>> = OnceLock::new();
-        let id = || fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
+        let id = || {
+            fs::read_to_string("/proc/sys/kernel/random/boot_id")
+                .ok()
+                .map(|id| id.trim().to_owned())
+        };
         ID.get_or_init(id).clone()
     }
 
     /// This process's PID namespace, by its inode.
     pub(in super::super) fn pid_namespace() -> Option<u64> {
         static INODE: OnceLock<Option<u64>> = OnceLock::new();
-        let inode = || fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino());
+        let inode = || {
+            fs::metadata("/proc/self/ns/pid")
+                .ok()
+                .map(|namespace| namespace.ino())
+        };
         *INODE.get_or_init(inode)
     }
 
@@ -201,9 +246,17 @@ mod ps {
         let session = words.next()?.parse().unwrap_or(0);
         let zombie = words.next()?.starts_with('Z');
         let started: Vec<&str> = words.collect();
-        let started = NaiveDateTime::parse_from_str(&started.join(" "), "%a %b %d %H:%M:%S %Y").ok()?;
+        let started =
+            NaiveDateTime::parse_from_str(&started.join(" "), "%a %b %d %H:%M:%S %Y").ok()?;
         let start_time = u64::try_from(started.and_utc().timestamp()).ok()?;
-        Some(Entry { pid, parent, group, session, start_time, zombie })
+        Some(Entry {
+            pid,
+            parent,
+            group,
+            session,
+            start_time,
+            zombie,
+        })
     }
 }
 
@@ -221,20 +274,36 @@ mod tests {
 
     #[test]
     fn ps_tells_the_same() {
-        let (Some(own), Some(shown)) = (entry(std::process::id()), ps::entry(std::process::id())) else {
+        let (Some(own), Some(shown)) = (entry(std::process::id()), ps::entry(std::process::id()))
+        else {
             return; // There is no `ps` here.
         };
-        assert_eq!((own.parent, own.group, own.session), (shown.parent, shown.group, shown.session));
+        assert_eq!(
+            (own.parent, own.group, own.session),
+            (shown.parent, shown.group, shown.session)
+        );
         assert_eq!(own.zombie, shown.zombie);
         assert!(shown.start_time > 1_000_000_000);
-        assert!(ps::living().unwrap().iter().any(|entry| entry.pid == own.pid));
+        assert!(
+            ps::living()
+                .unwrap()
+                .iter()
+                .any(|entry| entry.pid == own.pid)
+        );
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_name_with_parentheses_is_no_trouble() {
         let stat = b"42 (a) Z (b) S 1 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3";
-        let expected = Entry { pid: 42, parent: 1, group: 40, session: 39, start_time: 98765, zombie: false };
+        let expected = Entry {
+            pid: 42,
+            parent: 1,
+            group: 40,
+            session: 39,
+            start_time: 98765,
+            zombie: false,
+        };
         assert_eq!(platform::parse(42, stat), Some(expected));
         assert_eq!(platform::parse(42, b"42 (short) S 1"), None);
         assert_eq!(platform::parse(42, b""), None);

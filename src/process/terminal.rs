@@ -14,7 +14,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::process::getpgrp;
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+};
 
 use super::suspend::{Registered, Suspension, is_away, on_suspend};
 
@@ -67,20 +69,30 @@ impl Modes {
 impl Terminal {
     /// Has `typed` called with what is typed, from another thread, until it answers false. At the end of the input it
     /// gets nothing.
-    pub fn take(typing: Typing, mut typed: impl FnMut(&[u8]) -> bool + Send + 'static) -> io::Result<Self> {
+    pub fn take(
+        typing: Typing,
+        mut typed: impl FnMut(&[u8]) -> bool + Send + 'static,
+    ) -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut wanted = before.clone();
         if typing == Typing::Raw {
             wanted.make_raw();
         }
-        wanted.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        wanted
+            .local_modes
+            .remove(LocalModes::ICANON | LocalModes::ECHO);
         wanted.local_modes.insert(LocalModes::ISIG);
         // A byte at least: where nothing restores these modes (SIGKILL, SIGSTOP), the next reader is a shell, for which a read
         // of nothing is the end of its input.
         wanted.special_codes[SpecialCodeIndex::VMIN] = 1;
         wanted.special_codes[SpecialCodeIndex::VTIME] = 0;
         wanted.special_codes[SpecialCodeIndex::VQUIT] = DISABLED;
-        let modes = Arc::new(Mutex::new(Modes { before, wanted, ours: false, paused: false }));
+        let modes = Arc::new(Mutex::new(Modes {
+            before,
+            wanted,
+            ours: false,
+            paused: false,
+        }));
         let hooked = Arc::clone(&modes);
         let registered = on_suspend(move |what| match what {
             Suspension::Begins => lock(&hooked).give_back(),
@@ -103,14 +115,23 @@ impl Terminal {
             }
         };
         let thread = thread::Builder::new().name("keys".to_owned()).spawn(read)?;
-        Ok(Self { modes, stop: Some(stop), thread: Some(thread), registered: Some(registered) })
+        Ok(Self {
+            modes,
+            stop: Some(stop),
+            thread: Some(thread),
+            registered: Some(registered),
+        })
     }
 
     /// Leaves the terminal alone for a while, or takes it again.
     pub fn pause(&self, paused: bool) {
         let mut modes = lock(&self.modes);
         modes.paused = paused;
-        if paused { modes.give_back() } else { modes.take() }
+        if paused {
+            modes.give_back()
+        } else {
+            modes.take()
+        }
     }
 }
 
@@ -168,7 +189,10 @@ fn next(modes: &Mutex<Modes>, stopped: &UnixStream, own: Option<&OwnedFd>) -> Op
         if ours {
             fds.push(PollFd::new(&stdin, PollFlags::IN));
         }
-        let pause = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+        let pause = Timespec {
+            tv_sec: 0,
+            tv_nsec: 250_000_000,
+        };
         let ready = poll(&mut fds, Some(&pause));
         if !fds[0].revents().is_empty() {
             return None;
@@ -180,7 +204,9 @@ fn next(modes: &Mutex<Modes>, stopped: &UnixStream, own: Option<&OwnedFd>) -> Op
         let mut bytes = [0; 256];
         match read_typed(own, &mut bytes) {
             // A terminal that went away has nothing to read without waiting either.
-            Err(Errno::AGAIN) if seen.intersects(PollFlags::HUP | PollFlags::ERR) => return Some(Vec::new()),
+            Err(Errno::AGAIN) if seen.intersects(PollFlags::HUP | PollFlags::ERR) => {
+                return Some(Vec::new());
+            }
             // Somebody else was faster.
             Err(Errno::INTR | Errno::AGAIN) => {}
             Ok(0) if !seen.intersects(PollFlags::HUP | PollFlags::ERR) => {}

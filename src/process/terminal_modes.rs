@@ -11,7 +11,9 @@ const LONGEST: usize = 64;
 const ON: [u16; 2] = [7, 25];
 /// Private modes that are off: cursor keys, the alternate screens, what reports mouse, focus and pasting, and output
 /// that is held back.
-const OFF: [u16; 15] = [1, 9, 47, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1047, 1049, 2004, 2026];
+const OFF: [u16; 15] = [
+    1, 9, 47, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1047, 1049, 2004, 2026,
+];
 /// Those of another screen; they are left last.
 const SCREENS: [u16; 3] = [47, 1047, 1049];
 
@@ -43,12 +45,16 @@ impl TerminalModes {
         loop {
             match &mut self.sequence {
                 Sequence::None => {
-                    let Some(at) = bytes.iter().position(|byte| *byte == 0x1b) else { return };
+                    let Some(at) = bytes.iter().position(|byte| *byte == 0x1b) else {
+                        return;
+                    };
                     bytes = &bytes[at + 1..];
                     self.sequence = Sequence::Begun;
                 }
                 Sequence::Begun => {
-                    let Some((byte, rest)) = bytes.split_first() else { return };
+                    let Some((byte, rest)) = bytes.split_first() else {
+                        return;
+                    };
                     bytes = rest;
                     self.sequence = Sequence::None;
                     match byte {
@@ -62,7 +68,9 @@ impl TerminalModes {
                     }
                 }
                 Sequence::Control(parameters) => {
-                    let Some((byte, rest)) = bytes.split_first() else { return };
+                    let Some((byte, rest)) = bytes.split_first() else {
+                        return;
+                    };
                     bytes = rest;
                     match byte {
                         0x20..=0x3f if parameters.len() < LONGEST => parameters.push(*byte),
@@ -82,7 +90,9 @@ impl TerminalModes {
     fn control(&mut self, parameters: &[u8], end: u8) {
         let numbers = |text: &[u8]| -> Vec<u16> {
             let text = String::from_utf8_lossy(text).into_owned();
-            text.split(';').filter_map(|number| number.parse().ok()).collect()
+            text.split(';')
+                .filter_map(|number| number.parse().ok())
+                .collect()
         };
         match (parameters, end) {
             ([b'?', modes @ ..], b'h' | b'l') => {
@@ -125,9 +135,13 @@ impl TerminalModes {
         if left.keypad {
             out.push_str("\x1b>");
         }
-        let (screens, others): (Vec<u16>, Vec<u16>) = left.modes.iter().partition(|mode| SCREENS.contains(mode));
+        let (screens, others): (Vec<u16>, Vec<u16>) =
+            left.modes.iter().partition(|mode| SCREENS.contains(mode));
         for mode in others.into_iter().chain(screens) {
-            out.push_str(&format!("\x1b[?{mode}{}", if ON.contains(&mode) { 'h' } else { 'l' }));
+            out.push_str(&format!(
+                "\x1b[?{mode}{}",
+                if ON.contains(&mode) { 'h' } else { 'l' }
+            ));
         }
         out.into_bytes()
     }
@@ -153,7 +167,10 @@ mod tests {
     #[test]
     fn what_is_still_switched_is_switched_back() {
         assert_eq!(after(b"\x1b[?1049h\x1b[?25lscreen"), "\x1b[?25h\x1b[?1049l");
-        assert_eq!(after(b"\x1b[?1000;1006h\x1b[?2004h"), "\x1b[?1000l\x1b[?1006l\x1b[?2004l");
+        assert_eq!(
+            after(b"\x1b[?1000;1006h\x1b[?2004h"),
+            "\x1b[?1000l\x1b[?1006l\x1b[?2004l"
+        );
         assert_eq!(after(b"\x1b[1;31mred"), "\x1b[0m");
         assert_eq!(after(b"\x1b[>1u\x1b[>3u\x1b[<u\x1b="), "\x1b[<1u\x1b>");
         assert_eq!(after(b"\x1b[?25l\x1b\x1b[?1h"), "\x1b[?1l\x1b[?25h");
@@ -161,10 +178,16 @@ mod tests {
 
     #[test]
     fn who_tidies_up_leaves_nothing() {
-        assert_eq!(after(b"plain \x1b[1mbold\x1b[0m \x1b[31mred\x1b[m \x1b[0;32mgreen\x1b[39;0m"), "");
+        assert_eq!(
+            after(b"plain \x1b[1mbold\x1b[0m \x1b[31mred\x1b[m \x1b[0;32mgreen\x1b[39;0m"),
+            ""
+        );
         assert_eq!(after(b"\x1b[?1049h\x1b[?25l\x1b[?25h\x1b[?1049l"), "");
         assert_eq!(after(b"\x1b[?25l\x1b[?1049h\x1bc"), "");
-        assert_eq!(after(b"\x1b[?7h\x1b[?25h\x1b[?12l\x1b[?99999999h\x1b[>4;2m\x1b[?6n"), "");
+        assert_eq!(
+            after(b"\x1b[?7h\x1b[?25h\x1b[?12l\x1b[?99999999h\x1b[>4;2m\x1b[?6n"),
+            ""
+        );
     }
 
     #[test]

@@ -40,11 +40,19 @@ impl Watchdog {
     /// Starts it. A child gets `grace` between SIGTERM and SIGKILL.
     pub fn start(grace: Duration) -> io::Result<Self> {
         let mut helper = Command::new(own_program()?);
-        helper.arg(WATCHDOG).arg(grace.as_millis().to_string()).arg(words_of(&own_id()));
-        helper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        helper
+            .arg(WATCHDOG)
+            .arg(grace.as_millis().to_string())
+            .arg(words_of(&own_id()));
+        helper
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut child = helper.spawn()?;
         let tells = child.stdin.take();
-        Ok(Self { helper: Mutex::new(Helper { child, tells }) })
+        Ok(Self {
+            helper: Mutex::new(Helper { child, tells }),
+        })
     }
 
     /// From now on there is something to end: whatever this process starts as its children, before it is known which those are.
@@ -78,7 +86,10 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        let helper = self.helper.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let helper = self
+            .helper
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(mut tells) = helper.tells.take() {
             // It may be gone already.
             let _ = tells.write_all(b"release\n");
@@ -89,9 +100,16 @@ impl Drop for Watchdog {
 
 /// The helper: reads what it is told on stdin until that closes. `words` are those after [`WATCHDOG`].
 pub fn run_watchdog(words: &[OsString]) -> u8 {
-    let grace = words.first().and_then(|word| word.to_str()?.parse().ok()).map(Duration::from_millis);
-    let supervisor = words.get(1).and_then(|word| process_of(&word.to_str()?.split(' ').collect::<Vec<_>>()));
-    let (Some(grace), Some(supervisor)) = (grace, supervisor) else { return 2 };
+    let grace = words
+        .first()
+        .and_then(|word| word.to_str()?.parse().ok())
+        .map(Duration::from_millis);
+    let supervisor = words
+        .get(1)
+        .and_then(|word| process_of(&word.to_str()?.split(' ').collect::<Vec<_>>()));
+    let (Some(grace), Some(supervisor)) = (grace, supervisor) else {
+        return 2;
+    };
     // What ends the terminal or the group of whoever started it does not end it.
     let _ = setsid();
     let (told, lines) = channel();
@@ -104,8 +122,13 @@ pub fn run_watchdog(words: &[OsString]) -> u8 {
     });
     let mut told_of = Told::default();
     loop {
-        let left = told_of.until.map(|until| until.saturating_sub(since_boot())).filter(|left| !left.is_zero());
-        let wait = left.filter(|_| told_of.at_work).map_or(GLANCE, |left| left.min(GLANCE));
+        let left = told_of
+            .until
+            .map(|until| until.saturating_sub(since_boot()))
+            .filter(|left| !left.is_zero());
+        let wait = left
+            .filter(|_| told_of.at_work)
+            .map_or(GLANCE, |left| left.min(GLANCE));
         match lines.recv_timeout(wait) {
             Ok(line) => told_of.take(&line),
             Err(RecvTimeoutError::Timeout) => {}
@@ -115,7 +138,9 @@ pub fn run_watchdog(words: &[OsString]) -> u8 {
         for line in lines.try_iter() {
             told_of.take(&line);
         }
-        if told_of.until.is_some_and(|until| since_boot() >= until) && told_of.end(&supervisor, grace) != 0 {
+        if told_of.until.is_some_and(|until| since_boot() >= until)
+            && told_of.end(&supervisor, grace) != 0
+        {
             return 1;
         }
     }
@@ -146,20 +171,46 @@ impl Told {
         if !self.at_work {
             return 0;
         }
-        let of_child = self.child.as_ref().map_or(Ok(()), |child| end_group(child, grace).map(drop));
-        u8::from(of_child.and(end_started_by(supervisor, grace).map(drop)).is_err())
+        let of_child = self
+            .child
+            .as_ref()
+            .map_or(Ok(()), |child| end_group(child, grace).map(drop));
+        u8::from(
+            of_child
+                .and(end_started_by(supervisor, grace).map(drop))
+                .is_err(),
+        )
     }
 }
 
 /// A process in the words of a line.
 fn words_of(id: &ProcessId) -> String {
-    format!("{} {} {} {}", id.pid, id.start_time, id.session, id.boot_id.as_deref().unwrap_or("-"))
+    format!(
+        "{} {} {} {}",
+        id.pid,
+        id.start_time,
+        id.session,
+        id.boot_id.as_deref().unwrap_or("-")
+    )
 }
 
 fn process_of(words: &[&str]) -> Option<ProcessId> {
-    let [pid, start_time, session, boot] = words else { return None };
+    let [pid, start_time, session, boot] = words else {
+        return None;
+    };
     let boot_id = (*boot != "-").then(|| (*boot).to_owned());
-    let (pid, start_time, session) = (pid.parse().ok()?, start_time.parse().ok()?, session.parse().ok()?);
+    let (pid, start_time, session) = (
+        pid.parse().ok()?,
+        start_time.parse().ok()?,
+        session.parse().ok()?,
+    );
     // Both are in one PID namespace.
-    Some(ProcessId { pid, start_time, session, boot_id, pid_namespace: None, heartbeat: None })
+    Some(ProcessId {
+        pid,
+        start_time,
+        session,
+        boot_id,
+        pid_namespace: None,
+        heartbeat: None,
+    })
 }

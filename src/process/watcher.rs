@@ -23,7 +23,10 @@ impl Watcher {
     }
 
     pub(super) fn take(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(bytes)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(bytes)
     }
 
     pub(super) fn end(&self) -> Vec<u8> {

@@ -24,7 +24,9 @@ impl Store {
         if self.origin() != Origin::Ours {
             return Fingerprints::default();
         }
-        let read = self.read_known_secrets().and_then(|content| content.map_err(io::Error::from));
+        let read = self
+            .read_known_secrets()
+            .and_then(|content| content.map_err(io::Error::from));
         read.unwrap_or_else(|error| {
             let file = self.known_secrets_path();
             tracing::warn!(%error, file = %file.display(), "secrets of earlier runs may be shown");
@@ -35,7 +37,10 @@ impl Store {
     /// What the file says, or why that is nothing; an error where it is there and cannot be read.
     fn read_known_secrets(&self) -> io::Result<serde_json::Result<Fingerprints>> {
         let bytes = self.root().read_present(&self.known_secrets_path())?;
-        Ok(bytes.map_or_else(|| Ok(Fingerprints::default()), |bytes| serde_json::from_slice(&bytes)))
+        Ok(bytes.map_or_else(
+            || Ok(Fingerprints::default()),
+            |bytes| serde_json::from_slice(&bytes),
+        ))
     }
 
     /// Keeps what is to be known of this process's secrets before something is recorded that may hold one, with the
@@ -46,14 +51,23 @@ impl Store {
             return Ok(());
         }
         let path = self.known_secrets_path();
-        let failed = |source: io::Error| StoreError::Io { action: "write", path: path.clone(), source };
+        let failed = |source: io::Error| StoreError::Io {
+            action: "write",
+            path: path.clone(),
+            source,
+        };
         // A damaged one says nothing any more; one that cannot be read may, and is not written over.
-        let mut known = self.read_known_secrets().map_err(failed)?.unwrap_or_default();
+        let mut known = self
+            .read_known_secrets()
+            .map_err(failed)?
+            .unwrap_or_default();
         if known.is_empty() {
             known = Fingerprints::new(new_id().map_err(failed)?);
         }
         if known.add(redactor.texts()) {
-            let text = serde_json::to_vec(&known).map_err(io::Error::from).map_err(failed)?;
+            let text = serde_json::to_vec(&known)
+                .map_err(io::Error::from)
+                .map_err(failed)?;
             self.root().write(&path, &text, Sync::All).map_err(failed)?;
         }
         Ok(())

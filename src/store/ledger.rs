@@ -133,7 +133,11 @@ pub struct NewEvent {
 impl NewEvent {
     /// An event about a run.
     pub fn about(run: &RunKey, payload: Payload) -> Self {
-        Self { run: Some(run.clone()), source: EventSource::Recover, payload }
+        Self {
+            run: Some(run.clone()),
+            source: EventSource::Recover,
+            payload,
+        }
     }
 }
 
@@ -141,7 +145,15 @@ impl Loaded {
     /// What the cache says of so many bytes.
     fn cached(state: State, offset: u64, ends_with: String, lines: u64, packed: u64) -> Self {
         let state = Arc::new(state);
-        let mut loaded = Self { state, offset, ends_with, lines, packed, cached: offset, ..Self::default() };
+        let mut loaded = Self {
+            state,
+            offset,
+            ends_with,
+            lines,
+            packed,
+            cached: offset,
+            ..Self::default()
+        };
         loaded.begin_at_end();
         loaded
     }
@@ -158,7 +170,8 @@ impl Loaded {
         checksum.update(lines);
         self.checksum = checksum.finalize();
         self.offset += lines.len() as u64;
-        self.ends_with = String::from_utf8_lossy(&lines[lines.len().saturating_sub(END_LENGTH)..]).into_owned();
+        self.ends_with =
+            String::from_utf8_lossy(&lines[lines.len().saturating_sub(END_LENGTH)..]).into_owned();
     }
 
     /// Whether a file of this length has the bytes still that were folded. What cannot be read is not there.
@@ -166,7 +179,8 @@ impl Loaded {
         let mut found = crc32fast::Hasher::new();
         let (mut at, mut buffer) = (self.begin, [0; 1 << 14]);
         while at < self.offset && self.offset <= length {
-            let wanted = usize::try_from(self.offset - at).map_or(buffer.len(), |rest| rest.min(buffer.len()));
+            let wanted = usize::try_from(self.offset - at)
+                .map_or(buffer.len(), |rest| rest.min(buffer.len()));
             if file.read_exact_at(&mut buffer[..wanted], at).is_err() {
                 return false;
             }
@@ -201,7 +215,11 @@ impl Store {
     /// The state directory in its usual place in a project: no folder on the way there may be a link.
     pub fn of_project(project: &Path, lock_timeout: Duration) -> Self {
         let below = Path::new(".ultraplan").join("state");
-        Self::at(Root::with_own(project, below.clone()), project.join(below), lock_timeout)
+        Self::at(
+            Root::with_own(project, below.clone()),
+            project.join(below),
+            lock_timeout,
+        )
     }
 
     fn at(root: Root, dir: PathBuf, lock_timeout: Duration) -> Self {
@@ -234,13 +252,22 @@ impl Store {
 
     /// The way to a view: they lie in the state directory but for the lane records, whose place somebody may have chosen.
     pub(super) fn root_of_view(&self, path: &Path) -> &Root {
-        self.lane_root.as_ref().filter(|_| path == self.lane_file).unwrap_or(&self.root)
+        self.lane_root
+            .as_ref()
+            .filter(|_| path == self.lane_file)
+            .unwrap_or(&self.root)
     }
 
     /// Refuses what is neither file nor folder among what is ours in the state directory.
     pub fn check(&self) -> Result<(), StoreError> {
         let private = self.private_dir();
-        self.root.check(&private, false).map_err(|source| StoreError::Io { action: "look at", path: private, source })
+        self.root
+            .check(&private, false)
+            .map_err(|source| StoreError::Io {
+                action: "look at",
+                path: private,
+                source,
+            })
     }
 
     /// Where the lane records are.
@@ -256,31 +283,49 @@ impl Store {
             Some(folder) => SecondCopy::new(folder, &self.dir),
             None => SecondCopy::beside(&self.root, &self.private_dir()),
         };
-        Self { copy: Some(copy), ..self }
+        Self {
+            copy: Some(copy),
+            ..self
+        }
     }
 
     /// Whether the ledger's second copy shows that what it says was recorded here.
     pub fn is_vouched_for(&self) -> bool {
         // One that lies in the state directory comes along with it.
-        let apart = self.copy.as_ref().filter(|copy| !copy.path().starts_with(self.private_dir()));
+        let apart = self
+            .copy
+            .as_ref()
+            .filter(|copy| !copy.path().starts_with(self.private_dir()));
         apart.is_some_and(|copy| copy.vouches_for(&self.root, &self.ledger_path()))
     }
 
     /// Sets the second copy aside where it is that of another ledger, whose place this one is about to get; where it is.
     pub fn set_other_copy_aside(&self) -> Result<Option<PathBuf>, StoreError> {
-        let Some(copy) = self.copy.as_ref().filter(|copy| copy.path().is_file() && !self.is_vouched_for()) else {
+        let Some(copy) = self
+            .copy
+            .as_ref()
+            .filter(|copy| copy.path().is_file() && !self.is_vouched_for())
+        else {
             return Ok(None);
         };
         let place = self.private_dir().join("before").join("events.jsonl");
-        let kept = copy.root().read(copy.path()).and_then(|bytes| self.root.keep_copy(&place, &bytes));
+        let kept = copy
+            .root()
+            .read(copy.path())
+            .and_then(|bytes| self.root.keep_copy(&place, &bytes));
         let removed = kept.and_then(|kept| copy.root().remove_file(copy.path()).map(|()| kept));
-        removed.map(Some).map_err(self.io("set aside the second copy of"))
+        removed
+            .map(Some)
+            .map_err(self.io("set aside the second copy of"))
     }
 
     /// A view's content; `None` where there is none, or something that makes way for it and is not followed.
     pub fn view(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
         match self.root_of_view(path).read_present(path) {
-            Err(error) if Refused::of(&error).is_some_and(|refused| refused.path == path && !refused.is_folder()) => {
+            Err(error)
+                if Refused::of(&error)
+                    .is_some_and(|refused| refused.path == path && !refused.is_folder()) =>
+            {
                 tracing::warn!("{error}: it makes way for the view");
                 Ok(None)
             }
@@ -295,9 +340,14 @@ impl Store {
             return false;
         }
         // Elsewhere than in our folder whatever can be read may be somebody's.
-        let is_gone = if path.starts_with(&self.dir) { is_damaged } else { is_blank };
+        let is_gone = if path.starts_with(&self.dir) {
+            is_damaged
+        } else {
+            is_blank
+        };
         // What cannot be read, or is longer than a list of nothing ever is, is there.
-        root.read_at_most(path, LONGEST_EMPTY).map_or(true, |content| !is_gone(&content))
+        root.read_at_most(path, LONGEST_EMPTY)
+            .map_or(true, |content| !is_gone(&content))
     }
 
     /// Whether the place of the lane records, where somebody chose it, holds something else than a list, and none of ours
@@ -307,7 +357,8 @@ impl Store {
             return false;
         }
         let is_list = |bytes: &[u8]| {
-            bytes.trim_ascii().is_empty() || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
+            bytes.trim_ascii().is_empty()
+                || serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(bytes).is_ok()
         };
         let is_ours = || Written::read(&self.root, &self.private_dir()).knows(&self.lane_file);
         let read = self.root_of_view(&self.lane_file).read(&self.lane_file);
@@ -322,7 +373,10 @@ impl Store {
             let read = self.root_of_view(path).read(path);
             read.is_ok_and(|bytes| !written.is(place, &bytes) && !is_damaged(&bytes))
         };
-        [self.dir.join(RECOVERY), self.dir.join(&self.lane_file)].into_iter().filter(is_foreign).collect()
+        [self.dir.join(RECOVERY), self.dir.join(&self.lane_file)]
+            .into_iter()
+            .filter(is_foreign)
+            .collect()
     }
 
     /// The views in places that other systems share which hold what was written there last.
@@ -330,18 +384,29 @@ impl Store {
         let written = Written::read(&self.root, &self.private_dir());
         let is_own = |place: &PathBuf| {
             let path = self.dir.join(place);
-            self.root_of_view(&path).read(&path).is_ok_and(|bytes| written.is(place, &bytes))
+            self.root_of_view(&path)
+                .read(&path)
+                .is_ok_and(|bytes| written.is(place, &bytes))
         };
-        written.places().into_iter().filter(is_own).map(|place| self.dir.join(place)).collect()
+        written
+            .places()
+            .into_iter()
+            .filter(is_own)
+            .map(|place| self.dir.join(place))
+            .collect()
     }
 
     /// Removes them. Where another system's file was in the place of one, that is there again.
     pub fn remove_own_views(&self) -> io::Result<()> {
         let before = self.private_dir().join("before");
         for path in self.own_views() {
-            let kept = self.root.latest_copy(&before.join(path.file_name().unwrap_or_default()))?;
+            let kept = self
+                .root
+                .latest_copy(&before.join(path.file_name().unwrap_or_default()))?;
             match kept {
-                Some(content) => self.root_of_view(&path).replace(&path, &content, Sync::All)?,
+                Some(content) => self
+                    .root_of_view(&path)
+                    .replace(&path, &content, Sync::All)?,
                 None => self.root_of_view(&path).remove_file(&path)?,
             }
         }
@@ -370,7 +435,10 @@ impl Store {
 
     /// How many bytes the ledger has; none where it cannot be read.
     pub fn ledger_length(&self) -> u64 {
-        let file = self.root.open(&self.ledger_path()).and_then(|file| file.metadata());
+        let file = self
+            .root
+            .open(&self.ledger_path())
+            .and_then(|file| file.metadata());
         file.map_or(0, |file| file.len())
     }
 
@@ -378,8 +446,13 @@ impl Store {
     pub fn exists(&self) -> bool {
         // What stands there and is no file will be refused by whoever reads it.
         let is_there = |root: &Root, path: &Path| !matches!(root.kind(path), Ok(None));
-        let copy = self.copy.as_ref().is_some_and(|copy| is_there(copy.root(), copy.path()));
-        copy || [self.ledger_path(), self.created_marker()].iter().any(|path| is_there(&self.root, path))
+        let copy = self
+            .copy
+            .as_ref()
+            .is_some_and(|copy| is_there(copy.root(), copy.path()));
+        copy || [self.ledger_path(), self.created_marker()]
+            .iter()
+            .any(|path| is_there(&self.root, path))
     }
 
     /// The ledger's second copy, where it may have one.
@@ -423,14 +496,23 @@ impl Store {
 
     pub(super) fn mark(&self, at_least: u64) -> Result<(), StoreError> {
         let marker = self.created_marker();
-        let written = self.root.write(&marker, at_least.to_string().as_bytes(), Sync::All);
-        written.map_err(|source| StoreError::Io { action: "write", path: marker, source })
+        let written = self
+            .root
+            .write(&marker, at_least.to_string().as_bytes(), Sync::All);
+        written.map_err(|source| StoreError::Io {
+            action: "write",
+            path: marker,
+            source,
+        })
     }
 
     /// Notes how many events there are, so that a ledger that was cut off at a line's end is noticed even where its copy was
     /// too. In place and without waiting for the disk: the ledger itself is there already.
     fn note(&self, lines: u64, files: &mut Files) {
-        let mark = files.mark_to_write.current(&self.root, &self.created_marker(), Root::open_or_create);
+        let mark =
+            files
+                .mark_to_write
+                .current(&self.root, &self.created_marker(), Root::open_or_create);
         let write = |mark: Option<Arc<File>>| match mark {
             Some(mark) => mark.write_all_at(format!("{lines:020}").as_bytes(), 0),
             None => Err(io::Error::from(io::ErrorKind::NotFound)),
@@ -445,13 +527,19 @@ impl Store {
         let path = self.created_marker();
         let mark = match files.mark.current(&self.root, &path, Root::open) {
             Err(source) if Refused::of(&source).is_some() => {
-                return Err(StoreError::Io { action: "read", path, source });
+                return Err(StoreError::Io {
+                    action: "read",
+                    path,
+                    source,
+                });
             }
             mark => mark.ok().flatten(),
         };
         let number = |file: Arc<File>| {
             let mut text = String::new();
-            Reader { file: &file, at: 0 }.read_to_string(&mut text).ok()?;
+            Reader { file: &file, at: 0 }
+                .read_to_string(&mut text)
+                .ok()?;
             text.trim().parse().ok()
         };
         Ok(mark.and_then(number).unwrap_or(0))
@@ -467,42 +555,69 @@ impl Store {
     }
 
     fn corrupt(&self, line: u64, reason: impl Into<String>) -> StoreError {
-        StoreError::Corrupt { path: self.ledger_path(), line, reason: reason.into() }
+        StoreError::Corrupt {
+            path: self.ledger_path(),
+            line,
+            reason: reason.into(),
+        }
     }
 
     fn flaw(&self, line: u64, flaw: DecodeError) -> StoreError {
         match flaw {
             DecodeError::Damaged(reason) => self.corrupt(line, reason),
-            DecodeError::Newer(schema) => StoreError::Newer { path: self.ledger_path(), schema },
+            DecodeError::Newer(schema) => StoreError::Newer {
+                path: self.ledger_path(),
+                schema,
+            },
         }
     }
 
     fn io(&self, action: &'static str) -> impl Fn(io::Error) -> StoreError + use<> {
         let path = self.ledger_path();
-        move |source| StoreError::Io { action, path: path.clone(), source }
+        move |source| StoreError::Io {
+            action,
+            path: path.clone(),
+            source,
+        }
     }
 
     /// Folds the ledger without a lock. An append that is just being made is not seen yet. Where the ledger was cut off, set
     /// back or damaged and its second copy is whole, that is folded, with a warning.
     pub fn load(&self) -> Result<Loaded, StoreError> {
         let recent = self.last().take();
-        let mut files = recent.as_ref().map(|recent| recent.files.clone()).unwrap_or_default();
+        let mut files = recent
+            .as_ref()
+            .map(|recent| recent.files.clone())
+            .unwrap_or_default();
         // Before the ledger's length is asked for: it only grows.
         let at_least = self.at_least(&mut files)?;
         let Look { ledger, standing } = self.look(&mut files)?;
-        let mended = if standing == Standing::Doubtful { self.mended()? } else { None };
+        let mended = if standing == Standing::Doubtful {
+            self.mended()?
+        } else {
+            None
+        };
         let loaded = match mended {
             Some(bytes) => Some(self.load_mended(bytes)?),
-            None => self.load_own(ledger.as_deref(), recent).or_else(|error| match (&error, standing) {
-                (StoreError::Corrupt { .. }, Standing::Level | Standing::Behind(_)) => {
-                    self.mended()?.map(|bytes| self.load_mended(bytes)).ok_or(error)?.map(Some)
+            None => self.load_own(ledger.as_deref(), recent).or_else(|error| {
+                match (&error, standing) {
+                    (StoreError::Corrupt { .. }, Standing::Level | Standing::Behind(_)) => self
+                        .mended()?
+                        .map(|bytes| self.load_mended(bytes))
+                        .ok_or(error)?
+                        .map(Some),
+                    _ => Err(error),
                 }
-                _ => Err(error),
             })?,
         };
-        let Some(mut loaded) = loaded else { return Ok(Loaded::default()) };
+        let Some(mut loaded) = loaded else {
+            return Ok(Loaded::default());
+        };
         if loaded.lines < at_least.max(1) {
-            let reason = format!("it ends here, and there were {} events at least", at_least.max(1));
+            let reason = format!(
+                "it ends here, and there were {} events at least",
+                at_least.max(1)
+            );
             return Err(self.corrupt(loaded.lines + 1, reason));
         }
         (loaded.standing, loaded.files) = (standing, files);
@@ -511,9 +626,17 @@ impl Store {
     }
 
     /// The fold of the ledger's own file; `None` where nothing was ever recorded.
-    fn load_own(&self, file: Option<&File>, recent: Option<Loaded>) -> Result<Option<Loaded>, StoreError> {
+    fn load_own(
+        &self,
+        file: Option<&File>,
+        recent: Option<Loaded>,
+    ) -> Result<Option<Loaded>, StoreError> {
         let Some(file) = file else {
-            if self.root.has(&self.created_marker()).map_err(self.io("look beside"))? {
+            if self
+                .root
+                .has(&self.created_marker())
+                .map_err(self.io("look beside"))?
+            {
                 return Err(self.corrupt(0, "the file is missing"));
             }
             return Ok(None);
@@ -523,14 +646,20 @@ impl Store {
             return Err(self.corrupt(1, "the file is empty"));
         }
         // What was read before, where the file still has it.
-        let is_usable =
-            |recent: &Loaded| !recent.beyond_cache.are_many() && recent.mended.is_none() && recent.is_in(file, length);
+        let is_usable = |recent: &Loaded| {
+            !recent.beyond_cache.are_many() && recent.mended.is_none() && recent.is_in(file, length)
+        };
         let mut loaded = match recent.filter(is_usable) {
             Some(recent) => recent,
             None => self.cached(file, length)?,
         };
         let mut bytes = Vec::new();
-        Reader { file, at: loaded.offset }.read_to_end(&mut bytes).map_err(self.io("read"))?;
+        Reader {
+            file,
+            at: loaded.offset,
+        }
+        .read_to_end(&mut bytes)
+        .map_err(self.io("read"))?;
         self.fold(&mut loaded, &bytes)?;
         Ok(Some(loaded))
     }
@@ -548,13 +677,29 @@ impl Store {
     fn cached(&self, file: &File, length: u64) -> Result<Loaded, StoreError> {
         let path = self.cache_path();
         let read = StateCache::read(&self.root, &path);
-        let read = read.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
-        let cached = read.map(|StateCache { offset, ends_with, lines, packed, state, .. }| {
-            Loaded::cached(state, offset, ends_with, lines, packed)
-        });
+        let read = read.map_err(|source| StoreError::Io {
+            action: "read",
+            path: path.clone(),
+            source,
+        })?;
+        let cached = read.map(
+            |StateCache {
+                 offset,
+                 ends_with,
+                 lines,
+                 packed,
+                 state,
+                 ..
+             }| { Loaded::cached(state, offset, ends_with, lines, packed) },
+        );
         // One that cannot be used is no newer than this, whatever it says: it is to be renewed.
-        let none = || Loaded { cached: StateCache::offset(&self.root, &path).unwrap_or(0), ..Loaded::default() };
-        Ok(cached.filter(|cached| cached.is_in(file, length)).unwrap_or_else(none))
+        let none = || Loaded {
+            cached: StateCache::offset(&self.root, &path).unwrap_or(0),
+            ..Loaded::default()
+        };
+        Ok(cached
+            .filter(|cached| cached.is_in(file, length))
+            .unwrap_or_else(none))
     }
 
     /// [`Self::load`] for commands that write: what a newer version wrote, or somebody else did, is refused before anything
@@ -563,7 +708,10 @@ impl Store {
         self.owned()?;
         let loaded = self.load()?;
         match loaded.newer {
-            Some(schema) => Err(StoreError::Newer { path: self.ledger_path(), schema }),
+            Some(schema) => Err(StoreError::Newer {
+                path: self.ledger_path(),
+                schema,
+            }),
             None => Ok(loaded),
         }
     }
@@ -573,15 +721,26 @@ impl Store {
         let owned = self.owned()?;
         let private = self.private_dir();
         let made = self.root.create_dir_all(&private);
-        made.map_err(|source| StoreError::Io { action: "create", path: private.clone(), source })?;
+        made.map_err(|source| StoreError::Io {
+            action: "create",
+            path: private.clone(),
+            source,
+        })?;
         // Versions before this one let everybody in.
         self.root.tighten(&private);
         let ignore = self.dir.join(".gitignore");
-        let written = self
-            .root
-            .has(&ignore)
-            .and_then(|there| if there { Ok(()) } else { self.root.write(&ignore, b"*\n", Sync::All) });
-        written.map_err(|source| StoreError::Io { action: "write", path: ignore, source })?;
+        let written = self.root.has(&ignore).and_then(|there| {
+            if there {
+                Ok(())
+            } else {
+                self.root.write(&ignore, b"*\n", Sync::All)
+            }
+        });
+        written.map_err(|source| StoreError::Io {
+            action: "write",
+            path: ignore,
+            source,
+        })?;
         self.name()?;
         Ok(owned)
     }
@@ -604,12 +763,20 @@ impl Store {
         if loaded.torn > 0 {
             is_level = false;
             tracing::warn!(bytes = loaded.torn, ledger = %self.ledger_path().display(), "a torn last line is dropped");
-            let file = self.root.open_to_write(&self.ledger_path()).map_err(self.io("repair"))?;
-            file.set_len(loaded.offset).and_then(|()| file.sync_all()).map_err(self.io("repair"))?;
+            let file = self
+                .root
+                .open_to_write(&self.ledger_path())
+                .map_err(self.io("repair"))?;
+            file.set_len(loaded.offset)
+                .and_then(|()| file.sync_all())
+                .map_err(self.io("repair"))?;
             loaded.torn = 0;
         }
         if loaded.lines > 0 {
-            let ledger = loaded.files.ledger.current(&self.root, &self.ledger_path(), Root::open);
+            let ledger = loaded
+                .files
+                .ledger
+                .current(&self.root, &self.ledger_path(), Root::open);
             if let Err(error) = ledger.and_then(|ledger| ledger.map_or(Ok(()), tighten)) {
                 tracing::debug!(%error, "the ledger's mode was not changed");
             }
@@ -618,23 +785,46 @@ impl Store {
             }
         }
         let store = self.clone();
-        Ok(Exclusive { store, loaded, lock: Some(lock), asked, held, cached_before: None, _owned: owned })
+        Ok(Exclusive {
+            store,
+            loaded,
+            lock: Some(lock),
+            asked,
+            held,
+            cached_before: None,
+            _owned: owned,
+        })
     }
 }
 
 /// A run's name for files and folders. Keys that differ only in what cannot be part of a name keep names of their own.
 pub(super) fn file_name_of(key: &RunKey) -> String {
     let of_lane = key.phase != NONE || key.lane != NONE;
-    let text = if of_lane { format!("{}_{}_{}", key.run_id, key.phase, key.lane) } else { key.run_id.to_string() };
-    let name: String = text.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let text = if of_lane {
+        format!("{}_{}_{}", key.run_id, key.phase, key.lane)
+    } else {
+        key.run_id.to_string()
+    };
+    let name: String = text
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect();
     if key.run_id == *name && !name.starts_with('.') {
         return short_part(name, &text);
     }
-    let whole = if of_lane { format!("{}\0{}\0{}", key.run_id, key.phase, key.lane) } else { text };
+    let whole = if of_lane {
+        format!("{}\0{}\0{}", key.run_id, key.phase, key.lane)
+    } else {
+        text
+    };
     let name = name.replace('.', "_");
     let short = short_part(name.clone(), &whole);
     // A name that was cut has its checksum already.
-    if short == name { format!("{name}-{:08x}", crc32fast::hash(whole.as_bytes())) } else { short }
+    if short == name {
+        format!("{name}-{:08x}", crc32fast::hash(whole.as_bytes()))
+    } else {
+        short
+    }
 }
 
 fn is_plain(c: char) -> bool {

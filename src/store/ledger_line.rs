@@ -31,7 +31,10 @@ pub fn with_checksum(object: &impl Serialize) -> serde_json::Result<String> {
 
 /// The text of a line (without its newline), an object with its checksum; an error where that does not fit.
 pub fn checked(line: &[u8]) -> Result<&str, String> {
-    let body_length = line.len().checked_sub(SUFFIX).ok_or("too short for an event")?;
+    let body_length = line
+        .len()
+        .checked_sub(SUFFIX)
+        .ok_or("too short for an event")?;
     let (body, suffix) = line.split_at(body_length);
     let mut checksum = crc32fast::Hasher::new();
     checksum.update(body);
@@ -60,7 +63,9 @@ pub fn schema_of(json: &str) -> Option<u32> {
     struct Head {
         schema: u32,
     }
-    serde_json::from_str::<Head>(json).ok().map(|head| head.schema)
+    serde_json::from_str::<Head>(json)
+        .ok()
+        .map(|head| head.schema)
 }
 
 #[cfg(test)]
@@ -84,7 +89,10 @@ mod tests {
     #[test]
     fn a_line_is_read_back() {
         let text = encode(&event()).unwrap();
-        assert!(text.ends_with("\"}\n") && text.contains("\"run_id\":\"r\""), "{text}");
+        assert!(
+            text.ends_with("\"}\n") && text.contains("\"run_id\":\"r\""),
+            "{text}"
+        );
         match decode(text.trim_end().as_bytes()).unwrap() {
             Line::Event(read) => assert_eq!(*read, event()),
             Line::Newer(_) => panic!("not newer"),
@@ -104,8 +112,7 @@ mod tests {
 
     #[test]
     fn a_newer_schema_is_told_from_rubbish() {
-        let json =
-            r#"{"seq":1,"at":"2030-01-01T00:00:00.000Z","schema":9,"source":"recover","type":"from_the_future"}"#;
+        let json = r#"{"seq":1,"at":"2030-01-01T00:00:00.000Z","schema":9,"source":"recover","type":"from_the_future"}"#;
         let checksum = crc32fast::hash(json.as_bytes());
         let line = format!("{}{LABEL}{checksum:08x}\"}}", &json[..json.len() - 1]);
         assert!(matches!(decode(line.as_bytes()), Ok(Line::Newer(9))));

@@ -62,7 +62,13 @@ pub fn packed(text: &[u8]) -> Option<Result<PackedLine<'_>, DecodeError>> {
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     digits[end..].starts_with(b",\"packed\":").then(|| {
         let json = ledger_line::checked(text).map_err(|error| damaged(&error))?;
-        let newer = |schema| if schema > SCHEMA { Err(DecodeError::Newer(schema)) } else { Ok(()) };
+        let newer = |schema| {
+            if schema > SCHEMA {
+                Err(DecodeError::Newer(schema))
+            } else {
+                Ok(())
+            }
+        };
         match serde_json::from_str::<PackedLine<'_>>(json) {
             Ok(packed) => newer(packed.schema).map(|()| packed),
             Err(error) => {
@@ -76,21 +82,32 @@ pub fn packed(text: &[u8]) -> Option<Result<PackedLine<'_>, DecodeError>> {
 impl PackedLine<'_> {
     /// Its lines as they were appended, each with its newline.
     pub fn unpack(&self) -> Result<Vec<u8>, DecodeError> {
-        let deflated = STANDARD_NO_PAD.decode(self.lines.as_bytes()).map_err(|error| damaged(&error))?;
+        let deflated = STANDARD_NO_PAD
+            .decode(self.lines.as_bytes())
+            .map_err(|error| damaged(&error))?;
         let mut lines = Vec::new();
-        DeflateDecoder::new(deflated.as_slice()).take(MOST).read_to_end(&mut lines).map_err(|error| damaged(&error))?;
+        DeflateDecoder::new(deflated.as_slice())
+            .take(MOST)
+            .read_to_end(&mut lines)
+            .map_err(|error| damaged(&error))?;
         let count = memchr::memchr_iter(b'\n', &lines).count();
         if count == self.count as usize && lines.ends_with(b"\n") {
             Ok(lines)
         } else {
-            Err(damaged(&format!("{count} lines are packed where {} belong", self.count)))
+            Err(damaged(&format!(
+                "{count} lines are packed where {} belong",
+                self.count
+            )))
         }
     }
 
     /// Unpacks a line, which has to begin with sequence `next`.
     pub fn unpack_at(&self, next: u64) -> Result<Vec<u8>, DecodeError> {
         if self.seq != next {
-            return Err(damaged(&format!("sequence {} where {next} belongs", self.seq)));
+            return Err(damaged(&format!(
+                "sequence {} where {next} belongs",
+                self.seq
+            )));
         }
         self.unpack()
     }
@@ -104,9 +121,19 @@ impl PackedLine<'_> {
             }
         }
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(2));
-        let deflated = encoder.write_all(lines).and_then(|()| encoder.finish()).map_err(|error| damaged(&error))?;
-        let count = u32::try_from(memchr::memchr_iter(b'\n', lines).count()).map_err(|error| damaged(&error))?;
-        Ok(Self { seq, count, schema: SCHEMA, runs, lines: STANDARD_NO_PAD.encode(deflated).into() })
+        let deflated = encoder
+            .write_all(lines)
+            .and_then(|()| encoder.finish())
+            .map_err(|error| damaged(&error))?;
+        let count = u32::try_from(memchr::memchr_iter(b'\n', lines).count())
+            .map_err(|error| damaged(&error))?;
+        Ok(Self {
+            seq,
+            count,
+            schema: SCHEMA,
+            runs,
+            lines: STANDARD_NO_PAD.encode(deflated).into(),
+        })
     }
 }
 
@@ -133,7 +160,8 @@ pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, DecodeError> {
         let longest = &rest[..rest.len().min(CHUNK)];
         // A line that is longer alone is packed alone.
         let end = memchr::memrchr(b'\n', longest).or_else(|| memchr::memchr(b'\n', rest));
-        let (chunk, after) = rest.split_at(end.ok_or_else(|| damaged("the last line has no end"))? + 1);
+        let (chunk, after) =
+            rest.split_at(end.ok_or_else(|| damaged("the last line has no end"))? + 1);
         let made = PackedLine::pack(seq, chunk)?;
         let text = ledger_line::with_checksum(&made).map_err(|error| damaged(&error))?;
         let read = packed(text.trim_end().as_bytes()).transpose()?;
@@ -152,7 +180,10 @@ pub fn decompress_all(lines: &[u8]) -> Vec<u8> {
     let mut open = Vec::with_capacity(lines.len());
     for text in lines.split_inclusive(|byte| *byte == b'\n') {
         let line = text.strip_suffix(b"\n").unwrap_or(text);
-        match packed(line).and_then(Result::ok).map(|packed| packed.unpack()) {
+        match packed(line)
+            .and_then(Result::ok)
+            .map(|packed| packed.unpack())
+        {
             Some(Ok(lines)) => open.extend(lines),
             _ => open.extend(text),
         }
@@ -165,12 +196,20 @@ pub fn decompress_all(lines: &[u8]) -> Vec<u8> {
 pub fn salvage_lines(text: &[u8]) -> Vec<u8> {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let mut remains = Vec::new();
-    for piece in text.split(|byte| !is_base64(byte)).filter(|piece| piece.len() >= SHORTEST) {
+    for piece in text
+        .split(|byte| !is_base64(byte))
+        .filter(|piece| piece.len() >= SHORTEST)
+    {
         let whole = &piece[..piece.len() / 4 * 4];
-        let deflated = STANDARD_NO_PAD.decode(piece).or_else(|_| STANDARD_NO_PAD.decode(whole)).unwrap_or_default();
+        let deflated = STANDARD_NO_PAD
+            .decode(piece)
+            .or_else(|_| STANDARD_NO_PAD.decode(whole))
+            .unwrap_or_default();
         let mut lines = Vec::new();
         // Up to where it cannot be inflated any more: that it may end in an error is why it is asked for.
-        let _ = DeflateDecoder::new(deflated.as_slice()).take(MOST).read_to_end(&mut lines);
+        let _ = DeflateDecoder::new(deflated.as_slice())
+            .take(MOST)
+            .read_to_end(&mut lines);
         let whole = memchr::memrchr(b'\n', &lines).map_or(0, |at| at + 1);
         remains.extend_from_slice(&lines[..whole]);
     }
@@ -196,22 +235,37 @@ mod tests {
             };
             ledger_line::encode(&event).expect("an event")
         };
-        (first..first + count).map(line).collect::<String>().into_bytes()
+        (first..first + count)
+            .map(line)
+            .collect::<String>()
+            .into_bytes()
     }
 
     #[test]
     fn lines_come_out_as_they_went_in() {
         let all = lines(7, 9000);
         let made = pack(7, &all).unwrap();
-        assert!(made.len() * 5 < all.len(), "{} of {}", made.len(), all.len());
+        assert!(
+            made.len() * 5 < all.len(),
+            "{} of {}",
+            made.len(),
+            all.len()
+        );
         assert_eq!(decompress_all(&made), all);
-        let packed_lines: Vec<_> =
-            made.split(|byte| *byte == b'\n').filter_map(packed).collect::<Result<_, _>>().unwrap();
+        let packed_lines: Vec<_> = made
+            .split(|byte| *byte == b'\n')
+            .filter_map(packed)
+            .collect::<Result<_, _>>()
+            .unwrap();
         assert!(packed_lines.len() > 1);
         let mut next = 7;
         for packed in packed_lines {
             assert_eq!(packed.seq, next);
-            assert!(packed.runs.contains(format!("run-{}", next / 1000).as_str()));
+            assert!(
+                packed
+                    .runs
+                    .contains(format!("run-{}", next / 1000).as_str())
+            );
             next += u64::from(packed.count);
         }
         assert_eq!(next, 9007);
@@ -233,13 +287,20 @@ mod tests {
         for at in (0..line.len()).step_by(7) {
             let mut damaged = line.to_vec();
             damaged[at] ^= 1;
-            assert!(packed(&damaged).is_none_or(|read| read.is_err()), "byte {at}");
+            assert!(
+                packed(&damaged).is_none_or(|read| read.is_err()),
+                "byte {at}"
+            );
         }
         let mut damaged = line.to_vec();
         let at = damaged.len() * 3 / 4;
         damaged[at] = b'!';
         let rest = salvage_lines(&damaged);
-        assert!(rest.len() > all.len() / 4 && all.starts_with(&rest[..all.len() / 4]), "{}", rest.len());
+        assert!(
+            rest.len() > all.len() / 4 && all.starts_with(&rest[..all.len() / 4]),
+            "{}",
+            rest.len()
+        );
         // Around the packed lines nothing of them is lost, also where a damaged newline joins two.
         let begin = memchr::memmem::find(line, b"\"lines\":\"").unwrap() + 9;
         let end = begin + memchr::memchr(b'"', &line[begin..]).unwrap();
@@ -248,7 +309,10 @@ mod tests {
             damaged[at] = b'!';
             let both = [&damaged[..], b"!", line].concat();
             let (one, two) = (salvage_lines(&damaged), salvage_lines(&both));
-            assert!(one == all && two == [&all[..], &all[..]].concat(), "byte {at}");
+            assert!(
+                one == all && two == [&all[..], &all[..]].concat(),
+                "byte {at}"
+            );
         }
     }
 
@@ -259,6 +323,9 @@ mod tests {
         newer["schema"] = serde_json::json!(2);
         newer.as_object_mut().unwrap().remove("checksum");
         let text = ledger_line::with_checksum(&newer).unwrap();
-        assert_eq!(packed(text.trim_end().as_bytes()), Some(Err(DecodeError::Newer(2))));
+        assert_eq!(
+            packed(text.trim_end().as_bytes()),
+            Some(Err(DecodeError::Newer(2)))
+        );
     }
 }

@@ -30,7 +30,8 @@ pub struct Salvaged {
 pub fn salvage(bytes: &[u8]) -> Salvaged {
     let mut found = Salvaged::default();
     for text in lines_of(bytes).filter(|text| !text.is_empty()) {
-        let packed = packed_lines::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
+        let packed =
+            packed_lines::packed(text).map(|packed| packed.and_then(|packed| packed.unpack()));
         match packed {
             None => {
                 if !found.take(text) {
@@ -92,10 +93,20 @@ impl Store {
     pub fn salvage(&self) -> Result<Salvaged, StoreError> {
         let mut found = Salvaged::default();
         let mut seen = BTreeSet::new();
-        let aside = self.copy().filter(|_| self.load().is_err()).map(|copy| (copy.root(), copy.set_aside_path()));
+        let aside = self
+            .copy()
+            .filter(|_| self.load().is_err())
+            .map(|copy| (copy.root(), copy.set_aside_path()));
         for (root, path) in self.both().chain(aside) {
             let read = root.read_present(&path);
-            let Some(bytes) = read.map_err(|source| StoreError::Io { action: "read", path, source })? else { continue };
+            let Some(bytes) = read.map_err(|source| StoreError::Io {
+                action: "read",
+                path,
+                source,
+            })?
+            else {
+                continue;
+            };
             let read = salvage(&bytes);
             let first = found.events.is_empty();
             found.unreadable = found.unreadable.max(read.unreadable);
@@ -119,47 +130,74 @@ impl Store {
 
     /// The ledger and its second copy, with the ways there.
     fn both(&self) -> impl Iterator<Item = (&Root, PathBuf)> {
-        let copy = self.copy().map(|copy| (copy.root(), copy.path().to_owned()));
-        [Some((self.root(), self.ledger_path())), copy].into_iter().flatten()
+        let copy = self
+            .copy()
+            .map(|copy| (copy.root(), copy.path().to_owned()));
+        [Some((self.root(), self.ledger_path())), copy]
+            .into_iter()
+            .flatten()
     }
 
     /// Takes the ledger's lock without reading the ledger.
     pub fn lock_for_rebuilding(&self) -> Result<Rebuilding, StoreError> {
         let owned = self.create_dirs()?;
         let lock = FileLock::acquire(self.root(), &self.lock_path(), self.lock_timeout())?;
-        Ok(Rebuilding { store: self.clone(), _lock: lock, _owned: owned })
+        Ok(Rebuilding {
+            store: self.clone(),
+            _lock: lock,
+            _owned: owned,
+        })
     }
 }
 
 impl Rebuilding {
     /// Puts a ledger of these events, numbered anew, in the place of the one that is there, which is kept aside. Returns
     /// where; `None` if there was none. A kill leaves either ledger whole.
-    pub fn replace(self, events: &mut [Event], now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
+    pub fn replace(
+        self,
+        events: &mut [Event],
+        now: Timestamp,
+    ) -> Result<Option<PathBuf>, StoreError> {
         let path = self.store.ledger_path();
         let failed = |action: &'static str| {
             let path = path.clone();
-            move |source: io::Error| StoreError::Io { action, path, source }
+            move |source: io::Error| StoreError::Io {
+                action,
+                path,
+                source,
+            }
         };
         let mut text = String::new();
         for (seq, event) in (1..).zip(events.iter_mut()) {
             event.seq = seq;
-            text.push_str(&ledger_line::encode(event).map_err(io::Error::from).map_err(failed("encode an event for"))?);
+            text.push_str(
+                &ledger_line::encode(event)
+                    .map_err(io::Error::from)
+                    .map_err(failed("encode an event for"))?,
+            );
         }
         let aside = self.keep_aside(now)?;
         // It describes another ledger from here on.
         match self.store.root().remove_file(&self.store.cache_path()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("replace")(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("replace")(error));
+            }
             _ => {}
         }
         // It may hold fewer, and the copy would count for more: until the new one is there, it has another name.
         if let Some(copy) = self.store.copy() {
             match copy.root().rename(copy.path(), &copy.set_aside_path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("replace")(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed("replace")(error));
+                }
                 _ => {}
             }
         }
         self.store.mark(0)?;
-        self.store.root().write(&path, text.as_bytes(), Sync::All).map_err(failed("write"))?;
+        self.store
+            .root()
+            .write(&path, text.as_bytes(), Sync::All)
+            .map_err(failed("write"))?;
         self.store.written_anew(events.len() as u64)?;
         Ok(aside)
     }
@@ -169,20 +207,32 @@ impl Rebuilding {
         let ledger = self.store.ledger_path();
         let aside = self.keep_one(self.store.root(), &ledger, now)?;
         match self.store.copy() {
-            Some(copy) if aside.is_none() || !copy.is_same(self.store.root(), &ledger).unwrap_or(false) => {
+            Some(copy)
+                if aside.is_none()
+                    || !copy.is_same(self.store.root(), &ledger).unwrap_or(false) =>
+            {
                 Ok(aside.or(self.keep_one(copy.root(), copy.path(), now)?))
             }
             _ => Ok(aside),
         }
     }
 
-    fn keep_one(&self, from_root: &Root, from: &Path, now: Timestamp) -> Result<Option<PathBuf>, StoreError> {
+    fn keep_one(
+        &self,
+        from_root: &Root,
+        from: &Path,
+        now: Timestamp,
+    ) -> Result<Option<PathBuf>, StoreError> {
         if matches!(from_root.kind(from), Ok(None)) {
             return Ok(None);
         }
         let root = self.store.root();
         let folder = self.store.private_dir().join("damaged");
-        let failed = |source| StoreError::Io { action: "keep aside", path: from.to_owned(), source };
+        let failed = |source| StoreError::Io {
+            action: "keep aside",
+            path: from.to_owned(),
+            source,
+        };
         root.create_dir_all(&folder).map_err(failed)?;
         let stamp = now.datetime().format("%Y%m%d-%H%M%S").to_string();
         let names = std::iter::once(format!("events-{stamp}.jsonl"))

@@ -22,7 +22,12 @@ pub struct Registry {
 impl Registry {
     /// The folders in which `recover` has one of its own, the one for new ids first.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { places: folders.into_iter().map(|folder| Root::with_own(folder, OWN)).collect() }
+        Self {
+            places: folders
+                .into_iter()
+                .map(|folder| Root::with_own(folder, OWN))
+                .collect(),
+        }
     }
 
     /// Where new ids go; `None` where ids are not kept.
@@ -42,12 +47,16 @@ impl Registry {
 
     /// Whether the id is in the first folder.
     pub(super) fn holds(&self, id: &str) -> io::Result<bool> {
-        self.places.first().map_or(Ok(false), |place| is_kept(place, id))
+        self.places
+            .first()
+            .map_or(Ok(false), |place| is_kept(place, id))
     }
 
     /// Keeps `id`, of the state directory `dir`, in the first folder, on disk when this returns.
     pub(super) fn add(&self, id: &str, dir: &Path) -> io::Result<()> {
-        let Some(place) = self.places.first() else { return Ok(()) };
+        let Some(place) = self.places.first() else {
+            return Ok(());
+        };
         let folder = Path::new(IDS);
         place.create_dir_all(folder)?;
         // That it is there is all that counts; whose id it is stands in it for people.
@@ -62,7 +71,11 @@ impl Registry {
 impl Registry {
     /// Forgets an id, wherever it is kept.
     pub(super) fn remove(&self, id: &str) {
-        for place in self.places.iter().filter(|place| is_kept(place, id).unwrap_or(true)) {
+        for place in self
+            .places
+            .iter()
+            .filter(|place| is_kept(place, id).unwrap_or(true))
+        {
             if let Err(error) = place.remove_file(&Path::new(IDS).join(id)) {
                 tracing::debug!(%error, "the id of a state directory is still known");
             }
@@ -84,7 +97,9 @@ pub(super) fn unless_absent<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
     use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match looked {
         Ok(found) => Ok(Some(found)),
-        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(None),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => {
+            Ok(None)
+        }
         Err(error) if Refused::of(&error).is_some() => Ok(None),
         Err(error) => Err(error),
     }

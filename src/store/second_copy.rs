@@ -45,13 +45,22 @@ impl SecondCopy {
     /// The copy in `recover` in a repository's folder of the ledger of the state directory `dir`. Several state directories
     /// may share a repository.
     pub fn new(repository: &Path, dir: &Path) -> Self {
-        let name = format!("ledger-{:08x}.jsonl", crc32fast::hash(dir.as_os_str().as_encoded_bytes()));
-        Self { root: Root::with_own(repository, "recover"), path: repository.join("recover").join(name) }
+        let name = format!(
+            "ledger-{:08x}.jsonl",
+            crc32fast::hash(dir.as_os_str().as_encoded_bytes())
+        );
+        Self {
+            root: Root::with_own(repository, "recover"),
+            path: repository.join("recover").join(name),
+        }
     }
 
     /// The copy beside the ledger, in the folder of what is private in the state directory: it moves with it.
     pub fn beside(root: &Root, private: &Path) -> Self {
-        Self { root: root.clone(), path: private.join("ledger-copy.jsonl") }
+        Self {
+            root: root.clone(),
+            path: private.join("ledger-copy.jsonl"),
+        }
     }
 
     /// The way to it.
@@ -76,14 +85,26 @@ impl SecondCopy {
             let is_there = matches!(self.root.kind(&self.path), Ok(Some(Kind::RegularFile)));
             return is_there && matches!(root.kind(ledger), Ok(None));
         };
-        let whole = |bytes: &[u8]| decompress_all(&bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)]);
+        let whole = |bytes: &[u8]| {
+            decompress_all(&bytes[..memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1)])
+        };
         let part = whole(&bytes);
-        let is_copy = |name: &str| name.strip_prefix("ledger-").is_some_and(|rest| rest.contains(".jsonl"));
-        let Some(folder) = self.path.parent() else { return false };
+        let is_copy = |name: &str| {
+            name.strip_prefix("ledger-")
+                .is_some_and(|rest| rest.contains(".jsonl"))
+        };
+        let Some(folder) = self.path.parent() else {
+            return false;
+        };
         let entries = self.root.list(folder).unwrap_or_default();
-        entries.iter().filter(|(name, _)| name.to_str().is_some_and(is_copy)).any(|(name, _)| {
-            self.root.read(&folder.join(name)).is_ok_and(|all| all == bytes || whole(&all).starts_with(&part))
-        })
+        entries
+            .iter()
+            .filter(|(name, _)| name.to_str().is_some_and(is_copy))
+            .any(|(name, _)| {
+                self.root
+                    .read(&folder.join(name))
+                    .is_ok_and(|all| all == bytes || whole(&all).starts_with(&part))
+            })
     }
 
     /// Makes the copy hold what `ledger` holds, which is whole and on disk. The caller holds the ledger's lock.
@@ -92,7 +113,9 @@ impl SecondCopy {
         match standing(copy.as_ref(), open(root, ledger)?.as_ref())? {
             Standing::Level => Ok(()),
             Standing::Behind(from) => {
-                let missing = root.read(ledger)?.split_off(usize::try_from(from).map_err(io::Error::other)?);
+                let missing = root
+                    .read(ledger)?
+                    .split_off(usize::try_from(from).map_err(io::Error::other)?);
                 let mut file = self.root.open_to_append(&self.path)?;
                 file.write_all(&missing)?;
                 file.sync_data()
@@ -129,7 +152,8 @@ impl SecondCopy {
         let begin = number % length.div_ceil(PART).max(1) * PART;
         let (mut ours, mut theirs) = ([0; 1 << 14], [0; 1 << 14]);
         for at in (begin..length.min(begin + PART)).step_by(ours.len()) {
-            let count = usize::try_from(length - at).map_or(ours.len(), |rest| rest.min(ours.len()));
+            let count =
+                usize::try_from(length - at).map_or(ours.len(), |rest| rest.min(ours.len()));
             own.read_exact_at(&mut ours[..count], at)?;
             other.read_exact_at(&mut theirs[..count], at)?;
             if ours[..count] != theirs[..count] {
@@ -151,9 +175,13 @@ fn open(root: &Root, path: &Path) -> io::Result<Option<File>> {
 /// The two files' standing, without reading either as a whole. What is appended meanwhile is no doubt where the ledger was
 /// opened after the copy, as its length is asked for after the copy's.
 pub fn standing(copy: Option<&File>, ledger: Option<&File>) -> io::Result<Standing> {
-    let Some(copy) = copy else { return Ok(Standing::Alone) };
+    let Some(copy) = copy else {
+        return Ok(Standing::Alone);
+    };
     let own = copy.metadata()?;
-    let Some(ledger) = ledger else { return Ok(Standing::Doubtful) };
+    let Some(ledger) = ledger else {
+        return Ok(Standing::Doubtful);
+    };
     let other = ledger.metadata()?;
     if (own.dev(), own.ino()) == (other.dev(), other.ino()) {
         return Ok(Standing::Alone);
@@ -162,7 +190,11 @@ pub fn standing(copy: Option<&File>, ledger: Option<&File>) -> io::Result<Standi
     if end == 0 || end > length || !ends_alike(copy, ledger, end)? {
         return Ok(Standing::Doubtful);
     }
-    Ok(if end < length { Standing::Behind(end) } else { Standing::Level })
+    Ok(if end < length {
+        Standing::Behind(end)
+    } else {
+        Standing::Level
+    })
 }
 
 /// Appends to an open copy lines that begin at `offset` in the ledger, without a sync; `false` where the copy does not end

@@ -48,18 +48,27 @@ impl Store {
     fn read_settled(&self) -> (String, Option<Found>) {
         let bytes = self.root().read(&self.settled_path()).unwrap_or_default();
         let (setting, found) = bytes.split_at(bytes.len().min(LINE));
-        let setting = String::from_utf8_lossy(setting).trim_matches(['\0', ' ', '\n']).to_owned();
+        let setting = String::from_utf8_lossy(setting)
+            .trim_matches(['\0', ' ', '\n'])
+            .to_owned();
         let found = std::str::from_utf8(found).ok().and_then(|text| {
             let mut parts = text.strip_suffix('\n')?.split(' ');
             let (at, events) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-            Some(Found { at, events, boot: parts.next()?.to_owned() })
+            Some(Found {
+                at,
+                events,
+                boot: parts.next()?.to_owned(),
+            })
         });
         (setting, found)
     }
 
     /// Notes that all references had their events at the event `events`.
     pub fn note_settled(&self, now: Timestamp, events: u64, boot: &str) {
-        self.write_settled(&format!("{:020} {events:020} {boot}\n", now.millis()), LINE as u64);
+        self.write_settled(
+            &format!("{:020} {events:020} {boot}\n", now.millis()),
+            LINE as u64,
+        );
     }
 
     /// From now on a reference may be there that has no event.
@@ -93,7 +102,11 @@ impl Exclusive {
         if !is_recorded(self.state(), &store.read_settled().0) {
             store.forget_settled();
         }
-        let id = if id.as_str().len() < LINE { id.as_str() } else { "?" };
+        let id = if id.as_str().len() < LINE {
+            id.as_str()
+        } else {
+            "?"
+        };
         store.write_settled(&format!("{id:<width$}\n", width = LINE - 1), 0);
     }
 }
@@ -116,17 +129,33 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().join("state"), Duration::from_secs(5));
         let (task_id, session, spec) = (None, "s".to_owned(), Box::new(RunSpec::default()));
-        let created = Payload::RunCreated { task_id, session, worktree: "/w".into(), spec };
+        let created = Payload::RunCreated {
+            task_id,
+            session,
+            worktree: "/w".into(),
+            spec,
+        };
         let mut ledger = store.lock().unwrap();
-        ledger.append(at(0), vec![NewEvent::about(&RunKey::new("a", None, None), created)]).unwrap();
+        ledger
+            .append(
+                at(0),
+                vec![NewEvent::about(&RunKey::new("a", None, None), created)],
+            )
+            .unwrap();
         let state = ledger.state().clone();
-        assert!(store.may_lack_events(&state, at(0), "b"), "nothing was looked at yet");
+        assert!(
+            store.may_lack_events(&state, at(0), "b"),
+            "nothing was looked at yet"
+        );
 
         store.note_settled(at(0), 1, "b");
         let may = |now, boot: &str| store.may_lack_events(&state, at(now), boot);
         assert_eq!((may(0, "b"), may(59_999, "b")), (false, false));
         assert!(may(60_000, "b") && may(-1, "b") && may(0, "c"));
-        assert!(store.may_lack_events(&State::default(), at(0), "b"), "the ledger was set back");
+        assert!(
+            store.may_lack_events(&State::default(), at(0), "b"),
+            "the ledger was set back"
+        );
 
         // A kill right after this leaves the reference of a checkpoint that nobody knows.
         ledger.note_reference(&"ckpt_1".into());

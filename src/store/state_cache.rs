@@ -41,7 +41,14 @@ pub struct StateCache {
 impl StateCache {
     /// A cache entry for a prefix of the ledger.
     pub fn new(offset: u64, ends_with: String, lines: u64, packed: u64, state: State) -> Self {
-        Self { offset, ends_with, lines, packed, parts: Vec::new(), state }
+        Self {
+            offset,
+            ends_with,
+            lines,
+            packed,
+            parts: Vec::new(),
+            state,
+        }
     }
 
     /// Reads the cache; anything wrong with its content is the same as none.
@@ -60,8 +67,14 @@ impl StateCache {
 
     fn decode(file: File) -> Option<Self> {
         let size = file.metadata().ok()?.len();
-        let Head { checksum, length, offset } = Head::read(&file)?;
-        let mut at = (HEAD as u64).checked_add(length.into()).filter(|end| *end <= size)?;
+        let Head {
+            checksum,
+            length,
+            offset,
+        } = Head::read(&file)?;
+        let mut at = (HEAD as u64)
+            .checked_add(length.into())
+            .filter(|end| *end <= size)?;
         let mut state = vec![0; usize::try_from(length).ok()?];
         file.read_exact_at(&mut state, HEAD as u64).ok()?;
         let mut found = crc32fast::Hasher::new();
@@ -75,9 +88,17 @@ impl StateCache {
             return None;
         }
         let source: Arc<dyn Source> = Arc::new(CacheFile(file));
-        let missing = cache.state.parts().into_iter().filter(|part| part.is_missing());
+        let missing = cache
+            .state
+            .parts()
+            .into_iter()
+            .filter(|part| part.is_missing());
         for (part, length) in missing.zip(&cache.parts) {
-            part.fill(Bytes { source: source.clone(), at, length: usize::try_from(*length).ok()? });
+            part.fill(Bytes {
+                source: source.clone(),
+                at,
+                length: usize::try_from(*length).ok()?,
+            });
             at += u64::from(*length);
         }
         let whole = at == size && !cache.state.parts().iter().any(|part| part.is_missing());
@@ -87,20 +108,34 @@ impl StateCache {
     /// Packs what is over and writes the cache; a failure costs time later, nothing else.
     pub fn write(mut self, root: &Root, path: &Path) {
         self.state.pack();
-        let written = self.encode().and_then(|bytes| root.write(path, &bytes, Sync::Nothing));
+        let written = self
+            .encode()
+            .and_then(|bytes| root.write(path, &bytes, Sync::Nothing));
         if let Err(error) = written {
             tracing::debug!(%error, path = %path.display(), "the fold cache was not written");
         }
     }
 
     fn encode(&mut self) -> io::Result<Vec<u8>> {
-        let parts: Vec<Vec<u8>> = self.state.parts().iter().filter_map(|part| part.bytes()).collect();
+        let parts: Vec<Vec<u8>> = self
+            .state
+            .parts()
+            .iter()
+            .filter_map(|part| part.bytes())
+            .collect();
         let lengths = parts.iter().map(|part| u32::try_from(part.len()));
-        self.parts = lengths.collect::<Result<_, _>>().map_err(io::Error::other)?;
+        self.parts = lengths
+            .collect::<Result<_, _>>()
+            .map_err(io::Error::other)?;
         let mut body = rmp_serde::to_vec_named(self).map_err(io::Error::other)?;
         let length = u32::try_from(body.len()).map_err(io::Error::other)?;
         body.extend(parts.into_iter().flatten());
-        let mut all = Head { checksum: crc32fast::hash(&body), length, offset: self.offset }.line();
+        let mut all = Head {
+            checksum: crc32fast::hash(&body),
+            length,
+            offset: self.offset,
+        }
+        .line();
         all.append(&mut body);
         Ok(all)
     }
@@ -118,14 +153,21 @@ struct Head {
 
 impl Head {
     fn line(&self) -> Vec<u8> {
-        format!("{:08x} {:08x} {:016x} {FORMAT}\n", self.checksum, self.length, self.offset).into_bytes()
+        format!(
+            "{:08x} {:08x} {:016x} {FORMAT}\n",
+            self.checksum, self.length, self.offset
+        )
+        .into_bytes()
     }
 
     /// `None` where another version wrote it.
     fn read(file: &File) -> Option<Self> {
         let mut line = [0; HEAD];
         file.read_exact_at(&mut line, 0).ok()?;
-        let numbers = std::str::from_utf8(&line).ok()?.strip_suffix('\n')?.strip_suffix(FORMAT)?;
+        let numbers = std::str::from_utf8(&line)
+            .ok()?
+            .strip_suffix('\n')?
+            .strip_suffix(FORMAT)?;
         let mut words = numbers.split(' ');
         let (checksum, length, offset) = (words.next()?, words.next()?, words.next()?);
         Some(Self {
@@ -144,7 +186,9 @@ impl Source for CacheFile {
     fn read(&self, at: u64, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
         // A cache is put in place whole and never changed, and this one was read to its end a moment ago.
-        self.0.read_exact_at(&mut bytes, at).expect("the disk gives the cache recover/fold.cache again");
+        self.0
+            .read_exact_at(&mut bytes, at)
+            .expect("the disk gives the cache recover/fold.cache again");
         bytes
     }
 }

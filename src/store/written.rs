@@ -23,7 +23,8 @@ impl Written {
     /// What was noted in the private folder of a state directory. Without it every file is somebody else's: kept once too often.
     pub(super) fn read(root: &Root, private: &Path) -> Self {
         let read = root.read(&Self::file(private)).ok();
-        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
     }
 
     /// Whether `content` is what was written there.
@@ -44,7 +45,10 @@ impl Written {
 
     /// What has this [`print_of`] is about to be written there.
     pub(super) fn add(&mut self, place: &Path, print: String) {
-        let known = self.by_place.entry(place.to_string_lossy().into_owned()).or_default();
+        let known = self
+            .by_place
+            .entry(place.to_string_lossy().into_owned())
+            .or_default();
         known.retain(|other| *other != print);
         known.push(print);
         let old = known.len().saturating_sub(2);
@@ -54,7 +58,9 @@ impl Written {
     /// A note that a crash of the machine takes away costs a copy too many, not a view.
     pub(super) fn write(&self, root: &Root, private: &Path) {
         let written = serde_json::to_vec(self).map_err(std::io::Error::from);
-        if let Err(error) = written.and_then(|bytes| root.write(&Self::file(private), &bytes, Sync::Nothing)) {
+        if let Err(error) =
+            written.and_then(|bytes| root.write(&Self::file(private), &bytes, Sync::Nothing))
+        {
             tracing::debug!(%error, "what the views hold was not noted");
         }
     }
@@ -63,7 +69,9 @@ impl Written {
 /// Whether a file holds nothing: a crash of the machine leaves one without content, or with zeros, where its name was on
 /// disk before its content was.
 pub(super) fn is_blank(content: &[u8]) -> bool {
-    content.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace())
+    content
+        .iter()
+        .all(|byte| *byte == 0 || byte.is_ascii_whitespace())
 }
 
 /// Whether a file holds what no system writes in a view's place: then it is a view that was damaged, and nobody's record.
@@ -85,7 +93,12 @@ mod tests {
         for blank in [&b""[..], b"\n \0", &[0; 9]] {
             assert!(is_blank(blank) && is_damaged(blank), "{blank:?}");
         }
-        for (content, damaged) in [(&b"{\"a\":"[..], true), (b"[]\n\0", true), (b"[]\n", false), (b"{}", false)] {
+        for (content, damaged) in [
+            (&b"{\"a\":"[..], true),
+            (b"[]\n\0", true),
+            (b"[]\n", false),
+            (b"{}", false),
+        ] {
             assert!(!is_blank(content), "{content:?}");
             assert_eq!(is_damaged(content), damaged, "{content:?}");
         }

@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use notify::event::{ModifyKind, RemoveKind};
-use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{
+    Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
+};
 
 /// The system's reports of changes, for as long as it lives.
 #[derive(Debug)]
@@ -43,7 +45,12 @@ impl Watcher {
             return unwatched(format!("{name} does not report what others change"));
         }
         match RecommendedWatcher::new(handler(Arc::clone(&gone), notice), Config::default()) {
-            Ok(system) => Self { system: Some(system), unavailable: None, watched: BTreeSet::new(), gone },
+            Ok(system) => Self {
+                system: Some(system),
+                unavailable: None,
+                watched: BTreeSet::new(),
+                gone,
+            },
             Err(error) => unwatched(reason_of(&error)),
         }
     }
@@ -56,14 +63,21 @@ impl Watcher {
     /// Watches exactly these folders from now on. Answers whether some were not watched before: what changed in them
     /// until now was not reported.
     pub fn follow(&mut self, folders: BTreeSet<PathBuf>) -> bool {
-        let Some(system) = &mut self.system else { return false };
+        let Some(system) = &mut self.system else {
+            return false;
+        };
         let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
         let still = |path: &PathBuf| !path.ancestors().any(|folder| gone.contains(folder));
-        for old in self.watched.iter().filter(|path| !folders.contains(*path) || !still(path)) {
+        for old in self
+            .watched
+            .iter()
+            .filter(|path| !folders.contains(*path) || !still(path))
+        {
             // It may be gone, and its watch with it.
             let _ = system.unwatch(old);
         }
-        self.watched.retain(|path| folders.contains(path) && still(path));
+        self.watched
+            .retain(|path| folders.contains(path) && still(path));
         let mut added = false;
         for folder in folders {
             if self.watched.contains(&folder) {
@@ -97,7 +111,9 @@ fn handler(
                 EventKind::Access(_) => return,
                 EventKind::Remove(RemoveKind::Folder | RemoveKind::Any | RemoveKind::Other)
                 | EventKind::Modify(ModifyKind::Name(_)) => {
-                    gone.lock().unwrap_or_else(PoisonError::into_inner).extend(event.paths.iter().cloned());
+                    gone.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .extend(event.paths.iter().cloned());
                 }
                 _ => {}
             }

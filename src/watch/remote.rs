@@ -6,7 +6,11 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 pub(super) fn name_of(path: &Path) -> Option<&'static str> {
     // `f_type` is wider than the magic numbers on some machines and signed on others.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::unnecessary_cast)]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::unnecessary_cast
+    )]
     let magic = rustix::fs::statfs(path).ok()?.f_type as u32;
     name_by(magic)
 }

@@ -13,8 +13,7 @@ use crate::stub::{Answer, Asked, Stub};
 /// What every prompt of these tests holds.
 pub const PROMPT: &str = "make the tests pass";
 /// A check that the model passes by writing `good` into `answer.txt`.
-pub const CHECK: &str =
-    "test=[ \"$(cat answer.txt 2> /dev/null)\" = good ] || { echo 'FAILED: answer.txt is not good'; exit 1; }";
+pub const CHECK: &str = "test=[ \"$(cat answer.txt 2> /dev/null)\" = good ] || { echo 'FAILED: answer.txt is not good'; exit 1; }";
 
 /// How the agent is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,20 +47,27 @@ impl Agent for AgentKind {
         let folder = std::env::var_os("RECOVER_AGENTS").map(PathBuf::from);
         let found = folder.filter(|folder| folder.join(self.as_str()).exists());
         if found.is_none() {
-            eprintln!("skipped: {} is not installed (RECOVER_AGENTS)", self.as_str());
+            eprintln!(
+                "skipped: {} is not installed (RECOVER_AGENTS)",
+                self.as_str()
+            );
         }
         found
     }
 
     fn line(self) -> &'static str {
         match self {
-            Self::Claude => "claude -p --output-format stream-json --verbose --permission-mode acceptEdits",
+            Self::Claude => {
+                "claude -p --output-format stream-json --verbose --permission-mode acceptEdits"
+            }
             Self::Codex => "codex exec --json --skip-git-repo-check --sandbox danger-full-access",
             Self::Gemini => "gemini --output-format stream-json --approval-mode auto_edit",
             Self::Opencode => "opencode run --format json",
             Self::Qwen => "qwen --output-format stream-json --approval-mode auto-edit",
             Self::Copilot => "copilot --output-format json --no-ask-user --allow-tool=write",
-            Self::Aider => "aider --no-pretty --no-check-update --yes-always --message-file \"$RECOVER_PROMPT_FILE\"",
+            Self::Aider => {
+                "aider --no-pretty --no-check-update --yes-always --message-file \"$RECOVER_PROMPT_FILE\""
+            }
         }
     }
 
@@ -69,16 +75,33 @@ impl Agent for AgentKind {
         match self {
             Self::Claude => refuses(self, 401, "authentication_error", "invalid x-api-key"),
             Self::Gemini => {
-                let Answer::Refuses { status, headers, mut body } =
-                    refuses(self, 400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.")
+                let Answer::Refuses {
+                    status,
+                    headers,
+                    mut body,
+                } = refuses(
+                    self,
+                    400,
+                    "INVALID_ARGUMENT",
+                    "API key not valid. Please pass a valid API key.",
+                )
                 else {
                     unreachable!("a refusal")
                 };
                 body["error"]["details"] = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo",
                     "reason": "API_KEY_INVALID", "domain": "googleapis.com"}]);
-                Answer::Refuses { status, headers, body }
+                Answer::Refuses {
+                    status,
+                    headers,
+                    body,
+                }
             }
-            _ => refuses(self, 401, "invalid_api_key", "Incorrect API key provided: sk-stub."),
+            _ => refuses(
+                self,
+                401,
+                "invalid_api_key",
+                "Incorrect API key provided: sk-stub.",
+            ),
         }
     }
 
@@ -90,7 +113,12 @@ impl Agent for AgentKind {
                 "rate_limit_error",
                 "This request would exceed your organization's rate limit of 50 requests per minute.",
             ),
-            Self::Gemini => refuses(self, 429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."),
+            Self::Gemini => refuses(
+                self,
+                429,
+                "RESOURCE_EXHAUSTED",
+                "Resource has been exhausted (e.g. check quota).",
+            ),
             _ => refuses(
                 self,
                 429,
@@ -103,10 +131,25 @@ impl Agent for AgentKind {
     fn server_error(self) -> Answer {
         match self {
             Self::Claude => refuses(self, 500, "api_error", "Internal server error"),
-            Self::Gemini => refuses(self, 500, "INTERNAL", "An internal error has occurred. Please retry."),
+            Self::Gemini => refuses(
+                self,
+                500,
+                "INTERNAL",
+                "An internal error has occurred. Please retry.",
+            ),
             // Of the statuses it repeats, the one after which it waits for as long as it is told.
-            Self::Qwen => refuses(self, 503, "server_error", "The service is temporarily unavailable."),
-            _ => refuses(self, 500, "server_error", "The server had an error while processing your request."),
+            Self::Qwen => refuses(
+                self,
+                503,
+                "server_error",
+                "The service is temporarily unavailable.",
+            ),
+            _ => refuses(
+                self,
+                500,
+                "server_error",
+                "The server had an error while processing your request.",
+            ),
         }
     }
 
@@ -119,18 +162,27 @@ impl Agent for AgentKind {
                 "Your credit balance is too low to access the Anthropic API.",
             ),
             Self::Gemini => {
-                let Answer::Refuses { status, headers, mut body } = refuses(
+                let Answer::Refuses {
+                    status,
+                    headers,
+                    mut body,
+                } = refuses(
                     self,
                     429,
                     "RESOURCE_EXHAUSTED",
                     "You exceeded your current quota, please check your plan and billing details.",
-                ) else {
+                )
+                else {
                     unreachable!("a refusal")
                 };
                 body["error"]["details"] = json!([{"@type": "type.googleapis.com/google.rpc.QuotaFailure",
                     "violations": [{"quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
                     "quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "250"}]}]);
-                Answer::Refuses { status, headers, body }
+                Answer::Refuses {
+                    status,
+                    headers,
+                    body,
+                }
             }
             _ => refuses(
                 self,
@@ -147,7 +199,10 @@ impl Agent for AgentKind {
                 status: 429,
                 headers: vec![
                     ("anthropic-ratelimit-unified-status", "rejected".to_owned()),
-                    ("anthropic-ratelimit-unified-representative-claim", "five_hour".to_owned()),
+                    (
+                        "anthropic-ratelimit-unified-representative-claim",
+                        "five_hour".to_owned(),
+                    ),
                     ("anthropic-ratelimit-unified-reset", reset.to_string()),
                 ],
                 body: json!({"type": "error",
@@ -164,9 +219,12 @@ impl Agent for AgentKind {
 
     fn too_long(self) -> Answer {
         match self {
-            Self::Claude => {
-                refuses(self, 400, "invalid_request_error", "prompt is too long: 212345 tokens > 200000 maximum")
-            }
+            Self::Claude => refuses(
+                self,
+                400,
+                "invalid_request_error",
+                "prompt is too long: 212345 tokens > 200000 maximum",
+            ),
             Self::Gemini => refuses(
                 self,
                 400,
@@ -190,8 +248,16 @@ fn refuses(agent: AgentKind, status: u16, kind: &str, message: &str) -> Answer {
         _ => json!({"error": {"type": kind, "code": kind, "message": message}}),
     };
     // The programs' own repetitions need not take long.
-    let headers = if status == 429 || status >= 500 { vec![("retry-after-ms", "10".to_owned())] } else { Vec::new() };
-    Answer::Refuses { status, headers, body }
+    let headers = if status == 429 || status >= 500 {
+        vec![("retry-after-ms", "10".to_owned())]
+    } else {
+        Vec::new()
+    };
+    Answer::Refuses {
+        status,
+        headers,
+        body,
+    }
 }
 
 /// How it finds the stub and keeps to itself.
@@ -255,7 +321,10 @@ fn settle(agent: AgentKind, env: &mut TestEnv, url: &str) {
                     "model": {"generationConfig": {"maxRetries": 0}}})
                 .to_string(),
             );
-            set.extend([("OPENAI_BASE_URL", format!("{url}/v1")), ("OPENAI_MODEL", "stub".to_owned())]);
+            set.extend([
+                ("OPENAI_BASE_URL", format!("{url}/v1")),
+                ("OPENAI_MODEL", "stub".to_owned()),
+            ]);
         }
         AgentKind::Copilot => set.extend([
             ("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1")),
@@ -287,7 +356,11 @@ pub struct Place {
 }
 
 impl Place {
-    pub fn new(agent: AgentKind, folder: &Path, answers: impl FnOnce(&TestEnv) -> Vec<Answer>) -> Self {
+    pub fn new(
+        agent: AgentKind,
+        folder: &Path,
+        answers: impl FnOnce(&TestEnv) -> Vec<Answer>,
+    ) -> Self {
         let mut env = TestEnv::repo();
         let stub = Stub::new(answers(&env));
         let path = std::env::var("PATH").unwrap_or_default();
@@ -295,7 +368,10 @@ impl Place {
         settle(agent, &mut env, &stub.url());
         if agent == AgentKind::Copilot {
             // It unpacks itself, 235 MiB: once, not in each test's home.
-            env.set("COPILOT_PKG_CACHE_HOME", &folder.with_file_name(".cache").display().to_string());
+            env.set(
+                "COPILOT_PKG_CACHE_HOME",
+                &folder.with_file_name(".cache").display().to_string(),
+            );
         }
         // Where npx looks.
         env.write(".gitignore", "node_modules\n");
@@ -315,8 +391,14 @@ impl Place {
         let command: Vec<&str> = match start {
             Start::Bare => line.split(' ').collect(),
             Start::Shell => vec!["sh", "-c", line],
-            Start::Env => ["env", "-u", "NOTHING"].into_iter().chain(line.split(' ')).collect(),
-            Start::Npx => ["npx", "--no-install"].into_iter().chain(line.split(' ')).collect(),
+            Start::Env => ["env", "-u", "NOTHING"]
+                .into_iter()
+                .chain(line.split(' '))
+                .collect(),
+            Start::Npx => ["npx", "--no-install"]
+                .into_iter()
+                .chain(line.split(' '))
+                .collect(),
             Start::Script => {
                 self.env.script("start-agent", &script);
                 vec!["./start-agent"]
@@ -340,14 +422,18 @@ impl Place {
     #[track_caller]
     pub fn run(&self, start: Start, code: i32, options: &[&str]) -> Value {
         let words = self.words(start, options);
-        self.env.json(code, &words.iter().map(String::as_str).collect::<Vec<_>>())
+        self.env
+            .json(code, &words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// The same, left running.
     pub fn spawn(&self, start: Start, options: &[&str]) -> Child {
         let words = self.words(start, options);
         let mut command = self.env.recover_command(&["--json"]);
-        command.args(words).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.spawn().expect("recover starts")
     }
 
@@ -356,7 +442,11 @@ impl Place {
     pub fn wait_for_request(&self, number: usize) {
         let end = Instant::now() + Duration::from_secs(60);
         while self.stub.asked().len() < number {
-            assert!(Instant::now() < end, "asked {} times only", self.stub.asked().len());
+            assert!(
+                Instant::now() < end,
+                "asked {} times only",
+                self.stub.asked().len()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -369,26 +459,44 @@ impl Place {
 
     /// The newest words of the user's side in the last request.
     pub fn last_prompt(&self) -> String {
-        self.asked().last().and_then(|asked| asked.user_texts().pop()).unwrap_or_default()
+        self.asked()
+            .last()
+            .and_then(|asked| asked.user_texts().pop())
+            .unwrap_or_default()
     }
 }
 
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs()
 }
 
 /// Each attempt's cause, in the order of the attempts; `-` where it passed.
 pub fn causes(run: &Value) -> Vec<String> {
     let iterations = run["iterations"].as_array().cloned().unwrap_or_default();
-    let attempts = iterations.iter().flat_map(|one| one["attempts"].as_array().cloned().unwrap_or_default());
-    attempts.map(|attempt| attempt["failure"]["cause"].as_str().unwrap_or("-").to_owned()).collect()
+    let attempts = iterations
+        .iter()
+        .flat_map(|one| one["attempts"].as_array().cloned().unwrap_or_default());
+    attempts
+        .map(|attempt| {
+            attempt["failure"]["cause"]
+                .as_str()
+                .unwrap_or("-")
+                .to_owned()
+        })
+        .collect()
 }
 
 /// One row of the table, for people (`--nocapture`).
 pub fn row(place: &Place, start: Start, what: &str, run: &Value) {
     let asked = place.asked();
-    let known =
-        |value: &Value, unit: &str| value.as_f64().map_or(format!("{unit} unknown"), |it| format!("{unit} {it}"));
+    let known = |value: &Value, unit: &str| {
+        value
+            .as_f64()
+            .map_or(format!("{unit} unknown"), |it| format!("{unit} {it}"))
+    };
     eprintln!(
         "| {:<8} | {:<7} | {what:<15} | {:<10} | {:<32} | {:<9} | {} requests, {} sessions | {}, {} |",
         place.agent.as_str(),
@@ -405,14 +513,23 @@ pub fn row(place: &Place, start: Start, what: &str, run: &Value) {
 
 /// Calls `judge` for each of the agents that is installed, started in these ways. aider takes a minute to give up, in which
 /// the others have their turns.
-pub fn each(agents: &[AgentKind], starts: &[Start], judge: impl Fn(AgentKind, &Path, Start) + Sync) {
-    let (slow, quick): (Vec<_>, Vec<_>) = agents.iter().copied().partition(|agent| *agent == AgentKind::Aider);
+pub fn each(
+    agents: &[AgentKind],
+    starts: &[Start],
+    judge: impl Fn(AgentKind, &Path, Start) + Sync,
+) {
+    let (slow, quick): (Vec<_>, Vec<_>) = agents
+        .iter()
+        .copied()
+        .partition(|agent| *agent == AgentKind::Aider);
     std::thread::scope(|scope| {
         for agents in [quick, slow] {
             let judge = &judge;
             scope.spawn(move || {
                 for agent in agents {
-                    let Some(folder) = agent.installed() else { continue };
+                    let Some(folder) = agent.installed() else {
+                        continue;
+                    };
                     for start in starts {
                         judge(agent, &folder, *start);
                     }
@@ -427,28 +544,50 @@ pub fn refused_login(agent: AgentKind, folder: &Path, start: Start) {
     let place = Place::new(agent, folder, |_| vec![agent.unauthorized()]);
     let run = place.run(start, 8, &["--attempts", "3"]);
     row(&place, start, "401", &run);
-    assert_eq!(causes(&run), ["AUTH_FAILED"], "{agent:?} {start:?}: {run:#}");
+    assert_eq!(
+        causes(&run),
+        ["AUTH_FAILED"],
+        "{agent:?} {start:?}: {run:#}"
+    );
 }
 
 /// Tried again with what the check said: a profile's agent in its own conversation, any other command in a new one.
 pub fn failed_check(agent: AgentKind, folder: &Path, start: Start) {
     let place = Place::new(agent, folder, |env| {
         let path = env.work().join("answer.txt").display().to_string();
-        let writes = Answer::Writes { path, content: "good" };
-        vec![Answer::Says("I believe it is done."), writes, Answer::Says("Now it is done.")]
+        let writes = Answer::Writes {
+            path,
+            content: "good",
+        };
+        vec![
+            Answer::Says("I believe it is done."),
+            writes,
+            Answer::Says("Now it is done."),
+        ]
     });
     let run = place.run(start, 0, &["--attempts", "3", "--feedback", CHECK]);
     row(&place, start, "fail, retry", &run);
-    assert_eq!(causes(&run), ["VERIFICATION_FAILED", "-"], "{agent:?} {start:?}: {run:#}");
+    assert_eq!(
+        causes(&run),
+        ["VERIFICATION_FAILED", "-"],
+        "{agent:?} {start:?}: {run:#}"
+    );
     let asked = place.asked();
-    let again = asked.iter().flat_map(Asked::user_texts).any(|text| text.contains("answer.txt is not good"));
+    let again = asked
+        .iter()
+        .flat_map(Asked::user_texts)
+        .any(|text| text.contains("answer.txt is not good"));
     assert!(again, "{agent:?} {start:?}: {asked:#?}");
     assert_eq!(place.env.read("answer.txt").trim_end(), "good");
     assert!(asked.len() > 1, "{agent:?} {start:?}: {asked:#?}");
     // aider has no conversation to go on in, but begins each with examples.
     if agent != AgentKind::Aider {
         assert!(!asked[0].goes_on(), "{agent:?} {start:?}: {asked:#?}");
-        assert_eq!(asked[1].goes_on(), start == Start::Profile, "{agent:?} {start:?}: {asked:#?}");
+        assert_eq!(
+            asked[1].goes_on(),
+            start == Start::Profile,
+            "{agent:?} {start:?}: {asked:#?}"
+        );
     }
 }
 
@@ -464,17 +603,30 @@ pub fn refused_then_resumed(
     row(&place, start, what, &run);
     // A wait that is too short to be left to somebody is waited for. Gemini CLI keeps no session that never got an answer.
     let is_lost = |one: &String| agent == AgentKind::Gemini && one == "RESOURCE_NOT_FOUND";
-    assert!(causes(&run).iter().all(|one| one == cause || is_lost(one)), "{agent:?} {start:?}: {run:#}");
+    assert!(
+        causes(&run).iter().all(|one| one == cause || is_lost(one)),
+        "{agent:?} {start:?}: {run:#}"
+    );
     // That is nobody's attempt.
     let charged = causes(&run).iter().filter(|one| !is_lost(one)).count();
     let left = &run["decision"]["attempts_left"];
-    assert_eq!(left.as_u64(), Some(4 - charged as u64), "{agent:?} {start:?}: {run:#}");
-    assert_eq!(run["decision"]["actions"][0], "retry", "{agent:?} {start:?}: {run:#}");
+    assert_eq!(
+        left.as_u64(),
+        Some(4 - charged as u64),
+        "{agent:?} {start:?}: {run:#}"
+    );
+    assert_eq!(
+        run["decision"]["actions"][0], "retry",
+        "{agent:?} {start:?}: {run:#}"
+    );
     place.stub.answer(vec![Answer::Says("Done.")]);
     let run = place.env.json(0, &["resume", "--wait"]);
     row(&place, start, "\u{2026} resumed", &run);
     assert_eq!(run["outcome"], "complete", "{agent:?} {start:?}: {run:#}");
     // It was not the agent's doing.
     let prompt = place.last_prompt();
-    assert!(prompt.contains("You were interrupted") && !prompt.contains("DIFFERENT"), "{agent:?} {start:?}: {prompt}");
+    assert!(
+        prompt.contains("You were interrupted") && !prompt.contains("DIFFERENT"),
+        "{agent:?} {start:?}: {prompt}"
+    );
 }

@@ -32,7 +32,10 @@ fn hooked(agent: AgentKind) -> Hooked {
             line: "claude -p --output-format json --permission-mode acceptEdits --allowedTools Read,Write,Edit,Bash",
         },
         AgentKind::Codex => Hooked {
-            settings: Some((".codex/hooks.json", "{\"hooks\" :{ \"SessionStart\":[ ]\t} }\r\n")),
+            settings: Some((
+                ".codex/hooks.json",
+                "{\"hooks\" :{ \"SessionStart\":[ ]\t} }\r\n",
+            )),
             folder: ".codex",
             line: "codex exec --json --skip-git-repo-check -m gpt-5.5 --dangerously-bypass-approvals-and-sandbox",
         },
@@ -44,13 +47,20 @@ fn hooked(agent: AgentKind) -> Hooked {
             folder: ".gemini",
             line: "gemini --output-format json --approval-mode yolo",
         },
-        _ => Hooked { settings: None, folder: ".opencode/plugins", line: "opencode run --format json" },
+        _ => Hooked {
+            settings: None,
+            folder: ".opencode/plugins",
+            line: "opencode run --format json",
+        },
     }
 }
 
 /// What an agent wants to know of a folder before it takes its settings for granted.
 fn trust(place: &Place) {
-    let (work, home) = (place.env.work().display().to_string(), place.env.root().join("home"));
+    let (work, home) = (
+        place.env.work().display().to_string(),
+        place.env.root().join("home"),
+    );
     match place.agent {
         AgentKind::Claude => {
             let trusted = json!({"hasCompletedOnboarding": true, "projects": {work: {"hasTrustDialogAccepted": true}}});
@@ -59,7 +69,11 @@ fn trust(place: &Place) {
         AgentKind::Codex => {
             let config = home.join(".codex/config.toml");
             let text = std::fs::read_to_string(&config).expect("its configuration");
-            std::fs::write(config, format!("{text}[projects.{work:?}]\ntrust_level = \"trusted\"\n")).expect("trusted");
+            std::fs::write(
+                config,
+                format!("{text}[projects.{work:?}]\ntrust_level = \"trusted\"\n"),
+            )
+            .expect("trusted");
         }
         _ => {}
     }
@@ -69,7 +83,9 @@ fn trust(place: &Place) {
 /// beside its plugins for itself.
 fn files(place: &Place) -> BTreeMap<String, String> {
     let own = "-path ./.git -o -name node_modules -o -name .ultraplan -o -path './.opencode/[!p]*' -o -path './.opencode/package*'";
-    let listed = place.env.sh(&format!("find . \\( {own} \\) -prune -o -type f -print"));
+    let listed = place
+        .env
+        .sh(&format!("find . \\( {own} \\) -prune -o -type f -print"));
     let read = |path: &str| {
         let bytes = std::fs::read(place.env.work().join(path)).expect("a file");
         (path.to_owned(), bytes.escape_ascii().to_string())
@@ -89,7 +105,11 @@ fn works(place: &Place, more: &str) {
 fn status(place: &Place) -> Value {
     let document = place.env.json(0, &["doctor"]);
     let hooks = document["hooks"].as_array().expect("a list");
-    hooks.iter().find(|hook| hook["agent"] == place.agent.as_str()).cloned().unwrap_or(Value::Null)
+    hooks
+        .iter()
+        .find(|hook| hook["agent"] == place.agent.as_str())
+        .cloned()
+        .unwrap_or(Value::Null)
 }
 
 /// A file is written, another edited and a folder removed by the agent's own tools.
@@ -101,9 +121,18 @@ fn place(agent: AgentKind, folder: &Path) -> Place {
         env.write("kept/\u{e4} b.bin", b"\x00\xff\r\n");
         let path = |name: &str| env.work().join(name).display().to_string();
         vec![
-            Answer::Writes { path: path("new.txt"), content: "new" },
-            Answer::Reads { path: path("a.txt") },
-            Answer::Edits { path: path("a.txt"), old: "one", new: "two" },
+            Answer::Writes {
+                path: path("new.txt"),
+                content: "new",
+            },
+            Answer::Reads {
+                path: path("a.txt"),
+            },
+            Answer::Edits {
+                path: path("a.txt"),
+                old: "one",
+                new: "two",
+            },
             Answer::Runs("rm -r kept".to_owned()),
             Answer::Says("Done."),
         ]
@@ -115,57 +144,146 @@ fn calls_its_hooks(agent: AgentKind, folder: &Path) {
     trust(&place);
     let before = files(&place);
     let recover = env!("CARGO_BIN_EXE_recover");
-    place.env.json(0, &["hook", "install", agent.as_str(), "--program", recover]);
+    place.env.json(
+        0,
+        &["hook", "install", agent.as_str(), "--program", recover],
+    );
     let idle = status(&place);
-    assert!(idle["note"].as_str().is_some_and(|note| note.starts_with("never called")), "{idle:#}");
+    assert!(
+        idle["note"]
+            .as_str()
+            .is_some_and(|note| note.starts_with("never called")),
+        "{idle:#}"
+    );
     let installed = files(&place);
     // What a person says in /hooks.
-    works(&place, if agent == AgentKind::Codex { "--dangerously-bypass-hook-trust" } else { "" });
+    works(
+        &place,
+        if agent == AgentKind::Codex {
+            "--dangerously-bypass-hook-trust"
+        } else {
+            ""
+        },
+    );
     assert_eq!(place.env.read("a.txt"), "two\n");
-    assert!(place.env.exists("new.txt") && !place.env.exists("kept"), "{:?}", place.env.sh("ls").stdout);
+    assert!(
+        place.env.exists("new.txt") && !place.env.exists("kept"),
+        "{:?}",
+        place.env.sh("ls").stdout
+    );
     let called = status(&place);
-    assert!(called["last_called"].is_string() && called["note"].is_null(), "{called:#}");
+    assert!(
+        called["last_called"].is_string() && called["note"].is_null(),
+        "{called:#}"
+    );
 
     let list = place.env.json(0, &["checkpoint", "list"]);
     let all = list["checkpoints"].as_array().expect("a list");
-    let triggers: Vec<&str> = all.iter().filter_map(|one| one["trigger"].as_str()).collect();
-    assert_eq!(triggers, ["initial", "before_edit", "risky", "session"], "{agent:?}: {list:#}");
+    let triggers: Vec<&str> = all
+        .iter()
+        .filter_map(|one| one["trigger"].as_str())
+        .collect();
+    assert_eq!(
+        triggers,
+        ["initial", "before_edit", "risky", "session"],
+        "{agent:?}: {list:#}"
+    );
     let back_to = |at: usize| {
-        place.env.json(0, &["rollback", "--to", all[at]["id"].as_str().expect("an id"), "--edits", "discard"]);
+        place.env.json(
+            0,
+            &[
+                "rollback",
+                "--to",
+                all[at]["id"].as_str().expect("an id"),
+                "--edits",
+                "discard",
+            ],
+        );
     };
     back_to(2);
-    assert_eq!((place.env.read("a.txt").as_str(), place.env.exists("new.txt")), ("two\n", true), "{agent:?}");
-    assert_eq!(std::fs::read(place.env.work().join("kept/\u{e4} b.bin")).expect("there"), b"\x00\xff\r\n");
+    assert_eq!(
+        (
+            place.env.read("a.txt").as_str(),
+            place.env.exists("new.txt")
+        ),
+        ("two\n", true),
+        "{agent:?}"
+    );
+    assert_eq!(
+        std::fs::read(place.env.work().join("kept/\u{e4} b.bin")).expect("there"),
+        b"\x00\xff\r\n"
+    );
     back_to(1);
-    assert_eq!((place.env.read("a.txt").as_str(), place.env.exists("new.txt")), ("one\n", true), "{agent:?}");
-    place.env.json(0, &["rollback", "--full", "--edits", "discard"]);
+    assert_eq!(
+        (
+            place.env.read("a.txt").as_str(),
+            place.env.exists("new.txt")
+        ),
+        ("one\n", true),
+        "{agent:?}"
+    );
+    place
+        .env
+        .json(0, &["rollback", "--full", "--edits", "discard"]);
     assert_eq!(files(&place), installed, "{agent:?}");
 
     place.env.json(0, &["hook", "uninstall", agent.as_str()]);
     assert_eq!(files(&place), before, "{agent:?}");
-    assert_eq!(place.env.exists(hooked(agent).folder), hooked(agent).settings.is_some(), "{agent:?}");
-    let kept = all.iter().map(|one| format!("{} ({})", one["trigger"], one["description"])).collect::<Vec<_>>();
-    eprintln!("| {:<8} | {} | rollback: every byte | settings: every byte |", agent.as_str(), kept.join(", "));
+    assert_eq!(
+        place.env.exists(hooked(agent).folder),
+        hooked(agent).settings.is_some(),
+        "{agent:?}"
+    );
+    let kept = all
+        .iter()
+        .map(|one| format!("{} ({})", one["trigger"], one["description"]))
+        .collect::<Vec<_>>();
+    eprintln!(
+        "| {:<8} | {} | rollback: every byte | settings: every byte |",
+        agent.as_str(),
+        kept.join(", ")
+    );
 }
 
-const HOOKED: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Opencode];
+const HOOKED: [AgentKind; 4] = [
+    AgentKind::Claude,
+    AgentKind::Codex,
+    AgentKind::Gemini,
+    AgentKind::Opencode,
+];
 
 #[test]
 fn agents_call_their_hooks() {
-    each(&HOOKED, &[Start::Bare], |agent, folder, _| calls_its_hooks(agent, folder));
+    each(&HOOKED, &[Start::Bare], |agent, folder, _| {
+        calls_its_hooks(agent, folder)
+    });
 }
 
 /// Codex says nothing of hooks that nobody trusted: it works, and calls none; what was seen says so.
 #[test]
 fn a_hook_that_is_not_called_is_noticed() {
     let agent = AgentKind::Codex;
-    let Some(folder) = agent.installed() else { return };
+    let Some(folder) = agent.installed() else {
+        return;
+    };
     let place = place(agent, &folder);
     trust(&place);
-    place.env.json(0, &["hook", "install", "codex", "--program", env!("CARGO_BIN_EXE_recover")]);
+    place.env.json(
+        0,
+        &[
+            "hook",
+            "install",
+            "codex",
+            "--program",
+            env!("CARGO_BIN_EXE_recover"),
+        ],
+    );
     place.run(Start::Profile, 0, &[]);
     assert!(!place.env.exists("kept"));
     let idle = status(&place);
     let note = idle["note"].as_str().expect("a note");
-    assert!(note.starts_with("never called, though codex was at work at ") && note.contains("/hooks"), "{idle:#}");
+    assert!(
+        note.starts_with("never called, though codex was at work at ") && note.contains("/hooks"),
+        "{idle:#}"
+    );
 }

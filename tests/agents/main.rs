@@ -17,13 +17,23 @@ use std::time::Duration;
 
 use recover::model::agent_record::AgentKind;
 
-use agents::{Agent as _, Place, Start, causes, each, failed_check, now, refused_login, refused_then_resumed, row};
+use agents::{
+    Agent as _, Place, Start, causes, each, failed_check, now, refused_login, refused_then_resumed,
+    row,
+};
 use stub::Answer;
 
 /// The agents that are started in every way.
 const MAIN: [AgentKind; 2] = [AgentKind::Claude, AgentKind::Codex];
 
-const STARTS: [Start; 6] = [Start::Bare, Start::Shell, Start::Env, Start::Npx, Start::Script, Start::Profile];
+const STARTS: [Start; 6] = [
+    Start::Bare,
+    Start::Shell,
+    Start::Env,
+    Start::Npx,
+    Start::Script,
+    Start::Profile,
+];
 
 /// Where the way does not matter to what is judged.
 const TWO: [Start; 2] = [Start::Shell, Start::Profile];
@@ -40,7 +50,11 @@ fn a_usage_limit_is_waited_for() {
         let place = Place::new(agent, folder, |_| vec![agent.usage_limit(reset)]);
         let run = place.run(start, 6, &["--attempts", "3", "--no-wait"]);
         row(&place, start, "usage limit", &run);
-        assert_eq!(causes(&run), ["RATE_LIMITED"], "{agent:?} {start:?}: {run:#}");
+        assert_eq!(
+            causes(&run),
+            ["RATE_LIMITED"],
+            "{agent:?} {start:?}: {run:#}"
+        );
         assert_eq!(run["outcome"], "parked", "{agent:?} {start:?}: {run:#}");
     });
 }
@@ -48,11 +62,20 @@ fn a_usage_limit_is_waited_for() {
 #[test]
 fn too_long_a_conversation_goes_on_in_a_fresh_one() {
     each(&MAIN, &TWO, |agent, folder, start| {
-        let place = Place::new(agent, folder, |_| vec![agent.too_long(), Answer::Says("Done.")]);
+        let place = Place::new(agent, folder, |_| {
+            vec![agent.too_long(), Answer::Says("Done.")]
+        });
         let run = place.run(start, 0, &["--attempts", "2"]);
         row(&place, start, "too long", &run);
-        assert_eq!(causes(&run), ["CONTEXT_EXHAUSTED", "-"], "{agent:?} {start:?}: {run:#}");
-        assert!(place.asked().iter().all(|asked| !asked.goes_on()), "{agent:?} {start:?}");
+        assert_eq!(
+            causes(&run),
+            ["CONTEXT_EXHAUSTED", "-"],
+            "{agent:?} {start:?}: {run:#}"
+        );
+        assert!(
+            place.asked().iter().all(|asked| !asked.goes_on()),
+            "{agent:?} {start:?}"
+        );
     });
 }
 
@@ -64,11 +87,15 @@ fn a_failed_check_is_tried_again_with_its_output() {
 #[test]
 fn a_cut_connection_is_tried_again() {
     each(&MAIN, &TWO, |agent, folder, start| {
-        let place = Place::new(agent, folder, |_| vec![Answer::Cut, Answer::Cut, Answer::Says("Done.")]);
+        let place = Place::new(agent, folder, |_| {
+            vec![Answer::Cut, Answer::Cut, Answer::Says("Done.")]
+        });
         let run = place.run(start, 0, &["--attempts", "4"]);
         row(&place, start, "cut", &run);
         assert!(
-            causes(&run).iter().all(|cause| cause == "NETWORK_ERROR" || cause == "-"),
+            causes(&run)
+                .iter()
+                .all(|cause| cause == "NETWORK_ERROR" || cause == "-"),
             "{agent:?} {start:?}: {run:#}"
         );
     });
@@ -77,7 +104,9 @@ fn a_cut_connection_is_tried_again() {
 #[test]
 fn an_agent_that_hangs_is_ended() {
     each(&MAIN, &[Start::Bare], |agent, folder, start| {
-        let place = Place::new(agent, folder, |_| vec![Answer::Hangs(Duration::from_secs(60))]);
+        let place = Place::new(agent, folder, |_| {
+            vec![Answer::Hangs(Duration::from_secs(60))]
+        });
         let run = place.run(start, 7, &["--attempts", "1", "--timeout", "5s"]);
         row(&place, start, "hang", &run);
         assert_eq!(causes(&run), ["TOOL_TIMEOUT"], "{agent:?}: {run:#}");
@@ -88,7 +117,11 @@ fn an_agent_that_hangs_is_ended() {
 fn a_failing_service_is_tried_again() {
     each(&MAIN, &TWO, |agent, folder, start| {
         // Codex calls it "high demand".
-        let cause = if agent == AgentKind::Codex { "RATE_LIMITED" } else { "UNKNOWN" };
+        let cause = if agent == AgentKind::Codex {
+            "RATE_LIMITED"
+        } else {
+            "UNKNOWN"
+        };
         refused_then_resumed(agent, folder, start, ("5xx", agent.server_error(), cause));
     });
 }
@@ -96,7 +129,12 @@ fn a_failing_service_is_tried_again() {
 #[test]
 fn a_throttled_agent_waits_and_goes_on() {
     each(&MAIN, &TWO, |agent, folder, start| {
-        refused_then_resumed(agent, folder, start, ("throttled", agent.throttled(), "RATE_LIMITED"));
+        refused_then_resumed(
+            agent,
+            folder,
+            start,
+            ("throttled", agent.throttled(), "RATE_LIMITED"),
+        );
     });
 }
 
@@ -105,7 +143,11 @@ fn a_throttled_agent_waits_and_goes_on() {
 fn a_quota_that_is_used_up_is_for_a_person_or_the_next_day() {
     let agents = [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini];
     each(&agents, &TWO, |agent, folder, start| {
-        let (code, cause) = if agent == AgentKind::Gemini { (6, "RATE_LIMITED") } else { (8, "AUTH_FAILED") };
+        let (code, cause) = if agent == AgentKind::Gemini {
+            (6, "RATE_LIMITED")
+        } else {
+            (8, "AUTH_FAILED")
+        };
         let place = Place::new(agent, folder, |_| vec![agent.quota()]);
         let run = place.run(start, code, &["--attempts", "3", "--no-wait"]);
         row(&place, start, "quota", &run);

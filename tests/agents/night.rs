@@ -16,24 +16,44 @@ fn night(agent: AgentKind, folder: &Path) {
     let place = Place::new(agent, folder, |env| {
         let mut answers = Vec::new();
         for iteration in 1..=ITERATIONS {
-            let path = env.work().join(format!("done-{iteration}")).display().to_string();
+            let path = env
+                .work()
+                .join(format!("done-{iteration}"))
+                .display()
+                .to_string();
             match iteration {
                 LIMITED => answers.push(agent.usage_limit(now() + 20)),
                 FAILED_ONCE => answers.push(Answer::Says("I believe it is done.")),
-                GIVEN_UP => answers.extend([Answer::Says("One way."), Answer::Says("Another."), Answer::Says("None.")]),
+                GIVEN_UP => answers.extend([
+                    Answer::Says("One way."),
+                    Answer::Says("Another."),
+                    Answer::Says("None."),
+                ]),
                 _ => {}
             }
             if iteration != GIVEN_UP {
-                answers.extend([Answer::Writes { path, content: "done" }, Answer::Says("It is done.")]);
+                answers.extend([
+                    Answer::Writes {
+                        path,
+                        content: "done",
+                    },
+                    Answer::Says("It is done."),
+                ]);
             }
         }
         answers
     });
     let began = now();
     let iterations = ITERATIONS.to_string();
-    let check =
-        "test=test -f done-$RECOVER_ITERATION || { echo \"FAILED: done-$RECOVER_ITERATION is missing\"; exit 1; }";
-    let options = ["--iterations", &iterations, "--attempts", "3", "--feedback", check];
+    let check = "test=test -f done-$RECOVER_ITERATION || { echo \"FAILED: done-$RECOVER_ITERATION is missing\"; exit 1; }";
+    let options = [
+        "--iterations",
+        &iterations,
+        "--attempts",
+        "3",
+        "--feedback",
+        check,
+    ];
     let run = place.run(Start::Profile, 8, &options);
     row(&place, Start::Profile, "a night", &run);
     eprintln!("{}", place.env.recover(&["report"]).stdout);
@@ -43,15 +63,42 @@ fn night(agent: AgentKind, folder: &Path) {
         .iter()
         .map(|one| one["status"].as_str().unwrap_or("?"))
         .collect();
-    assert_eq!(each, ["completed", "completed", "completed", "skipped", "completed", "completed"], "{run:#}");
+    assert_eq!(
+        each,
+        [
+            "completed",
+            "completed",
+            "completed",
+            "skipped",
+            "completed",
+            "completed"
+        ],
+        "{run:#}"
+    );
     let limited = "RATE_LIMITED";
     let failed = "VERIFICATION_FAILED";
-    assert_eq!(causes(&run), ["-", limited, "-", failed, "-", failed, failed, failed, "-", "-"], "{run:#}");
+    assert_eq!(
+        causes(&run),
+        [
+            "-", limited, "-", failed, "-", failed, failed, failed, "-", "-"
+        ],
+        "{run:#}"
+    );
     // Until the reset and a minute.
     assert!(now() - began >= 60, "{}", now() - began);
-    assert!(run["run"]["tokens"]["total"].as_u64().is_some_and(|total| total > 0), "{run:#}");
+    assert!(
+        run["run"]["tokens"]["total"]
+            .as_u64()
+            .is_some_and(|total| total > 0),
+        "{run:#}"
+    );
     if agent == AgentKind::Claude {
-        assert!(run["run"]["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{run:#}");
+        assert!(
+            run["run"]["cost_usd"]
+                .as_f64()
+                .is_some_and(|cost| cost > 0.0),
+            "{run:#}"
+        );
     }
 }
 

@@ -4,8 +4,13 @@ use recover::model::agent_record::AgentKind;
 
 use crate::agents::{Agent as _, Start, each, failed_check, refused_login, refused_then_resumed};
 
-const OTHERS: [AgentKind; 5] =
-    [AgentKind::Gemini, AgentKind::Opencode, AgentKind::Qwen, AgentKind::Copilot, AgentKind::Aider];
+const OTHERS: [AgentKind; 5] = [
+    AgentKind::Gemini,
+    AgentKind::Opencode,
+    AgentKind::Qwen,
+    AgentKind::Copilot,
+    AgentKind::Aider,
+];
 
 #[test]
 fn a_refused_login_is_for_a_person() {
@@ -20,13 +25,23 @@ fn a_failed_check_is_tried_again_with_its_output() {
 #[test]
 fn a_throttled_agent_waits_and_goes_on() {
     each(&OTHERS, &[Start::Profile], |agent, folder, start| {
-        refused_then_resumed(agent, folder, start, ("throttled", agent.throttled(), "RATE_LIMITED"));
+        refused_then_resumed(
+            agent,
+            folder,
+            start,
+            ("throttled", agent.throttled(), "RATE_LIMITED"),
+        );
     });
 }
 
 #[test]
 fn a_failing_service_is_tried_again() {
     each(&OTHERS, &[Start::Profile], |agent, folder, start| {
-        refused_then_resumed(agent, folder, start, ("5xx", agent.server_error(), "UNKNOWN"));
+        refused_then_resumed(
+            agent,
+            folder,
+            start,
+            ("5xx", agent.server_error(), "UNKNOWN"),
+        );
     });
 }

@@ -63,29 +63,44 @@ pub struct Asked {
 
 impl Asked {
     fn turns(&self) -> impl Iterator<Item = &Value> {
-        let lists = ["messages", "input", "contents"].into_iter().filter_map(|name| self.body[name].as_array());
+        let lists = ["messages", "input", "contents"]
+            .into_iter()
+            .filter_map(|name| self.body[name].as_array());
         lists.flatten()
     }
 
     /// All that the user's side of the conversation holds, oldest first.
     pub fn user_texts(&self) -> Vec<String> {
         let texts = |turn: &Value| {
-            let content = if turn["parts"].is_array() { &turn["parts"] } else { &turn["content"] };
+            let content = if turn["parts"].is_array() {
+                &turn["parts"]
+            } else {
+                &turn["content"]
+            };
             match content {
                 Value::String(text) => vec![text.clone()],
-                Value::Array(parts) => {
-                    parts.iter().filter_map(|part| part["text"].as_str().map(str::to_owned)).collect::<Vec<_>>()
-                }
+                Value::Array(parts) => parts
+                    .iter()
+                    .filter_map(|part| part["text"].as_str().map(str::to_owned))
+                    .collect::<Vec<_>>(),
                 _ => Vec::new(),
             }
         };
-        self.turns().filter(|turn| turn["role"] == "user").flat_map(texts).collect()
+        self.turns()
+            .filter(|turn| turn["role"] == "user")
+            .flat_map(texts)
+            .collect()
     }
 
     /// Whether the conversation holds an earlier answer of the model: the session was gone on with.
     pub fn goes_on(&self) -> bool {
-        let is_answer = |turn: &Value| ["assistant", "model"].iter().any(|role| turn["role"] == *role);
-        self.turns().any(|turn| is_answer(turn) || turn["type"] == "function_call")
+        let is_answer = |turn: &Value| {
+            ["assistant", "model"]
+                .iter()
+                .any(|role| turn["role"] == *role)
+        };
+        self.turns()
+            .any(|turn| is_answer(turn) || turn["type"] == "function_call")
     }
 
     /// Whether the program asks for itself: a title, a commit's message, notes for later.
@@ -94,7 +109,10 @@ impl Asked {
         if self.body["system"].is_array() && self.tools().is_empty() {
             return true;
         }
-        let system = self.turns().find(|turn| turn["role"] == "system").map(|turn| turn["content"].to_string());
+        let system = self
+            .turns()
+            .find(|turn| turn["role"] == "system")
+            .map(|turn| turn["content"].to_string());
         let aside = ["title generator", "managed memory", "Git commit messages"];
         system.is_some_and(|system| aside.iter().any(|what| system.contains(what)))
     }
@@ -102,10 +120,26 @@ impl Asked {
     /// The tools that the model may call.
     fn tools(&self) -> Vec<String> {
         let listed = self.body["tools"].as_array().cloned().unwrap_or_default();
-        let inner = listed.iter().flat_map(|tool| tool["functionDeclarations"].as_array().cloned().unwrap_or_default());
-        let own =
-            listed.iter().map(|tool| if tool["function"].is_object() { &tool["function"] } else { tool }).cloned();
-        inner.chain(own).filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
+        let inner = listed.iter().flat_map(|tool| {
+            tool["functionDeclarations"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default()
+        });
+        let own = listed
+            .iter()
+            .map(|tool| {
+                if tool["function"].is_object() {
+                    &tool["function"]
+                } else {
+                    tool
+                }
+            })
+            .cloned();
+        inner
+            .chain(own)
+            .filter_map(|tool| tool["name"].as_str().map(str::to_owned))
+            .collect()
     }
 }
 
@@ -125,7 +159,9 @@ impl Api {
             "/v1/messages" => Some(Self::Messages),
             "/v1/responses" => Some(Self::Responses),
             "/v1/chat/completions" => Some(Self::Chat),
-            _ => path.ends_with(":streamGenerateContent").then_some(Self::Gemini),
+            _ => path
+                .ends_with(":streamGenerateContent")
+                .then_some(Self::Gemini),
         }
     }
 }
@@ -147,7 +183,10 @@ impl Stub {
     pub fn new(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
-        let shared = Arc::new(Mutex::new(Shared { answers: answers.into(), asked: Vec::new() }));
+        let shared = Arc::new(Mutex::new(Shared {
+            answers: answers.into(),
+            asked: Vec::new(),
+        }));
         let served = Arc::clone(&shared);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -200,28 +239,48 @@ fn serve(stream: TcpStream, shared: &Mutex<Shared>) -> io::Result<()> {
     let Some(api) = Api::of(&path) else {
         return send(stream, 404, &[], "application/json", b"{}");
     };
-    let asked = Asked { body: serde_json::from_slice(&body)? };
+    let asked = Asked {
+        body: serde_json::from_slice(&body)?,
+    };
     let (answer, number) = if asked.is_aside() {
         (Some(Answer::Says("Done.")), 0)
     } else {
         let mut shared = locked(shared);
         shared.asked.push(asked.clone());
         let last = shared.answers.len() <= 1;
-        let answer = if last { shared.answers.front().cloned() } else { shared.answers.pop_front() };
+        let answer = if last {
+            shared.answers.front().cloned()
+        } else {
+            shared.answers.pop_front()
+        };
         (answer, shared.asked.len())
     };
     match answer.unwrap_or(Answer::Says("Done.")) {
-        Answer::Refuses { status, headers, body } => {
-            send(stream, status, &headers, "application/json", body.to_string().as_bytes())
-        }
+        Answer::Refuses {
+            status,
+            headers,
+            body,
+        } => send(
+            stream,
+            status,
+            &headers,
+            "application/json",
+            body.to_string().as_bytes(),
+        ),
         Answer::Hangs(time) => {
             std::thread::sleep(time);
             Ok(())
         }
         Answer::Cut => {
-            let (mut stream, events) = (stream, events(api, &Content::Text("I was about to".to_owned()), number));
+            let (mut stream, events) = (
+                stream,
+                events(api, &Content::Text("I was about to".to_owned()), number),
+            );
             let half = &events.as_bytes()[..events.len() / 2];
-            write!(stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n")?;
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n"
+            )?;
             stream.write_all(half)?;
             stream.shutdown(std::net::Shutdown::Both)
         }
@@ -234,8 +293,18 @@ fn stream_events(stream: TcpStream, events: &str) -> io::Result<()> {
     send(stream, 200, &[], "text/event-stream", events.as_bytes())
 }
 
-fn send(mut stream: TcpStream, status: u16, headers: &[(&str, String)], kind: &str, body: &[u8]) -> io::Result<()> {
-    write!(stream, "HTTP/1.1 {status} -\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n", body.len())?;
+fn send(
+    mut stream: TcpStream,
+    status: u16,
+    headers: &[(&str, String)],
+    kind: &str,
+    body: &[u8],
+) -> io::Result<()> {
+    write!(
+        stream,
+        "HTTP/1.1 {status} -\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n",
+        body.len()
+    )?;
     for (name, value) in headers {
         write!(stream, "{name}: {value}\r\n")?;
     }
@@ -255,7 +324,9 @@ enum Content {
 fn content(answer: &Answer, asked: &Asked) -> Content {
     let tools = asked.tools();
     let call = |known: &[&str], arguments: &dyn Fn(&str) -> Value| {
-        let tool = known.iter().find(|name| tools.iter().any(|tool| tool == *name))?;
+        let tool = known
+            .iter()
+            .find(|name| tools.iter().any(|tool| tool == *name))?;
         Some(Content::Call((*tool).to_owned(), arguments(tool)))
     };
     match answer {
@@ -269,7 +340,9 @@ fn content(answer: &Answer, asked: &Asked) -> Content {
                 .unwrap_or_else(|| Content::Text(format!("Show me {path}.")))
         }
         Answer::Edits { path, old, new } => {
-            let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch\n");
+            let patch = format!(
+                "*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch\n"
+            );
             let arguments = |tool: &str| match tool {
                 "edit" => json!({"filePath": path, "oldString": old, "newString": new}),
                 "apply_patch" => json!(patch),
@@ -280,8 +353,11 @@ fn content(answer: &Answer, asked: &Asked) -> Content {
                 }
                 _ => json!({"file_path": path, "old_string": old, "new_string": new}),
             };
-            call(&["Edit", "replace", "edit", "apply_patch", "exec_command"], &arguments)
-                .unwrap_or_else(|| Content::Text(format!("Change {old} to {new} in {path}.")))
+            call(
+                &["Edit", "replace", "edit", "apply_patch", "exec_command"],
+                &arguments,
+            )
+            .unwrap_or_else(|| Content::Text(format!("Change {old} to {new} in {path}.")))
         }
         Answer::Writes { path, content } => {
             let arguments = |tool: &str| match tool {
@@ -292,16 +368,22 @@ fn content(answer: &Answer, asked: &Asked) -> Content {
             };
             // Without tools the whole file is in the text.
             let name = path.rsplit('/').next().unwrap_or(path);
-            call(&["Write", "write_file", "write", "create", "exec_command"], &arguments)
-                .unwrap_or_else(|| Content::Text(format!("{name}\n```\n{content}\n```\n")))
+            call(
+                &["Write", "write_file", "write", "create", "exec_command"],
+                &arguments,
+            )
+            .unwrap_or_else(|| Content::Text(format!("{name}\n```\n{content}\n```\n")))
         }
         Answer::Runs(command) => {
             let arguments = |tool: &str| match tool {
                 "exec_command" => json!({"cmd": command}),
                 _ => json!({"command": command, "description": "Run it"}),
             };
-            call(&["Bash", "run_shell_command", "bash", "exec_command"], &arguments)
-                .unwrap_or_else(|| Content::Text(format!("Run `{command}`.")))
+            call(
+                &["Bash", "run_shell_command", "bash", "exec_command"],
+                &arguments,
+            )
+            .unwrap_or_else(|| Content::Text(format!("Run `{command}`.")))
         }
         Answer::Says(text) => Content::Text((*text).to_owned()),
         Answer::Refuses { .. } | Answer::Cut | Answer::Hangs(_) => Content::Text(String::new()),
@@ -317,17 +399,31 @@ fn events(api: Api, content: &Content, number: usize) -> String {
         Api::Chat => chat(content, &id),
         Api::Gemini => gemini(content),
     };
-    let name = |event: &Value| event["type"].as_str().map(|name| format!("event: {name}\n")).unwrap_or_default();
-    let texts: Vec<String> = events.iter().map(|event| format!("{}data: {event}\n\n", name(event))).collect();
-    let end = if api == Api::Chat { "data: [DONE]\n\n" } else { "" };
+    let name = |event: &Value| {
+        event["type"]
+            .as_str()
+            .map(|name| format!("event: {name}\n"))
+            .unwrap_or_default()
+    };
+    let texts: Vec<String> = events
+        .iter()
+        .map(|event| format!("{}data: {event}\n\n", name(event)))
+        .collect();
+    let end = if api == Api::Chat {
+        "data: [DONE]\n\n"
+    } else {
+        ""
+    };
     texts.concat() + end
 }
 
 fn messages(content: &Content, id: &str) -> Vec<Value> {
     let (block, delta, stop) = match content {
-        Content::Text(text) => {
-            (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text}), "end_turn")
-        }
+        Content::Text(text) => (
+            json!({"type": "text", "text": ""}),
+            json!({"type": "text_delta", "text": text}),
+            "end_turn",
+        ),
         Content::Call(tool, arguments) => (
             json!({"type": "tool_use", "id": id, "name": tool, "input": {}}),
             json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
@@ -352,10 +448,14 @@ fn responses(content: &Content, id: &str) -> Vec<Value> {
     let item = match content {
         Content::Text(text) => json!({"type": "message", "role": "assistant", "id": "m1",
             "content": [{"type": "output_text", "text": text}]}),
-        Content::Call(tool, Value::String(text)) => json!({"type": "custom_tool_call", "id": "c1", "call_id": id,
-            "name": tool, "input": text}),
-        Content::Call(tool, arguments) => json!({"type": "function_call", "id": "f1", "call_id": id,
-            "name": tool, "arguments": arguments.to_string()}),
+        Content::Call(tool, Value::String(text)) => {
+            json!({"type": "custom_tool_call", "id": "c1", "call_id": id,
+            "name": tool, "input": text})
+        }
+        Content::Call(tool, arguments) => {
+            json!({"type": "function_call", "id": "f1", "call_id": id,
+            "name": tool, "arguments": arguments.to_string()})
+        }
     };
     vec![
         json!({"type": "response.created", "response": {"id": "resp_1"}}),
@@ -392,7 +492,9 @@ fn chat(content: &Content, id: &str) -> Vec<Value> {
 fn gemini(content: &Content) -> Vec<Value> {
     let part = match content {
         Content::Text(text) => json!({"text": text}),
-        Content::Call(tool, arguments) => json!({"functionCall": {"name": tool, "args": arguments}}),
+        Content::Call(tool, arguments) => {
+            json!({"functionCall": {"name": tool, "args": arguments}})
+        }
     };
     vec![json!({
         "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],

@@ -16,7 +16,9 @@ use crate::stub::Answer;
 fn each(judge: impl Fn(AgentKind, &Path) + Sync) {
     std::thread::scope(|scope| {
         for agent in [AgentKind::Claude, AgentKind::Codex] {
-            let Some(folder) = agent.installed() else { continue };
+            let Some(folder) = agent.installed() else {
+                continue;
+            };
             let judge = &judge;
             scope.spawn(move || judge(agent, &folder));
         }
@@ -49,13 +51,33 @@ fn what_a_failed_attempt_staged_is_not_in_the_next_commit() {
         ];
         let place = unrestricted(agent, folder, answers);
         let check = "test=test ! -e evil.txt || { echo 'FAILED: evil.txt is there'; exit 1; }";
-        let words = options(agent, &["--attempts", "2", "--on-failure", "rollback", "--feedback", check]);
+        let words = options(
+            agent,
+            &[
+                "--attempts",
+                "2",
+                "--on-failure",
+                "rollback",
+                "--feedback",
+                check,
+            ],
+        );
         let run = place.run(Start::Profile, 0, &words);
         row(&place, Start::Profile, "stages, fails", &run);
-        assert_eq!(causes(&run), ["VERIFICATION_FAILED", "-"], "{agent:?}: {run:#}");
-        let committed = place.env.git(&["show", "--stat", "--name-only", "--format=", "HEAD"]);
+        assert_eq!(
+            causes(&run),
+            ["VERIFICATION_FAILED", "-"],
+            "{agent:?}: {run:#}"
+        );
+        let committed = place
+            .env
+            .git(&["show", "--stat", "--name-only", "--format=", "HEAD"]);
         assert_eq!(committed.trim(), "answer.txt", "{agent:?}");
-        assert_eq!(place.env.git(&["status", "--porcelain"]).trim(), "", "{agent:?}");
+        assert_eq!(
+            place.env.git(&["status", "--porcelain"]).trim(),
+            "",
+            "{agent:?}"
+        );
     });
 }
 
@@ -71,12 +93,17 @@ fn the_users_work_that_an_agent_cleaned_away_is_named_first() {
         row(&place, Start::Profile, "cleans my work", &run);
         let status = place.env.recover(&["status"]).stdout;
         let first: String = status.lines().take(4).collect();
-        assert!(first.contains("wip.txt") && first.contains("a.txt"), "{agent:?}: {status}");
+        assert!(
+            first.contains("wip.txt") && first.contains("a.txt"),
+            "{agent:?}: {status}"
+        );
         // Off a terminal it takes a decision, and the branch stays until there is one.
         let head = place.env.git(&["rev-parse", "HEAD"]);
         place.env.json(13, &["accept"]);
         assert_eq!(place.env.git(&["rev-parse", "HEAD"]), head, "{agent:?}");
-        place.env.json(0, &["accept", "--uncommitted", "keep", "--yes"]);
+        place
+            .env
+            .json(0, &["accept", "--uncommitted", "keep", "--yes"]);
         assert_eq!(place.env.read("wip.txt"), "hours of it\n", "{agent:?}");
         assert_eq!(place.env.read("a.txt"), "the morning's work\n", "{agent:?}");
         let committed = place.env.git(&["show", "--name-only", "--format=", "HEAD"]);
@@ -87,7 +114,9 @@ fn the_users_work_that_an_agent_cleaned_away_is_named_first() {
 /// As in a container whose folder the host shares: what is called on the host sees none of its processes.
 #[test]
 fn a_run_in_another_process_space_is_left_to_work() {
-    let isolates = std::process::Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"]).status();
+    let isolates = std::process::Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc", "true"])
+        .status();
     if !isolates.is_ok_and(|status| status.success()) {
         eprintln!("skipped: unshare makes no PID namespace here");
         return;
@@ -101,20 +130,40 @@ fn a_run_in_another_process_space_is_left_to_work() {
             Answer::Says("It is done."),
         ];
         let place = unrestricted(agent, folder, answers);
-        let words = place.words(Start::Profile, &options(agent, &["--attempts", "2", "--feedback", CHECK]));
+        let words = place.words(
+            Start::Profile,
+            &options(agent, &["--attempts", "2", "--feedback", CHECK]),
+        );
         let inside = place.env.recover_command(&["--json"]);
         let mut command = std::process::Command::new("unshare");
-        command.args(["--pid", "--fork", "--mount-proc"]).arg(inside.get_program()).args(inside.get_args()).args(words);
+        command
+            .args(["--pid", "--fork", "--mount-proc"])
+            .arg(inside.get_program())
+            .args(inside.get_args())
+            .args(words);
         command.current_dir(place.env.work()).env_clear();
-        command.envs(inside.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("unshare starts");
+        command.envs(
+            inside
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("unshare starts");
         place.wait_for_request(2);
         let status = place.env.json(0, &["status"]);
-        assert_eq!(status["run"]["status"], "in_progress", "{agent:?}: {status:#}");
+        assert_eq!(
+            status["run"]["status"], "in_progress",
+            "{agent:?}: {status:#}"
+        );
         place.env.json(0, &["checkpoint", "create"]);
-        let hook =
-            r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{"command":"rm x"}}"#;
-        place.env.sh(&format!("echo '{hook}' | {} hook run claude", env!("CARGO_BIN_EXE_recover")));
+        let hook = r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{"command":"rm x"}}"#;
+        place.env.sh(&format!(
+            "echo '{hook}' | {} hook run claude",
+            env!("CARGO_BIN_EXE_recover")
+        ));
         place.env.json(11, &["resume"]);
         let output = child.wait_with_output().expect("its end");
         let run: Value = serde_json::from_slice(&output.stdout).expect("its document");

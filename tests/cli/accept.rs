@@ -48,11 +48,18 @@ fn state(env: &TestEnv) -> String {
 }
 
 fn paths(list: &Value) -> Vec<&str> {
-    list.as_array().expect("a list").iter().map(|one| one["path"].as_str().expect("a path")).collect()
+    list.as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| one["path"].as_str().expect("a path"))
+        .collect()
 }
 
 fn subjects(env: &TestEnv, range: &str) -> Vec<String> {
-    env.git(&["log", "--reverse", "--format=%s", range]).lines().map(str::to_owned).collect()
+    env.git(&["log", "--reverse", "--format=%s", range])
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 // The difference from the beginning to the last good checkpoint is one commit; what was uncommitted before stays so, the
@@ -72,26 +79,44 @@ fn nine_iterations_become_one_commit() {
     let own = head(&env);
     let untouched = state(&env);
     let plan = env.json(0, &["accept", "--dry-run"]);
-    assert_eq!((&plan["changed"], &plan["plan"]["changed"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&plan["changed"], &plan["plan"]["changed"]),
+        (&json!(false), &json!(true))
+    );
     assert_eq!(plan["plan"]["commits"][0]["commit"], Value::Null);
     assert_eq!(state(&env), untouched);
 
     let done = env.json(0, &["accept"]);
-    assert_eq!((&done["changed"], &done["branch"], &done["left_out"]), (&json!(true), &json!("main"), &json!([])));
+    assert_eq!(
+        (&done["changed"], &done["branch"], &done["left_out"]),
+        (&json!(true), &json!("main"), &json!([]))
+    );
     assert_eq!(done["run"]["status"], "accepted");
     assert_eq!(done["head"], json!({"before": own, "after": head(&env)}));
     let commit = &done["commits"][0];
-    assert_eq!((&commit["commit"], &commit["subject"]), (&json!(head(&env)), &json!("Add the parser")));
-    assert_eq!((&commit["iteration"], paths(&commit["files"]).len()), (&Value::Null, 10));
+    assert_eq!(
+        (&commit["commit"], &commit["subject"]),
+        (&json!(head(&env)), &json!("Add the parser"))
+    );
+    assert_eq!(
+        (&commit["iteration"], paths(&commit["files"]).len()),
+        (&Value::Null, 10)
+    );
     assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), before);
     let files = env.git(&["show", "--format=", "--name-only", "HEAD"]);
-    let expected: Vec<String> = ["a.txt".to_owned()].into_iter().chain((1..=9).map(|n| format!("f{n}.txt"))).collect();
+    let expected: Vec<String> = ["a.txt".to_owned()]
+        .into_iter()
+        .chain((1..=9).map(|n| format!("f{n}.txt")))
+        .collect();
     assert_eq!(files.lines().collect::<Vec<_>>(), expected);
     // As it was before the run: one staged, one changed, one unknown to git.
     let status = env.git(&["status", "--porcelain", "-uall", "--", ":!.ultraplan"]);
     assert_eq!(status, " M notes.txt\nA  staged.txt\n?? .env\n");
     let message = env.git(&["log", "-1", "--format=%B"]);
-    assert!(message.contains("Recover-Run: night") && message.contains("- agent 9"), "{message}");
+    assert!(
+        message.contains("Recover-Run: night") && message.contains("- agent 9"),
+        "{message}"
+    );
     // What was folded is still there, and nobody takes it for a checkpoint.
     let kept = done["kept_ref"].as_str().expect("a reference");
     assert!(kept.starts_with("refs/recover/"), "{kept}");
@@ -117,14 +142,24 @@ fn iterations_become_commits_of_their_own() {
     let before = head(&env);
     run(&env, 4, "echo $RECOVER_ITERATION >> a.txt");
     let done = env.json(0, &["accept", "--per-iteration"]);
-    let numbers: Vec<&Value> = done["commits"].as_array().unwrap().iter().map(|one| &one["iteration"]).collect();
+    let numbers: Vec<&Value> = done["commits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["iteration"])
+        .collect();
     assert_eq!(numbers, [&json!(1), &json!(2), &json!(3), &json!(4)]);
     assert_eq!(done["kept_ref"], Value::Null);
     let range = format!("{before}..HEAD");
-    let expected: Vec<String> = (1..=4).map(|n| format!("Add the parser (iteration {n})")).collect();
+    let expected: Vec<String> = (1..=4)
+        .map(|n| format!("Add the parser (iteration {n})"))
+        .collect();
     assert_eq!(subjects(&env, &range), expected);
     assert_eq!(env.git(&["show", "HEAD~2:a.txt"]), "one\n1\n2\n");
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
 }
 
 #[test]
@@ -134,10 +169,16 @@ fn own_commits_stay_below_those_of_iterations() {
     run(&env, 4, AGENT);
     let own = head(&env);
     let done = env.json(0, &["accept", "--per-iteration", "--all", "-m", "Work"]);
-    assert_eq!(subjects(&env, &format!("{before}..HEAD")), ["agent 1", "agent 3", "Work (iteration 4)"]);
+    assert_eq!(
+        subjects(&env, &format!("{before}..HEAD")),
+        ["agent 1", "agent 3", "Work (iteration 4)"]
+    );
     assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), own);
     assert_eq!(done["commits"].as_array().unwrap().len(), 1);
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
 }
 
 // The agent's own commits would hold what was a person's: then only folding leaves it alone.
@@ -149,7 +190,10 @@ fn own_commits_with_uncommitted_work_are_not_kept() {
     let before = state(&env);
     let error = env.error(13, &["accept", "--per-iteration"]);
     assert_eq!(paths(&error["paths"]), ["mine.txt"]);
-    assert!(error["hint"].as_str().unwrap().contains("--squash"), "{error}");
+    assert!(
+        error["hint"].as_str().unwrap().contains("--squash"),
+        "{error}"
+    );
     assert_eq!(state(&env), before);
     env.json(0, &["accept", "--per-iteration", "--squash"]);
     assert!(env.git(&["status", "--porcelain"]).contains("?? mine.txt"));
@@ -162,19 +206,37 @@ fn a_branch_is_begun_for_it() {
     let before = head(&env);
     run(&env, 3, AGENT);
     let own = head(&env);
-    assert_eq!(env.error(2, &["accept", "--branch", "a..b"])["code"], "usage");
-    assert_eq!(env.error(13, &["accept", "--branch", "main"])["code"], "already_exists");
+    assert_eq!(
+        env.error(2, &["accept", "--branch", "a..b"])["code"],
+        "usage"
+    );
+    assert_eq!(
+        env.error(13, &["accept", "--branch", "main"])["code"],
+        "already_exists"
+    );
     let done = env.json(0, &["accept", "--branch", "nights/first"]);
     assert_eq!(done["branch"], "nights/first");
-    assert_eq!(env.git(&["symbolic-ref", "HEAD"]).trim(), "refs/heads/nights/first");
-    assert_eq!(env.git(&["rev-parse", "HEAD^", "main"]), format!("{before}\n{own}\n"));
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["symbolic-ref", "HEAD"]).trim(),
+        "refs/heads/nights/first"
+    );
+    assert_eq!(
+        env.git(&["rev-parse", "HEAD^", "main"]),
+        format!("{before}\n{own}\n")
+    );
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
     assert!(env.git(&["reflog", "-1"]).contains("recover accept"));
 }
 
 /// What a clone of HEAD says to a command: nothing but what is committed is in it.
 fn in_a_clone(env: &TestEnv, line: &str) -> i32 {
-    env.sh(&format!("rm -rf ../clone && git clone -q . ../clone && cd ../clone && {{ {line}; }}")).code
+    env.sh(&format!(
+        "rm -rf ../clone && git clone -q . ../clone && cd ../clone && {{ {line}; }}"
+    ))
+    .code
 }
 
 // New files are committed with what needs them; a clone is the judge. What looks like a secret is committed only by its name.
@@ -187,20 +249,42 @@ fn new_files_are_committed_and_secrets_left_out() {
         run(&env, 1, agent);
         let done = env.json(code, &[&["accept"], args].concat());
         let files = env.git(&["show", "--format=", "--name-only", "HEAD"]);
-        let mut left: Vec<String> = paths(&done["left_out"]).into_iter().map(str::to_owned).collect();
+        let mut left: Vec<String> = paths(&done["left_out"])
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         left.sort();
-        assert!(done["left_out"].as_array().unwrap().iter().all(|one| one["reason"] == "secret"), "{done}");
-        (files.lines().map(str::to_owned).collect::<Vec<_>>(), left, env)
+        assert!(
+            done["left_out"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|one| one["reason"] == "secret"),
+            "{done}"
+        );
+        (
+            files.lines().map(str::to_owned).collect::<Vec<_>>(),
+            left,
+            env,
+        )
     };
     let (files, left, env) = accepted(3, &[]);
     assert_eq!(
         (files.as_slice(), left.as_slice()),
         (
-            ["a.txt", "src/new.rs", "two words.txt"].map(str::to_owned).as_slice(),
+            ["a.txt", "src/new.rs", "two words.txt"]
+                .map(str::to_owned)
+                .as_slice(),
             [".env", "token.txt"].map(str::to_owned).as_slice()
         )
     );
-    assert_eq!(in_a_clone(&env, "test -e src/new.rs && test -e 'two words.txt' && test ! -e .env"), 0);
+    assert_eq!(
+        in_a_clone(
+            &env,
+            "test -e src/new.rs && test -e 'two words.txt' && test ! -e .env"
+        ),
+        0
+    );
     assert!(env.exists(".env"));
     let (files, left, _) = accepted(3, &["--include", "src", "token.txt"]);
     assert_eq!((files.len(), left), (4, vec![".env".to_owned()]));
@@ -208,27 +292,56 @@ fn new_files_are_committed_and_secrets_left_out() {
     assert_eq!((files.len(), left.len()), (5, 0));
     let env = TestEnv::repo();
     run(&env, 1, agent);
-    assert_eq!(env.error(2, &["accept", "--include", "nothing"])["code"], "usage");
+    assert_eq!(
+        env.error(2, &["accept", "--include", "nothing"])["code"],
+        "usage"
+    );
     // From a folder below, as the shell completes it.
-    let done = env.recover(&["-C", "src", "accept", "--json", "--include", "../.env"]).expect(3).json();
+    let done = env
+        .recover(&["-C", "src", "accept", "--json", "--include", "../.env"])
+        .expect(3)
+        .json();
     assert_eq!(paths(&done["left_out"]), ["token.txt"], "{done}");
 }
 
 // A large new file, and what the project leaves out, is committed only when it is asked for.
 #[test]
 fn large_files_and_those_of_leave_out_are_left_out() {
-    let agent = "echo new > new.txt; head -c 2000000 /dev/zero > big.bin; mkdir out; echo o > out/o.txt";
+    let agent =
+        "echo new > new.txt; head -c 2000000 /dev/zero > big.bin; mkdir out; echo o > out/o.txt";
     for (args, code, left, committed) in [
-        (&["accept"][..], 3, vec!["big.bin", "out/o.txt"], "new.txt\n"),
-        (&["accept", "--all"], 0, vec!["out/o.txt"], "big.bin\nnew.txt\n"),
-        (&["accept", "--include", "out/o.txt"], 3, vec!["big.bin"], "new.txt\nout/o.txt\n"),
+        (
+            &["accept"][..],
+            3,
+            vec!["big.bin", "out/o.txt"],
+            "new.txt\n",
+        ),
+        (
+            &["accept", "--all"],
+            0,
+            vec!["out/o.txt"],
+            "big.bin\nnew.txt\n",
+        ),
+        (
+            &["accept", "--include", "out/o.txt"],
+            3,
+            vec!["big.bin"],
+            "new.txt\nout/o.txt\n",
+        ),
     ] {
         let env = TestEnv::repo();
-        env.write(".ultraplan/recover.toml", "[accept]\nleave_out = [\"out\"]\n");
+        env.write(
+            ".ultraplan/recover.toml",
+            "[accept]\nleave_out = [\"out\"]\n",
+        );
         run(&env, 1, agent);
         let done = env.json(code, args);
         assert_eq!(paths(&done["left_out"]), left, "{args:?}");
-        assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), committed, "{args:?}");
+        assert_eq!(
+            env.git(&["show", "--format=", "--name-only", "HEAD"]),
+            committed,
+            "{args:?}"
+        );
     }
 }
 
@@ -241,18 +354,42 @@ fn checks_run_on_what_is_committed() {
     let seen = env.root().join("seen");
     let mut env = env;
     env.set("SEEN", &seen.to_string_lossy());
-    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", "echo new > new.txt"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "night",
+            "--feedback",
+            check,
+            "--",
+            "sh",
+            "-c",
+            "echo new > new.txt",
+        ],
+    );
     let before = state(&env);
     let error = env.error(100, &["accept"]);
     assert_eq!(error["code"], "checks_failed", "{error}");
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--prepare")), "{error}");
+    assert!(
+        error["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("--prepare")),
+        "{error}"
+    );
     assert_eq!(state(&env), before);
     assert_ne!(in_a_clone(&env, "test -e mine.txt"), 0);
     env.json(0, &["accept", "--prepare", "touch mine.txt"]);
     let places = fs::read_to_string(&seen).expect("checks ran");
     let last = places.lines().next_back().expect("one ran");
-    assert!(!Path::new(last).exists() && last != env.work().to_string_lossy(), "{places}");
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "?? mine.txt\n");
+    assert!(
+        !Path::new(last).exists() && last != env.work().to_string_lossy(),
+        "{places}"
+    );
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        "?? mine.txt\n"
+    );
 }
 
 // What is new is committed, secrets aside.
@@ -271,7 +408,10 @@ fn what_is_recommended_commits_something() {
         ("echo new > new.txt", Some("accept")),
         ("echo new > new.txt; echo K=v > .env", Some("accept")),
         ("echo x >> a.txt; echo new > new.txt", Some("accept")),
-        ("echo new > new.txt; git add new.txt; git commit -qm own", Some("accept")),
+        (
+            "echo new > new.txt; git add new.txt; git commit -qm own",
+            Some("accept"),
+        ),
         ("rm a.txt", Some("accept")),
         ("echo K=v > .env", None),
         ("true", None),
@@ -280,15 +420,29 @@ fn what_is_recommended_commits_something() {
         run(&env, 1, agent);
         let status = env.json(0, &["status"]);
         let recommended = status["night"]["next"].as_str();
-        assert_eq!(recommended.is_some(), next.is_some(), "{agent}: {recommended:?}");
-        let (Some(next), Some(recommended)) = (next, recommended) else { continue };
+        assert_eq!(
+            recommended.is_some(),
+            next.is_some(),
+            "{agent}: {recommended:?}"
+        );
+        let (Some(next), Some(recommended)) = (next, recommended) else {
+            continue;
+        };
         let text = env.recover(&["status"]).expect(0).stdout;
-        assert!(text.contains(&format!("Next: recover {next}\n")), "{agent}: {text}");
+        assert!(
+            text.contains(&format!("Next: recover {next}\n")),
+            "{agent}: {text}"
+        );
         let report = env.recover(&["report"]).expect(0).stdout;
         assert!(report.contains(recommended), "{agent}: {report}");
         let code = if agent.contains(".env") { 3 } else { 0 };
-        env.sh(&recommended.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)).expect(code);
-        assert_eq!(env.git(&["log", "-1", "--format=%s"]), "Add the parser\n", "{agent}");
+        env.sh(&recommended.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1))
+            .expect(code);
+        assert_eq!(
+            env.git(&["log", "-1", "--format=%s"]),
+            "Add the parser\n",
+            "{agent}"
+        );
         assert!(env.git(&["ls-files", ".env"]).is_empty());
     }
 }
@@ -297,15 +451,30 @@ fn what_is_recommended_commits_something() {
 #[test]
 fn what_is_left_out_is_listed_first() {
     let env = TestEnv::repo();
-    run(&env, 1, "mkdir -p src; echo new > src/new.rs; echo K=v > .env");
+    run(
+        &env,
+        1,
+        "mkdir -p src; echo new > src/new.rs; echo K=v > .env",
+    );
     let plan = env.recover(&["accept", "--dry-run"]).expect(3).stdout;
-    assert!(plan.contains("  left out:\n    .env  (looks like a secret; only --include PATH takes it)\n"), "{plan}");
-    assert!(plan.contains("  Add the parser\n    src/new.rs\n"), "{plan}");
+    assert!(
+        plan.contains(
+            "  left out:\n    .env  (looks like a secret; only --include PATH takes it)\n"
+        ),
+        "{plan}"
+    );
+    assert!(
+        plan.contains("  Add the parser\n    src/new.rs\n"),
+        "{plan}"
+    );
     assert!(plan.find(".env") < plan.find("src/new.rs"), "{plan}");
     let env = TestEnv::repo();
     run(&env, 1, "echo K=v > .env");
     let said = env.recover(&["accept"]).expect(3).stdout;
-    assert!(said.contains("Nothing to commit") && said.contains("--include PATH"), "{said}");
+    assert!(
+        said.contains("Nothing to commit") && said.contains("--include PATH"),
+        "{said}"
+    );
 }
 
 /// What makes four new files over this limit, which `accept` leaves out.
@@ -319,7 +488,11 @@ fn what_was_left_out_is_taken_later() {
     let env = TestEnv::repo();
     env.write(".ultraplan/recover.toml", SMALL);
     env.write("mine.txt", "mine\n");
-    run(&env, 9, &format!("echo $RECOVER_ITERATION >> a.txt; {LARGE}; echo K=v > .env"));
+    run(
+        &env,
+        9,
+        &format!("echo $RECOVER_ITERATION >> a.txt; {LARGE}; echo K=v > .env"),
+    );
     let done = env.json(3, &["accept"]);
     assert_eq!(paths(&done["left_out"]), [".env", "n1", "n2", "n3", "n4"]);
     let first = head(&env);
@@ -327,21 +500,39 @@ fn what_was_left_out_is_taken_later() {
     env.write("n3", "going on\n");
     fs::remove_file(env.work().join("n4")).unwrap();
     let again = env.json(3, &["accept"]);
-    assert_eq!((&again["changed"], paths(&again["left_out"])), (&json!(false), vec![".env", "n1", "n2", "n3"]));
+    assert_eq!(
+        (&again["changed"], paths(&again["left_out"])),
+        (&json!(false), vec![".env", "n1", "n2", "n3"])
+    );
     let said = env.recover(&["accept"]).expect(3).stdout;
-    assert!(said.starts_with("Nothing to commit of run night but these files.\n"), "{said}");
-    assert_eq!(env.error(2, &["accept", "--include", "mine.txt"])["code"], "usage");
+    assert!(
+        said.starts_with("Nothing to commit of run night but these files.\n"),
+        "{said}"
+    );
+    assert_eq!(
+        env.error(2, &["accept", "--include", "mine.txt"])["code"],
+        "usage"
+    );
 
     let taken = env.json(3, &["accept", "--include", "n1"]);
-    assert_eq!((&taken["changed"], paths(&taken["commits"][0]["files"])), (&json!(true), vec!["n1"]));
+    assert_eq!(
+        (&taken["changed"], paths(&taken["commits"][0]["files"])),
+        (&json!(true), vec!["n1"])
+    );
     assert_eq!(taken["run"]["status"], "accepted");
     let plan = env.json(3, &["accept", "--all", "--dry-run"]);
     assert_eq!(paths(&plan["plan"]["commits"][0]["files"]), ["n2"]);
     let taken = env.json(3, &["accept", "--all"]);
     assert_eq!(paths(&taken["left_out"]), [".env", "n3"]);
     assert_eq!(env.json(3, &["accept", "--all"])["changed"], false);
-    assert_eq!(subjects(&env, &format!("{first}..HEAD")), ["Add the parser (new files)", "Add the parser (new files)"]);
-    assert_eq!(env.git(&["log", "--format=", "--name-only", &format!("{first}..HEAD")]), "n2\nn1\n");
+    assert_eq!(
+        subjects(&env, &format!("{first}..HEAD")),
+        ["Add the parser (new files)", "Add the parser (new files)"]
+    );
+    assert_eq!(
+        env.git(&["log", "--format=", "--name-only", &format!("{first}..HEAD")]),
+        "n2\nn1\n"
+    );
     let status = env.git(&["status", "--porcelain", "-uall", "--", ":!.ultraplan"]);
     assert_eq!(status, " M a.txt\n?? .env\n?? mine.txt\n?? n3\n");
     let taken = env.json(0, &["accept", "--include", ".env"]);
@@ -362,7 +553,11 @@ fn what_was_left_out_goes_where_the_run_was_accepted() {
     run(&env, 1, &format!("echo b >> a.txt; {LARGE}; rm n4"));
     env.json(3, &["accept"]);
     env.git(&["checkout", "-q", "old"]);
-    for args in [&["accept", "--all"][..], &["accept", "--all", "--dry-run"], &["accept"]] {
+    for args in [
+        &["accept", "--all"][..],
+        &["accept", "--all", "--dry-run"],
+        &["accept"],
+    ] {
         let error = env.error(13, args);
         assert_eq!(error["code"], "head_moved", "{args:?}: {error}");
     }
@@ -373,12 +568,22 @@ fn what_was_left_out_goes_where_the_run_was_accepted() {
     env.write("n2", "mine\n");
     let refused = env.error(13, &["accept", "--include", "n2"]);
     assert_eq!(paths(&refused["paths"]), ["n2"]);
-    assert!(refused["hint"].as_str().is_some_and(|hint| hint.contains("add -- n2")), "{refused}");
+    assert!(
+        refused["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("add -- n2")),
+        "{refused}"
+    );
     // Closed it is no other run.
     env.json(0, &["close", "night"]);
     let taken = env.json(0, &["accept", "--all", "--run", "night"]);
     assert_eq!(paths(&taken["commits"][0]["files"]), ["n3"], "{taken}");
-    assert!(taken["commits"][0]["subject"].as_str().is_some_and(|subject| subject.ends_with("(new files)")), "{taken}");
+    assert!(
+        taken["commits"][0]["subject"]
+            .as_str()
+            .is_some_and(|subject| subject.ends_with("(new files)")),
+        "{taken}"
+    );
 }
 
 // What git ignored before the run, which took the rule away, is the user's own.
@@ -395,10 +600,16 @@ fn what_was_ignored_before_the_run_is_not_made_by_it() {
     assert_eq!(paths(&plan["plan"]["left_out"]), ["notes.txt"], "{plan}");
     let done = env.json(0, &["accept", "--all"]);
     assert_eq!(
-        (paths(&done["commits"][0]["files"]), paths(&done["left_out"])),
+        (
+            paths(&done["commits"][0]["files"]),
+            paths(&done["left_out"])
+        ),
         (vec![".gitignore", "n1"], vec!["notes.txt"])
     );
-    assert_eq!(paths(&env.json(0, &["accept", "--all"])["left_out"]), ["notes.txt"]);
+    assert_eq!(
+        paths(&env.json(0, &["accept", "--all"])["left_out"]),
+        ["notes.txt"]
+    );
     let taken = env.json(0, &["accept", "--include", "notes.txt"]);
     assert_eq!(paths(&taken["commits"][0]["files"]), ["notes.txt"]);
 }
@@ -430,44 +641,83 @@ fn uncommitted_work_that_the_run_changed_needs_a_decision() {
         env.write("b.txt", "mine\n");
         env.write("new.txt", "mine\n");
         env.write("gone.txt", "mine\n");
-        run(&env, 1, "echo agent >> a.txt; git checkout -q b.txt; echo agent >> new.txt; rm gone.txt; echo n > n.txt");
+        run(
+            &env,
+            1,
+            "echo agent >> a.txt; git checkout -q b.txt; echo agent >> new.txt; rm gone.txt; echo n > n.txt",
+        );
         env
     };
     let env = made();
     let before = state(&env);
     let error = env.error(13, &["accept"]);
-    assert_eq!(paths(&error["paths"]), ["a.txt", "b.txt", "gone.txt", "new.txt"]);
+    assert_eq!(
+        paths(&error["paths"]),
+        ["a.txt", "b.txt", "gone.txt", "new.txt"]
+    );
     assert_eq!(state(&env), before);
     let status = env.json(0, &["status"]);
     let first = &status["night"]["to_look_at"][0];
     assert_eq!(first["kind"], "uncommitted");
     let text = first["text"].as_str().expect("a line");
-    assert!(text.contains("checkpoint restore initial --path a.txt"), "{text}");
+    assert!(
+        text.contains("checkpoint restore initial --path a.txt"),
+        "{text}"
+    );
     // The command alone, too, is a decision.
     type_hint(&env, &error);
     assert_eq!(env.read("a.txt"), "mine\n");
     assert_eq!(env.json(0, &["status"])["night"]["to_look_at"], json!([]));
     let done = env.json(0, &["accept"]);
-    assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), "n.txt\n", "{done}");
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "n.txt\n",
+        "{done}"
+    );
 
     let env = made();
     let planned = env.json(0, &["accept", "--dry-run"]);
-    assert!(planned["changed_work"].as_array().is_some_and(|paths| !paths.is_empty()), "{planned}");
+    assert!(
+        planned["changed_work"]
+            .as_array()
+            .is_some_and(|paths| !paths.is_empty()),
+        "{planned}"
+    );
     let done = env.json(0, &["accept", "--uncommitted", "keep"]);
-    assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), "n.txt\n");
-    let left: Vec<_> = done["left_out"].as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap()).collect();
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "n.txt\n"
+    );
+    let left: Vec<_> = done["left_out"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["reason"].as_str().unwrap())
+        .collect();
     assert!(left.iter().all(|reason| *reason == "uncommitted"), "{done}");
     for file in ["a.txt", "b.txt", "new.txt", "gone.txt"] {
         assert_eq!(env.read(file), "mine\n", "{file}");
     }
-    assert_eq!((env.read("a.txt.run").as_str(), env.read("new.txt.run").as_str()), ("mine\nagent\n", "mine\nagent\n"));
+    assert_eq!(
+        (
+            env.read("a.txt.run").as_str(),
+            env.read("new.txt.run").as_str()
+        ),
+        ("mine\nagent\n", "mine\nagent\n")
+    );
     let status = env.git(&["status", "--porcelain", "--", ":!.ultraplan", ":!*.run"]);
     assert_eq!(status, " M a.txt\n M b.txt\n?? gone.txt\n?? new.txt\n");
 
     let env = made();
     env.json(0, &["accept", "--uncommitted", "replace"]);
-    assert_eq!(env.git(&["show", "HEAD:a.txt", "HEAD:b.txt", "HEAD:new.txt"]), "mine\nagent\nb\nmine\nagent\n");
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["show", "HEAD:a.txt", "HEAD:b.txt", "HEAD:new.txt"]),
+        "mine\nagent\nb\nmine\nagent\n"
+    );
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
 }
 
 // Where nothing is accepted in the end, nothing was put back either.
@@ -477,15 +727,35 @@ fn what_was_put_back_goes_where_a_check_fails() {
     env.write("a.txt", "mine\n");
     let check = "test=grep -q agent a.txt";
     let agent = "echo agent >> a.txt; echo n > n.txt";
-    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", agent]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "night",
+            "--feedback",
+            check,
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    );
     let before = state(&env);
     env.error(100, &["accept", "--uncommitted", "keep"]);
-    assert_eq!((env.read("a.txt").as_str(), state(&env)), ("mine\nagent\n", before));
+    assert_eq!(
+        (env.read("a.txt").as_str(), state(&env)),
+        ("mine\nagent\n", before)
+    );
 }
 
 /// Types the hint of an error, as it is.
 fn type_hint(env: &TestEnv, error: &Value) {
-    let hint = error["hint"].as_str().expect("a hint").replacen("recover", env!("CARGO_BIN_EXE_recover"), 1);
+    let hint = error["hint"].as_str().expect("a hint").replacen(
+        "recover",
+        env!("CARGO_BIN_EXE_recover"),
+        1,
+    );
     env.sh(&hint).expect(0);
 }
 
@@ -499,8 +769,14 @@ fn what_was_edited_since_stays_uncommitted() {
     let done = env.json(0, &["accept"]);
     assert_eq!(paths(&done["hand_edits"]), ["a.txt", "no[t]e*.txt"]);
     assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\nagent\n");
-    assert_eq!((env.read("a.txt").as_str(), env.read("no[t]e*.txt").as_str()), ("one\nagent\nmine\n", "mine\n"));
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), " M a.txt\n?? no[t]e*.txt\n");
+    assert_eq!(
+        (env.read("a.txt").as_str(), env.read("no[t]e*.txt").as_str()),
+        ("one\nagent\nmine\n", "mine\n")
+    );
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        " M a.txt\n?? no[t]e*.txt\n"
+    );
 }
 
 // What a person committed since is in nobody's way; what the run changed and is as HEAD has it is to be looked at.
@@ -518,9 +794,18 @@ fn what_is_as_head_has_it_is_not_in_the_way() {
     assert_eq!(error["code"], "confirmation_needed", "{error}");
     env.git(&["checkout", "b.txt"]);
     let error = env.error(13, &["accept"]);
-    assert!(error["message"].as_str().unwrap().contains("b.txt is as HEAD has it"), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("b.txt is as HEAD has it"),
+        "{error}"
+    );
     env.json(0, &["accept", "--yes"]);
-    assert_eq!(env.git(&["show", "--format=%s", "--name-only"]), "Add the parser\n\na.txt\n");
+    assert_eq!(
+        env.git(&["show", "--format=%s", "--name-only"]),
+        "Add the parser\n\na.txt\n"
+    );
 }
 
 // What the run itself committed after its last good checkpoint was not judged good: HEAD does not vouch for it.
@@ -529,14 +814,34 @@ fn own_commits_after_the_last_good_checkpoint_are_not_committed() {
     let env = quick();
     env.git(&["add", "-A"]);
     env.git(&["commit", "-qm", "settings"]);
-    let agent =
-        "echo $RECOVER_ITERATION >> a.txt; git commit -qam \"agent $RECOVER_ITERATION\"; test $RECOVER_ITERATION != 2";
-    env.recover(&["run", "--run", "night", "--iterations", "2", "--on-failure", "stop", "--", "sh", "-c", agent]);
+    let agent = "echo $RECOVER_ITERATION >> a.txt; git commit -qam \"agent $RECOVER_ITERATION\"; test $RECOVER_ITERATION != 2";
+    env.recover(&[
+        "run",
+        "--run",
+        "night",
+        "--iterations",
+        "2",
+        "--on-failure",
+        "stop",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ]);
     let error = env.error(13, &["accept", "--yes", "--per-iteration"]);
-    assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("hand_edits"), vec!["a.txt"]));
+    assert_eq!(
+        (error["code"].as_str(), paths(&error["paths"])),
+        (Some("hand_edits"), vec!["a.txt"])
+    );
     let done = env.json(0, &["accept", "--yes"]);
     assert_eq!(paths(&done["hand_edits"]), ["a.txt"]);
-    assert_eq!((env.git(&["show", "HEAD:a.txt"]).as_str(), env.read("a.txt").as_str()), ("one\n1\n", "one\n1\n2\n"));
+    assert_eq!(
+        (
+            env.git(&["show", "HEAD:a.txt"]).as_str(),
+            env.read("a.txt").as_str()
+        ),
+        ("one\n1\n", "one\n1\n2\n")
+    );
 }
 
 // Two nights on one file are accepted one after the other, in their order.
@@ -547,13 +852,21 @@ fn two_nights_on_one_file_are_accepted_in_turn() {
         env.json(0, &["run", "--run", night, "--", "sh", "-c", line]);
     }
     let error = env.error(13, &["accept", "tue"]);
-    assert_eq!((error["code"].as_str(), paths(&error["paths"])), (Some("conflicts"), vec!["a.txt"]));
+    assert_eq!(
+        (error["code"].as_str(), paths(&error["paths"])),
+        (Some("conflicts"), vec!["a.txt"])
+    );
     let done = env.json(0, &["accept", "mon"]);
     assert_eq!(paths(&done["hand_edits"]), ["a.txt"]);
     let error = env.error(13, &["accept", "tue"]);
     assert_eq!(error["code"], "confirmation_needed", "{error}");
     type_hint(&env, &error);
-    assert_eq!(env.git(&["log", "-p", "--format=%s", "-1", "-U0"]).lines().next_back(), Some("+2"));
+    assert_eq!(
+        env.git(&["log", "-p", "--format=%s", "-1", "-U0"])
+            .lines()
+            .next_back(),
+        Some("+2")
+    );
     assert_eq!(env.git(&["show", "HEAD^:a.txt"]), "one\n1\n");
     assert_eq!(env.git(&["status", "--porcelain", "-uno"]), "");
 }
@@ -568,7 +881,12 @@ fn a_night_on_top_of_a_folded_commit_is_accepted() {
     }
     env.json(0, &["accept", "mon"]);
     env.json(0, &["accept", "tue", "--yes"]);
-    assert_eq!(env.git(&["log", "-p", "--format=%s", "-1", "-U0"]).lines().next_back(), Some("+3"));
+    assert_eq!(
+        env.git(&["log", "-p", "--format=%s", "-1", "-U0"])
+            .lines()
+            .next_back(),
+        Some("+3")
+    );
     assert_eq!(env.git(&["show", "HEAD^:a.txt"]), "one\n1\n2\n");
     assert_eq!(env.git(&["rev-list", "--count", "HEAD"]).trim(), "3");
     assert_eq!(env.git(&["status", "--porcelain", "-uno"]), "");
@@ -609,14 +927,37 @@ fn an_untracked_secret_that_the_run_wrote_to_stays_out() {
     run(&env, 1, "echo 1 >> a.txt; echo B=2 >> .env");
     let error = env.error(13, &["accept", "--include", ".env", "--yes"]);
     assert_eq!(paths(&error["paths"]), [".env"], "{error}");
-    env.json(0, &["accept", "--include", ".env", "--yes", "--uncommitted", "replace"]);
+    env.json(
+        0,
+        &[
+            "accept",
+            "--include",
+            ".env",
+            "--yes",
+            "--uncommitted",
+            "replace",
+        ],
+    );
 }
 
 #[test]
 fn what_is_unsafe_is_refused_and_changes_nothing() {
     let env = TestEnv::repo();
     let check = "test=test ! -e ../broken";
-    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", "echo x >> a.txt"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "night",
+            "--feedback",
+            check,
+            "--",
+            "sh",
+            "-c",
+            "echo x >> a.txt",
+        ],
+    );
     let before = state(&env);
     let refused = |code: i32, name: &str, args: &[&str]| {
         let error = env.error(code, args);
@@ -636,18 +977,35 @@ fn what_is_unsafe_is_refused_and_changes_nothing() {
     assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\nx\n");
 
     let env = TestEnv::repo();
-    env.json(6, &["run", "--on-failure", "stop", "--", "sh", "-c", "echo x >> a.txt; exit 3"]);
+    env.json(
+        6,
+        &[
+            "run",
+            "--on-failure",
+            "stop",
+            "--",
+            "sh",
+            "-c",
+            "echo x >> a.txt; exit 3",
+        ],
+    );
     assert_eq!(env.error(4, &["accept"])["code"], "no_checkpoint");
     let error = env.error(4, &["accept", "bogus"]);
     assert_eq!(error["code"], "run_not_found");
     assert!(error["hint"].as_str().unwrap().contains(" runs"), "{error}");
-    assert_eq!(TestEnv::plain().error(10, &["accept"])["code"], "no_repository");
+    assert_eq!(
+        TestEnv::plain().error(10, &["accept"])["code"],
+        "no_repository"
+    );
 }
 
 #[test]
 fn a_run_at_work_is_not_accepted() {
     let env = TestEnv::repo();
-    let inside = format!("{} accept --json > ../inside", env!("CARGO_BIN_EXE_recover"));
+    let inside = format!(
+        "{} accept --json > ../inside",
+        env!("CARGO_BIN_EXE_recover")
+    );
     let line = format!("{inside}; touch ../began; while [ ! -e ../end ]; do sleep 0.02; done");
     let mut first = env
         .recover_command(&["run", "--run", "first", "--", "sh", "-c", &line])
@@ -657,7 +1015,13 @@ fn a_run_at_work_is_not_accepted() {
         .expect("recover starts");
     until("it is at work", || env.root().join("began").exists());
     let error = env.error(11, &["accept"]);
-    assert!(error["message"].as_str().unwrap().contains(&format!("pid {}", first.id())), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains(&format!("pid {}", first.id())),
+        "{error}"
+    );
     fs::write(env.root().join("end"), "").unwrap();
     assert!(first.wait().unwrap().success());
     let told = fs::read_to_string(env.root().join("inside")).unwrap();
@@ -671,12 +1035,32 @@ fn what_needs_a_look_needs_a_yes() {
     env.git(&["add", "-A"]);
     env.git(&["commit", "-qm", "settings"]);
     let agent = "if [ $RECOVER_ITERATION = 2 ]; then echo bad > bad.txt; else echo $RECOVER_ITERATION >> a.txt; fi";
-    let check = "test=! grep -q bad bad.txt || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
-    let args = ["--json", "run", "--run", "night", "--iterations", "3", "--feedback", check, "--", "sh", "-c", agent];
+    let check =
+        "test=! grep -q bad bad.txt || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+    let args = [
+        "--json",
+        "run",
+        "--run",
+        "night",
+        "--iterations",
+        "3",
+        "--feedback",
+        check,
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     env.recover(&args).expect(8);
     let error = env.error(13, &["accept"]);
     assert_eq!(error["code"], "confirmation_needed");
-    assert!(error["message"].as_str().unwrap().contains("iteration 2 was given up"), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("iteration 2 was given up"),
+        "{error}"
+    );
     env.json(0, &["accept", "--yes"]);
 
     let env = TestEnv::repo();
@@ -684,7 +1068,10 @@ fn what_needs_a_look_needs_a_yes() {
     env.git(&["commit", "-q", "--allow-empty", "-m", "by hand"]);
     let by_hand = head(&env);
     let error = env.error(13, &["accept"]);
-    assert!(error["message"].as_str().unwrap().contains("by hand"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("by hand"),
+        "{error}"
+    );
     let done = env.json(0, &["accept", "--yes"]);
     assert_eq!(done["kept_ref"], Value::Null);
     assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), by_hand);
@@ -696,7 +1083,17 @@ fn a_run_that_was_stopped_is_not_accepted_unseen() {
     let env = TestEnv::repo();
     let agent = "echo $RECOVER_ITERATION >> a.txt; if [ $RECOVER_ITERATION = 3 ]; then touch ../began; sleep 20; fi";
     let mut child = env
-        .recover_command(&["run", "--run", "night", "--iterations", "6", "--", "sh", "-c", agent])
+        .recover_command(&[
+            "run",
+            "--run",
+            "night",
+            "--iterations",
+            "6",
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -715,7 +1112,11 @@ fn a_run_that_was_stopped_is_not_accepted_unseen() {
     env.json(0, &["accept", "--yes"]);
     assert_eq!(env.read("a.txt"), "one\n1\n2\n");
     let resumed = env.recover(&["resume"]).expect(0);
-    assert!(resumed.stdout.contains("was accepted: nothing to do"), "{}", resumed.stdout);
+    assert!(
+        resumed.stdout.contains("was accepted: nothing to do"),
+        "{}",
+        resumed.stdout
+    );
 }
 
 // Where git is not told who commits, nothing is begun, not even a check.
@@ -723,16 +1124,37 @@ fn a_run_that_was_stopped_is_not_accepted_unseen() {
 fn who_commits_has_to_be_known() {
     let env = TestEnv::repo();
     let check = "test=echo x >> ../checked";
-    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", "echo x >> a.txt"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "night",
+            "--feedback",
+            check,
+            "--",
+            "sh",
+            "-c",
+            "echo x >> a.txt",
+        ],
+    );
     fs::remove_file(env.root().join("checked")).expect("a check ran");
     let nobody = env.root().join("nobody");
     fs::write(&nobody, "[user]\nuseConfigOnly = true\n").expect("a configuration");
     let accept = || {
         let mut command = env.recover_command(&["--json", "accept"]);
-        for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+        for name in [
+            "GIT_AUTHOR_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_COMMITTER_NAME",
+            "GIT_COMMITTER_EMAIL",
+        ] {
             command.env_remove(name);
         }
-        let output = command.env("GIT_CONFIG_GLOBAL", &nobody).output().expect("recover starts");
+        let output = command
+            .env("GIT_CONFIG_GLOBAL", &nobody)
+            .output()
+            .expect("recover starts");
         let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
         (output.status.code(), document)
     };
@@ -740,7 +1162,11 @@ fn who_commits_has_to_be_known() {
     for key in ["user.email", "user.name"] {
         let (code, document) = accept();
         let error = &document["error"];
-        assert_eq!((code, error["code"].as_str()), (Some(13), Some("no_identity")), "{error}");
+        assert_eq!(
+            (code, error["code"].as_str()),
+            (Some(13), Some("no_identity")),
+            "{error}"
+        );
         // What is advised helps when it is typed.
         let hint = error["hint"].as_str().expect("a hint").to_owned();
         assert!(hint.contains(key), "{error}");
@@ -776,15 +1202,33 @@ fn hooks_run_as_in_git_commit() {
     for agent in ["echo x >> a.txt", "echo x >> a.txt; git commit -qam agent"] {
         let env = TestEnv::repo();
         run(&env, 1, agent);
-        hook(&env, "pre-commit", "echo looked; git diff --cached --name-only > ../staged; exit 1");
+        hook(
+            &env,
+            "pre-commit",
+            "echo looked; git diff --cached --name-only > ../staged; exit 1",
+        );
         let before = state(&env);
         let error = env.error(13, &["accept"]);
-        assert!(error["message"].as_str().unwrap().contains("pre-commit"), "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("pre-commit"),
+            "{error}"
+        );
         assert_eq!(state(&env), before);
-        assert_eq!(fs::read_to_string(env.root().join("staged")).unwrap(), "a.txt\n");
+        assert_eq!(
+            fs::read_to_string(env.root().join("staged")).unwrap(),
+            "a.txt\n"
+        );
         hook(&env, "pre-commit", "echo looked");
-        hook(&env, "commit-msg", "echo read; echo 'Signed-off-by: A' >> \"$1\"; git symbolic-ref -q HEAD");
-        hook(&env, "post-commit", "git log -1 --format=%s > ../after; exit 3");
+        hook(
+            &env,
+            "commit-msg",
+            "echo read; echo 'Signed-off-by: A' >> \"$1\"; git symbolic-ref -q HEAD",
+        );
+        hook(
+            &env,
+            "post-commit",
+            "git log -1 --format=%s > ../after; exit 3",
+        );
         if agent.contains("commit") {
             // HEAD is at what the commit comes on top of.
             hook(
@@ -795,9 +1239,19 @@ fn hooks_run_as_in_git_commit() {
         }
         let done = env.json(0, &["accept"]);
         assert_eq!(done["changed"], true);
-        assert!(env.git(&["log", "-1", "--format=%B"]).trim().ends_with("Signed-off-by: A"));
-        assert_eq!(fs::read_to_string(env.root().join("after")).unwrap(), "Add the parser\n");
-        assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+        assert!(
+            env.git(&["log", "-1", "--format=%B"])
+                .trim()
+                .ends_with("Signed-off-by: A")
+        );
+        assert_eq!(
+            fs::read_to_string(env.root().join("after")).unwrap(),
+            "Add the parser\n"
+        );
+        assert_eq!(
+            env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+            ""
+        );
     }
 }
 
@@ -809,7 +1263,10 @@ fn a_hook_may_change_what_is_committed() {
     hook(&env, "pre-commit", "echo formatted >> a.txt; git add a.txt");
     env.json(0, &["accept"]);
     assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\nx\nformatted\n");
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
 }
 
 /// A hook that appends to what is staged, and refuses where it had to.
@@ -823,11 +1280,30 @@ fn a_formatter_that_refuses_is_run_again() {
     hook(&env, "pre-commit", FORMATTER);
     let check = "test=test ! -e n.txt || test ! -e .git/checked || grep -q x n.txt";
     let agent = "echo two > a.txt; echo new > n.txt";
-    env.json(0, &["run", "--run", "night", "--feedback", check, "--", "sh", "-c", agent]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "night",
+            "--feedback",
+            check,
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    );
     env.write(".git/checked", "");
     env.json(0, &["accept"]);
-    assert_eq!(env.git(&["show", "HEAD:a.txt", "HEAD:n.txt"]), "two x\nnew x\n");
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["show", "HEAD:a.txt", "HEAD:n.txt"]),
+        "two x\nnew x\n"
+    );
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
     assert_eq!(in_a_clone(&env, "grep -q x n.txt"), 0);
 }
 
@@ -836,43 +1312,89 @@ fn a_formatter_that_refuses_is_run_again() {
 fn what_a_hook_formatted_is_put_back_where_it_is_refused() {
     for (body, check, code) in [
         ("sed -i 's/$/ x/' a.txt; exit 1", "true", 13),
-        ("sed -i 's/$/ x/' a.txt; git add a.txt", "! grep -q x a.txt", 100),
+        (
+            "sed -i 's/$/ x/' a.txt; git add a.txt",
+            "! grep -q x a.txt",
+            100,
+        ),
     ] {
         let env = TestEnv::repo();
         let check = format!("test={check}");
-        env.json(0, &["run", "--run", "night", "--feedback", &check, "--", "sh", "-c", "echo two > a.txt"]);
+        env.json(
+            0,
+            &[
+                "run",
+                "--run",
+                "night",
+                "--feedback",
+                &check,
+                "--",
+                "sh",
+                "-c",
+                "echo two > a.txt",
+            ],
+        );
         hook(&env, "pre-commit", body);
         let before = state(&env);
         env.error(code, &["accept"]);
-        assert_eq!((env.read("a.txt").as_str(), state(&env)), ("two\n", before), "{body}");
+        assert_eq!(
+            (env.read("a.txt").as_str(), state(&env)),
+            ("two\n", before),
+            "{body}"
+        );
     }
 }
 
 // A hook that takes what the run did out of the commit is refused by its name; the branch stays.
 #[test]
 fn a_hook_that_takes_changes_out_is_refused() {
-    for body in ["git stash -q -u; git stash pop -q", "rm -f \"$GIT_INDEX_FILE\"", "git reset -q"] {
+    for body in [
+        "git stash -q -u; git stash pop -q",
+        "rm -f \"$GIT_INDEX_FILE\"",
+        "git reset -q",
+    ] {
         let env = TestEnv::repo();
         env.write("mine.txt", "mine\n");
         run(&env, 1, "echo good > a.txt; echo n > newfile");
         hook(&env, "pre-commit", body);
         let before = head(&env);
         let error = env.error(13, &["accept"]);
-        assert!(error["message"].as_str().is_some_and(|text| text.contains("the hook pre-commit")), "{body}: {error}");
-        assert_eq!((head(&env), env.read("a.txt")), (before, "good\n".to_owned()), "{body}");
-        assert_eq!((env.read("newfile").as_str(), env.read("mine.txt").as_str()), ("n\n", "mine\n"), "{body}");
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("the hook pre-commit")),
+            "{body}: {error}"
+        );
+        assert_eq!(
+            (head(&env), env.read("a.txt")),
+            (before, "good\n".to_owned()),
+            "{body}"
+        );
+        assert_eq!(
+            (env.read("newfile").as_str(), env.read("mine.txt").as_str()),
+            ("n\n", "mine\n"),
+            "{body}"
+        );
     }
 }
 
 // Undo takes an accept back, hooks, index and branch included, and redo does it again; it walks over nothing else.
 #[test]
 fn an_accept_is_taken_back() {
-    for args in [&["accept"][..], &["accept", "--branch", "nights/first"], &["accept", "--per-iteration"]] {
+    for args in [
+        &["accept"][..],
+        &["accept", "--branch", "nights/first"],
+        &["accept", "--per-iteration"],
+    ] {
         let env = TestEnv::repo();
         env.write("mine.txt", "mine\n");
         env.write("staged.txt", "staged\n");
         env.git(&["add", "staged.txt"]);
-        run(&env, 3, "echo $RECOVER_ITERATION >> a.txt; echo n > n$RECOVER_ITERATION; git add a.txt");
+        run(
+            &env,
+            3,
+            "echo $RECOVER_ITERATION >> a.txt; echo n > n$RECOVER_ITERATION; git add a.txt",
+        );
         hook(
             &env,
             "pre-commit",
@@ -884,12 +1406,22 @@ fn an_accept_is_taken_back() {
         assert_eq!(env.read("n3"), "n\nformatted\n");
         assert_eq!(env.json(0, &["resume", "night"])["changed"], false);
         let undone = env.json(0, &["undo"]);
-        assert_eq!(undone["result"]["operation"]["command"], "accept", "{undone}");
+        assert_eq!(
+            undone["result"]["operation"]["command"], "accept",
+            "{undone}"
+        );
         assert_eq!((env.read("n3"), state(&env)), (files, before), "{args:?}");
         assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
         env.json(0, &["redo"]);
-        assert_eq!((env.read("n3").as_str(), state(&env)), ("n\nformatted\n", after), "{args:?}");
-        assert_eq!(env.json(0, &["status", "--run", "night"])["run"]["status"], "accepted");
+        assert_eq!(
+            (env.read("n3").as_str(), state(&env)),
+            ("n\nformatted\n", after),
+            "{args:?}"
+        );
+        assert_eq!(
+            env.json(0, &["status", "--run", "night"])["run"]["status"],
+            "accepted"
+        );
         env.json(0, &["undo"]);
         env.json(0, args);
         assert_eq!(in_a_clone(&env, "test -e n3 && test ! -e mine.txt"), 0);
@@ -904,18 +1436,35 @@ fn an_accept_that_is_built_upon_is_not_taken_back() {
     env.json(0, &["accept"]);
     env.write("mine.txt", "mine\n");
     env.json(0, &["undo"]);
-    assert_eq!((env.read("mine.txt").as_str(), env.read("a.txt").as_str()), ("mine\n", "one\nx\n"));
+    assert_eq!(
+        (env.read("mine.txt").as_str(), env.read("a.txt").as_str()),
+        ("mine\n", "one\nx\n")
+    );
     env.json(0, &["accept"]);
     let accepted = head(&env);
     env.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
     let error = env.error(13, &["undo"]);
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains(" revert ")), "{error}");
+    assert!(
+        error["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains(" revert ")),
+        "{error}"
+    );
     env.git(&["update-ref", "-d", "refs/remotes/origin/main"]);
     env.git(&["commit", "-q", "--allow-empty", "-m", "on top"]);
     let error = env.error(13, &["undo"]);
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains(" revert ")), "{error}");
+    assert!(
+        error["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains(" revert ")),
+        "{error}"
+    );
     assert_eq!(env.git(&["rev-parse", "HEAD^"]).trim(), accepted);
-    env.sh(&error["hint"].as_str().unwrap().replace("revert", "revert --no-edit")).expect(0);
+    env.sh(&error["hint"]
+        .as_str()
+        .unwrap()
+        .replace("revert", "revert --no-edit"))
+        .expect(0);
     assert_eq!(env.git(&["show", "HEAD:a.txt"]), "one\n");
 }
 
@@ -926,9 +1475,16 @@ fn an_accepted_run_can_be_begun_again() {
     run(&env, 1, "echo x >> a.txt");
     env.json(0, &["accept"]);
     let resumed = env.recover(&["resume", "night", "--restart"]).expect(0);
-    assert!(!resumed.stderr.contains("made outside"), "{}", resumed.stderr);
+    assert!(
+        !resumed.stderr.contains("made outside"),
+        "{}",
+        resumed.stderr
+    );
     let shown = env.json(0, &["status", "--run", "night"]);
-    assert_eq!((&shown["run"]["status"], &shown["night"]["to_look_at"]), (&json!("complete"), &json!([])));
+    assert_eq!(
+        (&shown["run"]["status"], &shown["night"]["to_look_at"]),
+        (&json!("complete"), &json!([]))
+    );
 }
 
 // Commits are signed where the user's are.
@@ -939,13 +1495,19 @@ fn commits_are_signed_as_configured() {
         return;
     }
     let key = env.root().join("key.pub");
-    for (name, value) in [("gpg.format", "ssh"), ("user.signingkey", key.to_str().unwrap()), ("commit.gpgsign", "true")]
-    {
+    for (name, value) in [
+        ("gpg.format", "ssh"),
+        ("user.signingkey", key.to_str().unwrap()),
+        ("commit.gpgsign", "true"),
+    ] {
         env.git(&["config", name, value]);
     }
     run(&env, 1, "echo x >> a.txt");
     env.json(0, &["accept"]);
-    assert!(env.git(&["cat-file", "commit", "HEAD"]).contains("BEGIN SSH SIGNATURE"));
+    assert!(
+        env.git(&["cat-file", "commit", "HEAD"])
+            .contains("BEGIN SSH SIGNATURE")
+    );
 }
 
 // Line ends and filters are git's: what is stored is what git add would have stored, also of an iteration's checkpoint.
@@ -962,11 +1524,24 @@ fn attributes_hold() {
     env.remove("c.up");
     env.git(&["checkout", "-q", "c.up"]);
     assert_eq!(env.read("c.up"), "BIG\n");
-    run(&env, 2, "printf '%s\\r\\n' $RECOVER_ITERATION >> b.crlf; echo N$RECOVER_ITERATION >> c.up");
+    run(
+        &env,
+        2,
+        "printf '%s\\r\\n' $RECOVER_ITERATION >> b.crlf; echo N$RECOVER_ITERATION >> c.up",
+    );
     env.json(0, &["accept", "--per-iteration"]);
-    assert_eq!(env.git(&["show", "HEAD^:b.crlf", "HEAD:b.crlf"]), "one\n1\none\n1\n2\n");
-    assert_eq!(env.git(&["show", "HEAD^:c.up", "HEAD:c.up"]), "big\nn1\nbig\nn1\nn2\n");
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["show", "HEAD^:b.crlf", "HEAD:b.crlf"]),
+        "one\n1\none\n1\n2\n"
+    );
+    assert_eq!(
+        env.git(&["show", "HEAD^:c.up", "HEAD:c.up"]),
+        "big\nn1\nbig\nn1\nn2\n"
+    );
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
 }
 
 // Any name, and any kind of change.
@@ -982,15 +1557,35 @@ fn odd_names_modes_and_links_are_committed() {
     run(&env, 1, agent);
     let done = env.json(0, &["accept", "--all"]);
     assert_eq!(done["left_out"], json!([]));
-    let files = env.git(&["show", "--format=", "--name-status", "-z", "--no-renames", "HEAD"]);
-    for name in ["a b\nc", "n\u{fffd}", "dir\0", "D\0dir/x", "D\0file", "file/y", "tool", "link", ":(top)q", "A\0*.txt"]
-    {
+    let files = env.git(&[
+        "show",
+        "--format=",
+        "--name-status",
+        "-z",
+        "--no-renames",
+        "HEAD",
+    ]);
+    for name in [
+        "a b\nc",
+        "n\u{fffd}",
+        "dir\0",
+        "D\0dir/x",
+        "D\0file",
+        "file/y",
+        "tool",
+        "link",
+        ":(top)q",
+        "A\0*.txt",
+    ] {
         assert!(files.contains(name), "{name:?}: {files:?}");
     }
     assert!(!files.contains("a.txt\0"), "{files:?}");
     assert!(env.git(&["ls-files", "-s", "tool"]).starts_with("100755"));
     assert!(env.git(&["ls-files", "-s", "link"]).starts_with("120000"));
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
 }
 
 #[test]
@@ -1000,7 +1595,10 @@ fn a_history_begins_with_it() {
     env.write("mine.txt", "mine\n");
     run(&env, 1, "echo x > x.txt");
     let done = env.json(0, &["accept", "--all"]);
-    assert_eq!((&done["branch"], &done["head"]["before"]), (&json!("main"), &Value::Null));
+    assert_eq!(
+        (&done["branch"], &done["head"]["before"]),
+        (&json!("main"), &Value::Null)
+    );
     assert_eq!(env.git(&["log", "--format=%s %P"]), "Add the parser \n");
     assert_eq!(env.git(&["ls-files"]), "x.txt\n");
 }
@@ -1013,8 +1611,17 @@ fn a_detached_head_moves() {
     let plan = env.recover(&["accept", "--dry-run"]).expect(0);
     assert!(plan.stdout.contains("--branch NAME"), "{}", plan.stdout);
     let done = env.json(0, &["accept"]);
-    assert_eq!((&done["branch"], &done["head"]["after"]), (&Value::Null, &json!(head(&env))));
-    assert_eq!(env.git(&["rev-parse", "HEAD^", "main"]).lines().collect::<std::collections::BTreeSet<_>>().len(), 1);
+    assert_eq!(
+        (&done["branch"], &done["head"]["after"]),
+        (&Value::Null, &json!(head(&env)))
+    );
+    assert_eq!(
+        env.git(&["rev-parse", "HEAD^", "main"])
+            .lines()
+            .collect::<std::collections::BTreeSet<_>>()
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -1022,13 +1629,31 @@ fn a_linked_work_tree_has_its_own_branch() {
     let env = TestEnv::repo();
     let main = head(&env);
     env.git(&["worktree", "add", "-q", "-b", "side", "../side"]);
-    let at = |args: &[&str]| env.recover(&[&["-C", "../side", "--json"], args].concat()).expect(0).json();
-    at(&["run", "--run", "night", "--", "sh", "-c", "echo x >> a.txt; git commit -qam agent; echo y >> a.txt"]);
+    let at = |args: &[&str]| {
+        env.recover(&[&["-C", "../side", "--json"], args].concat())
+            .expect(0)
+            .json()
+    };
+    at(&[
+        "run",
+        "--run",
+        "night",
+        "--",
+        "sh",
+        "-c",
+        "echo x >> a.txt; git commit -qam agent; echo y >> a.txt",
+    ]);
     let done = at(&["accept", "night"]);
     assert_eq!(done["branch"], "side");
     assert_eq!(env.git(&["show", "side:a.txt"]), "one\nx\ny\n");
-    assert_eq!(env.git(&["rev-parse", "side^", "main"]), format!("{main}\n{main}\n"));
-    assert_eq!(env.git(&["-C", "../side", "status", "--porcelain", "-uno"]), "");
+    assert_eq!(
+        env.git(&["rev-parse", "side^", "main"]),
+        format!("{main}\n{main}\n")
+    );
+    assert_eq!(
+        env.git(&["-C", "../side", "status", "--porcelain", "-uno"]),
+        ""
+    );
 }
 
 // Variables that lead git elsewhere lead nowhere.
@@ -1037,7 +1662,11 @@ fn the_environment_leads_nowhere_else() {
     let mut env = TestEnv::repo();
     run(&env, 1, "echo x >> a.txt");
     let other = TestEnv::repo();
-    for (name, path) in [("GIT_DIR", ".git"), ("GIT_WORK_TREE", "."), ("GIT_INDEX_FILE", ".git/index")] {
+    for (name, path) in [
+        ("GIT_DIR", ".git"),
+        ("GIT_WORK_TREE", "."),
+        ("GIT_INDEX_FILE", ".git/index"),
+    ] {
         env.set(name, &other.work().join(path).to_string_lossy());
     }
     let before = head(&other);
@@ -1052,10 +1681,17 @@ fn the_environment_leads_nowhere_else() {
 #[test]
 fn pushed_commits_are_not_folded() {
     let env = TestEnv::repo();
-    run(&env, 1, "echo x >> a.txt; git commit -qam agent; git update-ref refs/remotes/origin/main HEAD");
+    run(
+        &env,
+        1,
+        "echo x >> a.txt; git commit -qam agent; git update-ref refs/remotes/origin/main HEAD",
+    );
     let error = env.error(13, &["accept"]);
     assert_eq!(error["code"], "head_moved");
-    assert!(error["hint"].as_str().unwrap().contains("--per-iteration"), "{error}");
+    assert!(
+        error["hint"].as_str().unwrap().contains("--per-iteration"),
+        "{error}"
+    );
 }
 
 // The record as a pull request: the first line is its title.
@@ -1064,34 +1700,79 @@ fn the_record_makes_a_pull_request() {
     let env = TestEnv::repo();
     let agent = "cat > /dev/null; echo x >> a.txt";
     let prompt = "# Add the parser\nwith key ghp_0123456789abcdefghij0123456789abcdef";
-    env.json(0, &["run", "--run", "night", "--prompt", prompt, "--feedback", "test=true", "--", "sh", "-c", agent]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "night",
+            "--prompt",
+            prompt,
+            "--feedback",
+            "test=true",
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    );
     let text = env.recover(&["report", "--format", "pr"]).expect(0).stdout;
-    assert!(text.starts_with("Add the parser\n\n> # Add the parser\n> with key [redacted]\n"), "{text}");
-    for part in
-        ["- 1 iteration passed, in 1 attempt\n", "- check `test`: passed", "- `a.txt` (+1 −0)", "Recover-Run: night"]
-    {
+    assert!(
+        text.starts_with("Add the parser\n\n> # Add the parser\n> with key [redacted]\n"),
+        "{text}"
+    );
+    for part in [
+        "- 1 iteration passed, in 1 attempt\n",
+        "- check `test`: passed",
+        "- `a.txt` (+1 −0)",
+        "Recover-Run: night",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let document = env.json(0, &["report", "--format", "pr"]);
-    assert_eq!((&document["format"], document["content"].as_str()), (&json!("pr"), Some(text.as_str())));
+    assert_eq!(
+        (&document["format"], document["content"].as_str()),
+        (&json!("pr"), Some(text.as_str()))
+    );
     env.json(0, &["accept"]);
-    assert_eq!(env.json(0, &["report"])["report"]["summary"]["outcome"], "accepted");
+    assert_eq!(
+        env.json(0, &["report"])["report"]["summary"]["outcome"],
+        "accepted"
+    );
 }
 
 // A pull request is about what is to be merged, not about what was tried and taken back.
 #[test]
 fn a_pull_request_holds_what_the_run_came_to() {
     let env = TestEnv::repo();
-    let agent =
-        "if [ $RECOVER_ITERATION = 2 ]; then echo wrong > wrong.txt; echo wrong >> a.txt; else echo x >> a.txt; fi";
+    let agent = "if [ $RECOVER_ITERATION = 2 ]; then echo wrong > wrong.txt; echo wrong >> a.txt; else echo x >> a.txt; fi";
     let check = "test=test ! -e wrong.txt";
-    let run =
-        ["run", "--run", "night", "--iterations", "2", "--attempts", "1", "--feedback", check, "--", "sh", "-c", agent];
+    let run = [
+        "run",
+        "--run",
+        "night",
+        "--iterations",
+        "2",
+        "--attempts",
+        "1",
+        "--feedback",
+        check,
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     env.recover(&run).expect(8);
     env.recover(&["rollback", "--to", "good"]).expect(0);
     let text = env.recover(&["report", "--format", "pr"]).expect(0).stdout;
-    assert!(text.contains("- check `test`: passed") && text.contains("- `a.txt` (+1 −0)"), "{text}");
-    assert!(!text.contains("wrong.txt") && !text.contains("failed ("), "{text}");
+    assert!(
+        text.contains("- check `test`: passed") && text.contains("- `a.txt` (+1 −0)"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("wrong.txt") && !text.contains("failed ("),
+        "{text}"
+    );
 }
 
 /// A folder in the place of a tracked file brings nothing along that was not accepted.
@@ -1103,8 +1784,7 @@ fn a_folder_in_a_files_place_takes_nothing_along() {
         env.write(".gitignore", "ignored.txt\n");
         env.git(&["add", "cfg", ".gitignore"]);
         env.git(&["commit", "-q", "-m", "cfg"]);
-        let agent =
-            "rm cfg; mkdir cfg; echo PASSWORD=hunter22x > cfg/.env; echo a > cfg/a.txt; echo i > cfg/ignored.txt";
+        let agent = "rm cfg; mkdir cfg; echo PASSWORD=hunter22x > cfg/.env; echo a > cfg/a.txt; echo i > cfg/ignored.txt";
         run(&env, 1, agent);
         let done = env.json(3, &["accept", form]);
         let committed = env.git(&["show", "--format=", "--name-status", "HEAD"]);
@@ -1125,7 +1805,10 @@ fn what_was_cut_off_is_finished_from_another_branch() {
     assert!(!before.contains("commit.json"));
     // The journal as it stands while the index follows: the branch has moved, nothing is recorded.
     let tree = env.git(&["write-tree"]).trim().to_owned();
-    let new = env.git(&["commit-tree", "-p", "HEAD~2", "-m", "Add the parser", &tree]).trim().to_owned();
+    let new = env
+        .git(&["commit-tree", "-p", "HEAD~2", "-m", "Add the parser", &tree])
+        .trim()
+        .to_owned();
     let kept = format!("refs/recover/+kept/night/{}", &own[..10]);
     let journal = json!({
         "version": 1, "run_id": "night", "phase": "-", "lane": "-", "before": {"commit": own, "branch": "refs/heads/main"},
@@ -1138,10 +1821,17 @@ fn what_was_cut_off_is_finished_from_another_branch() {
     env.git(&["checkout", "-q", "-f", "other"]);
     env.write(".git/recover/commit.json", journal.to_string());
     env.recover(&["checkpoint", "create"]).expect(0);
-    assert_eq!(env.git(&["rev-parse", &kept]).trim(), own, "what was folded is kept");
+    assert_eq!(
+        env.git(&["rev-parse", &kept]).trim(),
+        own,
+        "what was folded is kept"
+    );
     assert_eq!(env.git(&["rev-parse", "main"]).trim(), new);
     assert_eq!(head(&env), own, "the branch that is checked out stays");
-    assert_eq!(env.json(0, &["status", "--run", "night"])["run"]["status"], "accepted");
+    assert_eq!(
+        env.json(0, &["status", "--run", "night"])["run"]["status"],
+        "accepted"
+    );
 }
 
 /// Stages other content of a file than it has.
@@ -1160,17 +1850,31 @@ fn what_was_staged_since_is_not_overwritten() {
         run(&env, 3, agent);
         stage(&env, "a.txt", "staged by hand\n");
         let before = state(&env);
-        for args in [&["accept"][..], &["accept", "--dry-run"], &["accept", "--branch", "other"]] {
+        for args in [
+            &["accept"][..],
+            &["accept", "--dry-run"],
+            &["accept", "--branch", "other"],
+        ] {
             let error = env.error(13, args);
-            assert_eq!((&error["code"], paths(&error["paths"])), (&json!("conflicts"), vec!["a.txt"]), "{error}");
+            assert_eq!(
+                (&error["code"], paths(&error["paths"])),
+                (&json!("conflicts"), vec!["a.txt"]),
+                "{error}"
+            );
             let hint = error["hint"].as_str().expect("a hint");
-            assert!(hint.starts_with("git -C ") && hint.ends_with(" diff --cached -- a.txt"), "{hint}");
+            assert!(
+                hint.starts_with("git -C ") && hint.ends_with(" diff --cached -- a.txt"),
+                "{hint}"
+            );
             assert!(env.sh(hint).expect(0).stdout.contains("+staged by hand"));
             assert_eq!(state(&env), before);
         }
         env.git(&["restore", "--staged", "a.txt"]);
         env.json(0, &["accept"]);
-        assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan", ":!f*"]), "");
+        assert_eq!(
+            env.git(&["status", "--porcelain", "--", ":!.ultraplan", ":!f*"]),
+            ""
+        );
     }
 }
 
@@ -1180,8 +1884,13 @@ fn what_is_staged_while_hooks_run_is_not_overwritten() {
     let env = TestEnv::repo();
     run(&env, 1, "echo $RECOVER_ITERATION >> a.txt");
     let (before, index) = (head(&env), env.work().join(".git/index"));
-    let stage = "there=$(cat a.txt); echo mine > a.txt; git add a.txt; printf '%s\\n' \"$there\" > a.txt";
-    hook(&env, "pre-commit", &format!("GIT_INDEX_FILE='{}'; {stage}", index.display()));
+    let stage =
+        "there=$(cat a.txt); echo mine > a.txt; git add a.txt; printf '%s\\n' \"$there\" > a.txt";
+    hook(
+        &env,
+        "pre-commit",
+        &format!("GIT_INDEX_FILE='{}'; {stage}", index.display()),
+    );
     let error = env.error(13, &["accept"]);
     assert_eq!(paths(&error["paths"]), ["a.txt"], "{error}");
     assert_eq!(head(&env), before);
@@ -1193,17 +1902,32 @@ fn what_is_staged_while_hooks_run_is_not_overwritten() {
 fn the_index_follows_whoever_had_it_locked() {
     let env = TestEnv::repo();
     run(&env, 1, "echo $RECOVER_ITERATION >> a.txt");
-    env.sh("cp .git/index ../before && git add a.txt && cp .git/index .git/index.lock").expect(0);
+    env.sh("cp .git/index ../before && git add a.txt && cp .git/index .git/index.lock")
+        .expect(0);
     let before = head(&env);
     let error = env.error(11, &["--lock-timeout", "100ms", "accept"]);
-    assert!(error["message"].as_str().is_some_and(|text| text.contains("index.lock")), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("index.lock")),
+        "{error}"
+    );
     assert_eq!(head(&env), before, "the branch has not moved");
-    let other =
-        env.command("sh").args(["-c", "sleep 1; cp ../before .git/index.lock; mv .git/index.lock .git/index"]).spawn();
+    let other = env
+        .command("sh")
+        .args([
+            "-c",
+            "sleep 1; cp ../before .git/index.lock; mv .git/index.lock .git/index",
+        ])
+        .spawn();
     env.json(0, &["accept"]);
     other.expect("sh starts").wait().expect("it ends");
     assert_ne!(head(&env), before);
-    assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "", "the index follows");
+    assert_eq!(
+        env.git(&["diff", "--cached", "--name-only"]),
+        "",
+        "the index follows"
+    );
 }
 
 // What the run itself left in the index, or somebody staged as it is, follows the commit, whatever a hook made of it.
@@ -1215,15 +1939,34 @@ fn what_the_run_staged_is_not_in_the_way() {
     hook(&env, "pre-commit", "echo formatted >> a.txt; git add a.txt");
     env.json(0, &["accept"]);
     assert!(env.git(&["show", "HEAD:a.txt"]).ends_with("formatted\n"));
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
     // What a failed attempt staged is taken back with it.
-    let agent = "echo $RECOVER_ITERATION >> a.txt; [ $RECOVER_ITERATION = 1 ] || { git add .; exit 1; }";
-    let args = ["run", "--run", "second", "--iterations", "2", "--attempts", "1", "--", "sh", "-c", agent];
+    let agent =
+        "echo $RECOVER_ITERATION >> a.txt; [ $RECOVER_ITERATION = 1 ] || { git add .; exit 1; }";
+    let args = [
+        "run",
+        "--run",
+        "second",
+        "--iterations",
+        "2",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     env.json(8, &args);
     env.json(0, &["rollback", "--to", "good"]);
     assert_eq!(env.git(&["diff", "--cached"]), "");
     env.json(0, &["accept", "--yes"]);
-    assert_eq!(env.git(&["status", "--porcelain", "--", ":!.ultraplan"]), "");
+    assert_eq!(
+        env.git(&["status", "--porcelain", "--", ":!.ultraplan"]),
+        ""
+    );
 }
 
 // A command that finishes what a kill cut off after the branch moved leaves alone what was staged meanwhile.
@@ -1235,7 +1978,10 @@ fn what_was_staged_after_a_kill_stays_staged() {
     env.git(&["add", "a.txt"]);
     let tree = env.git(&["write-tree"]).trim().to_owned();
     env.git(&["reset", "-q"]);
-    let new = env.git(&["commit-tree", "-p", "HEAD", "-m", "Add the parser", &tree]).trim().to_owned();
+    let new = env
+        .git(&["commit-tree", "-p", "HEAD", "-m", "Add the parser", &tree])
+        .trim()
+        .to_owned();
     let journal = json!({
         "version": 1, "run_id": "night", "phase": "-", "lane": "-", "before": {"commit": own, "branch": "refs/heads/main"},
         "base": own, "commits": [new], "new_branch": null, "kept": null, "index_tree": null, "seen": [],
@@ -1245,7 +1991,10 @@ fn what_was_staged_after_a_kill_stays_staged() {
     stage(&env, "a.txt", "staged by hand\n");
     env.write(".git/recover/commit.json", journal.to_string());
     env.recover(&["checkpoint", "create"]).expect(0);
-    assert_eq!(env.json(0, &["status", "--run", "night"])["run"]["status"], "accepted");
+    assert_eq!(
+        env.json(0, &["status", "--run", "night"])["run"]["status"],
+        "accepted"
+    );
     assert_eq!(env.git(&["show", ":a.txt"]), "staged by hand\n");
 }
 
@@ -1261,9 +2010,15 @@ fn what_a_killed_rehearsal_leaves_is_removed_by_the_next() {
     env.json(0, &["accept", "--dry-run"]);
     assert_eq!(left(), 0);
     // A git that does not come back.
-    env.script("../bin/git", "touch ../asked; while kill -0 $PPID 2> /dev/null; do sleep 0.05; done");
+    env.script(
+        "../bin/git",
+        "touch ../asked; while kill -0 $PPID 2> /dev/null; do sleep 0.05; done",
+    );
     let usual = std::env::var("PATH").unwrap();
-    env.set("PATH", &format!("{}:{usual}", env.root().join("bin").display()));
+    env.set(
+        "PATH",
+        &format!("{}:{usual}", env.root().join("bin").display()),
+    );
     let mut child = env
         .recover_command(&["accept", "--dry-run"])
         .stdout(Stdio::null())

@@ -8,7 +8,10 @@ use crate::run::CHECK;
 
 fn quick() -> TestEnv {
     let env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", "[cooldown]\nduration = '1ms'\n[retry]\nbase_delay = '1ms'\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[cooldown]\nduration = '1ms'\n[retry]\nbase_delay = '1ms'\n",
+    );
     env
 }
 
@@ -27,7 +30,19 @@ date +%N > state
 fn tokens_are_told_wherever_cost_is() {
     let env = quick();
     env.script("codex", CODEX);
-    let args = ["run", "--run", "r", "--attempts", "2", "--feedback", "test=false", "--", "./codex", "exec", "--json"];
+    let args = [
+        "run",
+        "--run",
+        "r",
+        "--attempts",
+        "2",
+        "--feedback",
+        "test=false",
+        "--",
+        "./codex",
+        "exec",
+        "--json",
+    ];
     let document = env.json(8, &args);
     let tokens = |input: u64, output: u64, read: u64| {
         let total = input + output + read;
@@ -35,19 +50,44 @@ fn tokens_are_told_wherever_cost_is() {
     };
     let iteration = &document["iterations"][0];
     // The counts of a thread go on where it goes on.
-    assert_eq!(iteration["attempts"][0]["tokens"], tokens(500, 100, 500), "{document}");
-    assert_eq!(iteration["attempts"][1]["tokens"], tokens(500, 100, 500), "{document}");
+    assert_eq!(
+        iteration["attempts"][0]["tokens"],
+        tokens(500, 100, 500),
+        "{document}"
+    );
+    assert_eq!(
+        iteration["attempts"][1]["tokens"],
+        tokens(500, 100, 500),
+        "{document}"
+    );
     assert_eq!(iteration["tokens"], tokens(1000, 200, 1000));
     assert_eq!(document["run"]["tokens"], tokens(1000, 200, 1000));
     assert_eq!(document["run"]["cost_usd"], Value::Null);
     let status = env.json(0, &["status"]);
-    assert_eq!(status["session"], json!({"id": "r", "cost_usd": null, "tokens": tokens(1000, 200, 1000)}));
+    assert_eq!(
+        status["session"],
+        json!({"id": "r", "cost_usd": null, "tokens": tokens(1000, 200, 1000)})
+    );
     let text = env.recover(&["status"]).expect(0).stdout;
-    assert!(text.contains("Cost:        unknown, tokens: 2.2k (input 1.0k, output 200, from cache 1.0k"), "{text}");
+    assert!(
+        text.contains(
+            "Cost:        unknown, tokens: 2.2k (input 1.0k, output 200, from cache 1.0k"
+        ),
+        "{text}"
+    );
     let report = &env.json(0, &["report", "--format", "json"])["report"];
-    assert_eq!(report["summary"]["tokens"], tokens(1000, 200, 1000), "{report}");
+    assert_eq!(
+        report["summary"]["tokens"],
+        tokens(1000, 200, 1000),
+        "{report}"
+    );
     assert_eq!(report["attempts"][1]["tokens"], tokens(500, 100, 500));
-    assert!(env.recover(&["report"]).expect(0).stdout.contains("- **Cost:** 2.2k tokens"));
+    assert!(
+        env.recover(&["report"])
+            .expect(0)
+            .stdout
+            .contains("- **Cost:** 2.2k tokens")
+    );
     let runs = env.recover(&["runs"]).expect(0).stdout;
     assert!(runs.contains("TOKENS") && runs.contains("2.2k"), "{runs}");
     assert_eq!(env.json(0, &["runs"])["runs"][0]["tokens"]["total"], 2200);
@@ -62,15 +102,31 @@ fn a_resumed_session_is_not_counted_twice() {
         r#"n=$(cat ../n 2>/dev/null || echo 0); n=$((n + 1)); echo $n > ../n
 echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s","total_cost_usd":'0.$((n * 2))',"result":"done","usage":{"input_tokens":100,"output_tokens":20},"modelUsage":{"opus":{"inputTokens":'$((n * 100))',"outputTokens":'$((n * 20))',"cacheReadInputTokens":0,"cacheCreationInputTokens":0}}}'"#,
     );
-    let args = ["run", "--attempts", "3", "--feedback", "test=false", "--", "./claude", "-p"];
+    let args = [
+        "run",
+        "--attempts",
+        "3",
+        "--feedback",
+        "test=false",
+        "--",
+        "./claude",
+        "-p",
+    ];
     let document = env.json(8, &args);
     assert_eq!(
-        (&document["run"]["cost_usd"], &document["run"]["tokens"]["total"]),
+        (
+            &document["run"]["cost_usd"],
+            &document["run"]["tokens"]["total"]
+        ),
         (&json!(0.6), &json!(360)),
         "{document}"
     );
     for attempt in document["iterations"][0]["attempts"].as_array().unwrap() {
-        assert_eq!((&attempt["cost_usd"], &attempt["tokens"]["total"]), (&json!(0.2), &json!(120)), "{document}");
+        assert_eq!(
+            (&attempt["cost_usd"], &attempt["tokens"]["total"]),
+            (&json!(0.2), &json!(120)),
+            "{document}"
+        );
     }
 }
 
@@ -85,11 +141,25 @@ fn a_session_sums_up_its_runs() {
         assert!(command.output().unwrap().status.success());
     }
     let status = env.json(0, &["--run", "b", "status"]);
-    assert_eq!((&status["run"]["cost_usd"], &status["run"]["tokens"]["total"]), (&json!(0.25), &json!(15)), "{status}");
-    assert_eq!((&status["session"]["cost_usd"], &status["session"]["tokens"]["total"]), (&json!(0.5), &json!(30)));
+    assert_eq!(
+        (
+            &status["run"]["cost_usd"],
+            &status["run"]["tokens"]["total"]
+        ),
+        (&json!(0.25), &json!(15)),
+        "{status}"
+    );
+    assert_eq!(
+        (
+            &status["session"]["cost_usd"],
+            &status["session"]["tokens"]["total"]
+        ),
+        (&json!(0.5), &json!(30))
+    );
     let text = env.recover(&["--run", "b", "status"]).expect(0).stdout;
     assert!(
-        text.contains("Cost:        $0.25, tokens: 15 ") && text.contains("session night: $0.50, 30 tokens"),
+        text.contains("Cost:        $0.25, tokens: 15 ")
+            && text.contains("session night: $0.50, 30 tokens"),
         "{text}"
     );
 }
@@ -98,23 +168,54 @@ fn a_session_sums_up_its_runs() {
 #[test]
 fn tokens_are_a_budget() {
     let env = quick();
-    env.write(".ultraplan/recover.toml", "[retry]\nmax_tokens = 2000\n[cooldown]\nduration = '1ms'\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[retry]\nmax_tokens = 2000\n[cooldown]\nduration = '1ms'\n",
+    );
     env.script("codex", CODEX);
-    let args = ["run", "--attempts", "9", "--feedback", "test=false", "--", "./codex", "exec", "--json"];
+    let args = [
+        "run",
+        "--attempts",
+        "9",
+        "--feedback",
+        "test=false",
+        "--",
+        "./codex",
+        "exec",
+        "--json",
+    ];
     let document = env.json(7, &args);
     assert_eq!(document["decision"]["stopped_by"], "tokens", "{document}");
-    assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        document["iterations"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     let status = env.json(7, &["retry-status", "--check"]);
-    let budget = status["budgets"].as_array().unwrap().iter().find(|budget| budget["scope"] == "tokens").unwrap();
-    assert_eq!(*budget, json!({"scope": "tokens", "used": 2200, "limit": 2000, "left": 0, "unit": "tokens"}));
+    let budget = status["budgets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|budget| budget["scope"] == "tokens")
+        .unwrap();
+    assert_eq!(
+        *budget,
+        json!({"scope": "tokens", "used": 2200, "limit": 2000, "left": 0, "unit": "tokens"})
+    );
 
     let env = quick();
     env.write(".ultraplan/recover.toml", "[retry]\nmax_cost_usd = 1.0\n");
     env.script("codex", CODEX);
     let refused = env.json(2, &["run", "--", "./codex", "exec", "--json"]);
     let message = refused["error"]["message"].as_str().unwrap();
-    assert_eq!(message, "[retry] max_cost_usd can never be reached: codex reports no cost");
-    env.recover(&["run", "--agent", "none", "--", "true"]).expect(2);
+    assert_eq!(
+        message,
+        "[retry] max_cost_usd can never be reached: codex reports no cost"
+    );
+    env.recover(&["run", "--agent", "none", "--", "true"])
+        .expect(2);
     assert_eq!(env.json(0, &["runs"])["runs"], json!([]));
     // What a script starts is not known before.
     env.recover(&["run", "--", "true"]).expect(0);
@@ -130,7 +231,11 @@ fn stand_in(env: &TestEnv, name: &str) {
 }
 
 fn with_bin(env: &mut TestEnv) {
-    let path = format!("{}/bin:{}", env.work().display(), std::env::var("PATH").expect("a PATH"));
+    let path = format!(
+        "{}/bin:{}",
+        env.work().display(),
+        std::env::var("PATH").expect("a PATH")
+    );
     env.set("PATH", &path);
 }
 
@@ -138,12 +243,32 @@ fn with_bin(env: &mut TestEnv) {
 #[test]
 fn an_agent_is_started_by_its_name() {
     let forms = [
-        ("claude", "-p --output-format stream-json --verbose --permission-mode acceptEdits", true),
-        ("codex", "exec --json --skip-git-repo-check --sandbox workspace-write", true),
-        ("gemini", "--output-format stream-json --approval-mode auto_edit", true),
+        (
+            "claude",
+            "-p --output-format stream-json --verbose --permission-mode acceptEdits",
+            true,
+        ),
+        (
+            "codex",
+            "exec --json --skip-git-repo-check --sandbox workspace-write",
+            true,
+        ),
+        (
+            "gemini",
+            "--output-format stream-json --approval-mode auto_edit",
+            true,
+        ),
         ("opencode", "run --format json", true),
-        ("qwen", "--output-format stream-json --approval-mode auto-edit", true),
-        ("copilot", "--output-format json --no-ask-user --prompt=Fix it.\n --allow-tool=write", false),
+        (
+            "qwen",
+            "--output-format stream-json --approval-mode auto-edit",
+            true,
+        ),
+        (
+            "copilot",
+            "--output-format json --no-ask-user --prompt=Fix it.\n --allow-tool=write",
+            false,
+        ),
     ];
     for (name, form, on_stdin) in forms {
         let mut env = quick();
@@ -153,16 +278,27 @@ fn an_agent_is_started_by_its_name() {
         assert_eq!(document["outcome"], "complete", "{name}: {document}");
         let args = env.sh("tr '\\n' ' ' < ../args").stdout;
         assert_eq!(args.trim(), form.replace('\n', " "), "{name}");
-        assert_eq!(env.sh("cat ../stdin").stdout, if on_stdin { "Fix it.\n" } else { "" }, "{name}");
+        assert_eq!(
+            env.sh("cat ../stdin").stdout,
+            if on_stdin { "Fix it.\n" } else { "" },
+            "{name}"
+        );
     }
     let mut env = quick();
     with_bin(&mut env);
     stand_in(&env, "aider");
-    env.recover(&["run", "--agent", "aider", "--prompt", "Fix it."]).expect(0);
+    env.recover(&["run", "--agent", "aider", "--prompt", "Fix it."])
+        .expect(0);
     let args = env.sh("cat ../args").stdout;
     let args: Vec<&str> = args.lines().collect();
-    assert_eq!(args[..3], ["--no-pretty", "--no-check-update", "--message-file"]);
-    assert!(args[3].ends_with("/prompt.md") && args[4..] == ["--yes-always"], "{args:?}");
+    assert_eq!(
+        args[..3],
+        ["--no-pretty", "--no-check-update", "--message-file"]
+    );
+    assert!(
+        args[3].ends_with("/prompt.md") && args[4..] == ["--yes-always"],
+        "{args:?}"
+    );
     assert_eq!(env.sh("cat ../prompt").stdout, "Fix it.\n");
 }
 
@@ -172,10 +308,17 @@ fn permissions_are_skipped_with_yolo_only() {
     let mut env = quick();
     with_bin(&mut env);
     stand_in(&env, "claude");
-    env.recover(&["run", "--agent", "claude", "--yolo", "--prompt", "x"]).expect(0);
+    env.recover(&["run", "--agent", "claude", "--yolo", "--prompt", "x"])
+        .expect(0);
     let args = env.sh("cat ../args").stdout;
-    assert!(args.contains("--dangerously-skip-permissions") && !args.contains("acceptEdits"), "{args}");
-    env.recover(&["run", "--agent", "claude", "--yolo", "--prompt", "x", "--", "true"]).expect(2);
+    assert!(
+        args.contains("--dangerously-skip-permissions") && !args.contains("acceptEdits"),
+        "{args}"
+    );
+    env.recover(&[
+        "run", "--agent", "claude", "--yolo", "--prompt", "x", "--", "true",
+    ])
+    .expect(2);
 }
 
 /// A command goes before `[runner] command`, that before the agent; without any, or without a prompt, nothing begins.
@@ -185,21 +328,49 @@ fn a_command_goes_before_the_profile() {
     with_bin(&mut env);
     stand_in(&env, "claude");
     let command = |env: &TestEnv, args: &[&str]| {
-        let document = env.json(0, &[&["--dry-run", "run", "--agent", "claude", "--prompt", "x"], args].concat());
-        document["plan"]["spec"]["command"][0].as_str().unwrap().to_owned()
+        let document = env.json(
+            0,
+            &[
+                &["--dry-run", "run", "--agent", "claude", "--prompt", "x"],
+                args,
+            ]
+            .concat(),
+        );
+        document["plan"]["spec"]["command"][0]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     assert_eq!(command(&env, &[]), "claude");
-    env.write(".ultraplan/recover.toml", "[runner]\ncommand = ['sleep', '0']\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[runner]\ncommand = ['sleep', '0']\n",
+    );
     assert_eq!(command(&env, &[]), "sleep");
     assert_eq!(command(&env, &["--", "true"]), "true");
     env.write(".ultraplan/recover.toml", "[runner]\nagent = 'claude'\n");
     let planned = env.json(0, &["--dry-run", "run", "--prompt", "x"]);
     assert_eq!(planned["plan"]["spec"]["launch"]["agent"], "claude");
     let refused = env.error(2, &["run"]);
-    assert!(refused["message"].as_str().unwrap().contains("claude needs a prompt"), "{refused}");
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("claude needs a prompt"),
+        "{refused}"
+    );
     let refused = env.error(2, &["run", "--agent", "cluade", "--prompt", "x"]);
-    assert!(refused["message"].as_str().unwrap().contains("did you mean 'claude'?"), "{refused}");
-    assert!(refused["hint"].as_str().unwrap().contains("agents"), "{refused}");
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("did you mean 'claude'?"),
+        "{refused}"
+    );
+    assert!(
+        refused["hint"].as_str().unwrap().contains("agents"),
+        "{refused}"
+    );
 }
 
 /// The configuration adds an agent that recover does not know, with what its exit codes mean, and changes built-in ones.
@@ -207,7 +378,10 @@ fn a_command_goes_before_the_profile() {
 fn an_agent_is_a_section_of_the_configuration() {
     let mut env = quick();
     with_bin(&mut env);
-    env.script("bin/mybot", "printf '%s\\n' \"$@\" > ../args; cat > ../stdin; echo thinking; exit 4");
+    env.script(
+        "bin/mybot",
+        "printf '%s\\n' \"$@\" > ../args; cat > ../stdin; echo thinking; exit 4",
+    );
     stand_in(&env, "claude");
     let own = "[agent.mybot]\nargs = ['--batch', '--task', '{prompt_file}']\nprompt = 'file'\n\
                edit_args = ['--allow-edits']\nexit_codes = { 4 = 'AUTH_FAILED' }\n\
@@ -215,20 +389,37 @@ fn an_agent_is_a_section_of_the_configuration() {
     env.write(".ultraplan/recover.toml", own);
     let document = env.json(8, &["run", "--agent", "mybot", "--prompt", "Fix it."]);
     let failure = &document["iterations"][0]["attempts"][0]["failure"];
-    assert_eq!((&failure["type"], &failure["cause"]), (&json!("agent_error"), &json!("AUTH_FAILED")), "{document}");
+    assert_eq!(
+        (&failure["type"], &failure["cause"]),
+        (&json!("agent_error"), &json!("AUTH_FAILED")),
+        "{document}"
+    );
     let args = env.sh("cat ../args").stdout;
-    assert!(args.starts_with("--batch\n--task\n/") && args.ends_with("/prompt.md\n--allow-edits\n"), "{args}");
-    env.recover(&["run", "--agent", "claude", "--prompt", "x"]).expect(0);
-    assert_eq!(env.sh("cat ../args").stdout, "-p\n--model\nopus\n--permission-mode\nacceptEdits\n");
+    assert!(
+        args.starts_with("--batch\n--task\n/") && args.ends_with("/prompt.md\n--allow-edits\n"),
+        "{args}"
+    );
+    env.recover(&["run", "--agent", "claude", "--prompt", "x"])
+        .expect(0);
+    assert_eq!(
+        env.sh("cat ../args").stdout,
+        "-p\n--model\nopus\n--permission-mode\nacceptEdits\n"
+    );
     for (wrong, why) in [
         ("[agent.none]\nargs = []\n", "no name for [agent.NAME]"),
         ("[agent.x]\nprompt = 'pipe'\n", "one of \"stdin\""),
         ("[agent.x]\nargz = []\n", "did you mean"),
-        ("[agent.x]\nexit_codes = { 4 = 'LOST' }\n", "causes by exit code"),
+        (
+            "[agent.x]\nexit_codes = { 4 = 'LOST' }\n",
+            "causes by exit code",
+        ),
     ] {
         env.write(".ultraplan/recover.toml", wrong);
         let refused = env.error(2, &["config"]);
-        assert!(refused["message"].as_str().unwrap().contains(why), "{refused}");
+        assert!(
+            refused["message"].as_str().unwrap().contains(why),
+            "{refused}"
+        );
     }
 }
 
@@ -241,21 +432,41 @@ fn agents_are_listed_with_what_is_installed() {
     env.set("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
     stand_in(&env, "claude");
     env.sh("mv bin/claude ../bin/claude");
-    env.write(".ultraplan/recover.toml", "[agent.own]\nprogram = './own'\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[agent.own]\nprogram = './own'\n",
+    );
     env.script("own", "touch started; echo 1.0");
     let agents = env.json(0, &["agents"])["agents"].clone();
-    let named = |name: &str| agents.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    let named = |name: &str| {
+        agents
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["name"] == name)
+            .unwrap()
+            .clone()
+    };
     let path = bin.join("claude");
     assert_eq!(
         named("claude"),
         json!({"name": "claude", "program": "claude", "installed": true, "version": "9.8.7 (stand-in)", "path": path,
                "output": "claude", "sessions": true})
     );
-    assert_eq!((&named("aider")["installed"], &named("aider")["path"]), (&json!(false), &Value::Null));
-    assert_eq!((&named("own")["installed"], &named("own")["version"]), (&json!(true), &Value::Null));
+    assert_eq!(
+        (&named("aider")["installed"], &named("aider")["path"]),
+        (&json!(false), &Value::Null)
+    );
+    assert_eq!(
+        (&named("own")["installed"], &named("own")["version"]),
+        (&json!(true), &Value::Null)
+    );
     assert!(!env.exists("started"));
     let table = env.recover(&["agents"]).expect(0).stdout;
-    assert!(table.contains("9.8.7 (stand-in)") && table.contains("opencode"), "{table}");
+    assert!(
+        table.contains("9.8.7 (stand-in)") && table.contains("opencode"),
+        "{table}"
+    );
 }
 
 /// A stand-in for Claude Code that notes its session and its prompt; `body` says what it does then.
@@ -274,7 +485,11 @@ fn claude(env: &TestEnv, body: &str) {
 }
 
 fn sessions(env: &TestEnv) -> Vec<String> {
-    env.sh("cat ../sessions").stdout.lines().map(str::to_owned).collect()
+    env.sh("cat ../sessions")
+        .stdout
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The session is in the ledger as soon as the agent names it; after a limit, the network or a kill it goes on there, and
@@ -286,35 +501,69 @@ fn an_interrupted_agent_goes_on_in_its_session() {
         &env,
         "if [ $n = 1 ]; then ends true 'API Error: Unable to connect to API (ECONNRESET)'; exit 1; fi; ends false done",
     );
-    env.json(0, &["run", "--agent", "claude", "--prompt", "Fix it.", "--", "./claude", "-p"]);
+    env.json(
+        0,
+        &[
+            "run", "--agent", "claude", "--prompt", "Fix it.", "--", "./claude", "-p",
+        ],
+    );
     assert_eq!(sessions(&env), ["none", "s-1"]);
     let prompt = env.sh("cat ../prompt.2").stdout;
-    assert!(prompt.starts_with("Fix it.\n\n## Interrupted\n\nYou were interrupted; go on."), "{prompt}");
-    assert!(prompt.contains("ECONNRESET") && !prompt.contains("DIFFERENT"), "{prompt}");
+    assert!(
+        prompt.starts_with("Fix it.\n\n## Interrupted\n\nYou were interrupted; go on."),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains("ECONNRESET") && !prompt.contains("DIFFERENT"),
+        "{prompt}"
+    );
 
     let env = quick();
-    claude(&env, "if [ $n = 1 ]; then touch ../there; sleep 300; fi; ends false done");
-    let mut run = env.start(&["--json", "run", "--run", "r", "--prompt", "Fix it.", "--", "./claude", "-p"]);
+    claude(
+        &env,
+        "if [ $n = 1 ]; then touch ../there; sleep 300; fi; ends false done",
+    );
+    let mut run = env.start(&[
+        "--json", "run", "--run", "r", "--prompt", "Fix it.", "--", "./claude", "-p",
+    ]);
     until("the session is recorded", || {
-        env.sh("cat .ultraplan/state/events.jsonl 2>/dev/null").stdout.contains("agent_session_seen")
+        env.sh("cat .ultraplan/state/events.jsonl 2>/dev/null")
+            .stdout
+            .contains("agent_session_seen")
     });
     kill("-KILL", run.id());
     run.wait().expect("it ends");
     env.json(0, &["resume"]);
     assert_eq!(sessions(&env), ["none", "s-1"]);
     let prompt = env.sh("cat ../prompt.2").stdout;
-    assert!(prompt.contains("You were interrupted; go on.") && !prompt.contains("DIFFERENT"), "{prompt}");
+    assert!(
+        prompt.contains("You were interrupted; go on.") && !prompt.contains("DIFFERENT"),
+        "{prompt}"
+    );
 }
 
 /// An attempt that does not find its session never began: the next one is told what that one was told.
 #[test]
 fn a_lost_session_is_nobodys_approach() {
-    let gone =
-        "elif [ $n = 2 ]; then echo 'No conversation found with session ID: s-1' >&2; exit 1; fi; ends false done";
+    let gone = "elif [ $n = 2 ]; then echo 'No conversation found with session ID: s-1' >&2; exit 1; fi; ends false done";
     let env = quick();
-    claude(&env, &format!("if [ $n = 1 ]; then ends true 'API Error: 529 Overloaded'; exit 1; {gone}"));
+    claude(
+        &env,
+        &format!("if [ $n = 1 ]; then ends true 'API Error: 529 Overloaded'; exit 1; {gone}"),
+    );
     // Nor does it use one up: two are allowed, and the third is the second that tried anything.
-    let args = ["run", "--agent", "claude", "--attempts", "2", "--prompt", "Fix it.", "--", "./claude", "-p"];
+    let args = [
+        "run",
+        "--agent",
+        "claude",
+        "--attempts",
+        "2",
+        "--prompt",
+        "Fix it.",
+        "--",
+        "./claude",
+        "-p",
+    ];
     let run = env.json(0, &args);
     assert_eq!(sessions(&env), ["none", "s-1", "none"]);
     let lost = &run["iterations"][0]["attempts"][1];
@@ -324,16 +573,39 @@ fn a_lost_session_is_nobodys_approach() {
         "{run:#}"
     );
     let prompt = env.sh("cat ../prompt.3").stdout;
-    assert!(prompt.contains("You were interrupted; go on.") && prompt.contains("529"), "{prompt}");
-    assert!(!prompt.contains("DIFFERENT") && !prompt.contains("No conversation"), "{prompt}");
+    assert!(
+        prompt.contains("You were interrupted; go on.") && prompt.contains("529"),
+        "{prompt}"
+    );
+    assert!(
+        !prompt.contains("DIFFERENT") && !prompt.contains("No conversation"),
+        "{prompt}"
+    );
 
     let env = quick();
-    claude(&env, &format!("if [ $n = 1 ]; then echo bad > state; ends false done; exit 0; {gone}"));
+    claude(
+        &env,
+        &format!("if [ $n = 1 ]; then echo bad > state; ends false done; exit 0; {gone}"),
+    );
     let check = "test=[ $(cat ../count) = 3 ] || { echo 'FAILED: assert 1 == 2'; exit 1; }";
-    let args = ["run", "--agent", "claude", "--prompt", "Fix it.", "--feedback", check, "--", "./claude", "-p"];
+    let args = [
+        "run",
+        "--agent",
+        "claude",
+        "--prompt",
+        "Fix it.",
+        "--feedback",
+        check,
+        "--",
+        "./claude",
+        "-p",
+    ];
     env.json(0, &args);
     let prompt = env.sh("cat ../prompt.3").stdout;
-    assert!(prompt.contains("assert 1 == 2") && !prompt.contains("No conversation"), "{prompt}");
+    assert!(
+        prompt.contains("assert 1 == 2") && !prompt.contains("No conversation"),
+        "{prompt}"
+    );
 }
 
 /// What no argument can hold is refused before the first attempt; what goes by standard input is not.
@@ -347,9 +619,25 @@ fn a_prompt_that_is_no_argument_is_refused_at_the_start() {
     std::fs::write(&file, "x".repeat(140_000)).expect("a prompt");
     let file = file.to_string_lossy().into_owned();
     let error = env.error(2, &["run", "--agent", "copilot", "--prompt-file", &file]);
-    assert!(error["message"].as_str().is_some_and(|message| message.contains("argument")), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("argument")),
+        "{error}"
+    );
     assert_eq!(env.recover(&["status", "--json"]).code, 4, "nothing began");
-    env.json(0, &["run", "--agent", "claude", "--attempts", "1", "--prompt-file", &file]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--agent",
+            "claude",
+            "--attempts",
+            "1",
+            "--prompt-file",
+            &file,
+        ],
+    );
     assert!(env.sh("cat ../got").stdout.trim().starts_with("1400"));
 }
 
@@ -360,22 +648,64 @@ fn a_rollback_begins_a_fresh_session() {
     let run = |flags: &[&str]| {
         let env = quick();
         claude(&env, body);
-        let flags = [&["run", "--iterations", "2", "--on-failure", "rollback", "--prompt", "Fix it."], flags].concat();
+        let flags = [
+            &[
+                "run",
+                "--iterations",
+                "2",
+                "--on-failure",
+                "rollback",
+                "--prompt",
+                "Fix it.",
+            ],
+            flags,
+        ]
+        .concat();
         env.write("state", "good\n");
-        env.json(0, &[flags.as_slice(), &["--feedback", CHECK, "--", "./claude", "-p"]].concat());
+        env.json(
+            0,
+            &[
+                flags.as_slice(),
+                &["--feedback", CHECK, "--", "./claude", "-p"],
+            ]
+            .concat(),
+        );
         env
     };
     let env = run(&[]);
     assert_eq!(sessions(&env), ["none", "none", "none", "none"]);
     let prompt = env.sh("cat ../prompt.2").stdout;
-    assert!(prompt.starts_with("## Files Were Restored\n\nThe work tree went back to checkpoint ckpt_"), "{prompt}");
-    assert!(prompt.contains("1 files written, 0 deleted") && prompt.contains("\n\nFix it.\n\n## Previous"), "{prompt}");
-    assert!(env.sh("cat ../prompt.3").stdout.starts_with("Fix it."), "what was restored is told once");
+    assert!(
+        prompt.starts_with("## Files Were Restored\n\nThe work tree went back to checkpoint ckpt_"),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains("1 files written, 0 deleted")
+            && prompt.contains("\n\nFix it.\n\n## Previous"),
+        "{prompt}"
+    );
+    assert!(
+        env.sh("cat ../prompt.3").stdout.starts_with("Fix it."),
+        "what was restored is told once"
+    );
     let env = run(&["--same-session"]);
     assert_eq!(sessions(&env), ["none", "s-1", "s-1", "s-1"]);
     let env = quick();
-    claude(&env, "[ $n = 1 ] && echo bad > state || echo good > state; ends false done");
-    let args = ["run", "--fresh", "--prompt", "x", "--feedback", CHECK, "--", "./claude", "-p"];
+    claude(
+        &env,
+        "[ $n = 1 ] && echo bad > state || echo good > state; ends false done",
+    );
+    let args = [
+        "run",
+        "--fresh",
+        "--prompt",
+        "x",
+        "--feedback",
+        CHECK,
+        "--",
+        "./claude",
+        "-p",
+    ];
     env.json(0, &args);
     assert_eq!(sessions(&env), ["none", "none"]);
 }
@@ -392,7 +722,18 @@ fn a_profile_resumes_its_session() {
          [ $RECOVER_ATTEMPT = 1 ] && echo bad > state || echo good > state\n\
          echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":5,\"cached_input_tokens\":0,\"output_tokens\":1}}'",
     );
-    env.json(0, &["run", "--agent", "codex", "--prompt", "Fix it.", "--feedback", CHECK]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--agent",
+            "codex",
+            "--prompt",
+            "Fix it.",
+            "--feedback",
+            CHECK,
+        ],
+    );
     let args = env.sh("cat ../args").stdout;
     let form = "exec --json --skip-git-repo-check --sandbox workspace-write";
     assert_eq!(args, format!("{form}\n{form} resume t-1 -\n"));
@@ -411,7 +752,18 @@ fn a_session_is_no_flag() {
          [ $RECOVER_ATTEMPT = 1 ] && echo bad > state || echo good > state\n\
          echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"Done.\",\"session_id\":\"-x\"}'",
     );
-    env.json(0, &["run", "--agent", "claude", "--prompt", "Fix it.", "--feedback", CHECK]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--agent",
+            "claude",
+            "--prompt",
+            "Fix it.",
+            "--feedback",
+            CHECK,
+        ],
+    );
     let args = env.sh("cat ../args").stdout;
     let form = "-p --output-format stream-json --verbose --permission-mode acceptEdits";
     assert_eq!(args, format!("{form}\n{form}\n"));
@@ -422,14 +774,41 @@ fn a_session_is_no_flag() {
 fn the_session_of_the_fallback_is_not_gone_on_with() {
     let mut env = quick();
     with_bin(&mut env);
-    let session = |id: &str| format!("echo '{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"{id}\"}}'");
-    env.script("bin/claude", &format!("echo \"$*\" >> ../args; {}; echo bad > state", session("own")));
+    let session = |id: &str| {
+        format!("echo '{{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"{id}\"}}'")
+    };
+    env.script(
+        "bin/claude",
+        &format!(
+            "echo \"$*\" >> ../args; {}; echo bad > state",
+            session("own")
+        ),
+    );
     env.script("other", &format!("{}; exit 1", session("other")));
-    let run = ["run", "--run", "r", "--agent", "claude", "--prompt", "Fix it.", "--attempts", "1", "--feedback", CHECK];
-    assert_ne!(env.recover(&[run.as_slice(), &["--fallback", "./other"]].concat()).code, 0);
+    let run = [
+        "run",
+        "--run",
+        "r",
+        "--agent",
+        "claude",
+        "--prompt",
+        "Fix it.",
+        "--attempts",
+        "1",
+        "--feedback",
+        CHECK,
+    ];
+    assert_ne!(
+        env.recover(&[run.as_slice(), &["--fallback", "./other"]].concat())
+            .code,
+        0
+    );
     env.recover(&["resume", "r", "--same-session", "--strategy", "retry_same"]);
     let args = env.sh("cat ../args").stdout;
-    assert!(args.lines().count() >= 2 && !args.contains("other"), "{args}");
+    assert!(
+        args.lines().count() >= 2 && !args.contains("other"),
+        "{args}"
+    );
 }
 
 /// What a profile's agent prints is shown as text, its records are in the log; `--raw` shows them.
@@ -444,17 +823,28 @@ fn records_are_shown_as_text_and_kept_in_the_log() {
 "#;
     env.write("records", records);
     env.script("bin/claude", "cat records");
-    let shown = env.recover(&["run", "--run", "r", "--agent", "claude", "--prompt", "x"]).expect(0).stdout;
+    let shown = env
+        .recover(&["run", "--run", "r", "--agent", "claude", "--prompt", "x"])
+        .expect(0)
+        .stdout;
     assert!(
-        shown.starts_with("I run the tests.\n> Bash: cargo test\n[claude retries, 7 of 10: 401]\n\nRun r complete"),
+        shown.starts_with(
+            "I run the tests.\n> Bash: cargo test\n[claude retries, 7 of 10: 401]\n\nRun r complete"
+        ),
         "{shown}"
     );
     let log = ".ultraplan/state/recover/runs/r/iteration-1-attempt-1/output.log";
     assert_eq!(env.read(log), records);
-    let raw = env.recover(&["run", "--raw", "--agent", "claude", "--prompt", "x"]).expect(0).stdout;
+    let raw = env
+        .recover(&["run", "--raw", "--agent", "claude", "--prompt", "x"])
+        .expect(0)
+        .stdout;
     assert!(raw.starts_with(records), "{raw}");
     // A command of the user's is a filter in a pipe.
-    let own = env.recover(&["run", "--agent", "claude", "--", "bin/claude"]).expect(0).stdout;
+    let own = env
+        .recover(&["run", "--agent", "claude", "--", "bin/claude"])
+        .expect(0)
+        .stdout;
     assert!(own.starts_with(records), "{own}");
 }
 
@@ -465,17 +855,38 @@ fn a_full_context_does_not_go_on_for_ever() {
     let full = "ends true 'Prompt is too long'; exit 1";
     let env = quick();
     claude(&env, full);
-    let document = env.json(7, &["run", "--attempts", "2", "--agent", "claude", "--", "./claude", "-p"]);
+    let document = env.json(
+        7,
+        &[
+            "run",
+            "--attempts",
+            "2",
+            "--agent",
+            "claude",
+            "--",
+            "./claude",
+            "-p",
+        ],
+    );
     assert_eq!(sessions(&env), ["none", "none"]);
     assert_eq!(document["decision"]["stopped_by"], "global", "{document}");
     let env = quick();
     claude(&env, full);
     let document = env.json(8, &["run", "--agent", "claude", "--", "./claude", "-p"]);
     assert_eq!(sessions(&env), ["none", "none", "none"], "{document}");
-    assert!(document["decision"]["reason"].as_str().unwrap().contains("changed nothing"), "{document}");
+    assert!(
+        document["decision"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("changed nothing"),
+        "{document}"
+    );
     // Work goes on as long as there is any.
     let env = quick();
-    claude(&env, "echo $n > work; [ $n = 6 ] && { ends false done; exit 0; }; ends true 'Prompt is too long'; exit 1");
+    claude(
+        &env,
+        "echo $n > work; [ $n = 6 ] && { ends false done; exit 0; }; ends true 'Prompt is too long'; exit 1",
+    );
     env.json(0, &["run", "--agent", "claude", "--", "./claude", "-p"]);
     assert_eq!(sessions(&env).len(), 6);
 }
@@ -490,18 +901,28 @@ fn an_error_of_the_api_is_seen_behind_a_success() {
     let run = |body: &str, code: i32| {
         let env = quick();
         env.script("aider", body);
-        env.json(code, &["run", "--prompt", "x", "--", "./aider", "--yes-always"])
+        env.json(
+            code,
+            &["run", "--prompt", "x", "--", "./aider", "--yes-always"],
+        )
     };
     let document = run(&format!("{banner}{error}"), 8);
     let attempts = document["iterations"][0]["attempts"].as_array().unwrap();
     assert_eq!(attempts.len(), 1, "{document}");
     let failure = &attempts[0]["failure"];
-    assert_eq!((&failure["type"], &failure["cause"]), (&json!("agent_error"), &json!("AUTH_FAILED")), "{document}");
+    assert_eq!(
+        (&failure["type"], &failure["cause"]),
+        (&json!("agent_error"), &json!("AUTH_FAILED")),
+        "{document}"
+    );
     run(&format!("{banner}{error}touch work"), 0);
     // What it keeps for itself is no work.
     let notes = "echo 'Added .aider* to .gitignore'; echo '.aider*' >> .gitignore; echo x > .aider.notes.md; echo; ";
     run(&format!("{notes}{error}"), 8);
-    run(&format!("{banner}echo 'The log says \"API Error: 401\"; nothing is to be done.'"), 0);
+    run(
+        &format!("{banner}echo 'The log says \"API Error: 401\"; nothing is to be done.'"),
+        0,
+    );
 }
 
 /// An attempt that changed nothing and was not permitted what it wanted is not repeated: the flag that it lacks is named.
@@ -515,19 +936,47 @@ fn a_missing_permission_is_a_persons() {
     let failure = |document: &Value| {
         let attempts = document["iterations"][0]["attempts"].as_array().unwrap();
         assert_eq!(attempts.len(), 1, "{document}");
-        assert_eq!(attempts[0]["failure"]["cause"], "PERMISSION_DENIED", "{document}");
-        attempts[0]["failure"]["message"].as_str().unwrap().to_owned()
+        assert_eq!(
+            attempts[0]["failure"]["cause"], "PERMISSION_DENIED",
+            "{document}"
+        );
+        attempts[0]["failure"]["message"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
-    let own = env.json(8, &["run", "--run", "a", "--feedback", "test=true", "--", "claude", "-p", "x"]);
+    let own = env.json(
+        8,
+        &[
+            "run",
+            "--run",
+            "a",
+            "--feedback",
+            "test=true",
+            "--",
+            "claude",
+            "-p",
+            "x",
+        ],
+    );
     let all = "--dangerously-skip-permissions";
     assert_eq!(
         failure(&own),
-        format!("Not permitted: Write; --permission-mode acceptEdits permits to edit, {all} everything")
+        format!(
+            "Not permitted: Write; --permission-mode acceptEdits permits to edit, {all} everything"
+        )
     );
-    let profile = env.json(8, &["run", "--run", "b", "--agent", "claude", "--prompt", "x"]);
-    assert_eq!(failure(&profile), format!("Not permitted: Write; {all} (recover run --yolo) permits everything"));
+    let profile = env.json(
+        8,
+        &["run", "--run", "b", "--agent", "claude", "--prompt", "x"],
+    );
+    assert_eq!(
+        failure(&profile),
+        format!("Not permitted: Write; {all} (recover run --yolo) permits everything")
+    );
     env.script("bin/claude", "cat denied; touch work");
-    env.recover(&["run", "--run", "c", "--agent", "claude", "--prompt", "x"]).expect(0);
+    env.recover(&["run", "--run", "c", "--agent", "claude", "--prompt", "x"])
+        .expect(0);
 }
 
 /// Of an agent's records the next prompt has what it said last and what its last tool said, and no record.
@@ -541,10 +990,31 @@ fn a_prompt_quotes_no_records() {
 {"type":"user","message":{"content":[{"type":"tool_result","is_error":true,"content":"exit 101: no test target named parse"}]},"session_id":"s"}
 "#,
     );
-    claude(&env, "if [ $n = 1 ]; then cat records; sleep 60; fi; ends false done");
-    env.json(0, &["run", "--timeout", "1s", "--prompt", "Fix it.", "--", "./claude", "-p"]);
+    claude(
+        &env,
+        "if [ $n = 1 ]; then cat records; sleep 60; fi; ends false done",
+    );
+    env.json(
+        0,
+        &[
+            "run",
+            "--timeout",
+            "1s",
+            "--prompt",
+            "Fix it.",
+            "--",
+            "./claude",
+            "-p",
+        ],
+    );
     let prompt = env.sh("cat ../prompt.2").stdout;
-    assert!(prompt.contains("Last words: I look at the parser."), "{prompt}");
-    assert!(prompt.contains("Last tool error: exit 101: no test target named parse"), "{prompt}");
+    assert!(
+        prompt.contains("Last words: I look at the parser."),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains("Last tool error: exit 101: no test target named parse"),
+        "{prompt}"
+    );
     assert!(!prompt.contains("\"type\""), "{prompt}");
 }

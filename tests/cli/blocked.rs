@@ -14,17 +14,26 @@ fn with_mounts(env: &TestEnv, line: &str) -> Option<Ran> {
         return None;
     }
     let line = line.replace("recover ", concat!(env!("CARGO_BIN_EXE_recover"), " "));
-    Some(Ran::of(&env.command("unshare").args(["-rm", "sh", "-c", &line]).output().expect("unshare")))
+    Some(Ran::of(
+        &env.command("unshare")
+            .args(["-rm", "sh", "-c", &line])
+            .output()
+            .expect("unshare"),
+    ))
 }
 
 /// The paths of a list with their reasons.
 fn reasons(list: &Value) -> Vec<(String, String)> {
     let all = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
-    all.iter().map(|one| (text(&one["path"]), text(&one["reason"]))).collect()
+    all.iter()
+        .map(|one| (text(&one["path"]), text(&one["reason"])))
+        .collect()
 }
 
 fn named(list: &[(&str, &str)]) -> Vec<(String, String)> {
-    list.iter().map(|(path, reason)| ((*path).to_owned(), (*reason).to_owned())).collect()
+    list.iter()
+        .map(|(path, reason)| ((*path).to_owned(), (*reason).to_owned()))
+        .collect()
 }
 
 // Promise 6: a mounted file, a volume that the checkpoint does not have, a read-only one.
@@ -36,7 +45,10 @@ fn mounts_are_found_before_anything_is_written() {
             "mkdir vol && mount -t tmpfs none vol && echo art > vol/art",
             &[("vol", "mount_point"), ("vol/art", "mount_point")],
         ),
-        ("echo 2 > ro/f && mount --bind ro ro && mount -o remount,ro,bind ro", &[("ro/f", "read_only")]),
+        (
+            "echo 2 > ro/f && mount --bind ro ro && mount -o remount,ro,bind ro",
+            &[("ro/f", "read_only")],
+        ),
     ];
     for (mount, kept) in cases {
         let env = TestEnv::repo();
@@ -46,18 +58,34 @@ fn mounts_are_found_before_anything_is_written() {
         let id = checkpoint(&env);
         env.remove("gone");
         let command = format!("recover --json rollback --to {id} --edits discard");
-        let Some(refused) = with_mounts(&env, &format!("{mount} && {command}")) else { return };
+        let Some(refused) = with_mounts(&env, &format!("{mount} && {command}")) else {
+            return;
+        };
         let error = refused.expect(13).json()["error"].clone();
-        assert_eq!((&error["code"], reasons(&error["paths"])), (&"blocked".into(), named(kept)), "{mount}");
+        assert_eq!(
+            (&error["code"], reasons(&error["paths"])),
+            (&"blocked".into(), named(kept)),
+            "{mount}"
+        );
         assert!(text(&error["hint"]).contains("--best-effort"), "{error}");
         assert!(!env.exists("gone"));
         env.sh("rm -rf vol").expect(0);
-        let plan =
-            with_mounts(&env, &format!("{mount} && {command} --best-effort --dry-run")).expect("mounts").expect(3);
+        let plan = with_mounts(
+            &env,
+            &format!("{mount} && {command} --best-effort --dry-run"),
+        )
+        .expect("mounts")
+        .expect(3);
         assert_eq!(reasons(&plan.json()["plan"]["kept"]), named(kept));
         env.sh("rm -rf vol").expect(0);
-        let done = with_mounts(&env, &format!("{mount} && {command} --best-effort")).expect("mounts").expect(3).json();
-        assert_eq!((&done["result"]["success"], reasons(&done["result"]["kept"])), (&false.into(), named(kept)));
+        let done = with_mounts(&env, &format!("{mount} && {command} --best-effort"))
+            .expect("mounts")
+            .expect(3)
+            .json();
+        assert_eq!(
+            (&done["result"]["success"], reasons(&done["result"]["kept"])),
+            (&false.into(), named(kept))
+        );
         assert_eq!(env.read("gone"), "here\n");
     }
 }
@@ -70,7 +98,9 @@ fn nothing_of_a_volume_is_deleted() {
         "mkdir -p new/vol && mount -t tmpfs none new/vol && mkdir new/vol/d && echo art > new/vol/d/art && echo x > new/x \
          && recover --json rollback --to {id} --edits discard --best-effort; cat new/vol/d/art; ls new"
     );
-    let Some(ran) = with_mounts(&env, &line) else { return };
+    let Some(ran) = with_mounts(&env, &line) else {
+        return;
+    };
     assert!(ran.stdout.ends_with("art\nvol\n"), "{ran:?}");
 }
 
@@ -94,24 +124,49 @@ fn an_immutable_file_is_left_on_request() {
         return;
     }
     let kept = named(&[("a.txt", "immutable")]);
-    for args in [&["rollback", "--edits", "discard", "--to"][..], &["checkpoint", "restore", "--edits", "discard"]] {
+    for args in [
+        &["rollback", "--edits", "discard", "--to"][..],
+        &["checkpoint", "restore", "--edits", "discard"],
+    ] {
         let args = [args, &[&id]].concat();
         let error = env.json(13, &args)["error"].clone();
         assert_eq!(reasons(&error["paths"]), kept, "{args:?}");
         let done = env.json(3, &[&args[..], &["--best-effort"]].concat());
         assert_eq!(reasons(&done["result"]["kept"]), kept);
-        assert_eq!((env.read("a.txt"), env.read("b.txt")), ("two\n".into(), "b\n".into()));
+        assert_eq!(
+            (env.read("a.txt"), env.read("b.txt")),
+            ("two\n".into(), "b\n".into())
+        );
         env.json(0, &["undo"]);
         assert!(!env.exists("b.txt"));
-        env.sh("chattr -i a.txt && echo three > a.txt && chattr +i a.txt").expect(0);
+        env.sh("chattr -i a.txt && echo three > a.txt && chattr +i a.txt")
+            .expect(0);
         let again = env.json(13, &["redo", "--edits", "discard"])["error"].clone();
-        assert_eq!((&again["code"], reasons(&again["paths"])), (&"blocked".into(), kept.clone()), "{again}");
+        assert_eq!(
+            (&again["code"], reasons(&again["paths"])),
+            (&"blocked".into(), kept.clone()),
+            "{again}"
+        );
         env.json(3, &["redo", "--edits", "discard", "--best-effort"]);
-        assert_eq!((env.read("a.txt"), env.read("b.txt")), ("three\n".into(), "b\n".into()));
-        env.sh("chattr -i a.txt && echo two > a.txt && rm b.txt && chattr +i a.txt").expect(0);
+        assert_eq!(
+            (env.read("a.txt"), env.read("b.txt")),
+            ("three\n".into(), "b\n".into())
+        );
+        env.sh("chattr -i a.txt && echo two > a.txt && rm b.txt && chattr +i a.txt")
+            .expect(0);
     }
     // What was left is not taken for an edit of somebody.
-    env.json(3, &["rollback", "--to", &id, "--edits", "discard", "--best-effort"]);
+    env.json(
+        3,
+        &[
+            "rollback",
+            "--to",
+            &id,
+            "--edits",
+            "discard",
+            "--best-effort",
+        ],
+    );
     env.sh("chattr -i a.txt").expect(0);
     env.json(0, &["rollback", "--to", &id]);
     assert_eq!(env.read("a.txt"), "one\n");
@@ -137,16 +192,33 @@ fn a_folder_of_somebody_else_is_left_on_request() {
     bound(&env, "checkpoint create").expect(0);
     env.sh("mkdir build; echo x > build/x; chown -R 1234 build; echo g > own/f; echo h > own/h; chmod 555 own")
         .expect(0);
-    let refused = bound(&env, "--json rollback --to @1 --edits discard").expect(13).json()["error"].clone();
-    assert_eq!(reasons(&refused["paths"]), named(&[("build", "not_owner"), ("build/x", "not_owner")]));
+    let refused = bound(&env, "--json rollback --to @1 --edits discard")
+        .expect(13)
+        .json()["error"]
+        .clone();
+    assert_eq!(
+        reasons(&refused["paths"]),
+        named(&[("build", "not_owner"), ("build/x", "not_owner")])
+    );
     assert_eq!((env.read("own/f"), env.mode("own")), ("g\n".into(), 0o555));
-    let done = bound(&env, "--json rollback --to @1 --edits discard --best-effort").expect(3).json();
+    let done = bound(
+        &env,
+        "--json rollback --to @1 --edits discard --best-effort",
+    )
+    .expect(3)
+    .json();
     assert_eq!(paths(&done["result"]["kept"]), ["build", "build/x"]);
-    assert_eq!((env.read("own/f"), env.exists("own/h"), env.mode("own")), ("f\n".into(), false, 0o755));
+    assert_eq!(
+        (env.read("own/f"), env.exists("own/h"), env.mode("own")),
+        ("f\n".into(), false, 0o755)
+    );
     assert_eq!(env.read("build/x"), "x\n");
     // It is taken back, and ends with the mode that there was.
     bound(&env, "undo").expect(0);
-    assert_eq!((env.read("own/f"), env.exists("own/h"), env.mode("own")), ("g\n".into(), true, 0o555));
+    assert_eq!(
+        (env.read("own/f"), env.exists("own/h"), env.mode("own")),
+        ("g\n".into(), true, 0o555)
+    );
 }
 
 // A folder that goes, or becomes something else, is opened as well and has no mode to end with.
@@ -160,7 +232,10 @@ fn a_closed_folder_that_goes_is_opened_for_it() {
     bound(&env, "rollback --to @1 --edits discard").expect(0);
     assert!(!env.exists("new") && env.sh("test -L link").code == 0);
     bound(&env, "undo").expect(0);
-    assert_eq!((env.read("new/deep/n"), env.mode("new"), env.mode("link")), ("n\n".into(), 0o555, 0o555));
+    assert_eq!(
+        (env.read("new/deep/n"), env.mode("new"), env.mode("link")),
+        ("n\n".into(), 0o555, 0o555)
+    );
 }
 
 /// Three iterations under a user whom permissions bind; the first one is given up.
@@ -169,7 +244,8 @@ fn night(env: &TestEnv, first: &str, check: &str) -> Ran {
         "../agent.sh",
         &format!("cat > ../prompt-$RECOVER_ITERATION\n[ $RECOVER_ITERATION = 1 ] && {{ {first}; }}\necho $RECOVER_ITERATION > work-$RECOVER_ITERATION"),
     );
-    let command = format!("--json run --run r --iterations 3 --feedback 'test={check}' -- sh ../agent.sh");
+    let command =
+        format!("--json run --run r --iterations 3 --feedback 'test={check}' -- sh ../agent.sh");
     bound(env, &command)
 }
 
@@ -184,11 +260,26 @@ fn a_night_goes_on_beside_new_files_that_cannot_be_removed() {
     let first = "echo broken > base; mkdir build; echo x > build/x; chown -R 1234 build";
     let ran = night(&env, first, "! grep -q broken base").expect(8);
     let document = ran.json();
-    let statuses: Vec<&Value> =
-        document["iterations"].as_array().expect("iterations").iter().map(|one| &one["status"]).collect();
-    assert_eq!(statuses, ["skipped", "completed", "completed"], "{document:#}");
-    assert_eq!((env.read("base"), env.read("build/x")), ("sound\n".into(), "x\n".into()));
-    assert!(env.read("../prompt-2").contains("build/x"), "{}", env.read("../prompt-2"));
+    let statuses: Vec<&Value> = document["iterations"]
+        .as_array()
+        .expect("iterations")
+        .iter()
+        .map(|one| &one["status"])
+        .collect();
+    assert_eq!(
+        statuses,
+        ["skipped", "completed", "completed"],
+        "{document:#}"
+    );
+    assert_eq!(
+        (env.read("base"), env.read("build/x")),
+        ("sound\n".into(), "x\n".into())
+    );
+    assert!(
+        env.read("../prompt-2").contains("build/x"),
+        "{}",
+        env.read("../prompt-2")
+    );
     assert!(env.json(0, &["checkpoint", "show", "good"])["checkpoint"]["after_iteration"] == 3);
 }
 
@@ -196,7 +287,10 @@ fn a_night_goes_on_beside_new_files_that_cannot_be_removed() {
 #[test]
 fn a_night_stops_where_what_is_left_can_change_a_verdict() {
     for (first, path) in [
-        ("mkdir tests; echo x > tests/test_x.py; chown -R 1234 tests", "tests/test_x.py"),
+        (
+            "mkdir tests; echo x > tests/test_x.py; chown -R 1234 tests",
+            "tests/test_x.py",
+        ),
         ("echo broken > kept/f; chown -R 1234 kept", "kept/f"),
     ] {
         let env = quick();
@@ -205,7 +299,12 @@ fn a_night_stops_where_what_is_left_can_change_a_verdict() {
         }
         env.write("base", "sound\n");
         env.write("kept/f", "f\n");
-        let ran = night(&env, &format!("echo broken > base; {first}"), "! grep -q broken base").expect(8);
+        let ran = night(
+            &env,
+            &format!("echo broken > base; {first}"),
+            "! grep -q broken base",
+        )
+        .expect(8);
         let document = ran.json();
         assert_eq!(
             (&document["outcome"], &document["run"]["status"]),
@@ -219,7 +318,12 @@ fn a_night_stops_where_what_is_left_can_change_a_verdict() {
         bound(&env, "--json resume --strategy continue_next --yes").expect(0);
         assert!(env.exists("work-3"));
         let all = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
-        let verdicts: Vec<&Value> = all.as_array().expect("a list").iter().map(|one| &one["verdict"]).collect();
+        let verdicts: Vec<&Value> = all
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| &one["verdict"])
+            .collect();
         assert!(!verdicts.contains(&&"passed".into()), "{verdicts:?}");
     }
 }
@@ -230,27 +334,65 @@ fn what_an_attempt_closed_is_captured_and_opened_again() {
     let env = quick();
     env.write("src/deep/f", "f\n");
     env.write("src/g", "g\n");
-    env.sh("mkdir mine; echo secret > mine/s; chmod 000 mine").expect(0);
+    env.sh("mkdir mine; echo secret > mine/s; chmod 000 mine")
+        .expect(0);
     let agent = "if [ $RECOVER_ATTEMPT = 1 ]; then echo new > src/deep/f; echo made > src/h; chmod 000 src/g src/deep src; false; fi";
     env.script("../agent.sh", agent);
-    let command =
-        "--json run --run r --attempts 2 --on-failure rollback --feedback 't=test -r src/g' -- sh ../agent.sh";
+    let command = "--json run --run r --attempts 2 --on-failure rollback --feedback 't=test -r src/g' -- sh ../agent.sh";
     bound(&env, command).expect(0);
-    assert_eq!((env.read("src/deep/f"), env.read("src/g"), env.exists("src/h")), ("f\n".into(), "g\n".into(), false));
-    assert_eq!((env.mode("src"), env.mode("src/deep"), env.mode("src/g")), (0o755, 0o755, 0o644));
+    assert_eq!(
+        (
+            env.read("src/deep/f"),
+            env.read("src/g"),
+            env.exists("src/h")
+        ),
+        ("f\n".into(), "g\n".into(), false)
+    );
+    assert_eq!(
+        (env.mode("src"), env.mode("src/deep"), env.mode("src/g")),
+        (0o755, 0o755, 0o644)
+    );
     assert_eq!(env.mode("mine"), 0, "what a person closed stays closed");
     // The attempt's checkpoint has its content, with the modes that it left.
     let list = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
-    let failed = list.as_array().expect("a list").iter().find(|one| one["verdict"] == "failed").expect("one").clone();
-    assert!(!paths(&failed["skipped"]).iter().any(|path| path.starts_with("src")), "{failed}");
-    bound(&env, &format!("--json checkpoint restore {} --edits discard", text(&failed["id"]))).expect(0);
+    let failed = list
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|one| one["verdict"] == "failed")
+        .expect("one")
+        .clone();
+    assert!(
+        !paths(&failed["skipped"])
+            .iter()
+            .any(|path| path.starts_with("src")),
+        "{failed}"
+    );
+    bound(
+        &env,
+        &format!(
+            "--json checkpoint restore {} --edits discard",
+            text(&failed["id"])
+        ),
+    )
+    .expect(0);
     assert_eq!(env.mode("src"), 0);
     // And a restore of it goes back as well.
     bound(&env, "undo").expect(0);
-    assert_eq!((env.read("src/deep/f"), env.mode("src"), env.mode("src/deep")), ("f\n".into(), 0o755, 0o755));
+    assert_eq!(
+        (
+            env.read("src/deep/f"),
+            env.mode("src"),
+            env.mode("src/deep")
+        ),
+        ("f\n".into(), 0o755, 0o755)
+    );
     bound(&env, "redo").expect(0);
     env.sh("chmod 755 src src/deep; chmod 644 src/g").expect(0);
-    assert_eq!((env.read("src/deep/f"), env.read("src/h")), ("new\n".into(), "made\n".into()));
+    assert_eq!(
+        (env.read("src/deep/f"), env.read("src/h")),
+        ("new\n".into(), "made\n".into())
+    );
     assert!(!env.exists(".git/recover/loan.json"));
 }
 
@@ -270,23 +412,36 @@ fn a_replaced_file_keeps_its_acl_and_attributes() {
         return;
     }
     env.write("d/plain", "one\n");
-    let marked =
-        "setfacl -m g::---,u:1234:rw a.txt && setfattr -n user.mark -v kept a.txt && setfacl -d -m u:4321:rw d";
+    let marked = "setfacl -m g::---,u:1234:rw a.txt && setfattr -n user.mark -v kept a.txt && setfacl -d -m u:4321:rw d";
     if env.sh(marked).code != 0 {
         eprintln!("skipped: no ACLs here");
         return;
     }
     let acl = |path: &str| env.sh(&format!("getfacl -cn {path}")).expect(0).stdout;
     let (before, plain) = (acl("a.txt"), acl("d/plain"));
-    assert!(before.contains("group::---") && before.contains("mask::rw-"), "{before}");
+    assert!(
+        before.contains("group::---") && before.contains("mask::rw-"),
+        "{before}"
+    );
     let id = checkpoint(&env);
     env.sh("echo two > a.txt; echo two > d/plain; mkdir new; setfacl -d -m u:4321:rw new; echo n > new/n").expect(0);
     let document = env.json(0, &["rollback", "--to", &id, "--edits", "discard"]);
     assert_eq!((env.read("a.txt"), acl("a.txt")), ("one\n".into(), before));
-    assert_eq!((env.read("d/plain"), acl("d/plain")), ("one\n".into(), plain));
-    assert_eq!(env.sh("getfattr --only-values -n user.mark a.txt").expect(0).stdout, "kept");
+    assert_eq!(
+        (env.read("d/plain"), acl("d/plain")),
+        ("one\n".into(), plain)
+    );
+    assert_eq!(
+        env.sh("getfattr --only-values -n user.mark a.txt")
+            .expect(0)
+            .stdout,
+        "kept"
+    );
     let warnings = document["warnings"].to_string();
-    assert!(warnings.contains("new: its default ACL is lost"), "{warnings}");
+    assert!(
+        warnings.contains("new: its default ACL is lost"),
+        "{warnings}"
+    );
 }
 
 #[test]
@@ -300,15 +455,26 @@ fn capabilities_are_not_given_to_other_content() {
     }
     let document = env.json(0, &["rollback", "--to", &id, "--edits", "discard"]);
     assert_eq!(env.sh("getcap a.txt").expect(0).stdout, "");
-    assert!(document["warnings"].to_string().contains("a.txt: its file capabilities"), "{document}");
+    assert!(
+        document["warnings"]
+            .to_string()
+            .contains("a.txt: its file capabilities"),
+        "{document}"
+    );
 }
 
 // The hint makes the state writable again, whatever lacks rights.
 #[test]
 fn a_state_without_rights_is_opened_by_the_hint() {
-    for closed in ["chmod -R a-w .", "chmod 000 .ultraplan", "chmod 000 .ultraplan/state", "chmod 000 .git/recover"] {
+    for closed in [
+        "chmod -R a-w .",
+        "chmod 000 .ultraplan",
+        "chmod 000 .ultraplan/state",
+        "chmod 000 .git/recover",
+    ] {
         let env = TestEnv::repo();
-        let id = text(&bound(&env, "--json checkpoint create").expect(0).json()["checkpoint"]["id"]);
+        let id =
+            text(&bound(&env, "--json checkpoint create").expect(0).json()["checkpoint"]["id"]);
         env.sh(&format!("echo two > a.txt; {closed}")).expect(0);
         let rollback = format!("--json rollback --to {id} --edits discard");
         let ran = bound(&env, &rollback);
@@ -317,6 +483,10 @@ fn a_state_without_rights_is_opened_by_the_hint() {
         assert!(hint.starts_with("chmod -R u+rwX /"), "{closed}: {hint}");
         env.sh(&hint).expect(0);
         bound(&env, &rollback).expect(0);
-        assert_eq!((env.read("a.txt"), env.mode("a.txt")), ("one\n".into(), 0o644), "{closed}");
+        assert_eq!(
+            (env.read("a.txt"), env.mode("a.txt")),
+            ("one\n".into(), 0o644),
+            "{closed}"
+        );
     }
 }

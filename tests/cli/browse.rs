@@ -13,7 +13,18 @@ fn night() -> TestEnv {
         "agent.sh",
         "echo line $RECOVER_ITERATION > file$RECOVER_ITERATION; test $RECOVER_ITERATION != 3 || { echo error: broken pump >&2; exit 1; }",
     );
-    let run = ["run", "--run", "night", "--iterations", "4", "--attempts", "1", "--feedback", "test=true", "--"];
+    let run = [
+        "run",
+        "--run",
+        "night",
+        "--iterations",
+        "4",
+        "--attempts",
+        "1",
+        "--feedback",
+        "test=true",
+        "--",
+    ];
     env.json(8, &[&run[..], &["./agent.sh"]].concat());
     env
 }
@@ -25,11 +36,18 @@ fn browse(env: &TestEnv, size: (u16, u16), vars: &[(&str, &str)]) -> Option<Term
 #[test]
 fn the_timeline_and_all_five_pages() {
     let env = night();
-    let Some(mut terminal) = browse(&env, SIZE, &[]) else { return };
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else {
+        return;
+    };
     let shown = terminal.expect_shown(SIZE, "Run night");
-    for text in
-        ["recover browse: 1 run", "- night escalated", "iteration 3 of 4 failed", "attempt 1 failed", "@1 ", "? help"]
-    {
+    for text in [
+        "recover browse: 1 run",
+        "- night escalated",
+        "iteration 3 of 4 failed",
+        "attempt 1 failed",
+        "@1 ",
+        "? help",
+    ] {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
     // To the failed attempt: why, its log, the report of the run.
@@ -44,20 +62,28 @@ fn the_timeline_and_all_five_pages() {
     // Two checkpoints: what differs.
     terminal.press("/@1 \rd/@3 \rd");
     let shown = terminal.expect_shown(SIZE, "+line 2");
-    assert!(shown.contains("+line 1") && !shown.contains("+line 3"), "{shown}");
+    assert!(
+        shown.contains("+line 1") && !shown.contains("+line 3"),
+        "{shown}"
+    );
     terminal.press("?");
     terminal.expect_shown(SIZE, "mark a checkpoint");
     terminal.press("xq");
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("\u{1b}[?1049h") && said.ends_with("\u{1b}[?1049l"), "the screen is as it was: {said:?}");
+    assert!(
+        said.contains("\u{1b}[?1049h") && said.ends_with("\u{1b}[?1049l"),
+        "the screen is as it was: {said:?}"
+    );
 }
 
 // What writes is a command that is shown, asked about and run; the list is up to date afterwards.
 #[test]
 fn what_writes_is_a_command_that_asks() {
     let env = night();
-    let Some(mut terminal) = browse(&env, SIZE, &[]) else { return };
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else {
+        return;
+    };
     terminal.expect_shown(SIZE, "Run night");
     terminal.press("/@3 \rp");
     terminal.expect_shown(SIZE, "y runs: recover checkpoint pin ckpt_");
@@ -99,7 +125,9 @@ fn what_writes_is_a_command_that_asks() {
 #[test]
 fn it_follows_what_is_recorded_meanwhile() {
     let env = night();
-    let Some(mut terminal) = browse(&env, SIZE, &[]) else { return };
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else {
+        return;
+    };
     terminal.expect_shown(SIZE, "Run night");
     env.json(0, &["run", "--run", "morning", "--", "true"]);
     terminal.expect_shown(SIZE, "- morning complete");
@@ -110,8 +138,15 @@ fn it_follows_what_is_recorded_meanwhile() {
 #[test]
 fn a_signal_leaves_the_terminal_whole() {
     let env = night();
-    let words = ["sh", "-c", "echo $$ > pid; exec \"$0\" browse", env!("CARGO_BIN_EXE_recover")];
-    let Some(terminal) = Terminal::running(&env, &words, SIZE, &[]) else { return };
+    let words = [
+        "sh",
+        "-c",
+        "echo $$ > pid; exec \"$0\" browse",
+        env!("CARGO_BIN_EXE_recover"),
+    ];
+    let Some(terminal) = Terminal::running(&env, &words, SIZE, &[]) else {
+        return;
+    };
     terminal.expect_shown(SIZE, "Run night");
     env.sh("kill -TERM $(cat pid)").expect(0);
     let (code, said) = terminal.end();
@@ -123,9 +158,14 @@ fn a_signal_leaves_the_terminal_whole() {
 #[test]
 fn a_shell_survives_that_it_is_killed() {
     let env = night();
-    let line = format!("sh -c 'echo $$ > pid; exec {} browse'\n", env!("CARGO_BIN_EXE_recover"));
+    let line = format!(
+        "sh -c 'echo $$ > pid; exec {} browse'\n",
+        env!("CARGO_BIN_EXE_recover")
+    );
     for (signal, further) in [("KILL", ""), ("STOP", "kill -KILL $(cat pid); ")] {
-        let Some(mut shell) = Terminal::running(&env, &["sh", "-i"], SIZE, &[]) else { return };
+        let Some(mut shell) = Terminal::running(&env, &["sh", "-i"], SIZE, &[]) else {
+            return;
+        };
         shell.press(&line);
         shell.expect_shown(SIZE, "Run night");
         env.sh(&format!("kill -{signal} $(cat pid)")).expect(0);
@@ -147,7 +187,9 @@ fn narrow_and_wide_terminals() {
     for (columns, rows) in [(40, 12), (60, 20), (80, 24), (200, 50)] {
         let size = (columns, rows);
         for vars in [&[][..], &[("NO_COLOR", "1")]] {
-            let Some(mut terminal) = browse(&env, size, vars) else { return };
+            let Some(mut terminal) = browse(&env, size, vars) else {
+                return;
+            };
             let shown = terminal.expect_shown(size, "iteration 3 of 4 failed");
             assert!(shown.contains("night escalated"), "{shown}");
             // On a narrow one the page has the whole of it.
@@ -167,17 +209,31 @@ fn the_log_has_whole_words_and_numbers() {
     let words: Vec<&str> = said.split_whitespace().collect();
     for columns in [60, 80, 120] {
         let size = (columns, 100);
-        let Some(mut terminal) = browse(&env, size, &[]) else { return };
+        let Some(mut terminal) = browse(&env, size, &[]) else {
+            return;
+        };
         terminal.expect_shown(size, "night escalated");
         terminal.press("gl4");
         let shown = terminal.expect_shown(size, "checkpoint_created");
         terminal.press("q");
         terminal.end();
-        let page = shown.lines().map(|line| line.split_once(" | ").map_or(line, |(_, page)| page));
-        let page: Vec<&str> =
-            page.skip(2).take(80).flat_map(str::split_whitespace).filter(|word| *word != "|").collect();
-        assert!(page.contains(&"@1,") && !shown.contains("ckpt_"), "{columns}: {shown}");
-        let broken: Vec<&&str> = page.iter().filter(|word| !word.contains('@') && !words.contains(word)).collect();
+        let page = shown
+            .lines()
+            .map(|line| line.split_once(" | ").map_or(line, |(_, page)| page));
+        let page: Vec<&str> = page
+            .skip(2)
+            .take(80)
+            .flat_map(str::split_whitespace)
+            .filter(|word| *word != "|")
+            .collect();
+        assert!(
+            page.contains(&"@1,") && !shown.contains("ckpt_"),
+            "{columns}: {shown}"
+        );
+        let broken: Vec<&&str> = page
+            .iter()
+            .filter(|word| !word.contains('@') && !words.contains(word))
+            .collect();
         assert!(broken.is_empty(), "{columns}: {broken:?}\n{shown}");
     }
 }
@@ -189,13 +245,26 @@ fn a_narrow_terminal_shows_pages_and_signs() {
     let note = "a description that is longer than any narrow terminal has room for it";
     env.json(0, &["checkpoint", "create", "--run", "night", "-m", note]);
     let size = (60, 24);
-    let Some(mut terminal) = browse(&env, size, &[]) else { return };
+    let Some(mut terminal) = browse(&env, size, &[]) else {
+        return;
+    };
     let shown = terminal.expect_shown(size, "night escalated");
-    assert!(shown.lines().any(|line| line.contains("unverified") && line.ends_with(" ...")), "{shown}");
+    assert!(
+        shown
+            .lines()
+            .any(|line| line.contains("unverified") && line.ends_with(" ...")),
+        "{shown}"
+    );
     assert!(shown.contains("q leave"), "{shown}");
     terminal.press("?");
     let shown = terminal.expect_shown(size, "q                 leave; Esc forgets a mark");
-    assert!(shown.contains("+--") && shown.lines().any(|line| line.trim().starts_with("| arrows")), "{shown}");
+    assert!(
+        shown.contains("+--")
+            && shown
+                .lines()
+                .any(|line| line.trim().starts_with("| arrows")),
+        "{shown}"
+    );
     terminal.press("x\t");
     terminal.expect_shown(size, "Run night: escalated");
     terminal.press("\t");
@@ -208,8 +277,23 @@ fn a_narrow_terminal_shows_pages_and_signs() {
 fn the_evidence_of_an_iteration_is_that_of_each_attempt() {
     let env = crate::run::quick();
     let agent = "[ $RECOVER_ATTEMPT = 2 ] || { echo error: broken pump >&2; exit 1; }";
-    env.recover(&["run", "--run", "r", "--attempts", "2", "--on-failure", "retry", "--", "sh", "-c", agent]).expect(0);
-    let Some(mut terminal) = browse(&env, SIZE, &[]) else { return };
+    env.recover(&[
+        "run",
+        "--run",
+        "r",
+        "--attempts",
+        "2",
+        "--on-failure",
+        "retry",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ])
+    .expect(0);
+    let Some(mut terminal) = browse(&env, SIZE, &[]) else {
+        return;
+    };
     terminal.expect_shown(SIZE, "- r complete");
     terminal.press("/iteration 1\r3");
     let shown = terminal.expect_shown(SIZE, "Attempt 1: ");
@@ -225,7 +309,9 @@ fn tiny_terminals_and_endless_lines() {
     env.write("min.js", "x".repeat(2 << 20));
     env.json(0, &["checkpoint", "create", "--run", "night"]);
     for size in [(80, 1), (40, 2), (1, 1), (80, 24)] {
-        let Some(mut terminal) = browse(&env, size, &[]) else { return };
+        let Some(mut terminal) = browse(&env, size, &[]) else {
+            return;
+        };
         terminal.expect("\u{1b}[?1049h");
         terminal.press("2jkl2?");
         std::thread::sleep(std::time::Duration::from_millis(300));
@@ -238,9 +324,16 @@ fn tiny_terminals_and_endless_lines() {
 #[test]
 fn without_a_terminal_there_is_a_way_on() {
     let env = night();
-    for words in [&["browse"][..], &["--json", "browse"], &["--no-input", "browse"]] {
+    for words in [
+        &["browse"][..],
+        &["--json", "browse"],
+        &["--no-input", "browse"],
+    ] {
         let done = env.recover(words).expect(2);
-        assert!(done.stderr.contains("needs a terminal") || done.stdout.contains("needs a terminal"), "{words:?}");
+        assert!(
+            done.stderr.contains("needs a terminal") || done.stdout.contains("needs a terminal"),
+            "{words:?}"
+        );
     }
     let nothing = TestEnv::plain();
     nothing.recover(&["browse"]).expect(10);
@@ -251,21 +344,43 @@ fn without_a_terminal_there_is_a_way_on() {
 fn commands_about_a_run_of_another_work_tree_go_there() {
     let env = night();
     env.git(&["worktree", "add", "-q", "../linked"]);
-    env.recover(&["-C", "../linked", "run", "--run", "other", "--no-wait", "--on-failure", "retry", "--", "false"])
-        .expect(6);
+    env.recover(&[
+        "-C",
+        "../linked",
+        "run",
+        "--run",
+        "other",
+        "--no-wait",
+        "--on-failure",
+        "retry",
+        "--",
+        "false",
+    ])
+    .expect(6);
     let linked = env.root().canonicalize().expect("a folder").join("linked");
     let next = format!("recover -C {} resume --run other", linked.display());
     let status = env.json(0, &["status", "--run", "other"]);
     assert_eq!(status["night"]["next"], next.as_str());
     let text = env.recover(&["status", "--run", "other"]).expect(0).stdout;
-    assert!(text.contains(&format!(" Next: {next}\n")) && text.contains(&format!("\nNext: {next}\n")), "{text}");
+    assert!(
+        text.contains(&format!(" Next: {next}\n")) && text.contains(&format!("\nNext: {next}\n")),
+        "{text}"
+    );
     let report = env.recover(&["report", "--run", "other"]).expect(0).stdout;
-    assert!(report.contains(&next) && !report.contains(&format!("-C {} ", env.work().display())), "{report}");
+    assert!(
+        report.contains(&next) && !report.contains(&format!("-C {} ", env.work().display())),
+        "{report}"
+    );
     let size = (200, 30);
-    let Some(mut terminal) = browse(&env, size, &[]) else { return };
+    let Some(mut terminal) = browse(&env, size, &[]) else {
+        return;
+    };
     terminal.expect_shown(size, "other paused");
     terminal.press("/other paused\rc");
-    terminal.expect_shown(size, &format!("y runs: recover -C {} close --run other", linked.display()));
+    terminal.expect_shown(
+        size,
+        &format!("y runs: recover -C {} close --run other", linked.display()),
+    );
     terminal.press("y");
     terminal.expect("Closed run other");
     terminal.press(" ");

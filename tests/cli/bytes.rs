@@ -16,7 +16,13 @@ fn twins(env: &TestEnv) -> [PathBuf; 2] {
 
 fn recover(env: &TestEnv, place: &Path, args: &[&str]) -> Ran {
     let mut command = env.recover_command(&["--json"]);
-    Ran::of(&command.args(args).current_dir(place).output().expect("recover starts"))
+    Ran::of(
+        &command
+            .args(args)
+            .current_dir(place)
+            .output()
+            .expect("recover starts"),
+    )
 }
 
 fn json(env: &TestEnv, place: &Path, args: &[&str]) -> Value {
@@ -36,22 +42,41 @@ fn assert_apart(env: &TestEnv, [one, other]: &[PathBuf; 2]) {
     write(one, "one 1\n");
     let kept = json(env, one, &["checkpoint", "create", "--run", "first"]);
     write(one, "one 2\n");
-    json(env, one, &["rollback", "--run", "first", "--to", "latest", "--edits", "discard"]);
+    json(
+        env,
+        one,
+        &[
+            "rollback", "--run", "first", "--to", "latest", "--edits", "discard",
+        ],
+    );
     write(other, "other 1\n");
     json(env, other, &["checkpoint", "create"]);
     // The run of one is none of the other.
     assert_eq!(json(env, one, &["status"])["run"]["run_id"], "first");
     assert_ne!(json(env, other, &["status"])["run"]["run_id"], "first");
     write(other, "other 2\n");
-    json(env, other, &["rollback", "--to", "latest", "--edits", "discard"]);
-    assert_eq!((read(one).as_str(), read(other).as_str()), ("one 1\n", "other 1\n"));
+    json(
+        env,
+        other,
+        &["rollback", "--to", "latest", "--edits", "discard"],
+    );
+    assert_eq!(
+        (read(one).as_str(), read(other).as_str()),
+        ("one 1\n", "other 1\n")
+    );
     // Undo takes back what was done there.
     json(env, one, &["undo"]);
-    assert_eq!((read(one).as_str(), read(other).as_str()), ("one 2\n", "other 1\n"));
+    assert_eq!(
+        (read(one).as_str(), read(other).as_str()),
+        ("one 2\n", "other 1\n")
+    );
     let id = text(&kept["checkpoint"]["id"]);
     json(env, one, &["checkpoint", "restore", &id]);
     assert_eq!(read(one), "one 1\n");
-    assert_eq!(json(env, one, &["doctor"])["problems"], serde_json::json!([]));
+    assert_eq!(
+        json(env, one, &["doctor"])["problems"],
+        serde_json::json!([])
+    );
 }
 
 // Paths in documents are text, whatever the folder is called.
@@ -60,23 +85,54 @@ fn a_folder_whose_name_is_no_text_is_no_obstacle_to_a_document() {
     let env = TestEnv::plain();
     let place = env.root().join(OsStr::from_bytes(b"tree-\xff"));
     std::fs::create_dir(&place).expect("a folder");
-    let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(&place).status();
+    let git = std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(&place)
+        .status();
     assert!(git.expect("git starts").success());
     write(&place, "1\n");
     let shown = |document: &Value, at: &str| {
         let path = text(document.pointer(at).expect("a path"));
         assert!(path.contains("/tree-\u{fffd}/"), "{path}");
     };
-    let ended = recover(&env, &place, &["run", "--run", "r", "--attempts", "1", "--no-wait", "--", "false"]).expect(8);
+    let ended = recover(
+        &env,
+        &place,
+        &[
+            "run",
+            "--run",
+            "r",
+            "--attempts",
+            "1",
+            "--no-wait",
+            "--",
+            "false",
+        ],
+    )
+    .expect(8);
     shown(&ended.json(), "/report_path");
-    shown(&recover(&env, &place, &["resume", "r", "--strategy", "retry_same"]).expect(8).json(), "/report_path");
-    shown(&json(&env, &place, &["report", "--run", "r", "-o", "story.md"]), "/path");
+    shown(
+        &recover(&env, &place, &["resume", "r", "--strategy", "retry_same"])
+            .expect(8)
+            .json(),
+        "/report_path",
+    );
+    shown(
+        &json(&env, &place, &["report", "--run", "r", "-o", "story.md"]),
+        "/path",
+    );
     // The ledger is damaged, and every copy of it is gone.
     let damage = "rm -f .git/recover/ledger-* .ultraplan/state/recover/fold.cache && \
                   echo rubbish >.ultraplan/state/events.jsonl";
-    let damaged = std::process::Command::new("sh").args(["-c", damage]).current_dir(&place).status();
+    let damaged = std::process::Command::new("sh")
+        .args(["-c", damage])
+        .current_dir(&place)
+        .status();
     assert!(damaged.expect("sh starts").success());
-    shown(&recover(&env, &place, &["doctor", "--rebuild"]).json(), "/rebuilt/kept_aside");
+    shown(
+        &recover(&env, &place, &["doctor", "--rebuild"]).json(),
+        "/rebuilt/kept_aside",
+    );
 }
 
 #[test]
@@ -84,17 +140,31 @@ fn two_linked_work_trees_whose_names_are_no_text_are_two() {
     let env = TestEnv::repo();
     let places = twins(&env);
     for (place, branch) in places.iter().zip(["one", "other"]) {
-        let added = env.command("git").args(["worktree", "add", "-q", "-b", branch]).arg(place).status();
+        let added = env
+            .command("git")
+            .args(["worktree", "add", "-q", "-b", branch])
+            .arg(place)
+            .status();
         assert!(added.expect("git starts").success());
     }
     assert_apart(&env, &places);
     // The ledger's loss loses none of that.
     env.sh("rm -rf .ultraplan").expect(0);
     env.json(0, &["doctor", "--rebuild"]);
-    assert_eq!(json(&env, &places[0], &["status"])["run"]["run_id"], "first");
+    assert_eq!(
+        json(&env, &places[0], &["status"])["run"]["run_id"],
+        "first"
+    );
     write(&places[1], "other 3\n");
-    json(&env, &places[1], &["rollback", "--to", "latest", "--edits", "discard"]);
-    assert_eq!((read(&places[0]).as_str(), read(&places[1]).as_str()), ("one 1\n", "other 1\n"));
+    json(
+        &env,
+        &places[1],
+        &["rollback", "--to", "latest", "--edits", "discard"],
+    );
+    assert_eq!(
+        (read(&places[0]).as_str(), read(&places[1]).as_str()),
+        ("one 1\n", "other 1\n")
+    );
 }
 
 #[test]
@@ -108,8 +178,15 @@ fn two_plain_folders_whose_names_are_no_text_are_two() {
         json(&env, place, &["checkpoint", "create"]);
     }
     write(&places[0], "changed\n");
-    json(&env, &places[0], &["rollback", "--to", "latest", "--edits", "discard"]);
-    assert_eq!((read(&places[0]).as_str(), read(&places[1]).as_str()), ("one", "other"));
+    json(
+        &env,
+        &places[0],
+        &["rollback", "--to", "latest", "--edits", "discard"],
+    );
+    assert_eq!(
+        (read(&places[0]).as_str(), read(&places[1]).as_str()),
+        ("one", "other")
+    );
     // And both with one state.
     let state = env.root().join("state").to_string_lossy().into_owned();
     env.set("RECOVER_STATE_DIR", &state);
@@ -126,12 +203,23 @@ fn a_hint_names_a_folder_whose_name_is_no_text() {
     json(&env, &place, &["checkpoint", "create"]);
     write(&place, "two\n");
     json(&env, &place, &["attempt", "start"]);
-    let run = json(&env, &place, &["rollback", "--to", "@1", "--edits", "discard"]);
+    let run = json(
+        &env,
+        &place,
+        &["rollback", "--to", "@1", "--edits", "discard"],
+    );
     assert_eq!(read(&place), "one\n", "{run}");
     write(&place, "three\n");
-    let refused = recover(&env, &place, &["rollback", "--to", "@1"]).expect(13).json();
+    let refused = recover(&env, &place, &["rollback", "--to", "@1"])
+        .expect(13)
+        .json();
     let hint = text(&refused["error"]["hint"]);
     let line = hint.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1);
-    let ran = Ran::of(&env.command("bash").args(["-c", &line]).output().expect("bash starts"));
+    let ran = Ran::of(
+        &env.command("bash")
+            .args(["-c", &line])
+            .output()
+            .expect("bash starts"),
+    );
     assert_eq!(ran.code, 0, "{hint}\n{}", ran.stderr);
 }

@@ -8,9 +8,18 @@ use crate::live::NOW;
 fn a_cargo_project_whose_test_breaks() {
     let mut env = TestEnv::repo();
     let cargo = std::path::PathBuf::from(std::env::var_os("CARGO").expect("run by cargo"));
-    let path = format!("{}:{}", cargo.parent().expect("a folder").display(), std::env::var("PATH").unwrap_or_default());
-    env.set("PATH", &path).set("RECOVER_TEST_NOW", NOW).set("CARGO_NET_OFFLINE", "true");
-    env.write("Cargo.toml", "[package]\nname = \"sum\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
+    let path = format!(
+        "{}:{}",
+        cargo.parent().expect("a folder").display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    env.set("PATH", &path)
+        .set("RECOVER_TEST_NOW", NOW)
+        .set("CARGO_NET_OFFLINE", "true");
+    env.write(
+        "Cargo.toml",
+        "[package]\nname = \"sum\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+    );
     env.write(".gitignore", "target\n");
     let library = "pub fn sum(a: i32, b: i32) -> i32 { BODY }\n#[test]\nfn adds() { assert_eq!(sum(2, 2), 4, \"two and two\"); }\n";
     env.write("src/lib.rs", library.replace("BODY", "0"));
@@ -37,19 +46,34 @@ fn a_cargo_project_whose_test_breaks() {
     ];
     let document = env.json(6, &run);
     let attempt = &document["iterations"][1]["attempts"][0];
-    assert_eq!(attempt["failure"]["cause"], "VERIFICATION_FAILED", "{attempt}");
+    assert_eq!(
+        attempt["failure"]["cause"], "VERIFICATION_FAILED",
+        "{attempt}"
+    );
     assert_eq!(attempt["feedback_results"]["test"]["failed_count"], 1);
-    assert_eq!(document["iterations"][0]["attempts"][0]["feedback_results"]["test"]["passed_count"], 1);
+    assert_eq!(
+        document["iterations"][0]["attempts"][0]["feedback_results"]["test"]["passed_count"],
+        1
+    );
 
     let status = env.json(0, &["status"]);
-    assert_eq!((&status["failure"]["type"], &status["failure"]["iteration"]), (&"feedback_failure".into(), &2.into()));
+    assert_eq!(
+        (&status["failure"]["type"], &status["failure"]["iteration"]),
+        (&"feedback_failure".into(), &2.into())
+    );
     assert_eq!(env.json(6, &["retry-status", "--check"])["wait_ms"], 5000);
 
     let broken = env.read("src/lib.rs");
     let resumed = env.json(0, &["resume", "--strategy", "retry_with_context", "--wait"]);
     assert_eq!(resumed["outcome"], "complete");
     let prompt = env.read("prompt-2-2");
-    for part in ["Make it add.", "## Previous Attempt Failed", "two and two", "left: 0", "adds"] {
+    for part in [
+        "Make it add.",
+        "## Previous Attempt Failed",
+        "two and two",
+        "left: 0",
+        "adds",
+    ] {
         assert!(prompt.contains(part), "{part} in {prompt}");
     }
     assert!(env.read("src/lib.rs").contains("a + b"));

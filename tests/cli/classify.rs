@@ -18,20 +18,39 @@ fn the_labelled_failures_are_understood_through_the_binary() {
             let text = case[stream].as_str().unwrap_or_default();
             let base64 = case["encoding"] == "base64";
             let bytes = if base64 {
-                base64::engine::general_purpose::STANDARD.decode(text).expect("base64")
+                base64::engine::general_purpose::STANDARD
+                    .decode(text)
+                    .expect("base64")
             } else {
                 text.as_bytes().to_vec()
             };
             env.write(stream, bytes);
         }
-        let mut args: Vec<String> = ["classify", "--stdout", "stdout", "--stderr", "stderr"].map(str::to_owned).into();
-        let mut flag = |name: &str, value: Option<String>| args.extend(value.map(|value| format!("--{name}={value}")));
+        let mut args: Vec<String> = ["classify", "--stdout", "stdout", "--stderr", "stderr"]
+            .map(str::to_owned)
+            .into();
+        let mut flag = |name: &str, value: Option<String>| {
+            args.extend(value.map(|value| format!("--{name}={value}")))
+        };
         flag("loop", case["loop"].as_str().map(str::to_owned));
         flag("command", case["command"].as_str().map(str::to_owned));
-        flag("exit-code", case["exit_code"].as_i64().map(|code| code.to_string()));
+        flag(
+            "exit-code",
+            case["exit_code"].as_i64().map(|code| code.to_string()),
+        );
         flag("signal", case["signal"].as_str().map(str::to_owned));
-        flag("duration", case["duration_ms"].as_u64().map(|millis| format!("{millis}ms")));
-        flag("deadline", case["timeout_ms"].as_u64().map(|millis| format!("{millis}ms")));
+        flag(
+            "duration",
+            case["duration_ms"]
+                .as_u64()
+                .map(|millis| format!("{millis}ms")),
+        );
+        flag(
+            "deadline",
+            case["timeout_ms"]
+                .as_u64()
+                .map(|millis| format!("{millis}ms")),
+        );
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let failure = env.json(0, &args);
         let checks = ["type", "cause", "retryable"].map(|key| failure[key] == case[key]);
@@ -39,11 +58,18 @@ fn the_labelled_failures_are_understood_through_the_binary() {
             *sum += usize::from(correct);
         }
         if checks != [true; 3] {
-            misses.push(format!("{}: {} {} {}", case["id"], failure["type"], failure["cause"], failure["retryable"]));
+            misses.push(format!(
+                "{}: {} {} {}",
+                case["id"], failure["type"], failure["cause"], failure["retryable"]
+            ));
         }
     }
     let percent = right.map(|right| right as f64 * 100.0 / records.len() as f64);
-    assert!(percent[0] >= 97.0 && percent[1] >= 95.0 && percent[2] >= 96.0, "{percent:?}\n{}", misses.join("\n"));
+    assert!(
+        percent[0] >= 97.0 && percent[1] >= 95.0 && percent[2] >= 96.0,
+        "{percent:?}\n{}",
+        misses.join("\n")
+    );
     assert!(!env.exists(".ultraplan"), "it touches no state");
 }
 
@@ -51,9 +77,22 @@ fn the_labelled_failures_are_understood_through_the_binary() {
 #[test]
 fn a_verdict_says_why() {
     let env = TestEnv::plain();
-    env.write("out", "test a ... ok\nFAILED tests/t.py::test_x - assert 1 == 2\n1 failed, 3 passed in 0.1s\n");
+    env.write(
+        "out",
+        "test a ... ok\nFAILED tests/t.py::test_x - assert 1 == 2\n1 failed, 3 passed in 0.1s\n",
+    );
     env.write("err", "npm error network read ECONNRESET\nrequests.exceptions.ConnectionError: connection refused\n");
-    let args = ["classify", "--stdout", "out", "--stderr", "err", "--exit-code", "1", "--loop", "test"];
+    let args = [
+        "classify",
+        "--stdout",
+        "out",
+        "--stderr",
+        "err",
+        "--exit-code",
+        "1",
+        "--loop",
+        "test",
+    ];
     let failure = env.json(0, &args);
     for key in [
         "type",
@@ -75,10 +114,16 @@ fn a_verdict_says_why() {
     assert_eq!(failure["rejected"], serde_json::json!([]));
     for one in failure["evidence"].as_array().unwrap() {
         assert!(one["rule"].is_string() && one["text"].is_string(), "{one}");
-        assert!(["process", "record", "stderr", "stdout"].contains(&one["source"].as_str().unwrap()), "{one}");
+        assert!(
+            ["process", "record", "stderr", "stdout"].contains(&one["source"].as_str().unwrap()),
+            "{one}"
+        );
     }
     let explained = env.json(0, &[&args[..], &["--explain"]].concat());
-    assert!(!explained["rejected"].as_array().unwrap().is_empty(), "{explained}");
+    assert!(
+        !explained["rejected"].as_array().unwrap().is_empty(),
+        "{explained}"
+    );
     assert_eq!(explained["cause"], failure["cause"]);
     let text = env.recover(&args).expect(0).stdout;
     assert!(text.contains("because "), "{text}");
@@ -90,13 +135,20 @@ fn the_process_speaks_for_itself() {
     let env = TestEnv::plain();
     let cause = |args: &[&str]| {
         let failure = env.json(0, &[&["classify"], args].concat());
-        format!("{} {}", failure["type"].as_str().unwrap(), failure["cause"].as_str().unwrap())
+        format!(
+            "{} {}",
+            failure["type"].as_str().unwrap(),
+            failure["cause"].as_str().unwrap()
+        )
     };
     assert_eq!(cause(&["--timed-out"]), "timeout TOOL_TIMEOUT");
     assert_eq!(cause(&["--signal", "9"]), "crash CRASHED");
     assert_eq!(cause(&["--signal", "SIGSEGV"]), "crash CRASHED");
     assert_eq!(cause(&["--exit-code", "130"]), "cancellation CANCELLED");
-    assert_eq!(cause(&["--message", "No space left on device"]), "system_error DISK_FULL");
+    assert_eq!(
+        cause(&["--message", "No space left on device"]),
+        "system_error DISK_FULL"
+    );
     env.json(2, &["classify", "--signal", "NOTHING"]);
     env.json(2, &["classify", "--stdout", "missing"]);
 }
@@ -108,8 +160,20 @@ fn a_verdict_needs_no_place_for_a_run() {
     let home = env.root().join("home");
     let home = home.to_str().expect("UTF-8");
     for folder in [home, "/"] {
-        let verdict =
-            env.json(0, &["-C", folder, "classify", "--loop", "test", "--exit-code", "1", "--message", "1 failed"]);
+        let verdict = env.json(
+            0,
+            &[
+                "-C",
+                folder,
+                "classify",
+                "--loop",
+                "test",
+                "--exit-code",
+                "1",
+                "--message",
+                "1 failed",
+            ],
+        );
         assert_eq!(verdict["cause"], "VERIFICATION_FAILED");
         env.json(13, &["-C", folder, "checkpoint", "create"]);
     }

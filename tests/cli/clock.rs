@@ -7,10 +7,20 @@ use crate::env::TestEnv;
 /// A failure at `at`, whose cooldown is five minutes.
 fn failed_at(at: &str) -> TestEnv {
     let mut env = TestEnv::repo();
-    env.set("RECOVER_TEST_NOW", at).set("RECOVER_TEST_SEED", "1");
+    env.set("RECOVER_TEST_NOW", at)
+        .set("RECOVER_TEST_SEED", "1");
     env.write(".ultraplan/recover.toml", "[cooldown]\nduration = \"5m\"\n");
     env.json(0, &["attempt", "start", "--run", "r"]);
-    env.recover(&["attempt", "fail", "--run", "r", "--exit-code", "1", "--message", "boom"]);
+    env.recover(&[
+        "attempt",
+        "fail",
+        "--run",
+        "r",
+        "--exit-code",
+        "1",
+        "--message",
+        "boom",
+    ]);
     env
 }
 
@@ -27,18 +37,41 @@ fn a_clock_that_was_ahead_never_waits_longer_than_the_cooldown() {
         assert!(whole > 0 && whole <= 300_000, "{ahead}: {whole}");
         env.set("RECOVER_TEST_NOW", "2030-01-01T00:00:00.000Z");
         let seen = env.json(6, &["retry-status", "--check"]);
-        assert!(wait_ms(&seen) > 0 && wait_ms(&seen) <= whole, "{ahead}: {seen}");
-        assert_eq!(seen["cooldown_until"], seen["retry_after"], "{ahead}: {seen}");
+        assert!(
+            wait_ms(&seen) > 0 && wait_ms(&seen) <= whole,
+            "{ahead}: {seen}"
+        );
+        assert_eq!(
+            seen["cooldown_until"], seen["retry_after"],
+            "{ahead}: {seen}"
+        );
         // Who asks again and again does not begin anew each time.
         env.set("RECOVER_TEST_NOW", "2030-01-01T00:02:00.000Z");
         let later = env.json(6, &["retry-status", "--check"]);
         assert_eq!(later["retry_after"], seen["retry_after"], "{ahead}");
-        assert_eq!(wait_ms(&env.json(0, &["status"])["retry"]), wait_ms(&later), "{ahead}");
+        assert_eq!(
+            wait_ms(&env.json(0, &["status"])["retry"]),
+            wait_ms(&later),
+            "{ahead}"
+        );
         env.set("RECOVER_TEST_NOW", "2030-01-01T00:05:01.000Z");
-        assert_eq!(env.json(0, &["retry-status", "--check"])["can_retry"], true, "{ahead}");
+        assert_eq!(
+            env.json(0, &["retry-status", "--check"])["can_retry"],
+            true,
+            "{ahead}"
+        );
         env.json(0, &["attempt", "start", "--run", "r"]);
         // What is counted is counted, whenever it was.
-        env.recover(&["attempt", "fail", "--run", "r", "--exit-code", "1", "--message", "boom"]);
+        env.recover(&[
+            "attempt",
+            "fail",
+            "--run",
+            "r",
+            "--exit-code",
+            "1",
+            "--message",
+            "boom",
+        ]);
         assert_eq!(env.json(0, &["retry-status"])["error_count"], 2, "{ahead}");
     }
 }

@@ -25,17 +25,29 @@ fn captures_and_rollbacks_are_serialised() {
     for _ in 0..2 {
         for args in commands {
             let mut command = env.recover_command(args);
-            running.push(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("recover starts"));
+            running.push(
+                command
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .expect("recover starts"),
+            );
         }
     }
     for child in running {
         let output = child.wait_with_output().expect("ends");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{text}");
     }
     assert_eq!(env.read("a.txt"), env.read("b.txt"), "never a mix");
     let list = env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].clone();
-    let safety = list.as_array().unwrap().iter().filter(|one| one["trigger"] == "safety").count();
+    let safety = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one["trigger"] == "safety")
+        .count();
     assert_eq!(list.as_array().unwrap().len(), 2 + 4 + safety);
     let report = env.json(0, &["checkpoint", "verify"]);
     assert_eq!(report["checked"], list.as_array().unwrap().len());
@@ -62,12 +74,21 @@ fn two_undos_take_back_two_operations() {
     let mut running: Vec<_> = (0..3)
         .map(|_| {
             let mut command = env.recover_command(&["--json", "--lock-timeout", "60s", "undo"]);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("recover starts")
+            command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("recover starts")
         })
         .collect();
     for child in running.drain(..) {
         let output = child.wait_with_output().expect("ends");
-        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
     }
     assert_eq!(env.read("a.txt"), "4\n");
     env.json(4, &["undo"]);
@@ -80,16 +101,27 @@ fn a_signal_ends_the_wait_for_a_lock() {
     let env = TestEnv::repo();
     checkpoint(&env);
     for lock in [".git/recover/lock", ".ultraplan/state/recover/ledger.lock"] {
-        let file = std::fs::OpenOptions::new().read(true).write(true).open(env.work().join(lock)).unwrap();
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(env.work().join(lock))
+            .unwrap();
         file.lock().unwrap();
         let before = env.json(0, &["checkpoint", "list"]);
-        let waiting = env.recover_command(&["--lock-timeout", "60s", "checkpoint", "create"]).spawn().unwrap();
+        let waiting = env
+            .recover_command(&["--lock-timeout", "60s", "checkpoint", "create"])
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(500));
         let begun = Instant::now();
         env.sh(&format!("kill -TERM {}", waiting.id())).expect(0);
         let ran = Ran::of(&waiting.wait_with_output().unwrap());
         assert_eq!(ran.code, 143, "{lock}: {ran:?}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{lock}: {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{lock}: {:?}",
+            begun.elapsed()
+        );
         assert_eq!(env.json(0, &["checkpoint", "list"]), before, "{lock}");
         drop(file);
     }
@@ -100,11 +132,18 @@ fn a_held_lock_names_its_holder() {
     let env = TestEnv::repo();
     checkpoint(&env);
     let lock = env.work().join(".git/recover/lock");
-    let file = std::fs::OpenOptions::new().read(true).write(true).open(&lock).unwrap();
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&lock)
+        .unwrap();
     file.lock().unwrap();
     std::fs::write(&lock, "4242 recover run -- agent").unwrap();
     let error = env.json(11, &["--lock-timeout", "50ms", "checkpoint", "create"])["error"].clone();
-    assert!(error["message"].as_str().unwrap().contains("4242"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("4242"),
+        "{error}"
+    );
     env.json(0, &["checkpoint", "list"]);
     env.json(0, &["checkpoint", "show", "latest"]);
     drop(file);

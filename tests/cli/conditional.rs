@@ -12,13 +12,27 @@ const DENIED: &str = "cat: secret: Permission denied";
 const LOGGED_OUT: &str = "Invalid API key · Please run /login";
 
 fn chmod(env: &TestEnv, path: &str, mode: u32) {
-    std::fs::set_permissions(env.work().join(path), Permissions::from_mode(mode)).expect("its mode is set");
+    std::fs::set_permissions(env.work().join(path), Permissions::from_mode(mode))
+        .expect("its mode is set");
 }
 
 /// Fails with these words on stderr.
 fn fail(env: &TestEnv, words: &str) -> Value {
     env.write("../stderr", words);
-    env.json(8, &["attempt", "fail", "--check", "--loop", "agent", "--exit-code", "1", "--stderr", "../stderr"])
+    env.json(
+        8,
+        &[
+            "attempt",
+            "fail",
+            "--check",
+            "--loop",
+            "agent",
+            "--exit-code",
+            "1",
+            "--stderr",
+            "../stderr",
+        ],
+    )
 }
 
 fn check(env: &TestEnv, code: i32) -> Value {
@@ -26,7 +40,10 @@ fn check(env: &TestEnv, code: i32) -> Value {
 }
 
 fn reason(document: &Value) -> String {
-    document["decision"]["reason"].as_str().expect("a reason").to_owned()
+    document["decision"]["reason"]
+        .as_str()
+        .expect("a reason")
+        .to_owned()
 }
 
 // S7: permissions changed.
@@ -42,13 +59,23 @@ fn a_mode_that_changed_allows_a_retry() {
     check(&env, 8);
     chmod(&env, "secret", 0o644);
     let allowed = check(&env, 0);
-    assert_eq!((&allowed["can_retry"], &allowed["decision"]["actions"][0]), (&true.into(), &"retry".into()));
+    assert_eq!(
+        (&allowed["can_retry"], &allowed["decision"]["actions"][0]),
+        (&true.into(), &"retry".into())
+    );
     let reason = reason(&allowed);
-    assert!(reason.contains("secret changed (mode 0000") && reason.contains("now mode 0644"), "{reason}");
+    assert!(
+        reason.contains("secret changed (mode 0000") && reason.contains("now mode 0644"),
+        "{reason}"
+    );
     let status = env.json(0, &["status"]);
     assert_eq!(status["retry"]["can_retry"], true);
     assert_eq!(status["retry"]["run"]["status"], "paused", "{status}");
-    assert!(env.recover(&["status"]).stdout.contains("An attempt is allowed now."));
+    assert!(
+        env.recover(&["status"])
+            .stdout
+            .contains("An attempt is allowed now.")
+    );
     assert_eq!(env.json(0, &["runs"])["runs"][0]["status"], "paused");
     let report = env.recover(&["report"]).stdout;
     assert!(report.contains("a retry is allowed"), "{report}");
@@ -69,7 +96,10 @@ fn a_folder_that_may_be_written_to_now_allows_a_retry() {
     let env = TestEnv::repo();
     env.write("out/keep", "x\n");
     chmod(&env, "out", 0o555);
-    fail(&env, "cp: cannot create regular file 'out/new': Permission denied");
+    fail(
+        &env,
+        "cp: cannot create regular file 'out/new': Permission denied",
+    );
     check(&env, 8);
     chmod(&env, "out", 0o755);
     assert!(reason(&check(&env, 0)).starts_with("out changed"));
@@ -83,14 +113,21 @@ fn resume_goes_on_once_a_mode_changed() {
     // Root may read everything.
     let command = "if test -n \"$(find secret -perm 644)\"; then cat secret; else echo 'cat: secret: Permission denied' >&2; exit 1; fi";
     let document = env.json(8, &["run", "--", "sh", "-c", command]);
-    assert_eq!(document["iterations"][0]["attempts"][0]["failure"]["cause"], "PERMISSION_DENIED", "{document}");
+    assert_eq!(
+        document["iterations"][0]["attempts"][0]["failure"]["cause"], "PERMISSION_DENIED",
+        "{document}"
+    );
     let held = env.json(8, &["resume"]);
     assert_eq!(held["executed"], false, "{held}");
     chmod(&env, "secret", 0o644);
     let planned = env.json(0, &["--dry-run", "resume"]);
     assert_eq!(planned["strategy"], "retry_same", "{planned}");
     let resumed = env.json(0, &["resume"]);
-    assert_eq!((&resumed["executed"], &resumed["outcome"]), (&true.into(), &"complete".into()), "{resumed}");
+    assert_eq!(
+        (&resumed["executed"], &resumed["outcome"]),
+        (&true.into(), &"complete".into()),
+        "{resumed}"
+    );
 }
 
 #[test]
@@ -102,8 +139,15 @@ fn resume_of_another_user_reads_a_file_once_it_may() {
     let recover = env!("CARGO_BIN_EXE_recover");
     env.write("secret", "x\n");
     chmod(&env, "secret", 0);
-    env.sh(&format!("cp {recover} ../recover; chmod 755 .. ../recover; chown -R 65534:65534 . ../home")).expect(0);
-    let by = |args: &str| env.sh(&format!("setpriv --reuid=65534 --regid=65534 --clear-groups ../recover {args}"));
+    env.sh(&format!(
+        "cp {recover} ../recover; chmod 755 .. ../recover; chown -R 65534:65534 . ../home"
+    ))
+    .expect(0);
+    let by = |args: &str| {
+        env.sh(&format!(
+            "setpriv --reuid=65534 --regid=65534 --clear-groups ../recover {args}"
+        ))
+    };
     if by("--version").code != 0 {
         println!("skipped, another user cannot look into the temporary folder");
         return;
@@ -145,7 +189,10 @@ fn values_of_variables_are_recorded_nowhere() {
     let ledger = env.read_state("events.jsonl");
     assert!(!ledger.contains("hunter22"));
     // The same value has another checksum each time.
-    let states: Vec<&str> = ledger.split("\"name\":\"OPENAI_API_KEY\",\"state\":\"").skip(1).collect();
+    let states: Vec<&str> = ledger
+        .split("\"name\":\"OPENAI_API_KEY\",\"state\":\"")
+        .skip(1)
+        .collect();
     assert_eq!(states.len(), 2, "{ledger}");
     assert_ne!(states[0][..64], states[1][..64]);
 }

@@ -9,11 +9,15 @@ use crate::live::{ended, kill, until};
 use crate::run::{CHECK, quick};
 
 fn attempts(document: &Value, iteration: usize) -> &Vec<Value> {
-    document["iterations"][iteration]["attempts"].as_array().unwrap_or_else(|| panic!("{document}"))
+    document["iterations"][iteration]["attempts"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{document}"))
 }
 
 fn has(of: &Value, condition: &str) -> bool {
-    of["conditions"].as_array().is_some_and(|all| all.contains(&condition.into()))
+    of["conditions"]
+        .as_array()
+        .is_some_and(|all| all.contains(&condition.into()))
 }
 
 /// A1, A2: an agent that toggles between two trees stops after the third attempt, whatever the budget; the run goes on.
@@ -22,17 +26,42 @@ fn a_circle_is_given_up_after_the_third_attempt() {
     let env = quick();
     env.write("state", "good\n");
     let agent = "if [ $RECOVER_ITERATION = 2 ]; then echo bad$((RECOVER_ATTEMPT % 2)) > state; else echo good > state; fi; echo x >> ../calls";
-    let args = ["run", "--iterations", "3", "--attempts", "6", "--feedback", CHECK, "--", "sh", "-c", agent];
+    let args = [
+        "run",
+        "--iterations",
+        "3",
+        "--attempts",
+        "6",
+        "--feedback",
+        CHECK,
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     let document = env.json(8, &args);
     assert_eq!(document["outcome"], "escalated");
     let circular = attempts(&document, 1);
     assert_eq!(circular.len(), 3, "{document}");
-    assert!(has(&circular[2], "circular_fix") && has(&circular[2]["failure"], "circular_fix"), "{document}");
+    assert!(
+        has(&circular[2], "circular_fix") && has(&circular[2]["failure"], "circular_fix"),
+        "{document}"
+    );
     assert!(!has(&circular[1], "circular_fix"));
     assert_eq!(document["iterations"][1]["status"], "skipped");
     assert_eq!(document["iterations"][2]["status"], "completed");
-    assert_eq!(document["decision"]["actions"], json!(["skip", "escalate"]), "{document}");
-    assert!(document["decision"]["reason"].as_str().unwrap().contains("circle"), "{document}");
+    assert_eq!(
+        document["decision"]["actions"],
+        json!(["skip", "escalate"]),
+        "{document}"
+    );
+    assert!(
+        document["decision"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("circle"),
+        "{document}"
+    );
     assert_eq!(env.sh("wc -l < ../calls").stdout.trim(), "5");
 }
 
@@ -40,17 +69,55 @@ fn a_circle_is_given_up_after_the_third_attempt() {
 #[test]
 fn different_approaches_and_progress_are_no_circle() {
     let env = quick();
-    let different = "for i in 1 2 3 4 5 6; do echo line $RECOVER_ATTEMPT.$i; done > work; echo bad > state";
-    let document = env.json(8, &["run", "--attempts", "5", "--feedback", CHECK, "--", "sh", "-c", different]);
+    let different =
+        "for i in 1 2 3 4 5 6; do echo line $RECOVER_ATTEMPT.$i; done > work; echo bad > state";
+    let document = env.json(
+        8,
+        &[
+            "run",
+            "--attempts",
+            "5",
+            "--feedback",
+            CHECK,
+            "--",
+            "sh",
+            "-c",
+            different,
+        ],
+    );
     assert_eq!(attempts(&document, 0).len(), 5, "{document}");
-    assert!(attempts(&document, 0).iter().all(|attempt| !has(attempt, "circular_fix")), "{document}");
+    assert!(
+        attempts(&document, 0)
+            .iter()
+            .all(|attempt| !has(attempt, "circular_fix")),
+        "{document}"
+    );
 
     let env = quick();
-    let counting = "test=n=$(cat left); echo \"test result: FAILED. 1 passed; $n failed; 0 ignored\"; exit 1";
+    let counting =
+        "test=n=$(cat left); echo \"test result: FAILED. 1 passed; $n failed; 0 ignored\"; exit 1";
     let fewer = "echo $((6 - RECOVER_ATTEMPT)) > left; echo always the same > work";
-    let document = env.json(8, &["run", "--attempts", "4", "--feedback", counting, "--", "sh", "-c", fewer]);
+    let document = env.json(
+        8,
+        &[
+            "run",
+            "--attempts",
+            "4",
+            "--feedback",
+            counting,
+            "--",
+            "sh",
+            "-c",
+            fewer,
+        ],
+    );
     assert_eq!(attempts(&document, 0).len(), 4, "{document}");
-    assert!(attempts(&document, 0).iter().all(|attempt| !has(attempt, "circular_fix")), "{document}");
+    assert!(
+        attempts(&document, 0)
+            .iter()
+            .all(|attempt| !has(attempt, "circular_fix")),
+        "{document}"
+    );
 }
 
 /// A1, A2: the loop's own attempts are looked at as well.
@@ -62,7 +129,16 @@ fn a_circle_of_recorded_attempts_is_decided_on() {
         "[retry.causes.VERIFICATION_FAILED]\nmax_attempts = 9\n[cooldown]\nduration = \"1ms\"\n",
     );
     env.json(0, &["checkpoint", "create"]);
-    let fail = ["attempt", "fail", "--loop", "test", "--exit-code", "1", "--message", "assert 1 == 2"];
+    let fail = [
+        "attempt",
+        "fail",
+        "--loop",
+        "test",
+        "--exit-code",
+        "1",
+        "--message",
+        "assert 1 == 2",
+    ];
     let mut last = Value::Null;
     for (number, content) in ["one\n", "two\n", "one\n"].into_iter().enumerate() {
         let approach = format!("Approach number {number}");
@@ -71,7 +147,11 @@ fn a_circle_of_recorded_attempts_is_decided_on() {
         last = env.json(0, &fail);
     }
     assert!(has(&last["failure"], "circular_fix"), "{last}");
-    assert_eq!(last["decision"]["actions"], json!(["skip", "escalate"]), "{last}");
+    assert_eq!(
+        last["decision"]["actions"],
+        json!(["skip", "escalate"]),
+        "{last}"
+    );
     assert_eq!(last["result"]["can_retry"], false);
     // Nothing was tried at all: that is no circle.
     for _ in 0..4 {
@@ -93,16 +173,28 @@ fn a_flaky_check_passes_at_its_second_run() {
     assert_eq!(attempt["conditions"], json!(["flaky"]), "{attempt}");
     let result = &attempt["feedback_results"]["test"];
     assert_eq!(result["passed"], true);
-    assert!(result["summary"].as_str().unwrap().contains("flaky"), "{result}");
+    assert!(
+        result["summary"].as_str().unwrap().contains("flaky"),
+        "{result}"
+    );
     assert_eq!(env.sh("wc -l < ../calls").stdout.trim(), "2");
     let status = env.recover(&["status"]).expect(0);
     assert!(status.stdout.contains("flaky"), "{}", status.stdout);
 
     // Switched off, and for what ran out of time, the first word is the last.
     let env = quick();
-    env.write(".ultraplan/recover.toml", "[checks]\nbaseline = false\nflaky = false\n[cooldown]\nduration = \"1ms\"\n");
-    let document = env.json(8, &["run", "--attempts", "1", "--feedback", flaky, "--", "true"]);
-    assert_eq!(attempts(&document, 0)[0]["feedback_results"]["test"]["passed"], false);
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checks]\nbaseline = false\nflaky = false\n[cooldown]\nduration = \"1ms\"\n",
+    );
+    let document = env.json(
+        8,
+        &["run", "--attempts", "1", "--feedback", flaky, "--", "true"],
+    );
+    assert_eq!(
+        attempts(&document, 0)[0]["feedback_results"]["test"]["passed"],
+        false
+    );
     let env = quick();
     env.write(
         ".ultraplan/recover.toml",
@@ -116,19 +208,47 @@ fn a_flaky_check_passes_at_its_second_run() {
 #[test]
 fn a_check_that_fails_before_the_first_attempt_is_told_apart() {
     let env = quick();
-    let build =
-        "build=grep -q fine code || { echo 'error: could not compile `y` (lib) due to 1 previous error'; exit 101; }";
-    let document = env.json(8, &["run", "--feedback", build, "--", "sh", "-c", "echo broken > code"]);
+    let build = "build=grep -q fine code || { echo 'error: could not compile `y` (lib) due to 1 previous error'; exit 101; }";
+    let document = env.json(
+        8,
+        &[
+            "run",
+            "--feedback",
+            build,
+            "--",
+            "sh",
+            "-c",
+            "echo broken > code",
+        ],
+    );
     let attempt = &attempts(&document, 0)[0];
-    assert!(has(attempt, "baseline_failing") && has(&attempt["failure"], "baseline_failing"), "{document}");
+    assert!(
+        has(attempt, "baseline_failing") && has(&attempt["failure"], "baseline_failing"),
+        "{document}"
+    );
     assert!(has(&attempt["failure"], "no_checkpoint"), "{document}");
-    assert_eq!(document["decision"]["actions"], json!(["escalate"]), "{document}");
-    assert!(env.events("restored").iter().all(|event| event["payload"]["operation"]["scope"] == "state"));
+    assert_eq!(
+        document["decision"]["actions"],
+        json!(["escalate"]),
+        "{document}"
+    );
+    assert!(
+        env.events("restored")
+            .iter()
+            .all(|event| event["payload"]["operation"]["scope"] == "state")
+    );
     let list = env.json(0, &["checkpoint", "list"]);
     let initial = &list["checkpoints"][0];
-    assert_eq!((&initial["trigger"], &initial["verdict"]), (&"initial".into(), &"failed".into()), "{list}");
+    assert_eq!(
+        (&initial["trigger"], &initial["verdict"]),
+        (&"initial".into(), &"failed".into()),
+        "{list}"
+    );
     assert_eq!(initial["feedback_results"]["build"]["passed"], false);
-    assert_eq!(env.json(0, &["status"])["checkpoints"]["last_good"], Value::Null);
+    assert_eq!(
+        env.json(0, &["status"])["checkpoints"]["last_good"],
+        Value::Null
+    );
     assert_eq!(env.events("baseline_verified").len(), 1);
     assert_eq!(document["baseline"]["build"]["passed"], false);
     // Who asks for it gets it all the same.
@@ -141,13 +261,18 @@ fn a_check_that_fails_before_the_first_attempt_is_told_apart() {
 fn the_baseline_is_run_once_and_can_be_switched_off() {
     let loud = "test=echo $RECOVER_ITERATION.$RECOVER_ATTEMPT >> ../calls; echo a check speaks";
     let env = TestEnv::repo();
-    let ran = env.recover(&["run", "--iterations", "2", "--feedback", loud, "--", "true"]).expect(0);
+    let ran = env
+        .recover(&["run", "--iterations", "2", "--feedback", loud, "--", "true"])
+        .expect(0);
     assert_eq!(env.sh("cat ../calls").stdout, "1.0\n1.1\n2.1\n");
     assert!(ran.stderr.contains("a check speaks"), "{}", ran.stderr);
     let list = env.json(0, &["checkpoint", "list", "--all-runs"]);
     let initial = &list["checkpoints"][0];
     assert_eq!(
-        (&initial["verdict"], &initial["feedback_results"]["test"]["passed"]),
+        (
+            &initial["verdict"],
+            &initial["feedback_results"]["test"]["passed"]
+        ),
         (&"unverified".into(), &true.into())
     );
     let env = TestEnv::repo();
@@ -166,7 +291,10 @@ fn an_interrupted_baseline_cancels_the_run() {
     kill("-INT", child.id());
     let ran = ended(child).expect(130);
     let document = ran.json();
-    assert_eq!((&document["outcome"], &document["run"]["status"]), (&"cancelled".into(), &"cancelled".into()));
+    assert_eq!(
+        (&document["outcome"], &document["run"]["status"]),
+        (&"cancelled".into(), &"cancelled".into())
+    );
     assert_eq!(document["iterations"], json!([]));
     assert!(!env.exists("made"));
     env.sh("touch ../go");
@@ -178,36 +306,87 @@ fn an_interrupted_baseline_cancels_the_run() {
 #[test]
 fn weakened_tests_are_noticed_in_an_attempt_that_passed() {
     let env = quick();
-    env.write("tests/test_sum.py", "def test_sum():\n    assert add(1, 2) == 3\n");
+    env.write(
+        "tests/test_sum.py",
+        "def test_sum():\n    assert add(1, 2) == 3\n",
+    );
     env.write("check.sh", "test ! -e tests/test_sum.py\n");
     let agent = "cat > ../prompt-$RECOVER_ITERATION; [ $RECOVER_ITERATION = 1 ] && rm tests/test_sum.py; true";
-    let args =
-        ["run", "--iterations", "2", "--prompt", "Go.", "--feedback", "test=sh check.sh", "--", "sh", "-c", agent];
+    let args = [
+        "run",
+        "--iterations",
+        "2",
+        "--prompt",
+        "Go.",
+        "--feedback",
+        "test=sh check.sh",
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     let document = env.json(0, &args);
     let attempt = &attempts(&document, 0)[0];
     assert_eq!(attempt["conditions"], json!(["tampered"]), "{document}");
-    assert_eq!(attempt["notes"], json!(["tests/test_sum.py: the test file was deleted"]));
-    assert_eq!(attempts(&document, 1)[0]["conditions"], json!([]), "the next one did nothing of the kind");
+    assert_eq!(
+        attempt["notes"],
+        json!(["tests/test_sum.py: the test file was deleted"])
+    );
+    assert_eq!(
+        attempts(&document, 1)[0]["conditions"],
+        json!([]),
+        "the next one did nothing of the kind"
+    );
     let prompt = env.sh("cat ../prompt-2").stdout;
-    assert!(prompt.contains("tests were weakened") && prompt.contains("test_sum.py"), "{prompt}");
+    assert!(
+        prompt.contains("tests were weakened") && prompt.contains("test_sum.py"),
+        "{prompt}"
+    );
     let status = env.recover(&["status"]).expect(0);
-    assert!(status.stdout.contains("tampered") && status.stdout.contains("test_sum.py"), "{}", status.stdout);
+    assert!(
+        status.stdout.contains("tampered") && status.stdout.contains("test_sum.py"),
+        "{}",
+        status.stdout
+    );
 }
 
 /// Skip marks, the loop's own script, and an attempt that fails nevertheless.
 #[test]
 fn weakened_checks_are_noticed_in_an_attempt_that_failed() {
     let env = quick();
-    env.write("tests/a.rs", "#[test]\nfn adds() {\n    assert_eq!(add(1, 2), 3);\n}\n");
+    env.write(
+        "tests/a.rs",
+        "#[test]\nfn adds() {\n    assert_eq!(add(1, 2), 3);\n}\n",
+    );
     env.script("check.sh", "grep -qx good state");
     let agent = "sed -i 's/^#.test.$/#[test]\\n#[ignore]/' tests/a.rs; echo true >> check.sh; echo bad > state; cat > ../prompt-$RECOVER_ATTEMPT";
-    let args = ["run", "--attempts", "2", "--prompt", "Go.", "--feedback", CHECK, "--feedback", "own=./check.sh"];
+    let args = [
+        "run",
+        "--attempts",
+        "2",
+        "--prompt",
+        "Go.",
+        "--feedback",
+        CHECK,
+        "--feedback",
+        "own=./check.sh",
+    ];
     let document = env.json(8, &[&args[..], &["--", "sh", "-c", agent]].concat());
     let attempt = &attempts(&document, 0)[0];
-    assert!(has(attempt, "tampered") && has(&attempt["failure"], "tampered"), "{document}");
+    assert!(
+        has(attempt, "tampered") && has(&attempt["failure"], "tampered"),
+        "{document}"
+    );
     let notes = attempt["notes"].to_string();
-    assert!(notes.contains("tests/a.rs") && notes.contains("check.sh"), "{notes}");
-    assert!(env.sh("cat ../prompt-2").stdout.contains("tests were weakened"));
+    assert!(
+        notes.contains("tests/a.rs") && notes.contains("check.sh"),
+        "{notes}"
+    );
+    assert!(
+        env.sh("cat ../prompt-2")
+            .stdout
+            .contains("tests were weakened")
+    );
     let env = quick();
     env.write(".ultraplan/recover.toml", "[checks]\ntamper = false\n");
     env.write("test_a.py", "def test_a():\n    assert f()\n");
@@ -220,10 +399,26 @@ fn weakened_checks_are_noticed_in_an_attempt_that_failed() {
 fn a_timeout_that_changed_files_is_productive() {
     let env = quick();
     let agent = "[ $RECOVER_ATTEMPT = 1 ] && echo work > made; exec sleep 60";
-    let document = env.json(7, &["run", "--attempts", "2", "--timeout", "400ms", "--", "sh", "-c", agent]);
+    let document = env.json(
+        7,
+        &[
+            "run",
+            "--attempts",
+            "2",
+            "--timeout",
+            "400ms",
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    );
     let all = attempts(&document, 0);
     assert_eq!(all[0]["failure"]["cause"], "TOOL_TIMEOUT", "{document}");
-    assert!(has(&all[0], "productive") && has(&all[0]["failure"], "productive"), "{document}");
+    assert!(
+        has(&all[0], "productive") && has(&all[0]["failure"], "productive"),
+        "{document}"
+    );
     assert!(!has(&all[1], "productive"), "{document}");
 }
 
@@ -234,28 +429,76 @@ fn the_fallback_is_run_once() {
     let agent = "echo agent >> ../calls; echo bad > state";
     let mend = "echo fallback >> ../calls; echo good > state";
     let env = quick();
-    let args = ["run", "--attempts", "2", "--fallback", mend, "--feedback", CHECK, "--", "sh", "-c", agent];
+    let args = [
+        "run",
+        "--attempts",
+        "2",
+        "--fallback",
+        mend,
+        "--feedback",
+        CHECK,
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     let document = env.json(0, &args);
     assert_eq!(document["outcome"], "complete");
     assert_eq!(env.sh("cat ../calls").stdout, "agent\nagent\nfallback\n");
     let all = attempts(&document, 0);
-    let fallbacks: Vec<_> = all.iter().map(|attempt| attempt["fallback"].as_bool().unwrap()).collect();
+    let fallbacks: Vec<_> = all
+        .iter()
+        .map(|attempt| attempt["fallback"].as_bool().unwrap())
+        .collect();
     assert_eq!(fallbacks, [false, false, true]);
     assert!(has(&all[1], "retries_exhausted"), "{document}");
-    assert_eq!(env.events("attempt_ended")[1]["payload"]["decision"]["actions"], json!(["fallback"]));
+    assert_eq!(
+        env.events("attempt_ended")[1]["payload"]["decision"]["actions"],
+        json!(["fallback"])
+    );
 
     let env = quick();
     let failing = "echo fallback >> ../calls; echo worse > state; echo junk > junk; false";
-    env.write(".ultraplan/recover.toml", format!("[runner]\nfallback = '{failing}'\n[cooldown]\nduration = '1ms'\n"));
-    let document = env.json(8, &["run", "--attempts", "2", "--feedback", CHECK, "--", "sh", "-c", agent]);
+    env.write(
+        ".ultraplan/recover.toml",
+        format!("[runner]\nfallback = '{failing}'\n[cooldown]\nduration = '1ms'\n"),
+    );
+    let document = env.json(
+        8,
+        &[
+            "run",
+            "--attempts",
+            "2",
+            "--feedback",
+            CHECK,
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    );
     assert_eq!(env.sh("cat ../calls").stdout, "agent\nagent\nfallback\n");
-    assert_eq!(document["decision"]["actions"], json!(["rollback", "skip", "escalate"]), "{document}");
-    assert_eq!((env.read("state"), env.exists("junk")), ("bad\n".to_owned(), false), "{document}");
+    assert_eq!(
+        document["decision"]["actions"],
+        json!(["rollback", "skip", "escalate"]),
+        "{document}"
+    );
+    assert_eq!(
+        (env.read("state"), env.exists("junk")),
+        ("bad\n".to_owned(), false),
+        "{document}"
+    );
     env.json(0, &["undo", "--of-run", "--yes"]);
-    assert_eq!((env.read("state"), env.read("junk")), ("worse\n".to_owned(), "junk\n".to_owned()));
+    assert_eq!(
+        (env.read("state"), env.read("junk")),
+        ("worse\n".to_owned(), "junk\n".to_owned())
+    );
     // It was run; taking the run up on request is about its own command again.
     env.json(8, &["resume", "--strategy", "retry_with_context"]);
-    assert_eq!(env.sh("cat ../calls").stdout, "agent\nagent\nfallback\nagent\n");
+    assert_eq!(
+        env.sh("cat ../calls").stdout,
+        "agent\nagent\nfallback\nagent\n"
+    );
 }
 
 /// S9: a fallback that was cut off is not repeated.
@@ -263,9 +506,21 @@ fn the_fallback_is_run_once() {
 fn a_fallback_that_was_cut_off_is_not_repeated() {
     let env = quick();
     let fallback = "echo fallback >> ../calls; exec sleep 60";
-    let args = ["run", "--attempts", "1", "--fallback", fallback, "--", "sh", "-c", "echo agent >> ../calls; exit 3"];
+    let args = [
+        "run",
+        "--attempts",
+        "1",
+        "--fallback",
+        fallback,
+        "--",
+        "sh",
+        "-c",
+        "echo agent >> ../calls; exit 3",
+    ];
     let mut child = env.start(&args);
-    until("the fallback runs", || env.sh("cat ../calls").stdout.contains("fallback"));
+    until("the fallback runs", || {
+        env.sh("cat ../calls").stdout.contains("fallback")
+    });
     kill("-KILL", child.id());
     child.wait().unwrap();
     let document = env.json(8, &["resume"]);
@@ -282,21 +537,49 @@ fn time_and_money_are_budgets() {
         "[retry]\nmax_cost_usd = 1.0\nmax_wall_time = '1h'\n[cooldown]\nduration = '1ms'\n",
     );
     env.script("claude", "echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s\",\"total_cost_usd\":0.6,\"result\":\"done\"}'; date +%N > state");
-    let args = ["run", "--attempts", "5", "--agent", "claude", "--feedback", CHECK, "--", "./claude", "-p"];
+    let args = [
+        "run",
+        "--attempts",
+        "5",
+        "--agent",
+        "claude",
+        "--feedback",
+        CHECK,
+        "--",
+        "./claude",
+        "-p",
+    ];
     let document = env.json(7, &args);
     assert_eq!(attempts(&document, 0).len(), 2, "{document}");
     assert_eq!(attempts(&document, 0)[0]["cost_usd"], 0.6);
     assert_eq!(document["decision"]["stopped_by"], "cost", "{document}");
     let status = env.json(7, &["retry-status", "--check"]);
     let budgets = status["budgets"].as_array().unwrap();
-    let cost = budgets.iter().find(|budget| budget["scope"] == "cost").unwrap();
-    assert_eq!(*cost, json!({"scope": "cost", "used": 120, "limit": 100, "left": 0, "unit": "cents"}));
-    assert!(budgets.iter().any(|budget| budget["scope"] == "wall_time" && budget["limit"] == 3600), "{status}");
+    let cost = budgets
+        .iter()
+        .find(|budget| budget["scope"] == "cost")
+        .unwrap();
+    assert_eq!(
+        *cost,
+        json!({"scope": "cost", "used": 120, "limit": 100, "left": 0, "unit": "cents"})
+    );
+    assert!(
+        budgets
+            .iter()
+            .any(|budget| budget["scope"] == "wall_time" && budget["limit"] == 3600),
+        "{status}"
+    );
 
     // Also between iterations that pass.
     let env = quick();
     env.write(".ultraplan/recover.toml", "[retry]\nmax_wall_time = '2s'\n");
     let document = env.json(7, &["run", "--iterations", "9", "--", "sleep", "0.6"]);
-    assert!((1..9).contains(&document["iterations"].as_array().unwrap().len()), "{document}");
-    assert_eq!(document["decision"]["stopped_by"], "wall_time", "{document}");
+    assert!(
+        (1..9).contains(&document["iterations"].as_array().unwrap().len()),
+        "{document}"
+    );
+    assert_eq!(
+        document["decision"]["stopped_by"], "wall_time",
+        "{document}"
+    );
 }

@@ -8,13 +8,19 @@ use crate::env::TestEnv;
 fn costs(env: &TestEnv, args: &str) -> (usize, usize) {
     let recover = env!("CARGO_BIN_EXE_recover");
     let calls = "fsync,fdatasync,syncfs,sync_file_range,openat";
-    env.sh(&format!("strace -f -qq -o ../calls -e trace={calls} {recover} {args}")).expect(0);
+    env.sh(&format!(
+        "strace -f -qq -o ../calls -e trace={calls} {recover} {args}"
+    ))
+    .expect(0);
     let log = std::fs::read_to_string(env.root().join("calls")).expect("a log");
     let begins = |line: &&str| line.contains('(') && !line.contains("resumed>");
     let opened = |line: &&str| line.contains("openat(") && !line.contains(" = -1 ");
     let all = log.lines().filter(begins);
     let (opens, syncs): (Vec<&str>, Vec<&str>) = all.partition(|line| line.contains("openat("));
-    (syncs.len(), opens.iter().filter(|line| opened(line)).count())
+    (
+        syncs.len(),
+        opens.iter().filter(|line| opened(line)).count(),
+    )
 }
 
 // speed: an attempt, a checkpoint and the end of an attempt wait for the disk only where something depends on it.
@@ -22,7 +28,10 @@ fn costs(env: &TestEnv, args: &str) -> (usize, usize) {
 fn commands_sync_what_has_to_be_durable_and_no_more() {
     let env = TestEnv::repo();
     if env.sh("command -v strace").code != 0 {
-        assert!(std::env::var_os("CI").is_none(), "strace is missing: nothing can be counted");
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "strace is missing: nothing can be counted"
+        );
         return;
     }
     env.json(0, &["run", "--", "true"]);
@@ -67,10 +76,16 @@ fn the_thousandth_checkpoint_costs_what_the_tenth_does() {
             take(number);
         }
     }
-    let grown = opened.last().zip(opened.first()).map_or(0, |(last, first)| last.saturating_sub(*first));
+    let grown = opened
+        .last()
+        .zip(opened.first())
+        .map_or(0, |(last, first)| last.saturating_sub(*first));
     assert!(grown < 40, "{opened:?}");
     let view = env.state_json("recover/battles/-/m.json");
     assert_eq!(view["checkpoints"].as_array().map(Vec::len), Some(100));
     assert_eq!(view["checkpointsLeftOut"], json!(4));
-    assert_eq!(view["checkpoints"][99]["id"], env.json(0, &["checkpoint", "show", "latest"])["checkpoint"]["id"]);
+    assert_eq!(
+        view["checkpoints"][99]["id"],
+        env.json(0, &["checkpoint", "show", "latest"])["checkpoint"]["id"]
+    );
 }

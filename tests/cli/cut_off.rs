@@ -27,8 +27,13 @@ fn cut_off() -> Option<TestEnv> {
         "strace -f -o /dev/null -P f3 -e inject=rename,renameat,renameat2:signal=SIGKILL:when=1 {recover} rollback --to @1"
     );
     assert_ne!(env.sh(&line).code, 0);
-    let old = (0..6).filter(|number| env.read(&format!("f{number}")) == "old\n").count();
-    assert!((1..6).contains(&old) && env.exists(".git/recover/journal.json"), "{old}");
+    let old = (0..6)
+        .filter(|number| env.read(&format!("f{number}")) == "old\n")
+        .count();
+    assert!(
+        (1..6).contains(&old) && env.exists(".git/recover/journal.json"),
+        "{old}"
+    );
     Some(env)
 }
 
@@ -92,28 +97,57 @@ fn a_checkpoint_is_taken_of_the_finished_tree() {
 // What was finished without being asked for is said once, beside the answer.
 #[test]
 fn what_was_finished_is_said_on_stderr() {
-    let finished = |line: &str| line.starts_with("rollback op_") && line.ends_with(" had been cut off: finished");
+    let finished = |line: &str| {
+        line.starts_with("rollback op_") && line.ends_with(" had been cut off: finished")
+    };
     let Some(env) = cut_off() else { return };
     let ran = env.recover(&["checkpoint", "create"]).expect(0);
-    let said: Vec<&str> = ran.stderr.lines().filter_map(|line| line.strip_prefix("note: ")).collect();
-    assert!(said.len() == 1 && finished(said[0]) && !ran.stdout.contains("cut off"), "{ran:?}");
-    assert_eq!(env.recover(&["checkpoint", "create"]).expect(0).stderr, "", "once");
+    let said: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("note: "))
+        .collect();
+    assert!(
+        said.len() == 1 && finished(said[0]) && !ran.stdout.contains("cut off"),
+        "{ran:?}"
+    );
+    assert_eq!(
+        env.recover(&["checkpoint", "create"]).expect(0).stderr,
+        "",
+        "once"
+    );
 
     let Some(env) = cut_off() else { return };
     let ran = env.recover(&["--json", "checkpoint", "create"]).expect(0);
-    assert!(finished(&text(&ran.json()["warnings"][0])) && ran.stderr.starts_with("note: rollback"), "{ran:?}");
+    assert!(
+        finished(&text(&ran.json()["warnings"][0])) && ran.stderr.starts_with("note: rollback"),
+        "{ran:?}"
+    );
 
     let Some(env) = cut_off() else { return };
-    assert_eq!(env.recover(&["--quiet", "checkpoint", "create"]).expect(0).stderr, "");
+    assert_eq!(
+        env.recover(&["--quiet", "checkpoint", "create"])
+            .expect(0)
+            .stderr,
+        ""
+    );
 
     // The answer of a repair has it already.
     let Some(env) = cut_off() else { return };
     let ran = env.recover(&["doctor", "--repair"]).expect(0);
-    assert!(ran.stdout.contains("had been cut off: finished") && ran.stderr.is_empty(), "{ran:?}");
+    assert!(
+        ran.stdout.contains("had been cut off: finished") && ran.stderr.is_empty(),
+        "{ran:?}"
+    );
 
     // An agent's hook stays silent.
     let Some(env) = cut_off() else { return };
-    let ran = env.recover_fed(edit(&env, "s", "f0").to_string(), &["hook", "run", "claude"]).expect(0);
+    let ran = env
+        .recover_fed(
+            edit(&env, "s", "f0").to_string(),
+            &["hook", "run", "claude"],
+        )
+        .expect(0);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
     assert!((0..6).all(|number| env.read(&format!("f{number}")) == "old\n"));
 }

@@ -46,7 +46,9 @@ const ROWS: [Row; 13] = [
         seen: &["--exit-code", "7"],
         stderr: "curl: (7) Failed to connect to example.com port 443: Connection refused",
         cause: "NETWORK_ERROR",
-        decided: &["retry 6", "retry 6", "retry 6", "retry 6", "retry 6", "none 7"],
+        decided: &[
+            "retry 6", "retry 6", "retry 6", "retry 6", "retry 6", "none 7",
+        ],
         first_wait_ms: (1000, 1000),
     },
     Row {
@@ -55,7 +57,9 @@ const ROWS: [Row; 13] = [
         stderr: "API Error: 429 {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow down\"}}",
         cause: "RATE_LIMITED",
         // Ten retries are its own, but six failures are the task's.
-        decided: &["retry 6", "retry 6", "retry 6", "retry 6", "retry 6", "none 7"],
+        decided: &[
+            "retry 6", "retry 6", "retry 6", "retry 6", "retry 6", "none 7",
+        ],
         first_wait_ms: (1, 1000),
     },
     Row {
@@ -125,7 +129,11 @@ const ROWS: [Row; 13] = [
 ];
 
 fn decided(document: &Value) -> String {
-    let actions = document["decision"]["actions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let actions = document["decision"]["actions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     actions.collect::<Vec<_>>().join("+")
 }
 
@@ -133,25 +141,55 @@ fn decided(document: &Value) -> String {
 fn every_cause_has_its_limit_its_delay_and_its_end() {
     for row in &ROWS {
         let mut env = TestEnv::repo();
-        env.set("RECOVER_TEST_NOW", NOW).set("RECOVER_TEST_SEED", "1");
+        env.set("RECOVER_TEST_NOW", NOW)
+            .set("RECOVER_TEST_SEED", "1");
         env.write("../stderr", row.stderr);
-        let args = [&["attempt", "fail", "--check", "--stderr", "../stderr"], row.seen].concat();
-        let again = row.decided.last().filter(|last| !last.starts_with("continue") && !last.starts_with("park"));
+        let args = [
+            &["attempt", "fail", "--check", "--stderr", "../stderr"],
+            row.seen,
+        ]
+        .concat();
+        let again = row
+            .decided
+            .last()
+            .filter(|last| !last.starts_with("continue") && !last.starts_with("park"));
         for (number, expected) in row.decided.iter().chain(again).enumerate() {
             let (actions, code) = expected.split_once(' ').unwrap();
             let document = env.json(code.parse().unwrap(), &args);
-            assert_eq!(document["failure"]["cause"], row.cause, "{}: {document}", row.name);
-            assert_eq!(decided(&document), actions, "{}, attempt {}: {document:#}", row.name, number + 1);
+            assert_eq!(
+                document["failure"]["cause"], row.cause,
+                "{}: {document}",
+                row.name
+            );
+            assert_eq!(
+                decided(&document),
+                actions,
+                "{}, attempt {}: {document:#}",
+                row.name,
+                number + 1
+            );
             let allowed = if code == "5" { "0" } else { code };
             let status = env.json(allowed.parse().unwrap(), &["retry-status", "--check"]);
             for budget in status["budgets"].as_array().unwrap() {
-                let (used, limit) = (budget["used"].as_u64().unwrap(), budget["limit"].as_u64().unwrap());
-                assert_eq!(budget["left"].as_u64().unwrap(), limit.saturating_sub(used), "{}: {status}", row.name);
+                let (used, limit) = (
+                    budget["used"].as_u64().unwrap(),
+                    budget["limit"].as_u64().unwrap(),
+                );
+                assert_eq!(
+                    budget["left"].as_u64().unwrap(),
+                    limit.saturating_sub(used),
+                    "{}: {status}",
+                    row.name
+                );
             }
             if number == 0 {
                 let wait = status["wait_ms"].as_u64().unwrap_or(0);
                 let (least, most) = row.first_wait_ms;
-                assert!((least..=most).contains(&wait), "{}: waits {wait} ms", row.name);
+                assert!(
+                    (least..=most).contains(&wait),
+                    "{}: waits {wait} ms",
+                    row.name
+                );
             }
         }
     }
@@ -162,7 +200,16 @@ fn every_cause_has_its_limit_its_delay_and_its_end() {
 fn success_gives_the_attempts_back() {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_NOW", NOW);
-    let fail = ["attempt", "fail", "--loop", "test", "--exit-code", "1", "--message", "1 failed"];
+    let fail = [
+        "attempt",
+        "fail",
+        "--loop",
+        "test",
+        "--exit-code",
+        "1",
+        "--message",
+        "1 failed",
+    ];
     for _ in 0..4 {
         assert_eq!(decided(&env.json(0, &fail)), "retry");
         assert_eq!(decided(&env.json(0, &fail)), "retry");

@@ -7,14 +7,20 @@ const LEDGER: &str = ".ultraplan/state/events.jsonl";
 fn recorded() -> TestEnv {
     let env = TestEnv::repo();
     env.json(0, &["checkpoint", "create", "-m", "x"]);
-    env.json(0, &["attempt", "fail", "--message", "boom", "--exit-code", "1"]);
+    env.json(
+        0,
+        &["attempt", "fail", "--message", "boom", "--exit-code", "1"],
+    );
     env
 }
 
 /// A line with the checksum that belongs to it.
 fn line(json: &str) -> String {
     let body = json.strip_suffix('}').expect("an object");
-    format!("{body},\"checksum\":\"{:08x}\"}}\n", crc32fast::hash(json.as_bytes()))
+    format!(
+        "{body},\"checksum\":\"{:08x}\"}}\n",
+        crc32fast::hash(json.as_bytes())
+    )
 }
 
 // Promise 3, contract: nothing is wrong, exit 0.
@@ -23,16 +29,34 @@ fn a_sound_state_has_no_problems() {
     let env = recorded();
     for args in [&["doctor"][..], &["doctor", "--repair"]] {
         let report = env.json(0, args);
-        assert_eq!((&report["problems"], &report["repaired"]), (&serde_json::json!([]), &serde_json::json!([])));
+        assert_eq!(
+            (&report["problems"], &report["repaired"]),
+            (&serde_json::json!([]), &serde_json::json!([]))
+        );
     }
-    assert_eq!(TestEnv::plain().json(10, &["doctor"])["error"]["code"], "no_repository");
+    assert_eq!(
+        TestEnv::plain().json(10, &["doctor"])["error"]["code"],
+        "no_repository"
+    );
 }
 
 // faults.md: no leftover temp files. A kill leaves them where nobody may write again: the run goes on, or a repair looks.
 #[test]
 fn temporary_files_of_the_dead_do_not_stay_in_the_state_directory() {
     let env = TestEnv::repo();
-    env.json(0, &["attempt", "fail", "--run", "r", "--message", "boom", "--exit-code", "1"]);
+    env.json(
+        0,
+        &[
+            "attempt",
+            "fail",
+            "--run",
+            "r",
+            "--message",
+            "boom",
+            "--exit-code",
+            "1",
+        ],
+    );
     let run = ".ultraplan/state/recover/runs/r";
     let (beside, old, view) = (
         format!("{run}/.recover-tmp-99999999-a"),
@@ -45,10 +69,16 @@ fn temporary_files_of_the_dead_do_not_stay_in_the_state_directory() {
         env.write(path, "half");
     }
     env.json(0, &["checkpoint", "create", "--run", "r"]);
-    assert_eq!([&beside, &old, &view].map(|path| env.exists(path)), [false, true, true]);
+    assert_eq!(
+        [&beside, &old, &view].map(|path| env.exists(path)),
+        [false, true, true]
+    );
     env.write(&draft, "0");
     let report = env.json(0, &["doctor", "--repair"]);
-    assert_eq!(report["repaired"], serde_json::json!(["removed 3 temporary files that were left over"]));
+    assert_eq!(
+        report["repaired"],
+        serde_json::json!(["removed 3 temporary files that were left over"])
+    );
     assert!(![&old, &view, &draft].iter().any(|path| env.exists(path)) && env.exists(&living));
 }
 
@@ -60,20 +90,34 @@ fn a_corrupt_ledger_is_told_and_never_reset() {
     let lines: Vec<&str> = good.split_inclusive('\n').collect();
     let mut flipped = good.clone().into_bytes();
     flipped[60] ^= 1;
-    let deep = format!("{{\"seq\":{},\"a\":{}{}}}", lines.len() + 1, "[".repeat(20_000), "]".repeat(20_000));
+    let deep = format!(
+        "{{\"seq\":{},\"a\":{}{}}}",
+        lines.len() + 1,
+        "[".repeat(20_000),
+        "]".repeat(20_000)
+    );
     let cases: [(&str, Vec<u8>); 4] = [
         ("a flipped bit", flipped),
         ("an empty file", Vec::new()),
-        ("a gap", [&lines[..1], &lines[2..]].concat().concat().into_bytes()),
+        (
+            "a gap",
+            [&lines[..1], &lines[2..]].concat().concat().into_bytes(),
+        ),
         ("deep JSON", (good.clone() + &line(&deep)).into_bytes()),
     ];
     for (what, bytes) in cases {
         env.write(LEDGER, &bytes);
         // A whole second copy would make up for it.
-        env.sh(&format!("for copy in .git/recover/ledger-*.jsonl; do cat {LEDGER} > $copy; done")).expect(0);
+        env.sh(&format!(
+            "for copy in .git/recover/ledger-*.jsonl; do cat {LEDGER} > $copy; done"
+        ))
+        .expect(0);
         for args in [&["doctor"][..], &["doctor", "--repair"]] {
             let report = env.json(12, args);
-            assert_eq!(report["problems"][0]["code"], "corrupt_ledger", "{what}: {report}");
+            assert_eq!(
+                report["problems"][0]["code"], "corrupt_ledger",
+                "{what}: {report}"
+            );
             assert_eq!(report["problems"][0]["severity"], "error");
         }
         for args in [
@@ -86,9 +130,17 @@ fn a_corrupt_ledger_is_told_and_never_reset() {
             &["run", "--", "true"],
             &["retry-status"],
         ] {
-            assert_eq!(env.json(12, args)["error"]["code"], "corrupt", "{what}: {args:?}");
+            assert_eq!(
+                env.json(12, args)["error"]["code"],
+                "corrupt",
+                "{what}: {args:?}"
+            );
         }
-        assert_eq!(std::fs::read(env.work().join(LEDGER)).unwrap(), bytes, "{what}");
+        assert_eq!(
+            std::fs::read(env.work().join(LEDGER)).unwrap(),
+            bytes,
+            "{what}"
+        );
     }
 }
 
@@ -106,7 +158,11 @@ fn a_newer_ledger_is_left_alone() {
     std::fs::remove_file(env.work().join(".ultraplan/state/recovery.json")).unwrap();
     let refs = env.git(&["for-each-ref"]);
     for args in [&["doctor"][..], &["doctor", "--repair"]] {
-        assert_eq!(env.json(15, args)["problems"][0]["code"], "newer_ledger", "{args:?}");
+        assert_eq!(
+            env.json(15, args)["problems"][0]["code"],
+            "newer_ledger",
+            "{args:?}"
+        );
     }
     env.write("a.txt", "two\n");
     for args in [
@@ -120,7 +176,14 @@ fn a_newer_ledger_is_left_alone() {
     ] {
         assert_eq!(env.json(15, args)["error"]["code"], "newer", "{args:?}");
     }
-    assert_eq!((env.read(LEDGER), env.git(&["for-each-ref"]), env.read("a.txt")), (newer, refs, "two\n".to_owned()));
+    assert_eq!(
+        (
+            env.read(LEDGER),
+            env.git(&["for-each-ref"]),
+            env.read("a.txt")
+        ),
+        (newer, refs, "two\n".to_owned())
+    );
     assert!(!env.exists(".ultraplan/state/recovery.json"));
 }
 
@@ -134,13 +197,23 @@ fn a_torn_last_line_is_dropped_with_a_warning() {
     let made = env.recover(&["checkpoint", "create", "--json"]).expect(0);
     assert!(made.stderr.contains("torn"), "{}", made.stderr);
     let warnings = made.json()["warnings"].clone();
-    assert!(warnings[0].as_str().is_some_and(|text| text.starts_with("a torn last line is dropped")), "{warnings}");
+    assert!(
+        warnings[0]
+            .as_str()
+            .is_some_and(|text| text.starts_with("a torn last line is dropped")),
+        "{warnings}"
+    );
     assert!(env.read(LEDGER).starts_with(&good));
     env.json(0, &["doctor"]);
     // A refusal's document has it too.
     env.write(LEDGER, env.read(LEDGER) + "{\"seq\":99,\"a");
     let refused = env.json(4, &["retry-status", "--reset", "--run", "none"]);
-    assert!(refused["warnings"][0].as_str().is_some_and(|text| text.starts_with("a torn")), "{refused}");
+    assert!(
+        refused["warnings"][0]
+            .as_str()
+            .is_some_and(|text| text.starts_with("a torn")),
+        "{refused}"
+    );
 }
 
 // L1, A3: views are derived; --repair writes them again.
@@ -167,9 +240,20 @@ fn missing_references_are_told() {
     let report = env.json(12, &["doctor"]);
     assert_eq!(report["problems"][0]["code"], "missing_reference");
     assert_eq!(report["problems"][0]["repairable"], true);
-    assert!(env.recover(&["doctor"]).expect(12).stdout.contains("has no reference"));
+    assert!(
+        env.recover(&["doctor"])
+            .expect(12)
+            .stdout
+            .contains("has no reference")
+    );
     // The commit is still there: nothing is lost.
-    assert_eq!(env.json(0, &["doctor", "--repair"])["repaired"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        env.json(0, &["doctor", "--repair"])["repaired"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     env.json(0, &["doctor"]);
     env.json(0, &["checkpoint", "verify"]);
 }
@@ -178,13 +262,21 @@ fn missing_references_are_told() {
 #[test]
 fn a_quarantine_that_cannot_be_cleared_hides_no_other_finding() {
     let env = recorded();
-    env.sh("mkdir -p .git/recover/quarantine/objects/pack/x.keep").expect(0);
+    env.sh("mkdir -p .git/recover/quarantine/objects/pack/x.keep")
+        .expect(0);
     let name = env.git(&["for-each-ref", "--format=%(refname)", "refs/recover"]);
     env.git(&["update-ref", name.lines().next().unwrap(), "main"]);
     let report = env.json(12, &["doctor", "--repair"]);
-    let codes: Vec<&str> =
-        report["problems"].as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
-    assert!(codes.contains(&"quarantine") && codes.contains(&"moved_reference"), "{report}");
+    let codes: Vec<&str> = report["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["code"].as_str())
+        .collect();
+    assert!(
+        codes.contains(&"quarantine") && codes.contains(&"moved_reference"),
+        "{report}"
+    );
 }
 
 // A power failure can leave an index that git wrote and did not sync empty, and then nothing works.
@@ -200,11 +292,18 @@ fn an_index_that_cannot_be_read_is_replaced_by_that_of_the_latest_checkpoint() {
     let mut flipped = index.clone();
     flipped[100] ^= 1;
     for damaged in [&b""[..], &index[..index.len() / 2], &flipped] {
-        let id = env.json(0, &["checkpoint", "create"])["checkpoint"]["id"].as_str().expect("an id").to_owned();
+        let id = env.json(0, &["checkpoint", "create"])["checkpoint"]["id"]
+            .as_str()
+            .expect("an id")
+            .to_owned();
         env.write(".git/index", damaged);
         env.error(12, &["checkpoint", "create"]);
         let problem = env.json(12, &["doctor"])["problems"][0].take();
-        assert_eq!((&problem["code"], &problem["repairable"]), (&"damaged_index".into(), &true.into()), "{problem}");
+        assert_eq!(
+            (&problem["code"], &problem["repairable"]),
+            (&"damaged_index".into(), &true.into()),
+            "{problem}"
+        );
         assert!(problem["message"].to_string().contains(&id), "{problem}");
         let repaired = env.json(0, &["doctor", "--repair"])["repaired"].to_string();
         assert!(repaired.contains(&id), "{repaired}");
@@ -220,6 +319,10 @@ fn an_index_that_cannot_be_read_and_is_in_no_checkpoint_is_a_problem() {
     env.write(".git/index", "");
     for args in [&["doctor"][..], &["doctor", "--repair"]] {
         let problem = env.json(12, args)["problems"][0].take();
-        assert_eq!((&problem["code"], &problem["repairable"]), (&"damaged_index".into(), &false.into()), "{problem}");
+        assert_eq!(
+            (&problem["code"], &problem["repairable"]),
+            (&"damaged_index".into(), &false.into()),
+            "{problem}"
+        );
     }
 }

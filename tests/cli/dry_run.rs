@@ -12,9 +12,23 @@ use crate::env::TestEnv;
 /// Every command that changes anything, with arguments that fit [`with_history`]; each is also asked where there is nothing.
 const COMMANDS: &[&[&str]] = &[
     &["run", "--run", "other", "--", "touch", "made"],
-    &["run", "--run", "other", "--feedback", "test=false", "--passthrough", "--", "true"],
+    &[
+        "run",
+        "--run",
+        "other",
+        "--feedback",
+        "test=false",
+        "--passthrough",
+        "--",
+        "true",
+    ],
     &["resume"],
-    &["resume", "--prepare-only", "--strategy", "rollback_and_retry"],
+    &[
+        "resume",
+        "--prepare-only",
+        "--strategy",
+        "rollback_and_retry",
+    ],
     &["resume", "--strategy", "retry_with_context"],
     &["--resume", "--restart"],
     &["rollback", "--to", "@1"],
@@ -31,7 +45,14 @@ const COMMANDS: &[&[&str]] = &[
     &["checkpoint", "restore", "@1", "--path", "a.txt"],
     &["checkpoint", "prune", "--keep-last", "0"],
     &["checkpoint", "prune", "--run", "job", "--keep-last", "0"],
-    &["checkpoint", "prune", "--keep-last", "0", "--archive", "../archive"],
+    &[
+        "checkpoint",
+        "prune",
+        "--keep-last",
+        "0",
+        "--archive",
+        "../archive",
+    ],
     &["checkpoint", "pin", "@1"],
     &["checkpoint", "unpin", "@1"],
     &["checkpoint", "export", "@1", "--patch", "out.patch"],
@@ -45,7 +66,9 @@ const COMMANDS: &[&[&str]] = &[
     &["attempt", "start"],
     &["attempt", "pass"],
     &["attempt", "fail", "--exit-code", "1", "--message", "x"],
-    &["attempt", "fail", "--run", "new", "--phase", "05", "--plan", "2", "--check"],
+    &[
+        "attempt", "fail", "--run", "new", "--phase", "05", "--plan", "2", "--check",
+    ],
     &["step", "build", "--", "touch", "made"],
     &["step", "build2", "--atomic", "--", "touch", "made"],
     &["init"],
@@ -67,14 +90,33 @@ fn everything(root: &Path) -> BTreeMap<PathBuf, String> {
         let found = path.symlink_metadata().expect("what was listed");
         let content = match found.file_type() {
             kind if kind.is_dir() => {
-                open.extend(path.read_dir().expect("a folder").map(|entry| entry.expect("an entry").path()));
+                open.extend(
+                    path.read_dir()
+                        .expect("a folder")
+                        .map(|entry| entry.expect("an entry").path()),
+                );
                 Vec::new()
             }
-            kind if kind.is_symlink() => path.read_link().expect("a link").as_os_str().as_bytes().to_owned(),
+            kind if kind.is_symlink() => path
+                .read_link()
+                .expect("a link")
+                .as_os_str()
+                .as_bytes()
+                .to_owned(),
             _ => std::fs::read(&path).expect("a file"),
         };
-        let times = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
-        let said = format!("{:o} {} {times:?} {:08x}", found.mode(), found.ino(), crc32fast::hash(&content));
+        let times = (
+            found.mtime(),
+            found.mtime_nsec(),
+            found.ctime(),
+            found.ctime_nsec(),
+        );
+        let said = format!(
+            "{:o} {} {times:?} {:08x}",
+            found.mode(),
+            found.ino(),
+            crc32fast::hash(&content)
+        );
         all.insert(path, said);
     }
     all
@@ -86,13 +128,25 @@ fn changes_nothing(env: &TestEnv) {
     let before = everything(&env.root());
     for args in COMMANDS {
         let ran = env.recover(&[&["--dry-run", "--json"], *args].concat());
-        assert!(![1, 2, 70, 101].contains(&ran.code), "{args:?}: {}\n{}{}", ran.code, ran.stdout, ran.stderr);
+        assert!(
+            ![1, 2, 70, 101].contains(&ran.code),
+            "{args:?}: {}\n{}{}",
+            ran.code,
+            ran.stdout,
+            ran.stderr
+        );
         ran.json();
         let after = everything(&env.root());
         let differ = |(path, said): &(&PathBuf, &String)| before.get(*path) != Some(*said);
         let changed: Vec<_> = after.iter().filter(differ).map(|(path, _)| path).collect();
-        let gone: Vec<_> = before.keys().filter(|path| !after.contains_key(*path)).collect();
-        assert!(changed.is_empty() && gone.is_empty(), "{args:?}: changed {changed:?}, gone {gone:?}");
+        let gone: Vec<_> = before
+            .keys()
+            .filter(|path| !after.contains_key(*path))
+            .collect();
+        assert!(
+            changed.is_empty() && gone.is_empty(),
+            "{args:?}: changed {changed:?}, gone {gone:?}"
+        );
     }
 }
 
@@ -122,8 +176,13 @@ fn with_history(env: &TestEnv) {
     // Old enough for git to think of removing them, were they not made young again.
     let objects = env.work().join(".git/objects");
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(9 * 24 * 3600);
-    for path in everything(&objects).into_keys().filter(|path| path.is_file()) {
-        std::fs::File::open(path).and_then(|file| file.set_modified(old)).expect("an old object");
+    for path in everything(&objects)
+        .into_keys()
+        .filter(|path| path.is_file())
+    {
+        std::fs::File::open(path)
+            .and_then(|file| file.set_modified(old))
+            .expect("an old object");
     }
 }
 

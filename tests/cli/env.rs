@@ -1,7 +1,13 @@
 //! A hermetic place to run `recover` in: own home, own git configuration, no inherited variables, a work tree of its own.
 
-#![allow(dead_code, reason = "every test program that includes this uses its own part of it")]
-#![allow(clippy::unwrap_used, reason = "what went wrong is in the error's context")]
+#![allow(
+    dead_code,
+    reason = "every test program that includes this uses its own part of it"
+)]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what went wrong is in the error's context"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -32,7 +38,10 @@ impl Ran {
     pub fn of(output: &Output) -> Self {
         use std::os::unix::process::ExitStatusExt;
         Self {
-            code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
+            code: output
+                .status
+                .code()
+                .unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
@@ -41,20 +50,31 @@ impl Ran {
     /// Asserts the exit code; shows everything when it is another.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code, code,
+            "stdout:\n{}\nstderr:\n{}",
+            self.stdout, self.stderr
+        );
         self
     }
 
     /// The document on stdout, which must be all there is.
     #[track_caller]
     pub fn json(&self) -> Value {
-        let document: Value = serde_json::from_str(&self.stdout)
-            .unwrap_or_else(|error| panic!("{error}\nstdout:\n{}\nstderr:\n{}", self.stdout, self.stderr));
+        let document: Value = serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
+            panic!(
+                "{error}\nstdout:\n{}\nstderr:\n{}",
+                self.stdout, self.stderr
+            )
+        });
         assert_eq!(document["schema_version"], 1, "{document}");
         assert!(document["command"].is_string(), "{document}");
         // What `recover schema` says of it is true.
         let wrong = valid::problems(&document);
-        assert!(wrong.is_empty(), "not by the schema: {wrong:#?}\n{document:#}");
+        assert!(
+            wrong.is_empty(),
+            "not by the schema: {wrong:#?}\n{document:#}"
+        );
         document
     }
 }
@@ -77,7 +97,11 @@ impl TestEnv {
         let work = root.join("work");
         std::fs::create_dir(&work).expect("a work tree");
         std::fs::create_dir(root.join("home")).expect("a home");
-        Self { folder, work, vars: Vec::new() }
+        Self {
+            folder,
+            work,
+            vars: Vec::new(),
+        }
     }
 
     /// The work tree.
@@ -157,7 +181,13 @@ impl TestEnv {
 
     /// Runs a shell line, whatever comes of it.
     pub fn sh(&self, line: &str) -> Ran {
-        Ran::of(&self.command("sh").args(["-c", line]).output().expect("sh starts"))
+        Ran::of(
+            &self
+                .command("sh")
+                .args(["-c", line])
+                .output()
+                .expect("sh starts"),
+        )
     }
 
     /// Writes a file of the work tree; its folders are made. A project's configuration is trusted, as its user would; one that
@@ -177,8 +207,12 @@ impl TestEnv {
     pub fn put(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.work.join(path);
         let folder = path.parent().expect("a folder");
-        std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display())).unwrap();
-        std::fs::write(&path, content).with_context(|| format!("write {}", path.display())).unwrap();
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("create {}", folder.display()))
+            .unwrap();
+        std::fs::write(&path, content)
+            .with_context(|| format!("write {}", path.display()))
+            .unwrap();
     }
 
     /// Writes an executable script.
@@ -186,20 +220,27 @@ impl TestEnv {
     pub fn script(&self, path: &str, body: &str) {
         use std::os::unix::fs::PermissionsExt;
         self.write(path, format!("#!/bin/sh\n{body}\n"));
-        let executable = std::fs::set_permissions(self.work.join(path), std::fs::Permissions::from_mode(0o755));
-        executable.with_context(|| format!("make {path} executable")).unwrap();
+        let executable =
+            std::fs::set_permissions(self.work.join(path), std::fs::Permissions::from_mode(0o755));
+        executable
+            .with_context(|| format!("make {path} executable"))
+            .unwrap();
     }
 
     /// Reads a file of the work tree as text.
     #[track_caller]
     pub fn read(&self, path: &str) -> String {
-        std::fs::read_to_string(self.work.join(path)).with_context(|| format!("read {path}")).unwrap()
+        std::fs::read_to_string(self.work.join(path))
+            .with_context(|| format!("read {path}"))
+            .unwrap()
     }
 
     /// Removes a file of the work tree.
     #[track_caller]
     pub fn remove(&self, path: &str) {
-        std::fs::remove_file(self.work.join(path)).with_context(|| format!("remove {path}")).unwrap();
+        std::fs::remove_file(self.work.join(path))
+            .with_context(|| format!("remove {path}"))
+            .unwrap();
     }
 
     /// Whether a path of the work tree exists.
@@ -223,13 +264,17 @@ impl TestEnv {
     #[track_caller]
     pub fn mode(&self, path: &str) -> u32 {
         use std::os::unix::fs::PermissionsExt;
-        let metadata = std::fs::metadata(self.work.join(path)).with_context(|| format!("the mode of {path}")).unwrap();
+        let metadata = std::fs::metadata(self.work.join(path))
+            .with_context(|| format!("the mode of {path}"))
+            .unwrap();
         metadata.permissions().mode() & 0o7777
     }
 
     /// A file of the state directory as JSON.
     #[track_caller]
     pub fn state_json(&self, path: &str) -> Value {
-        serde_json::from_str(&self.read_state(path)).with_context(|| format!("{path} as JSON")).unwrap()
+        serde_json::from_str(&self.read_state(path))
+            .with_context(|| format!("{path} as JSON"))
+            .unwrap()
     }
 }

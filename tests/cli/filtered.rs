@@ -18,7 +18,10 @@ fn vault() -> TestEnv {
     env.write("vault/settings.yml", "launch-word swordfish\n");
     env.git(&["add", "-A"]);
     env.git(&["commit", "-q", "-m", "vault"]);
-    assert!(!env.git(&["show", "HEAD:vault/settings.yml"]).contains("swordfish"));
+    assert!(
+        !env.git(&["show", "HEAD:vault/settings.yml"])
+            .contains("swordfish")
+    );
     env
 }
 
@@ -43,8 +46,14 @@ fn plain_text_of_what_a_filter_encrypts_is_not_pushed() {
     let env = vault();
     let server = bare(&env, "state.git");
     env.git(&["remote", "add", "st", &server.to_string_lossy()]);
-    let asked = env.recover(&["remote", "check", "--remote", "st"]).expect(13).stderr;
-    assert!(asked.contains("1 file that a filter encrypts stays here"), "{asked}");
+    let asked = env
+        .recover(&["remote", "check", "--remote", "st"])
+        .expect(13)
+        .stderr;
+    assert!(
+        asked.contains("1 file that a filter encrypts stays here"),
+        "{asked}"
+    );
     // The agent copies the file, changes it, moves it out of the vault, and takes the attribute away.
     env.put(
         "../agent.sh",
@@ -53,10 +62,23 @@ fn plain_text_of_what_a_filter_encrypts_is_not_pushed() {
          [ -e open.txt ] || echo 'launch-word swordfish2' > vault/settings.yml\n\
          echo 'plain new' > new.txt\n",
     );
-    let run = ["run", "--remote", "st", "--yes", "--run", "n", "--iterations", "2", "--", "sh", "../agent.sh"];
+    let run = [
+        "run",
+        "--remote",
+        "st",
+        "--yes",
+        "--run",
+        "n",
+        "--iterations",
+        "2",
+        "--",
+        "sh",
+        "../agent.sh",
+    ];
     env.recover(&run).expect(0);
     assert!(env.read("open.txt").contains("swordfish2"));
-    env.recover(&["rollback", "--run", "n", "--to", "initial"]).expect(0);
+    env.recover(&["rollback", "--run", "n", "--to", "initial"])
+        .expect(0);
     let sent = blobs(&env, &server);
     assert!(sent.contains("plain new"), "the rest is sent");
     assert!(!sent.contains("swordfish"), "{sent}");
@@ -68,12 +90,20 @@ fn plain_text_of_what_a_filter_encrypts_is_in_no_export() {
     env.write("vault/settings.yml", "launch-word swordfish3\n");
     env.write("a.txt", "two\n");
     env.recover(&["checkpoint", "create"]).expect(0);
-    let export = |format: &[&str]| env.json(3, &[&["checkpoint", "export", "latest"], format].concat());
-    let stays = |document: &serde_json::Value| document["withheld"].to_string().contains("vault/settings.yml");
+    let export =
+        |format: &[&str]| env.json(3, &[&["checkpoint", "export", "latest"], format].concat());
+    let stays = |document: &serde_json::Value| {
+        document["withheld"]
+            .to_string()
+            .contains("vault/settings.yml")
+    };
 
     assert!(stays(&export(&["--patch", "../x.patch"])));
     let patch = env.read("../x.patch");
-    assert!(patch.contains("+two") && !patch.contains("swordfish"), "{patch}");
+    assert!(
+        patch.contains("+two") && !patch.contains("swordfish"),
+        "{patch}"
+    );
 
     assert!(stays(&export(&["--bundle", "../x.bundle"])));
     let other = bare(&env, "other.git");
@@ -86,22 +116,37 @@ fn plain_text_of_what_a_filter_encrypts_is_in_no_export() {
         "refs/*:refs/*",
     ]);
     let sent = blobs(&env, &other);
-    assert!(sent.contains("two\n") && !sent.contains("swordfish"), "{sent}");
+    assert!(
+        sent.contains("two\n") && !sent.contains("swordfish"),
+        "{sent}"
+    );
     env.git(&["-C", &other.to_string_lossy(), "fsck", "--strict"]);
 
-    assert!(stays(&export(&["--format", "seed-json", "--output", "../x.json"])));
+    assert!(stays(&export(&[
+        "--format",
+        "seed-json",
+        "--output",
+        "../x.json"
+    ])));
     let blob = env.git(&["hash-object", "--no-filters", "vault/settings.yml"]);
     let document = env.read("../x.json");
-    assert!(document.contains("a.txt") && !document.contains(blob.trim()), "{document}");
+    assert!(
+        document.contains("a.txt") && !document.contains(blob.trim()),
+        "{document}"
+    );
 }
 
 #[test]
 fn a_file_that_a_filter_encrypts_leaves_where_the_user_says_so() {
     let env = vault();
-    env.put("../home/.config/recover/config.toml", "[remote]\nfiltered = \"send\"\n");
+    env.put(
+        "../home/.config/recover/config.toml",
+        "[remote]\nfiltered = \"send\"\n",
+    );
     env.write("vault/settings.yml", "launch-word swordfish4\n");
     env.recover(&["checkpoint", "create"]).expect(0);
-    env.recover(&["checkpoint", "export", "latest", "--patch", "../x.patch"]).expect(0);
+    env.recover(&["checkpoint", "export", "latest", "--patch", "../x.patch"])
+        .expect(0);
     assert!(env.read("../x.patch").contains("swordfish4"));
     // Not for the project to say.
     env.put(".ultraplan/recover.toml", "[remote]\nfiltered = \"send\"\n");
@@ -120,7 +165,13 @@ fn a_bundle_of_a_partial_clone_holds_what_is_here() {
     env.git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
     let url = format!("file://{}", env.work().display());
     let clone = env.root().join("clone");
-    env.git(&["clone", "-q", "--filter=blob:none", &url, &clone.to_string_lossy()]);
+    env.git(&[
+        "clone",
+        "-q",
+        "--filter=blob:none",
+        &url,
+        &clone.to_string_lossy(),
+    ]);
     let recover = |args: &[&str]| {
         let mut command = env.recover_command(args);
         command.current_dir(&clone);
@@ -131,5 +182,8 @@ fn a_bundle_of_a_partial_clone_holds_what_is_here() {
     recover(&["checkpoint", "export", "latest", "--bundle", "../x.bundle"]).expect(0);
     env.git(&["fetch", "-q", "../x.bundle", "refs/*:refs/taken/*"]);
     let name = env.git(&["for-each-ref", "--format=%(refname)", "refs/taken"]);
-    assert_eq!(env.git(&["show", &format!("{}:a.txt", name.trim())]), "changed in the clone\n");
+    assert_eq!(
+        env.git(&["show", &format!("{}:a.txt", name.trim())]),
+        "changed in the clone\n"
+    );
 }

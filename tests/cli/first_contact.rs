@@ -8,20 +8,51 @@ fn a_command_without_its_dashes_is_said_where_they_go() {
     let env = TestEnv::plain();
     for (typed, meant) in [
         (&["run", "cargo", "test"][..], "recover run -- cargo test"),
-        (&["run", "--attempts", "3", "cargo", "test", "-q"], "recover run --attempts 3 -- cargo test -q"),
-        (&["step", "build", "make all", "x"], "recover step build -- 'make all' x"),
-        (&["resume", "night", "claude", "-p", "go on"], "recover resume night -- claude -p 'go on'"),
+        (
+            &["run", "--attempts", "3", "cargo", "test", "-q"],
+            "recover run --attempts 3 -- cargo test -q",
+        ),
+        (
+            &["step", "build", "make all", "x"],
+            "recover step build -- 'make all' x",
+        ),
+        (
+            &["resume", "night", "claude", "-p", "go on"],
+            "recover resume night -- claude -p 'go on'",
+        ),
     ] {
         let ran = env.recover(typed).expect(2);
-        assert!(ran.stderr.contains(&format!("put the command after --: {meant}\n")), "{typed:?}: {}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains(&format!("put the command after --: {meant}\n")),
+            "{typed:?}: {}",
+            ran.stderr
+        );
     }
     let message = env.json(2, &["run", "cargo", "test"])["error"]["message"].to_string();
-    assert!(message.contains("put the command after --: recover"), "{message}");
+    assert!(
+        message.contains("put the command after --: recover"),
+        "{message}"
+    );
     // One that stands before the dashes is none.
-    let ran = env.recover(&["run", "--timeout", "5", "minutes", "--", "true"]).expect(2);
-    assert!(ran.stderr.contains("tip: leave out 'minutes': the command begins after --"), "{}", ran.stderr);
-    let ran = env.recover(&["run", "--feedback", "test", "--", "true"]).expect(2);
-    assert!(ran.stderr.contains("'test' is not NAME=CMD, such as test='cargo test'"), "{}", ran.stderr);
+    let ran = env
+        .recover(&["run", "--timeout", "5", "minutes", "--", "true"])
+        .expect(2);
+    assert!(
+        ran.stderr
+            .contains("tip: leave out 'minutes': the command begins after --"),
+        "{}",
+        ran.stderr
+    );
+    let ran = env
+        .recover(&["run", "--feedback", "test", "--", "true"])
+        .expect(2);
+    assert!(
+        ran.stderr
+            .contains("'test' is not NAME=CMD, such as test='cargo test'"),
+        "{}",
+        ran.stderr
+    );
     // An option that is not known is no command.
     let ran = env.recover(&["run", "--frobnicate"]).expect(2);
     assert!(!ran.stderr.contains("put the command"), "{}", ran.stderr);
@@ -30,20 +61,44 @@ fn a_command_without_its_dashes_is_said_where_they_go() {
 #[test]
 fn words_of_other_tools_lead_to_the_command() {
     let env = TestEnv::plain();
-    for (typed, meant) in
-        [("abort", "recover close"), ("history", "recover log"), ("stash", "recover checkpoint create")]
-    {
+    for (typed, meant) in [
+        ("abort", "recover close"),
+        ("history", "recover log"),
+        ("stash", "recover checkpoint create"),
+    ] {
         let ran = env.recover(&[typed]).expect(2);
-        assert!(ran.stderr.contains(&format!("'{meant}'")), "{typed}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("'{meant}'")),
+            "{typed}: {}",
+            ran.stderr
+        );
         let message = env.json(2, &[typed])["error"]["message"].to_string();
-        assert!(message.contains(&format!("'{meant}'")), "{typed}: {message}");
+        assert!(
+            message.contains(&format!("'{meant}'")),
+            "{typed}: {message}"
+        );
     }
     // A program that is none of ours is one to be run.
     let ran = env.recover(&["-q", "sh", "-c", "exit 1"]).expect(2);
-    assert!(ran.stderr.contains("to run 'sh' under supervision: recover -q run -- sh -c 'exit 1'\n"), "{}", ran.stderr);
-    assert!(!env.recover(&["no-such-program"]).expect(2).stderr.contains("run --"));
+    assert!(
+        ran.stderr
+            .contains("to run 'sh' under supervision: recover -q run -- sh -c 'exit 1'\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        !env.recover(&["no-such-program"])
+            .expect(2)
+            .stderr
+            .contains("run --")
+    );
     // Near one of ours: what was mistyped.
-    assert!(env.recover(&["stauts"]).expect(2).stderr.contains("'status'"));
+    assert!(
+        env.recover(&["stauts"])
+            .expect(2)
+            .stderr
+            .contains("'status'")
+    );
 }
 
 #[test]
@@ -52,11 +107,23 @@ fn short_names_and_help_of_a_command() {
     env.recover(&["checkpoint", "create"]).expect(0);
     for (short, long) in [
         // As documents: how long ago something was is another text a moment later.
-        (&["list", "--json"][..], &["checkpoint", "list", "--json"][..]),
-        (&["show", "latest", "--json"], &["checkpoint", "show", "latest", "--json"]),
-        (&["diff", "latest", "--json"], &["checkpoint", "diff", "latest", "--json"]),
+        (
+            &["list", "--json"][..],
+            &["checkpoint", "list", "--json"][..],
+        ),
+        (
+            &["show", "latest", "--json"],
+            &["checkpoint", "show", "latest", "--json"],
+        ),
+        (
+            &["diff", "latest", "--json"],
+            &["checkpoint", "diff", "latest", "--json"],
+        ),
         (&["help", "run"], &["run", "--help"]),
-        (&["help", "checkpoint", "create"], &["checkpoint", "create", "--help"]),
+        (
+            &["help", "checkpoint", "create"],
+            &["checkpoint", "create", "--help"],
+        ),
         (&["help"], &["--help"]),
     ] {
         let (short, long) = (env.recover(short).expect(0), env.recover(long).expect(0));
@@ -70,11 +137,23 @@ fn short_names_and_help_of_a_command() {
 fn nothing_to_undo_leads_to_what_the_run_began_with() {
     let env = TestEnv::repo();
     let ran = env.recover(&["undo"]).expect(4);
-    assert!(ran.stderr.ends_with(" log\n"), "nothing was captured yet: {}", ran.stderr);
+    assert!(
+        ran.stderr.ends_with(" log\n"),
+        "nothing was captured yet: {}",
+        ran.stderr
+    );
     env.recover(&["run", "--", "true"]).expect(0);
     let ran = env.recover(&["undo"]).expect(4);
-    assert!(ran.stderr.contains("rollback --to initial"), "{}", ran.stderr);
-    assert!(env.json(4, &["undo"])["error"]["hint"].to_string().contains("rollback --to initial"));
+    assert!(
+        ran.stderr.contains("rollback --to initial"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        env.json(4, &["undo"])["error"]["hint"]
+            .to_string()
+            .contains("rollback --to initial")
+    );
 }
 
 /// On a terminal a command to copy is as short as it can be here; in pipes it works from any folder.
@@ -83,8 +162,14 @@ fn hints_on_a_terminal_leave_out_the_folder_one_is_in() {
     let env = TestEnv::repo();
     env.recover(&["run", "--", "true"]).expect(0);
     let piped = env.recover(&["undo"]).expect(4);
-    assert!(piped.stderr.contains("hint: recover -C "), "{}", piped.stderr);
-    let Some(terminal) = Terminal::of(&env, &["undo"]) else { return };
+    assert!(
+        piped.stderr.contains("hint: recover -C "),
+        "{}",
+        piped.stderr
+    );
+    let Some(terminal) = Terminal::of(&env, &["undo"]) else {
+        return;
+    };
     let (code, said) = terminal.end();
     assert_eq!(code, 4, "{said}");
     assert!(said.contains("recover rollback --to initial"), "{said}");
@@ -92,7 +177,14 @@ fn hints_on_a_terminal_leave_out_the_folder_one_is_in() {
     let work = env.work().display().to_string();
     let Some(terminal) = Terminal::running(
         &env,
-        &["sh", "-c", &format!("cd / && '{}' -C '{work}' undo", env!("CARGO_BIN_EXE_recover"))],
+        &[
+            "sh",
+            "-c",
+            &format!(
+                "cd / && '{}' -C '{work}' undo",
+                env!("CARGO_BIN_EXE_recover")
+            ),
+        ],
         (100, 30),
         &[],
     ) else {

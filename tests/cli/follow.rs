@@ -16,7 +16,10 @@ fn the_log_is_followed_across_processes() {
     let env = failed_run();
     let mut log = told(&env, &["log", "--follow", "--limit", "1"]);
     let first = log.until("the latest event", |_| true);
-    assert_eq!(first, env.recover(&["log", "--limit", "1"]).stdout.trim_end());
+    assert_eq!(
+        first,
+        env.recover(&["log", "--limit", "1"]).stdout.trim_end()
+    );
     env.json(0, &["manual-fix", "start"]);
     log.until("the session", |line| line.contains("manual_fix_started"));
     env.json(0, &["manual-fix", "abort"]);
@@ -27,9 +30,17 @@ fn the_log_is_followed_across_processes() {
     log.until("another run", |line| line.contains("another"));
     env.json(0, &["manual-fix", "start", "--run", "r 1"]);
     other.until("the session", |line| line.contains("manual_fix_started"));
-    assert!(!other.seen.iter().any(|line| line.contains("another")), "{:?}", other.seen);
+    assert!(
+        !other.seen.iter().any(|line| line.contains("another")),
+        "{:?}",
+        other.seen
+    );
     let all = env.recover(&["log", "--run", "r 1"]).stdout;
-    assert_eq!(other.seen, all.lines().collect::<Vec<_>>(), "each event once, in order");
+    assert_eq!(
+        other.seen,
+        all.lines().collect::<Vec<_>>(),
+        "each event once, in order"
+    );
     log.stop("-INT").expect(130);
     other.stop("-TERM").expect(143);
 }
@@ -42,8 +53,15 @@ fn the_log_is_followed_as_json_lines() {
     log.until("the run's beginning", |line| line.contains("run_created"));
     env.json(0, &["manual-fix", "start"]);
     log.until("the session", |line| line.contains("manual_fix_started"));
-    let lines: Vec<serde_json::Value> = log.seen.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(env.json(0, &["log"])["events"], serde_json::Value::Array(lines));
+    let lines: Vec<serde_json::Value> = log
+        .seen
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        env.json(0, &["log"])["events"],
+        serde_json::Value::Array(lines)
+    );
     log.stop("-INT").expect(130);
 }
 
@@ -51,16 +69,26 @@ fn the_log_is_followed_as_json_lines() {
 #[test]
 fn what_has_no_end_is_no_document() {
     let env = failed_run();
-    assert_eq!(env.json(2, &["status", "--watch"])["error"]["code"], "usage");
+    assert_eq!(
+        env.json(2, &["status", "--watch"])["error"]["code"],
+        "usage"
+    );
     env.json(4, &["log", "--run", "nobody"]);
-    env.recover(&["log", "--follow", "--run", "nobody"]).expect(4);
-    env.recover(&["status", "--watch", "--run", "nobody"]).expect(4);
+    env.recover(&["log", "--follow", "--run", "nobody"])
+        .expect(4);
+    env.recover(&["status", "--watch", "--run", "nobody"])
+        .expect(4);
 }
 
 // B1: the status is told again when it has changed, and only then.
 /// The lines but for how long ago the run began: that goes on while they are asked for.
 fn without_age<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    lines.map(|line| line.split_once(", started ").map_or(line, |(before, _)| before)).collect()
+    lines
+        .map(|line| {
+            line.split_once(", started ")
+                .map_or(line, |(before, _)| before)
+        })
+        .collect()
 }
 
 #[test]
@@ -71,11 +99,18 @@ fn the_status_is_told_again_when_it_changes() {
     status.read_on(Duration::from_millis(300));
     let once = status.seen.clone();
     let now = env.recover(&["status"]).stdout;
-    assert_eq!(without_age(once.iter().map(String::as_str)), without_age(now.lines()));
+    assert_eq!(
+        without_age(once.iter().map(String::as_str)),
+        without_age(now.lines())
+    );
     status.read_on(Duration::from_millis(1500));
     assert_eq!(status.seen, once, "nothing was recorded");
     env.json(0, &["manual-fix", "start"]);
     status.until("paused", |line| line.contains("paused"));
-    assert!(!status.seen.iter().any(|line| line.contains('\u{1b}')), "{:?}", status.seen);
+    assert!(
+        !status.seen.iter().any(|line| line.contains('\u{1b}')),
+        "{:?}",
+        status.seen
+    );
     status.stop("-INT").expect(130);
 }

@@ -23,7 +23,18 @@ fn a_lock_that_an_attempt_left_is_removed_before_the_next_one() {
     let agent = format!(
         "test -e ../once || {{ touch ../once; touch -d '1 minute ago' {LOCK}; exit 1; }}; git commit -qm done --allow-empty"
     );
-    let ran = env.recover(&["run", "--run", "n", "--attempts", "2", "--no-wait", "--", "sh", "-c", &agent]);
+    let ran = env.recover(&[
+        "run",
+        "--run",
+        "n",
+        "--attempts",
+        "2",
+        "--no-wait",
+        "--",
+        "sh",
+        "-c",
+        &agent,
+    ]);
     assert!(ran.stderr.contains("index.lock"), "{}", ran.stderr);
     assert!(!env.exists(LOCK));
     env.recover(&["resume", "--run", "n", "--wait"]).expect(0);
@@ -47,16 +58,51 @@ fn any_other_lock_is_named_with_its_age() {
     lock(&env, "3 minutes ago");
     let found = doctor(&env, 12, &[]);
     let problem = &found["problems"][0];
-    assert_eq!((problem["code"].as_str(), problem["repairable"].as_bool()), (Some("git_lock"), Some(false)), "{found}");
-    assert!(problem["message"].as_str().expect("text").contains(".git/index.lock (3 min old)"), "{problem}");
+    assert_eq!(
+        (problem["code"].as_str(), problem["repairable"].as_bool()),
+        (Some("git_lock"), Some(false)),
+        "{found}"
+    );
+    assert!(
+        problem["message"]
+            .as_str()
+            .expect("text")
+            .contains(".git/index.lock (3 min old)"),
+        "{problem}"
+    );
     doctor(&env, 12, &["--repair"]);
     assert!(env.exists(LOCK));
     let status = env.json(0, &["status", "--run", "n"]);
-    assert_eq!(status["git_locked"], "git is locked by .git/index.lock (3 min old)");
-    assert!(env.recover(&["status", "--run", "n"]).stdout.contains(".git/index.lock (3 min old)"));
-    let failed = env.recover(&["run", "--run", "f", "--no-wait", "--attempts", "1", "--", "git", "add", "a.txt"]);
-    let first = failed.stderr.lines().find(|line| line.contains("FAILED")).expect("a failure");
-    assert!(first.contains("git is locked by .git/index.lock"), "{first}");
+    assert_eq!(
+        status["git_locked"],
+        "git is locked by .git/index.lock (3 min old)"
+    );
+    assert!(
+        env.recover(&["status", "--run", "n"])
+            .stdout
+            .contains(".git/index.lock (3 min old)")
+    );
+    let failed = env.recover(&[
+        "run",
+        "--run",
+        "f",
+        "--no-wait",
+        "--attempts",
+        "1",
+        "--",
+        "git",
+        "add",
+        "a.txt",
+    ]);
+    let first = failed
+        .stderr
+        .lines()
+        .find(|line| line.contains("FAILED"))
+        .expect("a failure");
+    assert!(
+        first.contains("git is locked by .git/index.lock"),
+        "{first}"
+    );
     assert!(env.exists(LOCK));
 }
 
@@ -75,7 +121,13 @@ fn the_lock_of_a_git_that_works_stays() {
     assert_eq!(env.sh(&format!("touch -d '1 year ago' {LOCK}")).code, 0);
     env.json(0, &["checkpoint", "create"]);
     let found = doctor(&env, 12, &["--repair"]);
-    assert!(found["problems"][0]["message"].as_str().expect("text").contains("is at work"), "{found}");
+    assert!(
+        found["problems"][0]["message"]
+            .as_str()
+            .expect("text")
+            .contains("is at work"),
+        "{found}"
+    );
     assert!(env.exists(LOCK));
     env.put("done", "");
     git.wait().expect("git ends");
@@ -88,9 +140,16 @@ fn an_empty_mark_after_a_power_failure_is_understood() {
     env.json(0, &["checkpoint", "create", "--run", "n"]);
     env.write("a.txt", "bad\n");
     env.put(".git/recover/holds-index", "");
-    std::fs::hard_link(env.work().join(".git/recover/holds-index"), env.work().join(LOCK)).expect("a link");
+    std::fs::hard_link(
+        env.work().join(".git/recover/holds-index"),
+        env.work().join(LOCK),
+    )
+    .expect("a link");
     assert_eq!(doctor(&env, 12, &[])["problems"][0]["code"], "stale_lock");
-    env.json(0, &["rollback", "--run", "n", "--to", "@1", "--edits", "discard"]);
+    env.json(
+        0,
+        &["rollback", "--run", "n", "--to", "@1", "--edits", "discard"],
+    );
     assert!(!env.exists(LOCK));
     assert_eq!(env.read("a.txt"), "one\n");
 }

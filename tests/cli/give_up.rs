@@ -10,7 +10,8 @@ use crate::run::quick;
 const AGENT: &str = "if [ $RECOVER_ITERATION = 1 ]; then echo broken $RECOVER_ATTEMPT > base; echo mine > hopeless; \
                      else echo done > work-$RECOVER_ITERATION; fi";
 /// Fails as long as that is there.
-const CHECK: &str = "test=! grep -q broken base || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+const CHECK: &str =
+    "test=! grep -q broken base || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
 
 fn project() -> TestEnv {
     let env = quick();
@@ -21,19 +22,44 @@ fn project() -> TestEnv {
 }
 
 fn three(env: &TestEnv, agent: &str) -> Ran {
-    env.recover(&["--json", "run", "--run", "r", "--iterations", "3", "--feedback", CHECK, "--", "sh", "-c", agent])
+    env.recover(&[
+        "--json",
+        "run",
+        "--run",
+        "r",
+        "--iterations",
+        "3",
+        "--feedback",
+        CHECK,
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ])
 }
 
 fn statuses(document: &Value) -> Vec<&str> {
-    let all = document["iterations"].as_array().unwrap_or_else(|| panic!("{document}"));
-    all.iter().filter_map(|one| one["status"].as_str()).collect()
+    let all = document["iterations"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{document}"));
+    all.iter()
+        .filter_map(|one| one["status"].as_str())
+        .collect()
 }
 
 /// The command that a note about an iteration that was given up prints.
 fn printed(document: &Value) -> String {
-    let notes = document["warnings"].as_array().unwrap_or_else(|| panic!("{document}"));
-    let note = notes.iter().filter_map(Value::as_str).find(|note| note.contains("was given up")).expect("a note");
-    let (_, command) = note.split_once("get its work back: ").unwrap_or_else(|| panic!("{note}"));
+    let notes = document["warnings"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{document}"));
+    let note = notes
+        .iter()
+        .filter_map(Value::as_str)
+        .find(|note| note.contains("was given up"))
+        .expect("a note");
+    let (_, command) = note
+        .split_once("get its work back: ")
+        .unwrap_or_else(|| panic!("{note}"));
     command.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)
 }
 
@@ -44,15 +70,30 @@ fn the_next_iteration_begins_where_the_one_given_up_began() {
     let ran = three(&env, AGENT).expect(8);
     let document = ran.json();
     assert_eq!(document["outcome"], "escalated");
-    assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
+    assert_eq!(
+        statuses(&document),
+        ["skipped", "completed", "completed"],
+        "{document:#}"
+    );
     assert_eq!(env.read("base"), "sound\n");
     assert!(!env.exists("hopeless") && env.exists("work-2") && env.exists("work-3"));
     // Its work is had back with the printed command.
-    assert!(ran.stderr.contains("iteration 1 was given up"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("iteration 1 was given up"),
+        "{}",
+        ran.stderr
+    );
     let back = env.sh(&format!("cd / && {}", printed(&document)));
-    assert_eq!((back.code, env.read("base").as_str()), (0, "broken 3\n"), "{back:?}");
+    assert_eq!(
+        (back.code, env.read("base").as_str()),
+        (0, "broken 3\n"),
+        "{back:?}"
+    );
     assert_eq!(env.read("hopeless"), "mine\n");
-    assert!(env.exists("work-2") && env.exists("work-3"), "what came after it stays");
+    assert!(
+        env.exists("work-2") && env.exists("work-3"),
+        "what came after it stays"
+    );
     env.json(0, &["undo"]);
     assert!(env.exists("work-3") && !env.exists("hopeless"));
 }
@@ -70,13 +111,23 @@ fn after_the_last_iteration_nothing_goes_back() {
 
 #[test]
 fn files_are_kept_where_that_is_configured() {
-    for config in ["[retry]\non_give_up = \"keep\"\n", "[rollback]\nenabled = false\n"] {
+    for config in [
+        "[retry]\non_give_up = \"keep\"\n",
+        "[rollback]\nenabled = false\n",
+    ] {
         let env = project();
-        env.write(".ultraplan/recover.toml", format!("cooldown.duration = \"10ms\"\n{config}"));
+        env.write(
+            ".ultraplan/recover.toml",
+            format!("cooldown.duration = \"10ms\"\n{config}"),
+        );
         let document = three(&env, AGENT).expect(8).json();
         // It fails for what the first one left until the task's attempts are used up.
         assert_eq!(document["outcome"], "escalated", "{config}");
-        assert_eq!(statuses(&document), ["skipped", "failed"], "{config}: {document:#}");
+        assert_eq!(
+            statuses(&document),
+            ["skipped", "failed"],
+            "{config}: {document:#}"
+        );
         assert_eq!(env.read("base"), "broken 3\n");
     }
 }
@@ -87,7 +138,11 @@ fn commits_of_the_run_are_rolled_back_with_it() {
     let env = project();
     let agent = "if [ $RECOVER_ITERATION = 1 ]; then echo broken $RECOVER_ATTEMPT > base; git commit -qam wip; else echo done > work-$RECOVER_ITERATION; git add work-*; git commit -qam fine; fi";
     let document = three(&env, agent).expect(8).json();
-    assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
+    assert_eq!(
+        statuses(&document),
+        ["skipped", "completed", "completed"],
+        "{document:#}"
+    );
     assert_eq!(env.read("base"), "sound\n");
     assert!(!env.git(&["log", "--format=%s"]).contains("wip"));
 }
@@ -98,12 +153,31 @@ fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
     // Between the last attempt and the next iteration, and between two attempts.
     for (cooldown, until) in [("10ms", "echo hand >> a.txt; false"), ("2s", "false")] {
         let env = project();
-        env.write(".ultraplan/recover.toml", format!("cooldown.duration = \"{cooldown}\"\n"));
-        let args = ["--json", "run", "--run", "r", "--iterations", "3", "--until", until, "--feedback", CHECK];
+        env.write(
+            ".ultraplan/recover.toml",
+            format!("cooldown.duration = \"{cooldown}\"\n"),
+        );
+        let args = [
+            "--json",
+            "run",
+            "--run",
+            "r",
+            "--iterations",
+            "3",
+            "--until",
+            until,
+            "--feedback",
+            CHECK,
+        ];
         let child = env.start(&[&args[..], &["--", "sh", "-c", AGENT]].concat());
         if until == "false" {
             let ledger = env.work().join(".ultraplan/state/events.jsonl");
-            let ends = || std::fs::read_to_string(&ledger).unwrap_or_default().matches("\"attempt_ended\"").count();
+            let ends = || {
+                std::fs::read_to_string(&ledger)
+                    .unwrap_or_default()
+                    .matches("\"attempt_ended\"")
+                    .count()
+            };
             live::until("a failed attempt", || ends() == 1);
             env.write("a.txt", "one\nhand\n");
         }
@@ -111,30 +185,62 @@ fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
         let document = ran.json();
         assert_eq!(document["outcome"], "escalated", "{document:#}");
         assert_eq!(statuses(&document), ["skipped"], "{document:#}");
-        assert_eq!((env.read("base").as_str(), env.read("hopeless").as_str()), ("broken 3\n", "mine\n"));
+        assert_eq!(
+            (env.read("base").as_str(), env.read("hopeless").as_str()),
+            ("broken 3\n", "mine\n")
+        );
         assert!(env.read("a.txt").contains("hand"));
         assert!(ran.stderr.contains("its files stay"), "{}", ran.stderr);
         if until == "false" {
             // What is recommended says what becomes of the person's line, and how it comes again.
-            assert!(ran.stderr.contains("somebody else changed a.txt"), "{}", ran.stderr);
+            assert!(
+                ran.stderr.contains("somebody else changed a.txt"),
+                "{}",
+                ran.stderr
+            );
             let back = env.json(0, &["rollback", "--to", "initial"]);
-            let notes: Vec<&str> =
-                back["warnings"].as_array().expect("notes").iter().filter_map(Value::as_str).collect();
-            let note = notes.iter().find(|note| note.contains("a.txt goes back as well")).expect("a note");
+            let notes: Vec<&str> = back["warnings"]
+                .as_array()
+                .expect("notes")
+                .iter()
+                .filter_map(Value::as_str)
+                .collect();
+            let note = notes
+                .iter()
+                .find(|note| note.contains("a.txt goes back as well"))
+                .expect("a note");
             assert!(!env.read("a.txt").contains("hand"));
             let (_, again) = note.split_once("bring it in again: ").expect("a command");
-            env.sh(&again.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1)).expect(0);
-            assert_eq!((env.read("a.txt").as_str(), env.read("base").as_str()), ("one\nhand\n", "sound\n"));
+            env.sh(&again.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1))
+                .expect(0);
+            assert_eq!(
+                (env.read("a.txt").as_str(), env.read("base").as_str()),
+                ("one\nhand\n", "sound\n")
+            );
             env.json(0, &["undo"]);
             env.json(0, &["undo"]);
             let plan = ["resume", "--strategy", "rollback_and_retry", "--dry-run"];
-            assert!(env.recover(&plan).expect(0).stderr.contains("a.txt goes back as well"));
+            assert!(
+                env.recover(&plan)
+                    .expect(0)
+                    .stderr
+                    .contains("a.txt goes back as well")
+            );
         }
         let status = env.json(0, &["status"]);
         assert_eq!(status["run"]["status"], "escalated");
-        let options = status["options"].as_array().unwrap_or_else(|| panic!("{status}"));
-        let accept = options.iter().find(|one| one["strategy"] == "continue_next").expect("an option");
-        assert_eq!((&accept["available"], &accept["recommended"]), (&true.into(), &false.into()), "{status}");
+        let options = status["options"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{status}"));
+        let accept = options
+            .iter()
+            .find(|one| one["strategy"] == "continue_next")
+            .expect("an option");
+        assert_eq!(
+            (&accept["available"], &accept["recommended"]),
+            (&true.into(), &false.into()),
+            "{status}"
+        );
         assert_eq!(env.json(8, &["resume"])["executed"], false);
     }
 }
@@ -143,7 +249,20 @@ fn edits_by_hand_meanwhile_stop_the_run_and_nothing_is_touched() {
 fn commits_of_others_stop_the_run() {
     let env = project();
     let until = "git -c user.name=Other commit -q --allow-empty -m theirs; false";
-    let args = ["--json", "run", "--iterations", "3", "--until", until, "--feedback", CHECK, "--", "sh", "-c", AGENT];
+    let args = [
+        "--json",
+        "run",
+        "--iterations",
+        "3",
+        "--until",
+        until,
+        "--feedback",
+        CHECK,
+        "--",
+        "sh",
+        "-c",
+        AGENT,
+    ];
     let ran = env.recover(&args).expect(8);
     assert_eq!(statuses(&ran.json()), ["skipped"]);
     assert!(env.git(&["log", "--format=%s"]).contains("theirs"));
@@ -156,10 +275,30 @@ fn what_was_there_when_an_iteration_began_stays_there() {
     // A person's edit between the first and the second iteration is no part of the second one's work.
     let agent = "[ $RECOVER_ITERATION = 2 ] && echo broken > base; echo $RECOVER_ITERATION > work";
     let until = "[ -e ../once ] || { touch ../once; echo hand > by-hand; }; false";
-    let args = ["--json", "run", "--iterations", "3", "--until", until, "--feedback", CHECK, "--", "sh", "-c", agent];
+    let args = [
+        "--json",
+        "run",
+        "--iterations",
+        "3",
+        "--until",
+        until,
+        "--feedback",
+        CHECK,
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     let document = env.recover(&args).expect(8).json();
-    assert_eq!(statuses(&document), ["completed", "skipped", "completed"], "{document:#}");
-    assert_eq!((env.read("by-hand").as_str(), env.read("base").as_str()), ("hand\n", "sound\n"));
+    assert_eq!(
+        statuses(&document),
+        ["completed", "skipped", "completed"],
+        "{document:#}"
+    );
+    assert_eq!(
+        (env.read("by-hand").as_str(), env.read("base").as_str()),
+        ("hand\n", "sound\n")
+    );
 }
 
 /// A7, B3: the outcome is escalated until what was given up is fixed, or a person accepts it.
@@ -168,7 +307,11 @@ fn what_was_given_up_is_a_persons_until_it_is_accepted() {
     let env = project();
     let agent = "[ $RECOVER_ITERATION = 2 ] || echo broken > base; true";
     let document = three(&env, agent).expect(8).json();
-    assert_eq!(statuses(&document), ["skipped", "completed", "skipped"], "{document:#}");
+    assert_eq!(
+        statuses(&document),
+        ["skipped", "completed", "skipped"],
+        "{document:#}"
+    );
     // The last one is fixed by hand: the first is still given up.
     env.json(0, &["manual-fix", "start"]);
     env.write("base", "sound again\n");
@@ -177,10 +320,21 @@ fn what_was_given_up_is_a_persons_until_it_is_accepted() {
     assert_eq!(continued["outcome"], "escalated", "{continued:#}");
     assert_eq!(env.json(8, &["resume"])["run"]["status"], "escalated");
     let status = env.json(0, &["status"]);
-    let accept = status["options"].as_array().unwrap().iter().find(|one| one["strategy"] == "continue_next").unwrap();
-    assert_eq!((&accept["available"], &accept["reason"]), (&true.into(), &Value::Null));
+    let accept = status["options"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["strategy"] == "continue_next")
+        .unwrap();
+    assert_eq!(
+        (&accept["available"], &accept["reason"]),
+        (&true.into(), &Value::Null)
+    );
     let resumed = env.json(0, &["resume", "--strategy", "continue_next"]);
-    assert_eq!((&resumed["outcome"], &resumed["run"]["status"]), (&json!("complete"), &json!("complete")));
+    assert_eq!(
+        (&resumed["outcome"], &resumed["run"]["status"]),
+        (&json!("complete"), &json!("complete"))
+    );
     assert_eq!(env.read("base"), "sound again\n");
 }
 
@@ -190,12 +344,29 @@ fn a_kill_before_the_files_go_back_is_made_up_for() {
     let env = project();
     // The goal's check runs between the two: there the supervisor is killed, once.
     let until = "[ -e ../once ] || { touch ../once; kill -9 $PPID; sleep 5; }; false";
-    let args =
-        ["run", "--run", "r", "--iterations", "3", "--until", until, "--feedback", CHECK, "--", "sh", "-c", AGENT];
+    let args = [
+        "run",
+        "--run",
+        "r",
+        "--iterations",
+        "3",
+        "--until",
+        until,
+        "--feedback",
+        CHECK,
+        "--",
+        "sh",
+        "-c",
+        AGENT,
+    ];
     assert_eq!(env.recover(&args).code, 128 + 9);
     assert_eq!(env.read("base"), "broken 3\n");
     let document = env.json(8, &["resume", "r"]);
-    assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
+    assert_eq!(
+        statuses(&document),
+        ["skipped", "completed", "completed"],
+        "{document:#}"
+    );
     assert!(!env.exists("hopeless"));
 }
 
@@ -209,16 +380,22 @@ fn a_kill_while_the_files_go_back_is_finished() {
     }
     env.write("agent", AGENT);
     let recover = env!("CARGO_BIN_EXE_recover");
-    let kill = "strace -f -o /dev/null -P base -e inject=rename,renameat,renameat2:signal=SIGKILL:when=1";
+    let kill =
+        "strace -f -o /dev/null -P base -e inject=rename,renameat,renameat2:signal=SIGKILL:when=1";
     let check = CHECK.replace('\'', "'\\''");
-    let run = format!("{kill} {recover} run --run r --iterations 3 --feedback '{check}' -- sh agent");
+    let run =
+        format!("{kill} {recover} run --run r --iterations 3 --feedback '{check}' -- sh agent");
     assert_ne!(env.sh(&run).code, 0);
     assert!(env.exists(".git/recover/journal.json"));
     // The next command that writes finishes it, whatever it is.
     env.json(0, &["checkpoint", "create", "--run", "other"]);
     assert_eq!(env.read("base"), "sound\n");
     let document = env.json(8, &["resume", "r"]);
-    assert_eq!(statuses(&document), ["skipped", "completed", "completed"], "{document:#}");
+    assert_eq!(
+        statuses(&document),
+        ["skipped", "completed", "completed"],
+        "{document:#}"
+    );
     assert!(!env.exists("hopeless") && env.exists("work-3"));
 }
 
@@ -226,13 +403,28 @@ fn a_kill_while_the_files_go_back_is_finished() {
 #[test]
 fn the_loops_state_stays_cleared_error_after_error() {
     let env = quick();
-    env.write(".ultraplan/recover.toml", "[memory]\nloop_state = [\"loop.json\"]\n[cooldown]\nduration = \"10ms\"\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[memory]\nloop_state = [\"loop.json\"]\n[cooldown]\nduration = \"10ms\"\n",
+    );
     env.write_state("loop.json", "{}");
     env.write_state("notes.md", "one\n");
     env.json(0, &["checkpoint", "create", "--run", "r"]);
     for _ in 0..3 {
         env.write_state("notes.md", "two\n");
-        env.json(0, &["attempt", "fail", "--run", "r", "--message", "an error", "--exit-code", "1"]);
+        env.json(
+            0,
+            &[
+                "attempt",
+                "fail",
+                "--run",
+                "r",
+                "--message",
+                "an error",
+                "--exit-code",
+                "1",
+            ],
+        );
         assert_eq!(env.read_state("notes.md"), "one\n");
         assert!(!env.exists(".ultraplan/state/loop.json"));
     }
@@ -247,17 +439,39 @@ fn undo_passes_over_what_the_run_did_by_itself() {
     let status = |env: &TestEnv| env.json(0, &["status"])["run"]["status"].clone();
     let before = status(&env);
     let error = env.error(4, &["undo"]);
-    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--of-run")), "{error}");
+    assert!(
+        error["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("--of-run")),
+        "{error}"
+    );
     assert_eq!(env.read("base"), "sound\n");
     let error = env.error(13, &["undo", "--of-run"]);
     let message = error["message"].as_str().expect("a message");
-    assert!(message.contains("rollback of run") && message.contains("2 attempts"), "{message}");
+    assert!(
+        message.contains("rollback of run") && message.contains("2 attempts"),
+        "{message}"
+    );
     assert!(env.exists("work-3"));
     env.json(0, &["undo", "--of-run", "--dry-run"]);
     env.json(0, &["undo", "--of-run", "--yes"]);
-    assert_eq!((env.read("base").as_str(), env.exists("work-3"), status(&env)), ("broken 3\n", false, before.clone()));
+    assert_eq!(
+        (
+            env.read("base").as_str(),
+            env.exists("work-3"),
+            status(&env)
+        ),
+        ("broken 3\n", false, before.clone())
+    );
     env.json(0, &["redo"]);
-    assert_eq!((env.read("base").as_str(), env.exists("work-3"), status(&env)), ("sound\n", true, before));
+    assert_eq!(
+        (
+            env.read("base").as_str(),
+            env.exists("work-3"),
+            status(&env)
+        ),
+        ("sound\n", true, before)
+    );
     // What a script asked for goes back unasked.
     env.json(0, &["rollback", "--full"]);
     env.json(0, &["undo"]);
@@ -277,9 +491,25 @@ fn an_undo_over_later_work_needs_a_yes() {
     env.json(0, &["undo"]);
     assert!(env.exists("one") && env.exists("two"));
     env.json(0, &["rollback", "--run", "two", "--full"]);
-    env.json(0, &["run", "--run", "three", "--", "sh", "-c", "echo three > three"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "three",
+            "--",
+            "sh",
+            "-c",
+            "echo three > three",
+        ],
+    );
     let error = env.error(13, &["undo"]);
-    assert!(error["message"].as_str().is_some_and(|text| text.contains("1 attempt of run three")), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("1 attempt of run three")),
+        "{error}"
+    );
     env.json(0, &["undo", "--yes"]);
     assert!(env.exists("two") && !env.exists("three"));
 }
@@ -292,10 +522,30 @@ fn an_attempt_is_not_blamed_for_what_was_rolled_back_before_it() {
     let checkpoints = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
     let of = |iteration: u64| {
         let mut all = checkpoints.as_array().expect("a list").iter();
-        all.rfind(|one| one["after_iteration"] == iteration && one["attempt"] == 1).expect("one").clone()
+        all.rfind(|one| one["after_iteration"] == iteration && one["attempt"] == 1)
+            .expect("one")
+            .clone()
     };
     let second = of(2);
-    assert_eq!((&second["changes"]["deleted"], &second["changes"]["modified"]), (&0.into(), &0.into()), "{second:#}");
-    let shown = env.recover(&["checkpoint", "show", second["id"].as_str().unwrap(), "--patch"]).expect(0).stdout;
-    assert!(shown.contains("work-2") && !shown.contains("hopeless"), "{shown}");
+    assert_eq!(
+        (
+            &second["changes"]["deleted"],
+            &second["changes"]["modified"]
+        ),
+        (&0.into(), &0.into()),
+        "{second:#}"
+    );
+    let shown = env
+        .recover(&[
+            "checkpoint",
+            "show",
+            second["id"].as_str().unwrap(),
+            "--patch",
+        ])
+        .expect(0)
+        .stdout;
+    assert!(
+        shown.contains("work-2") && !shown.contains("hopeless"),
+        "{shown}"
+    );
 }

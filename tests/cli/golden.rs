@@ -19,8 +19,14 @@ use crate::env::{Ran, TestEnv};
 /// What differs from run to run, with its placeholder. The first group that matched is what is replaced.
 const VOLATILE: [(&str, &str); 9] = [
     (r"\b([0-9a-f]{40})\b", "oid"),
-    (r"(?:commit|index|[0-9a-f]{7}\.\.)\s*\b([0-9a-f]{7,12})\b", "short"),
-    (r#""(?:duration_ms|elapsed_ms|mtime_ms|pid|driver_pid|freed_bytes|size_bytes)": (\d+)"#, "number"),
+    (
+        r"(?:commit|index|[0-9a-f]{7}\.\.)\s*\b([0-9a-f]{7,12})\b",
+        "short",
+    ),
+    (
+        r#""(?:duration_ms|elapsed_ms|mtime_ms|pid|driver_pid|freed_bytes|size_bytes)": (\d+)"#,
+        "number",
+    ),
     (r#""mtime": "([^"]+)""#, "mtime"),
     (r"\b(\d+(?:\.\d+)? ?m?s)\b", "time"),
     (r"\bpid (\d+)", "pid"),
@@ -32,7 +38,10 @@ const VOLATILE: [(&str, &str); 9] = [
 
 fn normalised(text: &str, env: &TestEnv) -> String {
     let mut text = text.replace(&*env.root().to_string_lossy(), "<root>");
-    text = text.replace(concat!("recover ", env!("CARGO_PKG_VERSION")), "recover <version>");
+    text = text.replace(
+        concat!("recover ", env!("CARGO_PKG_VERSION")),
+        "recover <version>",
+    );
     for (pattern, name) in VOLATILE {
         let mut seen: HashMap<String, usize> = HashMap::new();
         let pattern = Regex::new(pattern).expect("a pattern");
@@ -41,8 +50,11 @@ fn normalised(text: &str, env: &TestEnv) -> String {
             let next = seen.len() + 1;
             let number = *seen.entry(part.to_owned()).or_insert(next);
             // Amounts say nothing when they are counted.
-            let shown =
-                if matches!(name, "oid" | "short") { format!("<{name} {number}>") } else { format!("<{name}>") };
+            let shown = if matches!(name, "oid" | "short") {
+                format!("<{name} {number}>")
+            } else {
+                format!("<{name}>")
+            };
             whole.replace(part, &shown)
         });
         text = replaced.into_owned();
@@ -68,13 +80,21 @@ fn transcript(script: &str) -> String {
     env.set("RECOVER_TEST_NOW", "2030-01-01T12:00:00.000Z");
     env.set("COLUMNS", "120");
     let mut out = String::new();
-    for block in script.split("\n\n").map(str::trim).filter(|block| !block.is_empty()) {
+    for block in script
+        .split("\n\n")
+        .map(str::trim)
+        .filter(|block| !block.is_empty())
+    {
         // A moment that the following blocks happen at.
         if let Some(now) = block.strip_prefix("@now ") {
             env.set("RECOVER_TEST_NOW", now);
             continue;
         }
-        let Ran { code, stdout, stderr } = env.sh(block);
+        let Ran {
+            code,
+            stdout,
+            stderr,
+        } = env.sh(block);
         let stdout = readable(&stdout);
         out += &format!("$ {}\n", block.replace('\n', "\n> "));
         out += &stdout;
@@ -89,20 +109,34 @@ fn transcript(script: &str) -> String {
 #[test]
 fn scripted_sessions_print_what_they_printed() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let mut scripts: Vec<_> =
-        fs::read_dir(&folder).expect("sessions").map(|entry| entry.expect("one").path()).collect();
+    let mut scripts: Vec<_> = fs::read_dir(&folder)
+        .expect("sessions")
+        .map(|entry| entry.expect("one").path())
+        .collect();
     scripts.sort();
     assert!(scripts.len() >= 6, "{scripts:?}");
     let run = |path: &Path| transcript(&fs::read_to_string(path).expect("a session"));
     let transcripts: Vec<String> = std::thread::scope(|scope| {
-        let running: Vec<_> = scripts.iter().map(|path| scope.spawn(move || run(path))).collect();
-        running.into_iter().map(|one| one.join().expect("a transcript")).collect()
+        let running: Vec<_> = scripts
+            .iter()
+            .map(|path| scope.spawn(move || run(path)))
+            .collect();
+        running
+            .into_iter()
+            .map(|one| one.join().expect("a transcript"))
+            .collect()
     });
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     let _bound = settings.bind_to_scope();
     for (path, transcript) in scripts.iter().zip(transcripts) {
-        insta::assert_snapshot!(path.file_stem().expect("a name").to_string_lossy().into_owned(), transcript);
+        insta::assert_snapshot!(
+            path.file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned(),
+            transcript
+        );
     }
 }

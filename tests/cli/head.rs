@@ -14,10 +14,24 @@ fn log(env: &TestEnv) -> String {
 /// A run whose agent commits in each of two iterations.
 fn agent_commits() -> TestEnv {
     let env = TestEnv::repo();
-    env.script("agent.sh", "echo $RECOVER_ITERATION > state; git add -A; git commit -qm \"agent $RECOVER_ITERATION\"");
+    env.script(
+        "agent.sh",
+        "echo $RECOVER_ITERATION > state; git add -A; git commit -qm \"agent $RECOVER_ITERATION\"",
+    );
     env.git(&["add", "-A"]);
     env.git(&["commit", "-qm", "agent script"]);
-    env.json(0, &["run", "--iterations", "2", "--feedback", "test=true", "--", "./agent.sh"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--iterations",
+            "2",
+            "--feedback",
+            "test=true",
+            "--",
+            "./agent.sh",
+        ],
+    );
     env
 }
 
@@ -31,12 +45,18 @@ fn the_runs_own_commits_are_taken_off_the_branch() {
     assert_eq!(back["result"]["head"]["after"], head(&env).as_str());
     assert_eq!(log(&env), "agent script\nfirst\n");
     assert_eq!(env.git(&["status", "--porcelain"]), "");
-    assert!(env.git(&["reflog", "-1", "main"]).contains("recover: rollback"));
+    assert!(
+        env.git(&["reflog", "-1", "main"])
+            .contains("recover: rollback")
+    );
     env.git(&["reflog", "expire", "--expire=now", "--all"]);
     env.git(&["gc", "-q", "--prune=now"]);
     env.git(&["cat-file", "-e", &tip]);
     env.json(0, &["undo"]);
-    assert_eq!((head(&env), seen(env.work())), (tip.clone(), before.clone()));
+    assert_eq!(
+        (head(&env), seen(env.work())),
+        (tip.clone(), before.clone())
+    );
     assert_eq!(env.git(&["status", "--porcelain"]), "");
     env.json(0, &["redo"]);
     assert_eq!(log(&env), "agent script\nfirst\n");
@@ -50,15 +70,40 @@ fn the_runs_own_commits_are_taken_off_the_branch() {
 fn commits_of_others_are_refused_kept_dropped_or_reverted() {
     for choice in ["keep", "drop", "revert"] {
         let env = agent_commits();
-        env.sh("echo mine > mine.txt; git add -A; git commit -qm mine").expect(0);
+        env.sh("echo mine > mine.txt; git add -A; git commit -qm mine")
+            .expect(0);
         let (before, tip) = (seen(env.work()), head(&env));
         let error = env.json(13, &["rollback", "--full", "--edits", "discard"])["error"].clone();
         assert_eq!(error["code"], "head_moved");
         assert!(text(&error["hint"]).contains("--commits keep"), "{error}");
-        assert_eq!((head(&env), seen(env.work())), (tip.clone(), before.clone()));
-        let plan = env.json(0, &["--dry-run", "rollback", "--full", "--edits", "discard", "--commits", choice]);
+        assert_eq!(
+            (head(&env), seen(env.work())),
+            (tip.clone(), before.clone())
+        );
+        let plan = env.json(
+            0,
+            &[
+                "--dry-run",
+                "rollback",
+                "--full",
+                "--edits",
+                "discard",
+                "--commits",
+                choice,
+            ],
+        );
         assert_eq!(head(&env), tip, "{plan}");
-        let back = env.json(0, &["rollback", "--full", "--edits", "discard", "--commits", choice]);
+        let back = env.json(
+            0,
+            &[
+                "rollback",
+                "--full",
+                "--edits",
+                "discard",
+                "--commits",
+                choice,
+            ],
+        );
         assert!(!env.exists("mine.txt") && !env.exists("state"));
         let after = head(&env);
         assert_eq!(back["result"]["head"]["after"], after.as_str());
@@ -71,7 +116,11 @@ fn commits_of_others_are_refused_kept_dropped_or_reverted() {
             }
         }
         env.json(0, &["undo"]);
-        assert_eq!((head(&env), seen(env.work())), (tip.clone(), before), "{choice}");
+        assert_eq!(
+            (head(&env), seen(env.work())),
+            (tip.clone(), before),
+            "{choice}"
+        );
         assert_eq!(env.git(&["status", "--porcelain"]), "", "{choice}");
         env.json(0, &["redo"]);
         assert_eq!(head(&env), after, "{choice}");
@@ -87,9 +136,13 @@ fn commits_of_others_are_refused_kept_dropped_or_reverted() {
 fn a_commit_made_since_the_rollback_is_not_undone() {
     let env = agent_commits();
     env.json(0, &["rollback", "--full"]);
-    env.sh("echo new > new.txt; git add -A; git commit -qm new").expect(0);
+    env.sh("echo new > new.txt; git add -A; git commit -qm new")
+        .expect(0);
     let tip = head(&env);
-    assert_eq!(env.json(13, &["undo", "--edits", "discard"])["error"]["code"], "head_moved");
+    assert_eq!(
+        env.json(13, &["undo", "--edits", "discard"])["error"]["code"],
+        "head_moved"
+    );
     assert_eq!(head(&env), tip);
     env.json(0, &["undo", "--edits", "discard", "--commits", "keep"]);
     assert_eq!(head(&env), tip);
@@ -101,7 +154,10 @@ fn a_commit_made_since_the_rollback_is_not_undone() {
 fn another_branch_or_pushed_commits_are_refused() {
     let env = agent_commits();
     env.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    assert_eq!(env.json(13, &["rollback", "--full"])["error"]["code"], "head_moved");
+    assert_eq!(
+        env.json(13, &["rollback", "--full"])["error"]["code"],
+        "head_moved"
+    );
     env.git(&["update-ref", "-d", "refs/remotes/origin/main"]);
     env.git(&["switch", "-qc", "side"]);
     let error = env.json(13, &["rollback", "--full"])["error"].clone();
@@ -128,11 +184,18 @@ fn detached_and_unborn_heads_work() {
     env.git(&["init", "-q", "-b", "main"]);
     env.write("a.txt", "one\n");
     env.git(&["add", "a.txt"]);
-    env.script("agent.sh", "echo 2 > a.txt; git add -A; git commit -qm agent");
+    env.script(
+        "agent.sh",
+        "echo 2 > a.txt; git add -A; git commit -qm agent",
+    );
     env.json(0, &["run", "--feedback", "test=true", "--", "./agent.sh"]);
     let tip = head(&env);
     env.json(0, &["rollback", "--full"]);
-    assert_ne!(env.sh("git rev-parse -q --verify HEAD").code, 0, "unborn again");
+    assert_ne!(
+        env.sh("git rev-parse -q --verify HEAD").code,
+        0,
+        "unborn again"
+    );
     assert_eq!(env.read("a.txt"), "one\n");
     env.json(0, &["undo"]);
     assert_eq!((head(&env), env.read("a.txt")), (tip, "2\n".into()));
@@ -149,15 +212,37 @@ fn an_operation_in_progress_is_refused_with_the_way_out() {
             .expect(0);
         assert_ne!(env.sh(&format!("git {operation} side")).code, 0);
         let before = seen(env.work());
-        let error =
-            env.json(13, &["rollback", "--to", "latest", "--edits", "discard", "--commits", "keep"])["error"].clone();
+        let error = env.json(
+            13,
+            &[
+                "rollback",
+                "--to",
+                "latest",
+                "--edits",
+                "discard",
+                "--commits",
+                "keep",
+            ],
+        )["error"]
+            .clone();
         assert_eq!(error["code"], "operation_in_progress");
         let way = format!("git {operation} --abort");
         assert!(text(&error["message"]).contains(&way), "{error}");
         assert!(text(&error["hint"]).ends_with(" status"), "{error}");
         assert_eq!(seen(env.work()), before);
         env.sh(&way).expect(0);
-        env.json(0, &["rollback", "--to", "latest", "--edits", "discard", "--commits", "keep"]);
+        env.json(
+            0,
+            &[
+                "rollback",
+                "--to",
+                "latest",
+                "--edits",
+                "discard",
+                "--commits",
+                "keep",
+            ],
+        );
         assert_eq!(env.read("a.txt"), "one\n");
     }
 }
@@ -172,12 +257,18 @@ fn staged_work_stays_unless_it_is_discarded() {
     env.write("b.txt", "b\n");
     env.git(&["add", "b.txt"]);
     env.json(0, &["rollback", "--to", "latest", "--edits", "keep"]);
-    assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "a.txt\nb.txt\n");
+    assert_eq!(
+        env.git(&["diff", "--cached", "--name-only"]),
+        "a.txt\nb.txt\n"
+    );
     for how in [["--edits", "discard"], ["--edits=keep", "--restore-index"]] {
         env.json(0, &["rollback", "--to", "latest", how[0], how[1]]);
         assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "a.txt\n");
         env.json(0, &["undo"]);
-        assert_eq!(env.git(&["diff", "--cached", "--name-only"]), "a.txt\nb.txt\n");
+        assert_eq!(
+            env.git(&["diff", "--cached", "--name-only"]),
+            "a.txt\nb.txt\n"
+        );
     }
 }
 
@@ -190,12 +281,37 @@ fn a_foreign_index_lock_is_waited_for() {
     env.git(&["add", "a.txt"]);
     env.write(".git/index.lock", "theirs");
     let before = seen(env.work());
-    let error = env
-        .json(11, &["--lock-timeout", "100ms", "rollback", "--to", "latest", "--edits", "discard", "--restore-index"]);
-    assert!(text(&error["error"]["message"]).contains("index.lock"), "{error}");
+    let error = env.json(
+        11,
+        &[
+            "--lock-timeout",
+            "100ms",
+            "rollback",
+            "--to",
+            "latest",
+            "--edits",
+            "discard",
+            "--restore-index",
+        ],
+    );
+    assert!(
+        text(&error["error"]["message"]).contains("index.lock"),
+        "{error}"
+    );
     assert_eq!(seen(env.work()), before);
     assert_eq!(env.read(".git/index.lock"), "theirs");
-    env.json(0, &["--lock-timeout", "100ms", "rollback", "--to", "latest", "--edits", "discard"]);
+    env.json(
+        0,
+        &[
+            "--lock-timeout",
+            "100ms",
+            "rollback",
+            "--to",
+            "latest",
+            "--edits",
+            "discard",
+        ],
+    );
     assert_eq!(env.read("a.txt"), "one\n");
     std::fs::remove_file(env.work().join(".git/index.lock")).unwrap();
     assert_clean(&env);

@@ -21,7 +21,11 @@ fn odd(env: &TestEnv) -> String {
 
 /// Runs a hint as it was printed, from another folder.
 pub fn paste(env: &TestEnv, hint: &str) -> Ran {
-    let bin = Path::new(env!("CARGO_BIN_EXE_recover")).parent().expect("its folder").to_string_lossy().into_owned();
+    let bin = Path::new(env!("CARGO_BIN_EXE_recover"))
+        .parent()
+        .expect("its folder")
+        .to_string_lossy()
+        .into_owned();
     env.sh(&format!("cd / && PATH=\"{bin}:$PATH\"; {hint}"))
 }
 
@@ -46,7 +50,10 @@ fn files(root: &str) -> BTreeMap<PathBuf, Vec<u8>> {
 #[track_caller]
 fn hinted(env: &TestEnv, tree: &str, code: i32, args: &[&str], own: &[&str]) -> String {
     let error = env.json(code, &[&["-C", tree], args].concat())["error"].clone();
-    let hint = error["hint"].as_str().unwrap_or_else(|| panic!("{args:?} has no hint: {error}")).to_owned();
+    let hint = error["hint"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{args:?} has no hint: {error}"))
+        .to_owned();
     let before = files(tree);
     let ran = paste(env, &hint);
     assert!(
@@ -71,7 +78,19 @@ fn hinted(env: &TestEnv, tree: &str, code: i32, args: &[&str], own: &[&str]) -> 
 /// A run of two iterations with checkpoints, whose last attempt failed.
 fn failed_run(env: &TestEnv, tree: &str) {
     let work = ["sh", "-c", "echo $RECOVER_ITERATION > made"];
-    let run = ["-C", tree, "run", "--run", "r 1", "--iterations", "2", "--retries", "0", "--on-failure", "stop"];
+    let run = [
+        "-C",
+        tree,
+        "run",
+        "--run",
+        "r 1",
+        "--iterations",
+        "2",
+        "--retries",
+        "0",
+        "--on-failure",
+        "stop",
+    ];
     let checked = ["--feedback", "t=grep -q 1 made || test ! -e made", "--"];
     let ran = env.recover(&[&run[..], &checked, &work].concat());
     assert!((5..=8).contains(&ran.code), "{ran:?}");
@@ -106,9 +125,16 @@ fn where_nothing_is_recorded() {
     }
     let env = TestEnv::repo();
     // Nothing that could be done is no hint.
-    for args in [&["-C", "/nonexistent", "status"][..], &["import", "missing.json"], &["-C", "/", "status"]] {
+    for args in [
+        &["-C", "/nonexistent", "status"][..],
+        &["import", "missing.json"],
+        &["-C", "/", "status"],
+    ] {
         let ran = env.recover(&[&["--json"], args].concat());
-        assert!(ran.code != 0 && ran.json()["error"]["hint"].is_null(), "{ran:?}");
+        assert!(
+            ran.code != 0 && ran.json()["error"]["hint"].is_null(),
+            "{ran:?}"
+        );
     }
 }
 
@@ -118,12 +144,26 @@ fn of_restores_that_are_refused() {
     let tree = &odd(&env);
     failed_run(&env, tree);
     hinted(&env, tree, 4, &["rollback", "--iteration", "9"], &[]);
-    hinted(&env, tree, 13, &["run", "--run", "r 1", "--", "true"], &["made"]);
+    hinted(
+        &env,
+        tree,
+        13,
+        &["run", "--run", "r 1", "--", "true"],
+        &["made"],
+    );
     // Hand edits: they stay, in whatever way the restore is asked for.
     env.write("it's a tree/made", "by hand\n");
     for args in [
         &["rollback", "--full"][..],
-        &["rollback", "--to", "@1", "--scope", "files", "--commits", "keep"],
+        &[
+            "rollback",
+            "--to",
+            "@1",
+            "--scope",
+            "files",
+            "--commits",
+            "keep",
+        ],
         &["checkpoint", "restore", "@1", "--path", "made"],
         &["resume", "--strategy", "rollback_and_retry"],
     ] {
@@ -134,15 +174,39 @@ fn of_restores_that_are_refused() {
     // Somebody else's commits, and another branch.
     env.git(&["-C", tree, "add", "-A"]);
     env.git(&["-C", tree, "commit", "-q", "-m", "by hand"]);
-    let hint = hinted(&env, tree, 13, &["rollback", "--to", "@1", "--edits", "discard"], &["made"]);
-    assert!(hint.contains("--commits keep") && hint.contains("--edits=discard"), "{hint}");
+    let hint = hinted(
+        &env,
+        tree,
+        13,
+        &["rollback", "--to", "@1", "--edits", "discard"],
+        &["made"],
+    );
+    assert!(
+        hint.contains("--commits keep") && hint.contains("--edits=discard"),
+        "{hint}"
+    );
     env.json(0, &["-C", tree, "undo"]);
     env.git(&["-C", tree, "switch", "-q", "-c", "other"]);
     let hint = hinted(&env, tree, 13, &["rollback", "--to", "@1"], &[]);
-    assert!(hint.starts_with("git -C ") && hint.ends_with(" switch main"), "{hint}");
+    assert!(
+        hint.starts_with("git -C ") && hint.ends_with(" switch main"),
+        "{hint}"
+    );
     // Several lanes of one run.
     for lane in ["a", "b"] {
-        env.json(0, &["-C", tree, "checkpoint", "create", "--run", "two", "--lane", lane]);
+        env.json(
+            0,
+            &[
+                "-C",
+                tree,
+                "checkpoint",
+                "create",
+                "--run",
+                "two",
+                "--lane",
+                lane,
+            ],
+        );
     }
     let hint = hinted(&env, tree, 4, &["rollback", "--full", "--run", "two"], &[]);
     assert!(hint.contains("--lane "), "{hint}");
@@ -155,14 +219,22 @@ fn of_what_would_remove_or_replace() {
     let tree = &odd(&env);
     failed_run(&env, tree);
     let count = |env: &TestEnv| {
-        env.json(0, &["-C", tree, "checkpoint", "list", "--all-runs"])["checkpoints"].as_array().map(Vec::len)
+        env.json(0, &["-C", tree, "checkpoint", "list", "--all-runs"])["checkpoints"]
+            .as_array()
+            .map(Vec::len)
     };
     for number in ["1", "2", "3"] {
         env.write("it's a tree/a.txt", number);
         env.json(0, &["-C", tree, "checkpoint", "create", "--run", "two"]);
     }
     let before = count(&env);
-    hinted(&env, tree, 13, &["checkpoint", "prune", "--keep-last", "0"], &[]);
+    hinted(
+        &env,
+        tree,
+        13,
+        &["checkpoint", "prune", "--keep-last", "0"],
+        &[],
+    );
     for flag in ["--patch", "--bundle"] {
         let (file, other) = (format!("an export{flag}"), format!("an export{flag}-2"));
         let export = ["checkpoint", "export", "@1", flag, &file];
@@ -170,12 +242,21 @@ fn of_what_would_remove_or_replace() {
         hinted(&env, tree, 13, &export, &[&other]);
     }
     env.write("it's a tree/notes.md", "mine\n");
-    hinted(&env, tree, 13, &["report", "-o", "notes.md", "--run", "r 1"], &[]);
+    hinted(
+        &env,
+        tree,
+        13,
+        &["report", "-o", "notes.md", "--run", "r 1"],
+        &[],
+    );
     env.json(0, &["-C", tree, "init"]);
     hinted(&env, tree, 13, &["init"], &[]);
     for mode in ["conservative", "read_only"] {
         env.set("RECOVER_SAFE_MODE", mode);
-        for args in [&["rollback", "--to", "@1", "--edits", "discard"][..], &["checkpoint", "prune", "--keep-last=0"]] {
+        for args in [
+            &["rollback", "--to", "@1", "--edits", "discard"][..],
+            &["checkpoint", "prune", "--keep-last=0"],
+        ] {
             let hint = hinted(&env, tree, 13, args, &[]);
             assert!(hint.contains("--dry-run"), "{hint}");
         }
@@ -188,14 +269,23 @@ fn of_what_would_remove_or_replace() {
 fn what_the_environment_says_is_part_of_them() {
     let mut env = TestEnv::repo();
     let tree = &odd(&env);
-    env.set("RECOVER_RUN_ID", "from outside").set("RECOVER_STATE_DIR", "elsewhere");
+    env.set("RECOVER_RUN_ID", "from outside")
+        .set("RECOVER_STATE_DIR", "elsewhere");
     // What an open run began with is not to be removed.
     for _ in 0..3 {
         env.json(0, &["-C", tree, "checkpoint", "create"]);
     }
-    let hint = env.json(13, &["-C", tree, "checkpoint", "prune", "--keep-last", "0"])["error"]["hint"].clone();
+    let hint =
+        env.json(13, &["-C", tree, "checkpoint", "prune", "--keep-last", "0"])["error"]["hint"]
+            .clone();
     let hint = hint.as_str().expect("a hint");
-    for part in ["--state-dir ", "elsewhere", "'--run=from outside'", "--keep-last 0", "--dry-run"] {
+    for part in [
+        "--state-dir ",
+        "elsewhere",
+        "'--run=from outside'",
+        "--keep-last 0",
+        "--dry-run",
+    ] {
         assert!(hint.contains(part), "{part}: {hint}");
     }
     paste(&TestEnv::plain(), hint).expect(0);

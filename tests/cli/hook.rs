@@ -11,14 +11,18 @@ use crate::seen::back_to;
 /// Runs the hook silently, as an agent does.
 #[track_caller]
 fn call(env: &TestEnv, event: &Value) {
-    let ran = env.recover_fed(event.to_string(), &["hook", "run", "claude"]).expect(0);
+    let ran = env
+        .recover_fed(event.to_string(), &["hook", "run", "claude"])
+        .expect(0);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
 }
 
 /// Runs it and looks at the document.
 #[track_caller]
 fn told(env: &TestEnv, event: &Value) -> Value {
-    env.recover_fed(event.to_string(), &["--json", "hook", "run", "claude"]).expect(0).json()
+    env.recover_fed(event.to_string(), &["--json", "hook", "run", "claude"])
+        .expect(0)
+        .json()
 }
 
 fn event(session: &str, name: &str) -> Value {
@@ -35,7 +39,11 @@ fn tool(session: &str, name: &str, input: Value) -> Value {
 
 /// Before it edits a file.
 pub fn edit(env: &TestEnv, session: &str, path: &str) -> Value {
-    tool(session, "Edit", json!({"file_path": env.work().join(path), "old_string": "a", "new_string": "b"}))
+    tool(
+        session,
+        "Edit",
+        json!({"file_path": env.work().join(path), "old_string": "a", "new_string": "b"}),
+    )
 }
 
 fn bash(session: &str, command: &str) -> Value {
@@ -53,7 +61,8 @@ fn failed(session: &str, error: &str) -> Value {
 pub fn triggers(env: &TestEnv, run: &str) -> Vec<String> {
     let list = env.json(0, &["checkpoint", "list", "--run", run]);
     let all = list["checkpoints"].as_array().expect("a list").iter();
-    all.map(|checkpoint| checkpoint["trigger"].as_str().expect("a word").to_owned()).collect()
+    all.map(|checkpoint| checkpoint["trigger"].as_str().expect("a word").to_owned())
+        .collect()
 }
 
 fn status(env: &TestEnv, run: &str) -> Value {
@@ -70,21 +79,48 @@ fn a_session_has_a_checkpoint_before_whatever_may_destroy_work() {
     env.write("new.txt", "new\n");
     call(&env, &bash("s1", "rm -rf ."));
     env.write("new.txt", "newer\n");
-    call(&env, &bash("s1", "curl -X POST https://example.com -H 'Authorization: Bearer abcdefghijkl'"));
+    call(
+        &env,
+        &bash(
+            "s1",
+            "curl -X POST https://example.com -H 'Authorization: Bearer abcdefghijkl'",
+        ),
+    );
     env.write("a.txt", "three\n");
     call(&env, &event("s1", "PreCompact"));
-    assert_eq!(triggers(&env, "claude-s1"), ["initial", "before_edit", "risky", "external", "phase"]);
+    assert_eq!(
+        triggers(&env, "claude-s1"),
+        ["initial", "before_edit", "risky", "external", "phase"]
+    );
     let list = env.json(0, &["checkpoint", "list"]);
-    let about = |at: usize| list["checkpoints"][at]["description"].as_str().expect("text").to_owned();
-    assert_eq!((about(0).as_str(), about(1).as_str()), ("Before Edit a.txt", "Before Edit a.txt"));
+    let about = |at: usize| {
+        list["checkpoints"][at]["description"]
+            .as_str()
+            .expect("text")
+            .to_owned()
+    };
+    assert_eq!(
+        (about(0).as_str(), about(1).as_str()),
+        ("Before Edit a.txt", "Before Edit a.txt")
+    );
     assert_eq!(about(2), "Before Bash rm -rf .");
-    assert!(about(3).contains("curl") && !about(3).contains("abcdefghijkl"), "{}", about(3));
+    assert!(
+        about(3).contains("curl") && !about(3).contains("abcdefghijkl"),
+        "{}",
+        about(3)
+    );
     // Taken back like any other: to before the rm.
     env.remove("new.txt");
     back_to(&env, "@3");
-    assert_eq!((env.read("a.txt").as_str(), env.read("new.txt").as_str()), ("two\n", "new\n"));
+    assert_eq!(
+        (env.read("a.txt").as_str(), env.read("new.txt").as_str()),
+        ("two\n", "new\n")
+    );
     env.json(0, &["rollback", "--full", "--edits", "discard"]);
-    assert_eq!((env.read("a.txt").as_str(), env.exists("new.txt")), ("one\n", false));
+    assert_eq!(
+        (env.read("a.txt").as_str(), env.exists("new.txt")),
+        ("one\n", false)
+    );
 }
 
 // What only looks, what changed nothing, and a session that did nothing leave nothing behind.
@@ -94,9 +130,16 @@ fn a_broken_configuration_stops_no_checkpoint_of_a_hook() {
     let env = TestEnv::repo();
     env.write("a.txt", "one\n");
     env.put(".ultraplan/recover.toml", "bogus = 1\n");
-    let ran = env.recover_fed(bash("s", "rm -rf a.txt").to_string(), &["hook", "run", "claude"]).expect(0);
+    let ran = env
+        .recover_fed(
+            bash("s", "rm -rf a.txt").to_string(),
+            &["hook", "run", "claude"],
+        )
+        .expect(0);
     assert!(
-        ran.stderr.contains("the project's configuration does not count") && ran.stderr.contains("bogus"),
+        ran.stderr
+            .contains("the project's configuration does not count")
+            && ran.stderr.contains("bogus"),
         "{}",
         ran.stderr
     );
@@ -111,17 +154,29 @@ fn nothing_is_kept_of_what_changes_nothing() {
     let env = TestEnv::repo();
     let mut read = event("s", "PreToolUse");
     read["tool_name"] = json!("Read");
-    for event in [&read, &event("s", "Stop"), &event("s", "SessionEnd"), &event("s", "Notification")] {
+    for event in [
+        &read,
+        &event("s", "Stop"),
+        &event("s", "SessionEnd"),
+        &event("s", "Notification"),
+    ] {
         call(&env, event);
     }
     assert!(!env.exists(".ultraplan"));
     call(&env, &edit(&env, "s", "a.txt"));
     let again = told(&env, &edit(&env, "s", "a.txt"));
-    assert_eq!((&again["changed"], &again["checkpoint"]["seq"]), (&json!(false), &json!(1)), "{again}");
+    assert_eq!(
+        (&again["changed"], &again["checkpoint"]["seq"]),
+        (&json!(false), &json!(1)),
+        "{again}"
+    );
     let mut elsewhere = edit(&env, "s", "a.txt");
     elsewhere["tool_input"]["file_path"] = json!("/etc/hosts");
     env.write("a.txt", "two\n");
-    assert_eq!(told(&env, &elsewhere)["reason"], "the file is not in this work tree");
+    assert_eq!(
+        told(&env, &elsewhere)["reason"],
+        "the file is not in this work tree"
+    );
     assert_eq!(triggers(&env, "claude-s"), ["initial"]);
 }
 
@@ -130,26 +185,50 @@ fn nothing_is_kept_of_what_changes_nothing() {
 #[test]
 fn a_risky_checkpoint_keeps_its_label_and_stays() {
     let env = TestEnv::repo();
-    let write = tool("s", "Write", json!({"file_path": env.work().join("new.txt"), "content": "new\n"}));
+    let write = tool(
+        "s",
+        "Write",
+        json!({"file_path": env.work().join("new.txt"), "content": "new\n"}),
+    );
     // One turn: both are announced before either has changed anything.
     call(&env, &edit(&env, "s", "a.txt"));
     env.write("a.txt", "two\n");
     call(&env, &write);
     let told_of = told(&env, &bash("s", "rm -r kept"));
-    assert_eq!((&told_of["changed"], &told_of["checkpoint"]["trigger"]), (&json!(true), &json!("risky")), "{told_of}");
+    assert_eq!(
+        (&told_of["changed"], &told_of["checkpoint"]["trigger"]),
+        (&json!(true), &json!("risky")),
+        "{told_of}"
+    );
     let again = told(&env, &bash("s", "rm -r other"));
-    assert_eq!((&again["changed"], &again["checkpoint"]["trigger"]), (&json!(false), &json!("risky")), "{again}");
+    assert_eq!(
+        (&again["changed"], &again["checkpoint"]["trigger"]),
+        (&json!(false), &json!("risky")),
+        "{again}"
+    );
     call(&env, &write);
-    assert_eq!(triggers(&env, "claude-s"), ["initial", "before_edit", "risky"]);
+    assert_eq!(
+        triggers(&env, "claude-s"),
+        ["initial", "before_edit", "risky"]
+    );
     let list = env.json(0, &["checkpoint", "list", "--run", "claude-s"]);
-    assert_eq!(list["checkpoints"][1]["tree"], list["checkpoints"][2]["tree"], "{list}");
+    assert_eq!(
+        list["checkpoints"][1]["tree"], list["checkpoints"][2]["tree"],
+        "{list}"
+    );
     env.write("a.txt", "three\n");
     call(&env, &event("s", "Stop"));
     call(&env, &event("s", "SessionEnd"));
     // Even where a run is tidied up as soon as it ends well.
-    env.write(".ultraplan/recover.toml", "[retention]\nafter_end = \"0s\"\non_success_keep_last = 1\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[retention]\nafter_end = \"0s\"\non_success_keep_last = 1\n",
+    );
     env.json(0, &["checkpoint", "prune"]);
-    assert_eq!(triggers(&env, "claude-s"), ["initial", "before_edit", "risky", "session"]);
+    assert_eq!(
+        triggers(&env, "claude-s"),
+        ["initial", "before_edit", "risky", "session"]
+    );
     // The first command of a session may be the risky one.
     call(&env, &bash("t", "rm -r kept"));
     assert_eq!(triggers(&env, "claude-t"), ["initial", "risky"]);
@@ -166,21 +245,41 @@ fn an_unchanged_checkpoint_gets_the_label() {
     for _ in 0..2 {
         let told = told(&env, &bash("s", "rm -rf build"));
         let label = "Before Bash git reset --hard; Before Bash rm -rf build";
-        assert_eq!((&told["changed"], &told["checkpoint"]["description"]), (&json!(false), &json!(label)), "{told}");
+        assert_eq!(
+            (&told["changed"], &told["checkpoint"]["description"]),
+            (&json!(false), &json!(label)),
+            "{told}"
+        );
     }
     assert_eq!(env.events("checkpoint_labelled").len(), 1);
     call(&env, &edit(&env, "s", "b.txt"));
-    assert_eq!(triggers(&env, "claude-s"), ["initial", "before_edit", "risky"]);
+    assert_eq!(
+        triggers(&env, "claude-s"),
+        ["initial", "before_edit", "risky"]
+    );
     // However many there are, all of them are somewhere, and none is cut.
-    let commands: Vec<String> = (0..9).map(|number| format!("rm -rf build/{number}/{}", "x".repeat(50))).collect();
+    let commands: Vec<String> = (0..9)
+        .map(|number| format!("rm -rf build/{number}/{}", "x".repeat(50)))
+        .collect();
     for command in &commands {
         call(&env, &bash("s", command));
     }
     let list = env.json(0, &["checkpoint", "list", "--run", "claude-s"]);
-    let described: Vec<&str> =
-        list["checkpoints"].as_array().expect("a list").iter().filter_map(|one| one["description"].as_str()).collect();
-    for command in commands.iter().map(String::as_str).chain(["rm -rf build;", "Before Edit b.txt"]) {
-        assert!(described.iter().any(|text| text.contains(command)), "{command}: {described:?}");
+    let described: Vec<&str> = list["checkpoints"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|one| one["description"].as_str())
+        .collect();
+    for command in commands
+        .iter()
+        .map(String::as_str)
+        .chain(["rm -rf build;", "Before Edit b.txt"])
+    {
+        assert!(
+            described.iter().any(|text| text.contains(command)),
+            "{command}: {described:?}"
+        );
     }
     assert!(described.len() < 8, "{described:?}");
 }
@@ -190,13 +289,29 @@ fn an_unchanged_checkpoint_gets_the_label() {
 fn hooks_capture_nothing_when_checkpoints_are_turned_off() {
     let env = TestEnv::repo();
     env.write(".ultraplan/recover.toml", "[checkpoint]\nenabled = false\n");
-    for moment in [edit(&env, "s", "a.txt"), bash("s", "rm -rf ."), bash("s", "make")] {
+    for moment in [
+        edit(&env, "s", "a.txt"),
+        bash("s", "rm -rf ."),
+        bash("s", "make"),
+    ] {
         let told = told(&env, &moment);
         assert_eq!(told["changed"], false, "{told}");
-        assert!(told["reason"].as_str().expect("why").contains("[checkpoint] enabled = false"), "{told}");
+        assert!(
+            told["reason"]
+                .as_str()
+                .expect("why")
+                .contains("[checkpoint] enabled = false"),
+            "{told}"
+        );
     }
-    assert!(!env.exists(".ultraplan/state"), "no run is made for nothing");
-    assert_eq!(told(&env, &failed("s", "server_error"))["failure"]["type"], "agent_error");
+    assert!(
+        !env.exists(".ultraplan/state"),
+        "no run is made for nothing"
+    );
+    assert_eq!(
+        told(&env, &failed("s", "server_error"))["failure"]["type"],
+        "agent_error"
+    );
     assert_eq!(triggers(&env, "claude-s"), ["attempt"]);
     // Turns that end well go on being known.
     env.write("a.txt", "two\n");
@@ -214,7 +329,10 @@ fn sessions_are_runs_of_their_own() {
     env.write("a.txt", "two\n");
     call(&env, &edit(&env, "two", "a.txt"));
     call(&env, &event("one", "SessionEnd"));
-    assert_eq!((status(&env, "claude-one"), status(&env, "claude-two")), (json!("complete"), json!("in_progress")));
+    assert_eq!(
+        (status(&env, "claude-one"), status(&env, "claude-two")),
+        (json!("complete"), json!("in_progress"))
+    );
     assert_eq!(triggers(&env, "claude-one"), ["initial", "session"]);
     // The only open one needs no name; a session that is taken up again is open again.
     assert_eq!(env.json(0, &["status"])["run"]["run_id"], "claude-two");
@@ -229,14 +347,29 @@ struct Agent(Child);
 
 impl Agent {
     fn at_work(env: &TestEnv, session: &str) -> Self {
-        env.write(&format!("../{session}.json"), edit(env, session, "a.txt").to_string());
-        let line = format!("{} hook run claude < ../{session}.json || true", env!("CARGO_BIN_EXE_recover"));
+        env.write(
+            &format!("../{session}.json"),
+            edit(env, session, "a.txt").to_string(),
+        );
+        let line = format!(
+            "{} hook run claude < ../{session}.json || true",
+            env!("CARGO_BIN_EXE_recover")
+        );
         env.script(
             "../claude",
-            &format!("{line}\necho \"$1\" >> a.txt\n{line}\n: > ../$1.ready\nwhile :; do sleep 0.1; done"),
+            &format!(
+                "{line}\necho \"$1\" >> a.txt\n{line}\n: > ../$1.ready\nwhile :; do sleep 0.1; done"
+            ),
         );
-        let agent = Self(env.command("../claude").arg(session).spawn().expect("it starts"));
-        until("the agent is at work", || env.exists(&format!("../{session}.ready")));
+        let agent = Self(
+            env.command("../claude")
+                .arg(session)
+                .spawn()
+                .expect("it starts"),
+        );
+        until("the agent is at work", || {
+            env.exists(&format!("../{session}.ready"))
+        });
         agent
     }
 }
@@ -261,12 +394,20 @@ fn a_session_whose_agent_was_killed_is_over() {
     let before = lines();
     // Who only looks writes nothing, and knows which session is under way.
     assert_eq!(env.json(0, &["status"])["run"]["run_id"], "claude-two");
-    assert_eq!((status(&env, "claude-one"), status(&env, "claude-two")), (json!("complete"), json!("in_progress")));
+    assert_eq!(
+        (status(&env, "claude-one"), status(&env, "claude-two")),
+        (json!("complete"), json!("in_progress"))
+    );
     assert_eq!(lines(), before);
     let made = env.json(0, &["checkpoint", "create"]);
     assert_eq!(made["checkpoint"]["run_id"], "claude-two");
     let log = env.json(0, &["log", "--run", "claude-one"]);
-    let last = log["events"].as_array().expect("events").last().expect("one").clone();
+    let last = log["events"]
+        .as_array()
+        .expect("events")
+        .last()
+        .expect("one")
+        .clone();
     assert!(last.to_string().contains("its agent is gone"), "{last}");
     drop(second);
     assert_eq!(status(&env, "claude-two"), "complete");
@@ -327,10 +468,20 @@ fn commands_of_which_nothing_is_known_count_until_one_is_due() {
     assert_eq!(triggers(&env, "claude-s").len(), 2);
     env.set("RECOVER_TEST_NOW", "2026-03-01T12:05:00Z");
     call(&env, &bash("s", "make"));
-    assert_eq!(triggers(&env, "claude-s"), ["initial", "operation", "interval"]);
+    assert_eq!(
+        triggers(&env, "claude-s"),
+        ["initial", "operation", "interval"]
+    );
     let log = env.json(0, &["log", "--run", "claude-s"]);
     let events = log["events"].as_array().expect("events");
-    assert_eq!(events.iter().filter(|event| event["type"] == "operation_recorded").count(), 10, "{log}");
+    assert_eq!(
+        events
+            .iter()
+            .filter(|event| event["type"] == "operation_recorded")
+            .count(),
+        10,
+        "{log}"
+    );
 }
 
 // L1–L4, B1: a turn that ended by an error is a failed attempt like any other; one that ends well forgives it.
@@ -346,17 +497,29 @@ fn a_turn_that_fails_is_recorded() {
     assert_eq!(answer["failure"]["type"], "agent_error");
     let retry = env.json(0, &["retry-status", "--run", "claude-s"]);
     assert_eq!(retry["can_retry"], false, "{retry}");
-    assert!(retry["retry_after"].as_str().is_some_and(|at| at.starts_with("2026-03-01T15:4")), "{retry}");
+    assert!(
+        retry["retry_after"]
+            .as_str()
+            .is_some_and(|at| at.starts_with("2026-03-01T15:4")),
+        "{retry}"
+    );
 
     let mut server = failed("s", "server_error");
     server["error_details"] = json!("API Error: 500 Internal server error");
     assert_eq!(told(&env, &server)["failure"]["type"], "agent_error");
-    assert_eq!(told(&env, &failed("t", "authentication_failed"))["failure"]["cause"], "AUTH_FAILED");
+    assert_eq!(
+        told(&env, &failed("t", "authentication_failed"))["failure"]["cause"],
+        "AUTH_FAILED"
+    );
     assert_eq!(env.state_json("recovery.json")["isRecovering"], true);
 
     call(&env, &event("s", "Stop"));
     let retry = env.json(0, &["retry-status", "--run", "claude-s"]);
-    assert_eq!((&retry["can_retry"], &retry["error_count"]), (&json!(true), &json!(0)), "{retry}");
+    assert_eq!(
+        (&retry["can_retry"], &retry["error_count"]),
+        (&json!(true), &json!(0)),
+        "{retry}"
+    );
     // A session that ended by an error stays open.
     call(&env, &event("t", "SessionEnd"));
     assert_eq!(status(&env, "claude-t"), "escalated");
@@ -367,20 +530,44 @@ fn a_turn_that_fails_is_recorded() {
 fn a_good_turn_forgives_nothing_but_turns() {
     let env = TestEnv::repo();
     let stop = serde_json::to_vec(&event("s", "Stop")).expect("JSON");
-    env.recover(&["run", "--run", "loop", "--attempts", "1", "--", "sh", "-c", "exit 3"]);
+    env.recover(&[
+        "run",
+        "--run",
+        "loop",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ]);
     let before = env.json(0, &["retry-status", "--run", "loop"]);
     assert_eq!(before["can_retry"], false, "{before}");
-    env.recover_fed(&stop, &["hook", "run", "claude", "--run", "loop"]).expect(0);
+    env.recover_fed(&stop, &["hook", "run", "claude", "--run", "loop"])
+        .expect(0);
     let after = env.json(0, &["retry-status", "--run", "loop"]);
     for field in ["can_retry", "error_count"] {
         assert_eq!(after[field], before[field], "{field}: {after}");
     }
     // The same of the session's own run, where a supervised attempt failed in it.
-    env.recover(&["run", "--run", "claude-s", "--attempts", "1", "--", "sh", "-c", "exit 3"]);
+    env.recover(&[
+        "run",
+        "--run",
+        "claude-s",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "exit 3",
+    ]);
     let before = env.json(0, &["retry-status", "--run", "claude-s"]);
     call(&env, &event("s", "Stop"));
     let after = env.json(0, &["retry-status", "--run", "claude-s"]);
-    assert_eq!((&after["can_retry"], &after["error_count"]), (&before["can_retry"], &before["error_count"]));
+    assert_eq!(
+        (&after["can_retry"], &after["error_count"]),
+        (&before["can_retry"], &before["error_count"])
+    );
     assert_eq!(after["can_retry"], false, "{after}");
 }
 
@@ -391,7 +578,9 @@ fn below_a_supervised_run_the_run_is_that_one() {
     // Even where a run is tidied up as soon as it ends well, what may be the only copy of removed work stays.
     env.write(".ultraplan/recover.toml", "preset = \"state\"\n");
     let risky = bash("inner", "rm -rf x").to_string();
-    let failed = json!({"hook_event_name": "StopFailure", "session_id": "inner", "error": "server_error"}).to_string();
+    let failed =
+        json!({"hook_event_name": "StopFailure", "session_id": "inner", "error": "server_error"})
+            .to_string();
     env.script(
         "agent.sh",
         &format!(
@@ -401,7 +590,14 @@ fn below_a_supervised_run_the_run_is_that_one() {
         ),
     );
     let done = env.json(0, &["run", "--run", "outer", "--", "./agent.sh"]);
-    assert_eq!(done["iterations"][0]["attempts"].as_array().expect("attempts").len(), 1, "{done}");
+    assert_eq!(
+        done["iterations"][0]["attempts"]
+            .as_array()
+            .expect("attempts")
+            .len(),
+        1,
+        "{done}"
+    );
     assert_eq!(triggers(&env, "outer"), ["initial", "risky", "attempt"]);
     let list = env.json(0, &["checkpoint", "list", "--all-runs"]);
     assert!(!list.to_string().contains("claude-inner"), "{list}");
@@ -414,21 +610,40 @@ fn below_a_supervised_run_the_run_is_that_one() {
 #[test]
 fn of_several_runs_the_one_at_work_is_meant() {
     let env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", "[retention]\non_success_keep_last = \"none\"\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[retention]\non_success_keep_last = \"none\"\n",
+    );
     let risky = bash("inner", "rm -rf x").to_string();
     env.script(
         "agent.sh",
-        &format!("echo $1 > a.txt\necho '{risky}' | {} hook run claude || exit 9", env!("CARGO_BIN_EXE_recover")),
+        &format!(
+            "echo $1 > a.txt\necho '{risky}' | {} hook run claude || exit 9",
+            env!("CARGO_BIN_EXE_recover")
+        ),
     );
     for lane in ["a", "b"] {
-        env.json(0, &["run", "--run", "r", "--lane", lane, "--", "./agent.sh", lane]);
+        env.json(
+            0,
+            &[
+                "run",
+                "--run",
+                "r",
+                "--lane",
+                lane,
+                "--",
+                "./agent.sh",
+                lane,
+            ],
+        );
         let list = env.json(0, &["checkpoint", "list", "--run", "r", "--lane", lane]);
         assert_eq!(list["checkpoints"][1]["trigger"], "risky", "{list}");
     }
     call(&env, &edit(&env, "one", "a.txt"));
     call(&env, &edit(&env, "two", "a.txt"));
     env.write("a.txt", "to be pushed\n");
-    env.recover_fed(b"", &["hook", "run", "git", "pre-push"]).expect(0);
+    env.recover_fed(b"", &["hook", "run", "git", "pre-push"])
+        .expect(0);
     assert_eq!(triggers(&env, "claude-two"), ["initial", "external"]);
 }
 
@@ -438,12 +653,22 @@ fn trouble_is_a_line_on_stderr_and_nothing_else() {
     let env = TestEnv::repo();
     for input in ["", "{", "[]", "{}", "\u{0}", "{\"hook_event_name\": 3}"] {
         let ran = env.recover_fed(input, &["hook", "run", "claude"]).expect(0);
-        assert_eq!((ran.stdout.as_str(), ran.stderr.lines().count()), ("", 1), "{input}: {}", ran.stderr);
+        assert_eq!(
+            (ran.stdout.as_str(), ran.stderr.lines().count()),
+            ("", 1),
+            "{input}: {}",
+            ran.stderr
+        );
     }
     let before = edit(&env, "s", "a.txt").to_string();
     let quiet = |env: &TestEnv, args: &[&str]| {
         let ran = env.recover_fed(&before, args).expect(0);
-        assert_eq!((ran.stdout.as_str(), ran.stderr.lines().count()), ("", 1), "{}", ran.stderr);
+        assert_eq!(
+            (ran.stdout.as_str(), ran.stderr.lines().count()),
+            ("", 1),
+            "{}",
+            ran.stderr
+        );
         ran.stderr
     };
     env.write(".ultraplan/recover.toml", "nonsense = [");
@@ -455,11 +680,16 @@ fn trouble_is_a_line_on_stderr_and_nothing_else() {
     call(&env, &edit(&env, "s", "a.txt"));
     // Somebody holds the ledger's lock for longer than an agent should wait.
     env.write("a.txt", "two\n");
-    let lock = env.sh("ls .ultraplan/state/recover/*.lock .ultraplan/state/*.lock 2>/dev/null").stdout;
+    let lock = env
+        .sh("ls .ultraplan/state/recover/*.lock .ultraplan/state/*.lock 2>/dev/null")
+        .stdout;
     let lock = lock.lines().next().expect("a lock file").to_owned();
     let held = std::fs::File::open(env.work().join(&lock)).expect("the lock file");
     held.lock().expect("locked");
-    assert!(quiet(&env, &["hook", "run", "claude", "--lock-timeout", "100ms"]).contains("lock"), "{lock}");
+    assert!(
+        quiet(&env, &["hook", "run", "claude", "--lock-timeout", "100ms"]).contains("lock"),
+        "{lock}"
+    );
     drop(held);
     call(&env, &edit(&env, "s", "a.txt"));
     // An agent that never closes the pipe.
@@ -475,8 +705,14 @@ fn trouble_is_a_line_on_stderr_and_nothing_else() {
     drop(pipe);
     // No place for a run, and no reason to make one.
     let plain = TestEnv::plain();
-    let ran = plain.recover_fed(&before, &["hook", "run", "claude"]).expect(0);
-    assert!(ran.stderr.contains("no git repository") && !plain.exists(".ultraplan"), "{}", ran.stderr);
+    let ran = plain
+        .recover_fed(&before, &["hook", "run", "claude"])
+        .expect(0);
+    assert!(
+        ran.stderr.contains("no git repository") && !plain.exists(".ultraplan"),
+        "{}",
+        ran.stderr
+    );
 }
 
 // A folder without git that has been used before, and an agent that went elsewhere for a moment.
@@ -492,7 +728,11 @@ fn the_work_tree_is_the_projects() {
     let project = env.work().to_string_lossy().into_owned();
     env.set("CLAUDE_PROJECT_DIR", &project);
     env.write("a.txt", "two\n");
-    let ran = env.sh(&format!("cd / && echo '{}' | {} hook run claude", away, env!("CARGO_BIN_EXE_recover")));
+    let ran = env.sh(&format!(
+        "cd / && echo '{}' | {} hook run claude",
+        away,
+        env!("CARGO_BIN_EXE_recover")
+    ));
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     assert_eq!(triggers(&env, "claude-s"), ["initial", "before_edit"]);
 }

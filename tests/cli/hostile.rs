@@ -49,8 +49,11 @@ impl Trick {
             Self::Fifo => fifo(at),
             // The path of a socket is short: it is made where that is and moved.
             Self::Socket => {
-                let short =
-                    std::env::temp_dir().join(format!("s{}{:?}", std::process::id(), std::thread::current().id()));
+                let short = std::env::temp_dir().join(format!(
+                    "s{}{:?}",
+                    std::process::id(),
+                    std::thread::current().id()
+                ));
                 drop(UnixListener::bind(&short).expect("a socket"));
                 let moved = fs::rename(&short, at);
                 moved.expect("moved");
@@ -60,7 +63,13 @@ impl Trick {
 }
 
 fn fifo(at: &Path) {
-    assert!(Command::new("mkfifo").arg(at).status().expect("mkfifo starts").success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(at)
+            .status()
+            .expect("mkfifo starts")
+            .success()
+    );
 }
 
 /// What is to come of it.
@@ -92,9 +101,18 @@ const PLACES: [(&str, Expected); 39] = [
     (".ultraplan/state/recover/runs", Expected::Refused),
     (".ultraplan/state/recover/battles", Expected::Refused),
     (".ultraplan/state/recover/manual-fix", Expected::Refused),
-    (".ultraplan/state/recover/identity", Expected::RefusedWhereUsed),
-    (".ultraplan/state/recover/before", Expected::RefusedWhereUsed),
-    (".ultraplan/state/recover/damaged", Expected::RefusedWhereUsed),
+    (
+        ".ultraplan/state/recover/identity",
+        Expected::RefusedWhereUsed,
+    ),
+    (
+        ".ultraplan/state/recover/before",
+        Expected::RefusedWhereUsed,
+    ),
+    (
+        ".ultraplan/state/recover/damaged",
+        Expected::RefusedWhereUsed,
+    ),
     (".git/recover/states", Expected::RefusedWhereUsed),
     (".git/recover/doubt", Expected::RefusedWhereUsed),
     (".git/recover/written/packs", Expected::RefusedWhereUsed),
@@ -109,14 +127,26 @@ const PLACES: [(&str, Expected); 39] = [
     (".git/recover/@", Expected::Refused),
     (".git/refs/recover", Expected::RefusedWhereUsed),
     (".ultraplan/state/.gitignore", Expected::RefusedWhereUsed),
-    (".ultraplan/state/recover/runs/night", Expected::RefusedWhereUsed),
-    (".git/recover/quarantine/objects", Expected::RefusedWhereUsed),
+    (
+        ".ultraplan/state/recover/runs/night",
+        Expected::RefusedWhereUsed,
+    ),
+    (
+        ".git/recover/quarantine/objects",
+        Expected::RefusedWhereUsed,
+    ),
     (".claude", Expected::RefusedWhereUsed),
     (".ultraplan/state/recovery.json", Expected::MakesWay),
     (".ultraplan/state/checkpoints.json", Expected::MakesWay),
     (".ultraplan/state/attempt_history.json", Expected::MakesWay),
-    (".ultraplan/state/active_checkpoint.json", Expected::MakesWay),
-    (".ultraplan/state/recover/battles/T/night.json", Expected::MakesWay),
+    (
+        ".ultraplan/state/active_checkpoint.json",
+        Expected::MakesWay,
+    ),
+    (
+        ".ultraplan/state/recover/battles/T/night.json",
+        Expected::MakesWay,
+    ),
 ];
 
 /// Commands that read and commands that write.
@@ -130,13 +160,21 @@ const COMMANDS: [&[&str]; 30] = [
     &["checkpoint", "show", "@1"],
     &["step", "--run", "night", "build", "--", "true"],
     &["checkpoint", "diff", "@1"],
-    &["rollback", "--to", "@1", "--run", "night", "--edits", "discard", "--yes"],
+    &[
+        "rollback", "--to", "@1", "--run", "night", "--edits", "discard", "--yes",
+    ],
     &["retry-status", "--run", "night"],
     &["undo", "--yes"],
     &["doctor"],
     &["sync"],
     &["report", "--run", "night"],
-    &["resume", "--run", "night", "--strategy", "retry_with_context"],
+    &[
+        "resume",
+        "--run",
+        "night",
+        "--strategy",
+        "retry_with_context",
+    ],
     &["attempt", "list", "--run", "night"],
     &["checkpoint", "prune", "--keep-last", "3", "--yes"],
     &["config"],
@@ -159,11 +197,22 @@ fn listing(folder: &Path) -> BTreeMap<PathBuf, (u32, i64, i64, Vec<u8>)> {
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
         let found = fs::symlink_metadata(&path).expect("there");
-        let content = if found.is_file() { fs::read(&path).expect("readable") } else { Vec::new() };
+        let content = if found.is_file() {
+            fs::read(&path).expect("readable")
+        } else {
+            Vec::new()
+        };
         if found.is_dir() {
-            open.extend(fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+            open.extend(
+                fs::read_dir(&path)
+                    .expect("a folder")
+                    .map(|entry| entry.expect("an entry").path()),
+            );
         }
-        all.insert(path, (found.mode(), found.mtime(), found.mtime_nsec(), content));
+        all.insert(
+            path,
+            (found.mode(), found.mtime(), found.mtime_nsec(), content),
+        );
     }
     all
 }
@@ -171,10 +220,20 @@ fn listing(folder: &Path) -> BTreeMap<PathBuf, (u32, i64, i64, Vec<u8>)> {
 /// A project with a run that failed, and a folder outside of it.
 fn project() -> (TestEnv, PathBuf) {
     let env = TestEnv::repo();
-    let fail = ["--attempts", "1", "--prompt", "go", "--", "sh", "-c", "echo x >> a.txt; exit 1"];
+    let fail = [
+        "--attempts",
+        "1",
+        "--prompt",
+        "go",
+        "--",
+        "sh",
+        "-c",
+        "echo x >> a.txt; exit 1",
+    ];
     let run = [&["run", "--run", "night", "--task", "T"], fail.as_slice()].concat();
     assert_ne!(env.recover(&run).code, 0);
-    env.recover(&["checkpoint", "create", "--run", "night"]).expect(0);
+    env.recover(&["checkpoint", "create", "--run", "night"])
+        .expect(0);
     env.write("documents/recovery.json", env.read_state("recovery.json"));
     let outside = env.root().join("outside");
     fs::create_dir_all(outside.join("folder")).expect("a folder");
@@ -201,7 +260,14 @@ fn run(env: &TestEnv, args: &[&str]) -> Ran {
 }
 
 /// Plants something, has a command run, and puts back what was there. Returns the exit code.
-fn attack(env: &TestEnv, outside: &Path, place: &str, expected: Expected, trick: Trick, args: &[&str]) -> i32 {
+fn attack(
+    env: &TestEnv,
+    outside: &Path,
+    place: &str,
+    expected: Expected,
+    trick: Trick,
+    args: &[&str],
+) -> i32 {
     let at = env.work().join(place);
     fs::create_dir_all(at.parent().expect("a folder")).expect("its folder");
     let aside = env.root().join("aside");
@@ -234,7 +300,9 @@ fn attack(env: &TestEnv, outside: &Path, place: &str, expected: Expected, trick:
 
 /// The second copy of the ledger has the name of its place.
 fn second_copy(env: &TestEnv) -> Option<String> {
-    let entries = fs::read_dir(env.work().join(".git/recover")).expect("a folder").flatten();
+    let entries = fs::read_dir(env.work().join(".git/recover"))
+        .expect("a folder")
+        .flatten();
     let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.find(|name| name.starts_with("ledger-"))
 }
@@ -242,7 +310,9 @@ fn second_copy(env: &TestEnv) -> Option<String> {
 /// Attacks with each pair of place and trick, a few commands each so that all have their turn, and with all commands where
 /// `whole`. Returns for each place what each trick came to.
 fn attacks(whole: bool) -> BTreeMap<(usize, Trick), BTreeMap<i32, usize>> {
-    let pairs: Vec<(usize, Trick)> = (0..PLACES.len()).flat_map(|place| TRICKS.map(|trick| (place, trick))).collect();
+    let pairs: Vec<(usize, Trick)> = (0..PLACES.len())
+        .flat_map(|place| TRICKS.map(|trick| (place, trick)))
+        .collect();
     let threads = 4;
     let mut all = BTreeMap::new();
     std::thread::scope(|scope| {
@@ -252,19 +322,27 @@ fn attacks(whole: bool) -> BTreeMap<(usize, Trick), BTreeMap<i32, usize>> {
                 let (env, outside) = project();
                 let copy = second_copy(&env);
                 let mut found = BTreeMap::new();
-                for (number, (place, trick)) in pairs.iter().enumerate().filter(|(number, _)| number % threads == share)
+                for (number, (place, trick)) in pairs
+                    .iter()
+                    .enumerate()
+                    .filter(|(number, _)| number % threads == share)
                 {
                     let (path, expected) = PLACES[*place];
-                    let Some(path) =
-                        copy.as_ref().map(|copy| path.replace('@', copy)).filter(|path| !path.contains('@'))
+                    let Some(path) = copy
+                        .as_ref()
+                        .map(|copy| path.replace('@', copy))
+                        .filter(|path| !path.contains('@'))
                     else {
                         continue;
                     };
-                    let codes: &mut BTreeMap<i32, usize> = found.entry((*place, *trick)).or_default();
+                    let codes: &mut BTreeMap<i32, usize> =
+                        found.entry((*place, *trick)).or_default();
                     let turns = if whole { COMMANDS.len() } else { 3 };
                     for turn in 0..turns {
                         let command = COMMANDS[(number * 3 + turn) % COMMANDS.len()];
-                        *codes.entry(attack(&env, &outside, &path, expected, *trick, command)).or_default() += 1;
+                        *codes
+                            .entry(attack(&env, &outside, &path, expected, *trick, command))
+                            .or_default() += 1;
                     }
                 }
                 found
@@ -280,12 +358,19 @@ fn attacks(whole: bool) -> BTreeMap<(usize, Trick), BTreeMap<i32, usize>> {
 
 fn print(all: &BTreeMap<(usize, Trick), BTreeMap<i32, usize>>) {
     let head: Vec<String> = TRICKS.iter().map(|trick| format!("{trick:?}")).collect();
-    eprintln!("| place | {} |\n|---|{}", head.join(" | "), "---|".repeat(TRICKS.len()));
+    eprintln!(
+        "| place | {} |\n|---|{}",
+        head.join(" | "),
+        "---|".repeat(TRICKS.len())
+    );
     for (number, (place, expected)) in PLACES.iter().enumerate() {
         let cells = TRICKS.map(|trick| {
             let codes = all.get(&(number, trick));
-            let codes: Vec<String> =
-                codes.into_iter().flatten().map(|(code, count)| format!("{code} ×{count}")).collect();
+            let codes: Vec<String> = codes
+                .into_iter()
+                .flatten()
+                .map(|(code, count)| format!("{code} ×{count}"))
+                .collect();
             codes.join(", ")
         });
         eprintln!("| `{place}` ({expected:?}) | {} |", cells.join(" | "));
@@ -319,7 +404,13 @@ fn the_hint_takes_it_out_of_the_way() {
         let error = env.error(13, &["checkpoint", "create", "--run", "night"]);
         assert_eq!(error["code"], "unsafe_path", "{error}");
         let hint = error["hint"].as_str().expect("a hint");
-        let ran = Ran::of(&env.command("sh").args(["-c", hint]).current_dir("/").output().expect("sh starts"));
+        let ran = Ran::of(
+            &env.command("sh")
+                .args(["-c", hint])
+                .current_dir("/")
+                .output()
+                .expect("sh starts"),
+        );
         ran.expect(0);
         env.json(0, &["checkpoint", "create", "--run", "night"]);
     }
@@ -334,7 +425,13 @@ fn the_hint_takes_it_out_of_the_way() {
 // Git's library reads a quarantine by its path: nothing that was planted in it is followed, written to or waited for.
 #[test]
 fn what_is_planted_in_a_quarantine_is_gone_before_it_is_used() {
-    let places = ["objects/info/alternates", "config", "HEAD", "commondir", "objects/info/target"];
+    let places = [
+        "objects/info/alternates",
+        "config",
+        "HEAD",
+        "commondir",
+        "objects/info/target",
+    ];
     for (place, trick) in places.into_iter().flat_map(|place| {
         [Trick::LinkToFile, Trick::LinkToDevice, Trick::Fifo]
             .map(|trick| (place, Some(trick)))
@@ -350,7 +447,10 @@ fn what_is_planted_in_a_quarantine_is_gone_before_it_is_used() {
             None => fs::hard_link(outside.join("victim"), &at).expect("a second name"),
         }
         let content = || {
-            listing(&outside).into_iter().map(|(path, (mode, .., content))| (path, mode, content)).collect::<Vec<_>>()
+            listing(&outside)
+                .into_iter()
+                .map(|(path, (mode, .., content))| (path, mode, content))
+                .collect::<Vec<_>>()
         };
         let before = content();
         let told = format!("{place} {trick:?}");
@@ -361,12 +461,21 @@ fn what_is_planted_in_a_quarantine_is_gone_before_it_is_used() {
         ] {
             let ran = run(&env, args);
             assert_eq!(content(), before, "{told}");
-            assert!(matches!(ran.code, 0 | 1 | 13), "{told}: {} {}", ran.code, ran.stderr);
+            assert!(
+                matches!(ran.code, 0 | 1 | 13),
+                "{told}: {} {}",
+                ran.code,
+                ran.stderr
+            );
         }
     }
     let env = TestEnv::repo();
     env.json(0, &["attempt", "fail", "--message", "error"]);
-    for folder in [".git/recover", ".git/recover/quarantine", ".git/recover/quarantine/objects"] {
+    for folder in [
+        ".git/recover",
+        ".git/recover/quarantine",
+        ".git/recover/quarantine/objects",
+    ] {
         let mode = fs::metadata(env.work().join(folder)).expect("there").mode();
         assert_eq!(mode & 0o777, 0o700, "{folder}");
     }
@@ -380,7 +489,13 @@ fn a_git_file_that_leads_to_another_project_is_refused() {
         .expect(0);
     let victim = env.root().join("victim");
     let before = listing(&victim);
-    for args in [&["status"][..], &["checkpoint", "create"], &["run", "--", "touch", "ran"], &["doctor"], &["undo"]] {
+    for args in [
+        &["status"][..],
+        &["checkpoint", "create"],
+        &["run", "--", "touch", "ran"],
+        &["doctor"],
+        &["undo"],
+    ] {
         let ran = run(&env, &[&["-C", "sub"], args].concat());
         assert!(
             ran.code == 13 && ran.stderr.contains("leads to the repository of"),
@@ -392,7 +507,8 @@ fn a_git_file_that_leads_to_another_project_is_refused() {
     env.json(0, &["checkpoint", "create"]);
     assert_eq!(listing(&victim), before);
     // One that is that project's own work tree by what the project says, is.
-    env.sh("git -C ../victim config core.worktree $PWD/sub").expect(0);
+    env.sh("git -C ../victim config core.worktree $PWD/sub")
+        .expect(0);
     env.json(0, &["-C", "sub", "checkpoint", "create"]);
 }
 
@@ -401,19 +517,29 @@ fn a_git_file_that_leads_to_another_project_is_refused() {
 fn a_large_file_of_holes_is_not_read() {
     for place in ["events.jsonl", "recover/fold.cache", "recover/views.json"] {
         let (env, _) = project();
-        env.sh(&format!("truncate -s 6G .ultraplan/state/{place}")).expect(0);
-        for args in [&["status"][..], &["checkpoint", "create", "--run", "night"], &["log"]] {
+        env.sh(&format!("truncate -s 6G .ultraplan/state/{place}"))
+            .expect(0);
+        for args in [
+            &["status"][..],
+            &["checkpoint", "create", "--run", "night"],
+            &["log"],
+        ] {
             let ran = run(&env, args);
             assert!(
                 matches!(ran.code, 0 | 13) && !ran.stderr.contains("out of memory"),
                 "{place} {args:?} {}",
                 ran.stderr
             );
-            assert!(ran.code == 0 || ran.stderr.contains("with holes"), "{place} {args:?} {}", ran.stderr);
+            assert!(
+                ran.code == 0 || ran.stderr.contains("with holes"),
+                "{place} {args:?} {}",
+                ran.stderr
+            );
         }
         let ran = run(&env, &["--json", "status"]);
         if ran.code == 13 {
-            env.sh(ran.json()["error"]["hint"].as_str().expect("a hint")).expect(0);
+            env.sh(ran.json()["error"]["hint"].as_str().expect("a hint"))
+                .expect(0);
         }
         // The second copy has it all.
         let count = env.json(0, &["status", "--run", "night"])["checkpoints"]["count"].as_u64();
@@ -435,17 +561,26 @@ fn names_in_a_refusal_are_escaped() {
 // Git's own files: an endless one, or one that waits, is refused before anything reads it.
 #[test]
 fn a_file_of_gits_is_a_file() {
-    for place in
-        ["index", "config", "packed-refs", "objects/info/alternates", "info/exclude", "info/attributes", "shallow"]
-    {
+    for place in [
+        "index",
+        "config",
+        "packed-refs",
+        "objects/info/alternates",
+        "info/exclude",
+        "info/attributes",
+        "shallow",
+    ] {
         for trick in [Trick::LinkToDevice, Trick::Fifo, Trick::Socket] {
             let (env, outside) = project();
             let at = env.work().join(".git").join(place);
             let _ = fs::remove_file(&at);
             trick.plant(&at, &outside);
-            for args in
-                [&["status"][..], &["checkpoint", "create"], &["checkpoint", "pin", "@1"], &["rollback", "--to", "@1"]]
-            {
+            for args in [
+                &["status"][..],
+                &["checkpoint", "create"],
+                &["checkpoint", "pin", "@1"],
+                &["rollback", "--to", "@1"],
+            ] {
                 let ran = run(&env, args);
                 assert!(
                     ran.code == 13 && ran.stderr.contains(place),
@@ -458,7 +593,8 @@ fn a_file_of_gits_is_a_file() {
     }
     // A link to a file is one, as in a work tree that shares another one's.
     let env = TestEnv::repo();
-    env.sh("mv .git/index ../index && ln -s ../../index .git/index").expect(0);
+    env.sh("mv .git/index ../index && ln -s ../../index .git/index")
+        .expect(0);
     env.json(0, &["checkpoint", "create"]);
 }
 
@@ -467,17 +603,25 @@ fn a_file_of_gits_is_a_file() {
 fn a_link_to_state_elsewhere_is_named_in_the_hint() {
     let env = TestEnv::repo();
     env.json(0, &["checkpoint", "create"]);
-    env.sh("mv .ultraplan/state ../elsewhere && ln -s ../../elsewhere .ultraplan/state").expect(0);
+    env.sh("mv .ultraplan/state ../elsewhere && ln -s ../../elsewhere .ultraplan/state")
+        .expect(0);
     let error = env.error(13, &["checkpoint", "create"]);
     let hint = error["hint"].as_str().expect("a hint");
     assert!(
         hint.contains("--state-dir")
-            && error["message"].as_str().is_some_and(|text| text.contains("RECOVER_STATE_DIR")),
+            && error["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("RECOVER_STATE_DIR")),
         "{error}"
     );
-    let recover = Path::new(env!("CARGO_BIN_EXE_recover")).parent().expect("a folder").display();
-    env.sh(&format!("cd / && PATH={recover}:$PATH && {hint}")).expect(0);
-    env.recover(&["--state-dir", "../elsewhere", "checkpoint", "create"]).expect(0);
+    let recover = Path::new(env!("CARGO_BIN_EXE_recover"))
+        .parent()
+        .expect("a folder")
+        .display();
+    env.sh(&format!("cd / && PATH={recover}:$PATH && {hint}"))
+        .expect(0);
+    env.recover(&["--state-dir", "../elsewhere", "checkpoint", "create"])
+        .expect(0);
 }
 
 // A second name of somebody's file in a place of ours: the file keeps its content, whatever is done.
@@ -490,22 +634,37 @@ fn a_file_with_a_second_name_is_not_written_to() {
         while let Some(folder) = open.pop() {
             for entry in fs::read_dir(folder).expect("a folder").flatten() {
                 let kind = entry.file_type().expect("a kind");
-                if kind.is_dir() && entry.file_name() != "quarantine" && entry.file_name() != "written" {
+                if kind.is_dir()
+                    && entry.file_name() != "quarantine"
+                    && entry.file_name() != "written"
+                {
                     open.push(entry.path());
-                } else if kind.is_file() && !entry.file_name().to_string_lossy().starts_with("ledger-") {
+                } else if kind.is_file()
+                    && !entry.file_name().to_string_lossy().starts_with("ledger-")
+                {
                     places.push(entry.path());
                 }
             }
         }
     }
-    assert!(places.iter().any(|place| place.file_name() == Some(OsStr::new("output.log"))), "{places:?}");
+    assert!(
+        places
+            .iter()
+            .any(|place| place.file_name() == Some(OsStr::new("output.log"))),
+        "{places:?}"
+    );
     for (number, place) in places.iter().enumerate() {
         let victim = outside.join(format!("victim-{number}"));
         fs::write(&victim, "precious\n").expect("a victim");
         fs::remove_file(place).expect("removed");
         fs::hard_link(&victim, place).expect("a second name");
     }
-    let content = || listing(&outside).into_iter().map(|(path, (.., content))| (path, content)).collect::<Vec<_>>();
+    let content = || {
+        listing(&outside)
+            .into_iter()
+            .map(|(path, (.., content))| (path, content))
+            .collect::<Vec<_>>()
+    };
     let before = content();
     for command in COMMANDS {
         let ran = run(&env, command);
@@ -517,9 +676,11 @@ fn a_file_with_a_second_name_is_not_written_to() {
 // Logs and prompts of an attempt that is made again under a known name.
 #[test]
 fn a_log_is_not_written_through_a_link() {
-    for (name, trick) in
-        [("output.log", Trick::LinkToFile), ("output.log", Trick::Fifo), ("prompt.md", Trick::LinkToFile)]
-    {
+    for (name, trick) in [
+        ("output.log", Trick::LinkToFile),
+        ("output.log", Trick::Fifo),
+        ("prompt.md", Trick::LinkToFile),
+    ] {
         let env = TestEnv::repo();
         let outside = env.root().join("outside");
         fs::create_dir_all(&outside).expect("a folder");
@@ -529,9 +690,27 @@ fn a_log_is_not_written_through_a_link() {
         fs::create_dir_all(env.work().join(folder)).expect("a folder");
         trick.plant(&env.work().join(folder).join(name), &outside);
         let before = listing(&outside);
-        let ran = run(&env, &["run", "--run", "night", "--prompt", "x", "--", "sh", "-c", "echo pwned"]);
+        let ran = run(
+            &env,
+            &[
+                "run",
+                "--run",
+                "night",
+                "--prompt",
+                "x",
+                "--",
+                "sh",
+                "-c",
+                "echo pwned",
+            ],
+        );
         assert_eq!(listing(&outside), before, "{name} {trick:?}");
-        assert!(ran.code == 13 && ran.stderr.contains(name), "{}\n{}", ran.code, ran.stderr);
+        assert!(
+            ran.code == 13 && ran.stderr.contains(name),
+            "{}\n{}",
+            ran.code,
+            ran.stderr
+        );
     }
 }
 
@@ -545,13 +724,31 @@ fn a_link_in_the_working_memory_is_not_followed() {
         .expect("an id")
         .to_owned();
     env.sh("rm -r .ultraplan/state/notes").expect(0);
-    symlink(outside.join("folder"), env.work().join(".ultraplan/state/notes")).expect("a link");
-    symlink(outside.join("victim"), env.work().join(".ultraplan/state/secret")).expect("a link");
+    symlink(
+        outside.join("folder"),
+        env.work().join(".ultraplan/state/notes"),
+    )
+    .expect("a link");
+    symlink(
+        outside.join("victim"),
+        env.work().join(".ultraplan/state/secret"),
+    )
+    .expect("a link");
     fifo(&env.work().join(".ultraplan/state/pipe"));
     let before = listing(&outside);
     run(&env, &["checkpoint", "create", "--run", "night"]).expect(0);
-    let refused = run(&env, &["rollback", "--to", &id, "--run", "night", "--scope", "state", "--yes"]);
-    assert!(refused.code == 13 && refused.stderr.contains("notes"), "{}{}", refused.code, refused.stderr);
+    let refused = run(
+        &env,
+        &[
+            "rollback", "--to", &id, "--run", "night", "--scope", "state", "--yes",
+        ],
+    );
+    assert!(
+        refused.code == 13 && refused.stderr.contains("notes"),
+        "{}{}",
+        refused.code,
+        refused.stderr
+    );
     assert_eq!(listing(&outside), before);
 }
 
@@ -572,8 +769,18 @@ fn the_private_repository_is_not_followed_elsewhere() {
         symlink(outside.join("folder"), &at).expect("a link");
         env.write("a.txt", format!("two {place}\n"));
         let ran = run(&env, &["checkpoint", "create"]);
-        assert!(ran.code == 13 && ran.stderr.contains(&*at.to_string_lossy()), "{place}: {}\n{}", ran.code, ran.stderr);
-        assert_eq!(fs::read_dir(outside.join("folder")).expect("a folder").count(), 0);
+        assert!(
+            ran.code == 13 && ran.stderr.contains(&*at.to_string_lossy()),
+            "{place}: {}\n{}",
+            ran.code,
+            ran.stderr
+        );
+        assert_eq!(
+            fs::read_dir(outside.join("folder"))
+                .expect("a folder")
+                .count(),
+            0
+        );
         fs::remove_file(&at).expect("removed");
         if was_there {
             fs::rename(&aside, &at).expect("put back");
@@ -588,15 +795,38 @@ fn the_lane_records_stay_in_the_project() {
     let env = TestEnv::repo();
     let outside = env.root().join("outside");
     fs::create_dir_all(&outside).expect("a folder");
-    for place in ["../outside/lanes.json", "/tmp/recover-lanes.json", "a/../../outside/x", ".git/lanes.json"] {
-        env.write(".ultraplan/recover.toml", format!("[checkpoint]\nlane_file = \"{place}\"\n"));
+    for place in [
+        "../outside/lanes.json",
+        "/tmp/recover-lanes.json",
+        "a/../../outside/x",
+        ".git/lanes.json",
+    ] {
+        env.write(
+            ".ultraplan/recover.toml",
+            format!("[checkpoint]\nlane_file = \"{place}\"\n"),
+        );
         let error = env.error(2, &["checkpoint", "create"]);
-        assert!(error["message"].as_str().expect("text").contains("lane_file"), "{error}");
+        assert!(
+            error["message"]
+                .as_str()
+                .expect("text")
+                .contains("lane_file"),
+            "{error}"
+        );
     }
-    env.write(".ultraplan/recover.toml", "[checkpoint]\nlane_file = \"lanes/all.json\"\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nlane_file = \"lanes/all.json\"\n",
+    );
     symlink(&outside, env.work().join("lanes")).expect("a link");
     let error = env.error(13, &["checkpoint", "create"]);
-    assert!(error["message"].as_str().expect("text").contains("lanes is a symbolic link"), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .expect("text")
+            .contains("lanes is a symbolic link"),
+        "{error}"
+    );
     assert_eq!(fs::read_dir(&outside).expect("a folder").count(), 0);
     env.remove("lanes");
     env.json(0, &["checkpoint", "create"]);
@@ -609,7 +839,13 @@ fn a_configuration_is_bounded() {
     let env = TestEnv::repo();
     env.write(".ultraplan/recover.toml", "# filler\n".repeat(200_000));
     let error = env.error(2, &["status"]);
-    assert!(error["message"].as_str().expect("text").contains("more than 1048576 bytes"), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .expect("text")
+            .contains("more than 1048576 bytes"),
+        "{error}"
+    );
 }
 
 // What is no file is not imported, and nothing waits for it.
@@ -620,7 +856,12 @@ fn only_files_are_imported() {
     for kind in [&[][..], &["--kind", "recovery"]] {
         for path in ["pipe", "/dev/zero"] {
             let ran = run(&env, &[&["import", path], kind].concat());
-            assert!(ran.code == 2 && ran.stderr.contains("no ordinary file"), "{}\n{}", ran.code, ran.stderr);
+            assert!(
+                ran.code == 2 && ran.stderr.contains("no ordinary file"),
+                "{}\n{}",
+                ran.code,
+                ran.stderr
+            );
         }
     }
 }
@@ -638,7 +879,11 @@ fn what_is_recorded_is_for_the_user_alone() {
             }
         }
     }
-    assert_eq!(env.mode(".ultraplan") & 0o055, 0o055, "a configuration in it is everybody's");
+    assert_eq!(
+        env.mode(".ultraplan") & 0o055,
+        0o055,
+        "a configuration in it is everybody's"
+    );
     // As 0.1.0 made them.
     for (path, mode) in [
         (".ultraplan/state/recover", 0o755),
@@ -646,7 +891,8 @@ fn what_is_recorded_is_for_the_user_alone() {
         (".git/recover", 0o755),
         (".ultraplan/state", 0o755),
     ] {
-        fs::set_permissions(env.work().join(path), fs::Permissions::from_mode(mode)).expect("its mode");
+        fs::set_permissions(env.work().join(path), fs::Permissions::from_mode(mode))
+            .expect("its mode");
     }
     env.write_state("loop.md", "the loop's\n");
     env.json(0, &["checkpoint", "create", "--run", "night"]);
@@ -656,7 +902,8 @@ fn what_is_recorded_is_for_the_user_alone() {
     assert_eq!(env.mode(".ultraplan/state"), 0o755, "a loop may share it");
     assert_eq!(env.mode(".ultraplan/state/loop.md") & 0o044, 0o044);
     // A report goes where somebody wants to read it.
-    env.recover(&["report", "--run", "night", "-o", "report.md"]).expect(0);
+    env.recover(&["report", "--run", "night", "-o", "report.md"])
+        .expect(0);
     assert_eq!(env.mode("report.md") & 0o044, 0o044);
 }
 
@@ -669,13 +916,30 @@ fn settings_of_a_project_are_not_followed() {
     fs::write(outside.join("settings.json"), "{}\n").expect("a file");
     symlink(&outside, env.work().join(".claude")).expect("a link");
     let error = env.error(13, &["hook", "install", "claude"]);
-    assert!(error["message"].as_str().expect("text").contains(".claude is a symbolic link"), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .expect("text")
+            .contains(".claude is a symbolic link"),
+        "{error}"
+    );
     env.remove(".claude");
     fs::create_dir(env.work().join(".claude")).expect("a folder");
-    symlink(outside.join("settings.json"), env.work().join(".claude/settings.json")).expect("a link");
+    symlink(
+        outside.join("settings.json"),
+        env.work().join(".claude/settings.json"),
+    )
+    .expect("a link");
     env.error(13, &["hook", "install", "claude"]);
-    assert_eq!(fs::read_to_string(outside.join("settings.json")).expect("read"), "{}\n");
+    assert_eq!(
+        fs::read_to_string(outside.join("settings.json")).expect("read"),
+        "{}\n"
+    );
     symlink(&outside, env.root().join("home/.claude")).expect("a link");
     env.json(0, &["hook", "install", "claude", "--user"]);
-    assert!(fs::read_to_string(outside.join("settings.json")).expect("read").contains("hook run claude"));
+    assert!(
+        fs::read_to_string(outside.join("settings.json"))
+            .expect("read")
+            .contains("hook run claude")
+    );
 }

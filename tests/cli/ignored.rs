@@ -21,8 +21,14 @@ fn what_git_shows_as_untracked_comes_back() {
 
 fn captured(env: &TestEnv) -> Vec<String> {
     let id = checkpoint(env);
-    let commit = env.json(0, &["checkpoint", "show", &id])["checkpoint"]["commit"].as_str().expect("an id").to_owned();
-    env.git(&["ls-tree", "-r", "--name-only", &commit]).lines().map(str::to_owned).collect()
+    let commit = env.json(0, &["checkpoint", "show", &id])["checkpoint"]["commit"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    env.git(&["ls-tree", "-r", "--name-only", &commit])
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 // The user's own excludes, where git finds them: the default place, another base folder, and a path below the home.
@@ -42,11 +48,18 @@ fn the_users_excludes_are_found_where_git_finds_them() {
         env.write(name, "x\n");
     }
     let without = |name: &str| -> Vec<String> {
-        ["a.txt", "by-default", "by-own", "by-xdg"].into_iter().filter(|one| *one != name).map(str::to_owned).collect()
+        ["a.txt", "by-default", "by-own", "by-xdg"]
+            .into_iter()
+            .filter(|one| *one != name)
+            .map(str::to_owned)
+            .collect()
     };
     let agree = |env: &TestEnv, name: &str| {
         let by_git = env.git(&["ls-files", "-c", "-o", "--exclude-standard"]);
-        let mut by_git: Vec<&str> = by_git.lines().filter(|path| !path.starts_with(".ultraplan")).collect();
+        let mut by_git: Vec<&str> = by_git
+            .lines()
+            .filter(|path| !path.starts_with(".ultraplan"))
+            .collect();
         by_git.sort_unstable();
         assert_eq!(by_git, without(name), "by git");
         assert_eq!(captured(env), without(name));
@@ -62,7 +75,8 @@ fn the_users_excludes_are_found_where_git_finds_them() {
 #[test]
 fn a_linked_work_tree_has_the_repositorys_excludes() {
     let env = TestEnv::repo();
-    env.sh("mkdir -p .git/info; echo mine > .git/info/exclude; git worktree add -q ../linked").expect(0);
+    env.sh("mkdir -p .git/info; echo mine > .git/info/exclude; git worktree add -q ../linked")
+        .expect(0);
     env.sh("cd ../linked; touch mine other").expect(0);
     let linked = env.root().join("linked");
     let linked = linked.to_str().expect("text");
@@ -75,7 +89,11 @@ fn a_linked_work_tree_has_the_repositorys_excludes() {
 /// The paths of a list of a document, with the reasons.
 fn reasons(list: &serde_json::Value) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
-    list.as_array().expect("a list").iter().map(|one| (text(&one["path"]), text(&one["reason"]))).collect()
+    list.as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| (text(&one["path"]), text(&one["reason"])))
+        .collect()
 }
 
 // snapshot.md, restore: "ignored" is what is neither tracked nor included. An undo takes back all that a rollback brought back.
@@ -83,7 +101,10 @@ fn reasons(list: &serde_json::Value) -> Vec<(String, String)> {
 fn undo_takes_tracked_and_included_files_back_though_they_are_ignored() {
     let env = TestEnv::repo();
     env.write(".gitignore", "*.log\ndata/\ncache/\n");
-    env.write(".ultraplan/recover.toml", "[checkpoint]\ninclude = [\"data/**\"]\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\ninclude = [\"data/**\"]\n",
+    );
     env.write("forced/keep.log", "tracked\n");
     env.git(&["add", "-f", ".gitignore", "forced/keep.log"]);
     env.git(&["commit", "-qm", "tracked but ignored"]);
@@ -101,7 +122,10 @@ fn undo_takes_tracked_and_included_files_back_though_they_are_ignored() {
     assert_eq!(env.read("cache/forced"), "tracked in an ignored folder\n");
     let undone = env.json(0, &["undo"])["result"].clone();
     assert_eq!(seen(env.work()), before, "{undone}");
-    let cache = [("cache".to_owned(), "holds files that were not captured".to_owned())];
+    let cache = [(
+        "cache".to_owned(),
+        "holds files that were not captured".to_owned(),
+    )];
     assert_eq!(reasons(&undone["kept"]), cache, "{undone}");
     let redone = env.json(0, &["redo"])["result"].clone();
     assert_eq!(redone["kept"], serde_json::json!([]), "{redone}");
@@ -120,55 +144,91 @@ fn what_was_ignored_then_is_not_deleted_for_being_tracked_now() {
     env.write(".ultraplan/recover.toml", "[checkpoint]\n");
     checkpoint(&env);
     env.git(&["add", "-f", ".env"]);
-    env.write(".ultraplan/recover.toml", "[checkpoint]\ninclude = [\"data/**\"]\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\ninclude = [\"data/**\"]\n",
+    );
     env.write("a.txt", "two\n");
     checkpoint(&env);
     let done = env.json(0, &["rollback", "--to", "@1", "--edits", "discard"])["result"].clone();
     assert_eq!(env.read("a.txt"), "one\n");
-    assert_eq!((env.read(".env"), env.read("data/set")), ("SECRET=1\n".to_owned(), "mine\n".to_owned()));
+    assert_eq!(
+        (env.read(".env"), env.read("data/set")),
+        ("SECRET=1\n".to_owned(), "mine\n".to_owned())
+    );
     let ignored = |path: &str| (path.to_owned(), "ignored".to_owned());
-    assert_eq!(reasons(&done["kept"]), [ignored(".env"), ignored("data/set")], "{done}");
+    assert_eq!(
+        reasons(&done["kept"]),
+        [ignored(".env"), ignored("data/set")],
+        "{done}"
+    );
 }
 
 // snapshot.md, restore: `kept` is complete, and "nothing to do" is said only where the tree is the checkpoint's.
 #[test]
 fn all_that_differs_and_is_kept_is_listed() {
     let env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", "[checkpoint]\nmax_file_size = \"1 KiB\"\nexclude = [\"*.iso\"]\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nmax_file_size = \"1 KiB\"\nexclude = [\"*.iso\"]\n",
+    );
     env.write("old.bin", "x".repeat(2000));
     env.write("gone.bin", "x".repeat(2000));
     env.write("same.iso", "x\n");
     env.json(0, &["checkpoint", "create"]);
     let text = env.recover(&["rollback", "--to", "@1"]).expect(0).stdout;
-    assert_eq!(text, "Nothing to do: the work tree is as the checkpoint has it.\n");
-    assert_eq!(env.json(0, &["rollback", "--to", "@1"])["result"]["kept"], serde_json::json!([]));
+    assert_eq!(
+        text,
+        "Nothing to do: the work tree is as the checkpoint has it.\n"
+    );
+    assert_eq!(
+        env.json(0, &["rollback", "--to", "@1"])["result"]["kept"],
+        serde_json::json!([])
+    );
 
     env.write("old.bin", "x".repeat(3000));
     env.sh("rm gone.bin; mkfifo pipe; mkdir sub; mkfifo sub/pipe; git init -q sub/fresh; echo x > sub/fresh/f")
         .expect(0);
     env.write("new.bin", "x".repeat(2000));
     env.write("new.iso", "x\n");
-    let listener = std::os::unix::net::UnixListener::bind(env.work().join("sock")).expect("a socket");
+    let listener =
+        std::os::unix::net::UnixListener::bind(env.work().join("sock")).expect("a socket");
     let expected = [
-        ("gone.bin", "not captured in the checkpoint: over max_file_size"),
+        (
+            "gone.bin",
+            "not captured in the checkpoint: over max_file_size",
+        ),
         ("new.bin", "not captured: over max_file_size"),
         ("new.iso", "not captured: excluded"),
         ("old.bin", "not captured: over max_file_size"),
         ("pipe", "not captured: a FIFO"),
         ("sock", "not captured: a socket"),
-        ("sub/fresh", "nested repository; it is not in the checkpoint"),
+        (
+            "sub/fresh",
+            "nested repository; it is not in the checkpoint",
+        ),
         ("sub/pipe", "not captured: a FIFO"),
     ]
     .map(|(path, reason)| (path.to_owned(), reason.to_owned()));
     for flags in [&["--dry-run"][..], &[]] {
         let document = env.json(0, &[&["rollback", "--to", "@1"], flags].concat());
         assert_eq!(document["changed"], false, "{document}");
-        let list = if flags.is_empty() { &document["result"]["kept"] } else { &document["plan"]["kept"] };
+        let list = if flags.is_empty() {
+            &document["result"]["kept"]
+        } else {
+            &document["plan"]["kept"]
+        };
         assert_eq!(reasons(list), expected, "{document}");
     }
     let text = env.recover(&["rollback", "--to", "@1"]).expect(0).stdout;
-    assert!(text.starts_with("Nothing changed: 8 paths differ from the checkpoint and are kept\n"), "{text}");
-    assert!(text.contains("kept sub/pipe (not captured: a FIFO)\n"), "{text}");
+    assert!(
+        text.starts_with("Nothing changed: 8 paths differ from the checkpoint and are kept\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("kept sub/pipe (not captured: a FIFO)\n"),
+        "{text}"
+    );
     assert!(!text.contains("Nothing to do"), "{text}");
     // The same where something else is done.
     env.write("a.txt", "two\n");
@@ -193,7 +253,11 @@ fn a_flood_of_ignored_files_is_told_by_its_folder() {
     }
     checkpoint(&env);
     let done = env.json(0, &["rollback", "--to", "@1"])["result"].clone();
-    assert_eq!(reasons(&done["kept"]), [("build".to_owned(), "ignored".to_owned())], "{done}");
+    assert_eq!(
+        reasons(&done["kept"]),
+        [("build".to_owned(), "ignored".to_owned())],
+        "{done}"
+    );
     assert_eq!(env.read("build/2/299"), "x\n");
 }
 
@@ -202,13 +266,19 @@ fn a_flood_of_ignored_files_is_told_by_its_folder() {
 fn what_a_checkpoint_excluded_stays_whatever_is_excluded_now() {
     let env = TestEnv::repo();
     env.put(".git/info/exclude", ".ultraplan/recover.toml\n");
-    env.put(".ultraplan/recover.toml", "[checkpoint]\nexclude = ['data/**']\n");
+    env.put(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nexclude = ['data/**']\n",
+    );
     checkpoint(&env);
     env.remove(".ultraplan/recover.toml");
     env.write("data/new", "mine\n");
     env.write("new.txt", "the run's\n");
     env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
-    assert_eq!((env.read("data/new").as_str(), env.exists("new.txt")), ("mine\n", false));
+    assert_eq!(
+        (env.read("data/new").as_str(), env.exists("new.txt")),
+        ("mine\n", false)
+    );
 }
 
 /// A project with files that git ignores: some that a developer cannot make again, and some that a tool makes.
@@ -245,16 +315,39 @@ fn what_an_attempt_removes_of_ignored_files_comes_back_or_is_named() {
         "-c",
         line,
     ]);
-    assert_eq!((env.read(".env").as_str(), env.read("web/.env.local").as_str()), ("KEY=1\n", "KEY=2\n"), "{ran:?}");
+    assert_eq!(
+        (
+            env.read(".env").as_str(),
+            env.read("web/.env.local").as_str()
+        ),
+        ("KEY=1\n", "KEY=2\n"),
+        "{ran:?}"
+    );
     assert_eq!(env.mode(".env"), 0o600);
-    assert!(ran.stderr.contains("put back") && ran.stderr.contains("_notes"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("put back") && ran.stderr.contains("_notes"),
+        "{}",
+        ran.stderr
+    );
     let kept = env.work().join(".git/recover/precious");
     assert_eq!(env.mode(".git/recover/precious"), 0o700);
     for copy in std::fs::read_dir(kept).unwrap() {
-        assert_eq!(env.mode(copy.unwrap().path().strip_prefix(env.work()).unwrap().to_str().unwrap()), 0o600);
+        assert_eq!(
+            env.mode(
+                copy.unwrap()
+                    .path()
+                    .strip_prefix(env.work())
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+            ),
+            0o600
+        );
     }
     // In no commit.
-    let all = env.sh("git rev-list --all --objects | cut -d' ' -f1 | git cat-file --batch").stdout;
+    let all = env
+        .sh("git rev-list --all --objects | cut -d' ' -f1 | git cat-file --batch")
+        .stdout;
     assert!(!all.contains("KEY="), "it is in an object");
 }
 
@@ -262,17 +355,30 @@ fn what_an_attempt_removes_of_ignored_files_comes_back_or_is_named() {
 fn a_person_says_whether_ignored_files_come_back() {
     let env = with_ignored();
     env.json(0, &["checkpoint", "create", "--run", "r"]);
-    env.sh("rm -r .env web/.env.local _notes && echo new > .env").expect(0);
+    env.sh("rm -r .env web/.env.local _notes && echo new > .env")
+        .expect(0);
     let named = |result: &serde_json::Value| {
         let missing = result["missing"].as_array().expect("a list").iter();
         missing
-            .map(|one| format!("{} {}", one["path"].as_str().unwrap(), one["reason"].as_str().unwrap()))
+            .map(|one| {
+                format!(
+                    "{} {}",
+                    one["path"].as_str().unwrap(),
+                    one["reason"].as_str().unwrap()
+                )
+            })
             .collect::<Vec<_>>()
     };
     let rolled = env.json(0, &["rollback", "--run", "r", "--to", "initial"]);
     assert_eq!(
         (&rolled["changed"], named(&rolled["result"])),
-        (&false.into(), vec!["web/.env.local copied".to_owned(), "_notes no_copy".to_owned()])
+        (
+            &false.into(),
+            vec![
+                "web/.env.local copied".to_owned(),
+                "_notes no_copy".to_owned()
+            ]
+        )
     );
     assert!(
         env.recover(&["rollback", "--run", "r", "--to", "initial"])
@@ -280,12 +386,32 @@ fn a_person_says_whether_ignored_files_come_back() {
             .stdout
             .contains("--precious puts it back")
     );
-    let planned = env.json(0, &["rollback", "--run", "r", "--to", "initial", "--precious", "--dry-run"]);
-    assert_eq!(planned["plan"]["precious"][0]["path"], "web/.env.local", "{planned}");
-    assert!(!env.exists("web/.env.local"));
-    env.json(0, &["rollback", "--run", "r", "--to", "initial", "--precious"]);
+    let planned = env.json(
+        0,
+        &[
+            "rollback",
+            "--run",
+            "r",
+            "--to",
+            "initial",
+            "--precious",
+            "--dry-run",
+        ],
+    );
     assert_eq!(
-        (env.read(".env").as_str(), env.read("web/.env.local").as_str()),
+        planned["plan"]["precious"][0]["path"], "web/.env.local",
+        "{planned}"
+    );
+    assert!(!env.exists("web/.env.local"));
+    env.json(
+        0,
+        &["rollback", "--run", "r", "--to", "initial", "--precious"],
+    );
+    assert_eq!(
+        (
+            env.read(".env").as_str(),
+            env.read("web/.env.local").as_str()
+        ),
         ("new\n", "KEY=2\n"),
         "never over a file"
     );

@@ -96,9 +96,18 @@ fn events(env: &TestEnv) -> String {
 fn every_source_file_comes_back_from_its_view() {
     let env = sources();
     let imported = env.json(0, &["import", "../src"]);
-    assert_eq!((&imported["changed"], imported["files"].as_array().unwrap().len()), (&true.into(), 5));
+    assert_eq!(
+        (
+            &imported["changed"],
+            imported["files"].as_array().unwrap().len()
+        ),
+        (&true.into(), 5)
+    );
     let head = env.git(&["rev-parse", "HEAD"]);
-    assert_eq!(env.state_json("recover/battles/002-auth-system/battle-7.json"), battle(head.trim()));
+    assert_eq!(
+        env.state_json("recover/battles/002-auth-system/battle-7.json"),
+        battle(head.trim())
+    );
     assert_eq!(env.state_json("attempt_history.json"), history());
     assert_eq!(env.state_json("checkpoints.json"), lanes());
     assert_eq!(env.state_json("active_checkpoint.json"), session());
@@ -107,7 +116,15 @@ fn every_source_file_comes_back_from_its_view() {
     let before = events(&env);
     let again = env.json(0, &["import", "../src"]);
     assert_eq!(again["changed"], false);
-    assert_eq!(again["files"].as_array().unwrap().iter().filter(|file| file["changed"] == true).count(), 0);
+    assert_eq!(
+        again["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|file| file["changed"] == true)
+            .count(),
+        0
+    );
     assert_eq!(events(&env), before);
     assert_eq!(env.json(0, &["sync"])["changed"], false);
     env.json(0, &["doctor"]);
@@ -139,16 +156,36 @@ fn the_list_tells_the_whole_imported_history() {
     assert_eq!(list["subtasks"], history["subtasks"]);
     assert_eq!(list["stuck_subtasks"][0], stuck);
     assert_eq!(
-        (&list["stuck_subtasks"][1]["subtask_id"], &list["stuck_subtasks"][1]["attempt_count"]),
+        (
+            &list["stuck_subtasks"][1]["subtask_id"],
+            &list["stuck_subtasks"][1]["attempt_count"]
+        ),
         (&"st9".into(), &0.into())
     );
     let shown = env.recover(&["attempt", "list"]).expect(0).stdout;
-    assert!(shown.contains("st3") && shown.contains("stuck: st1 (circular)"), "{shown}");
-    env.json(0, &["attempt", "start", "--subtask", "st1", "--approach", "another"]);
+    assert!(
+        shown.contains("st3") && shown.contains("stuck: st1 (circular)"),
+        "{shown}"
+    );
+    env.json(
+        0,
+        &[
+            "attempt",
+            "start",
+            "--subtask",
+            "st1",
+            "--approach",
+            "another",
+        ],
+    );
     env.json(0, &["attempt", "pass"]);
     let list = env.json(0, &["attempt", "list"]);
-    let sessions: Vec<_> =
-        list["subtasks"]["st1"]["attempts"].as_array().unwrap().iter().map(|a| a["session"].clone()).collect();
+    let sessions: Vec<_> = list["subtasks"]["st1"]["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| a["session"].clone())
+        .collect();
     assert_eq!(
         (sessions, &list["subtasks"]["st1"]["status"]),
         (vec![2.into(), 4.into(), 5.into()], &"completed".into())
@@ -157,8 +194,18 @@ fn the_list_tells_the_whole_imported_history() {
         (&list["subtasks"]["st2"], &list["subtasks"]["st3"]),
         (&history["subtasks"]["st2"], &history["subtasks"]["st3"])
     );
-    assert!(!list["stuck_subtasks"].as_array().unwrap().iter().any(|one| one["subtask_id"] == "st1"), "{list}");
-    assert_eq!(env.state_json("attempt_history.json")["subtasks"], list["subtasks"]);
+    assert!(
+        !list["stuck_subtasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|one| one["subtask_id"] == "st1"),
+        "{list}"
+    );
+    assert_eq!(
+        env.state_json("attempt_history.json")["subtasks"],
+        list["subtasks"]
+    );
 }
 
 // B1, L1, L2, L4: what was imported holds: the battle's failure, the loop's count and cooldown.
@@ -167,23 +214,54 @@ fn what_was_imported_holds() {
     let env = sources();
     env.json(0, &["import", "../src"]);
     let status = env.json(0, &["status", "--run", "battle-7"]);
-    assert_eq!((&status["failure"]["type"], &status["failure"]["iteration"]), (&"feedback_failure".into(), &2.into()));
     assert_eq!(
-        (&status["run"]["current_iteration"], &status["run"]["task_id"]),
+        (&status["failure"]["type"], &status["failure"]["iteration"]),
+        (&"feedback_failure".into(), &2.into())
+    );
+    assert_eq!(
+        (
+            &status["run"]["current_iteration"],
+            &status["run"]["task_id"]
+        ),
         (&2.into(), &"002-auth-system".into())
     );
-    assert_eq!(status["iterations"][1]["attempts"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        status["iterations"][1]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     let retry = env.json(6, &["retry-status", "--check"]);
-    assert_eq!((&retry["error_count"], &retry["wait_ms"]), (&2.into(), &3000.into()));
+    assert_eq!(
+        (&retry["error_count"], &retry["wait_ms"]),
+        (&2.into(), &3000.into())
+    );
     assert_eq!(retry["cooldown_until"], "2026-03-01T12:00:03.000Z");
     // The loop goes on counting where it stood.
-    env.json(0, &["attempt", "fail", "--message", "boom", "--exit-code", "1"]);
+    env.json(
+        0,
+        &["attempt", "fail", "--message", "boom", "--exit-code", "1"],
+    );
     assert_eq!(env.state_json("recovery.json")["errorCount"], 3);
     // The battle is taken up as any failed run, and its view goes on.
-    env.json(0, &["resume", "battle-7", "--strategy", "retry_same", "--", "true"]);
+    env.json(
+        0,
+        &[
+            "resume",
+            "battle-7",
+            "--strategy",
+            "retry_same",
+            "--",
+            "true",
+        ],
+    );
     let view = env.state_json("recover/battles/002-auth-system/battle-7.json");
     assert_eq!(view["iterations"][1]["status"], "completed");
-    assert_eq!(view["checkpoints"][0]["id"], "cp-1", "its checkpoints of then stay listed");
+    assert_eq!(
+        view["checkpoints"][0]["id"], "cp-1",
+        "its checkpoints of then stay listed"
+    );
 }
 
 // B13: another system's checkpoint is a record; whether its commit is here is said, and nothing is made up.
@@ -192,15 +270,28 @@ fn checkpoints_of_other_systems_are_listed_as_what_they_are() {
     let env = sources();
     let imported = env.json(0, &["import", "../src/battle.json"]);
     let told = imported["files"][0]["checkpoints"].as_array().unwrap();
-    assert_eq!((told[0]["in_repository"].clone(), told[1]["in_repository"].clone()), (true.into(), false.into()));
+    assert_eq!(
+        (
+            told[0]["in_repository"].clone(),
+            told[1]["in_repository"].clone()
+        ),
+        (true.into(), false.into())
+    );
     let list = env.json(0, &["checkpoint", "list", "--all-runs"]);
     assert_eq!(list["checkpoints"], json!([]));
     assert_eq!(list["imported"].as_array().unwrap().len(), 2);
-    for (id, word) in [("cp-1", "is in this repository"), ("cp-2", "is not in this repository")] {
+    for (id, word) in [
+        ("cp-1", "is in this repository"),
+        ("cp-2", "is not in this repository"),
+    ] {
         let error = env.json(4, &["rollback", "--to", id]);
         assert!(text(&error["error"]["message"]).contains(word), "{error}");
     }
-    assert!(env.recover(&["checkpoint", "list", "--all-runs"]).stdout.contains("def5678"));
+    assert!(
+        env.recover(&["checkpoint", "list", "--all-runs"])
+            .stdout
+            .contains("def5678")
+    );
 }
 
 // A plan says what would be recorded, and nothing is; a file that has grown adds what is new.
@@ -208,19 +299,28 @@ fn checkpoints_of_other_systems_are_listed_as_what_they_are() {
 fn a_dry_run_plans_and_a_file_that_grew_adds_what_is_new() {
     let env = sources();
     let plan = env.json(0, &["--dry-run", "import", "../src/attempt_history.json"]);
-    assert_eq!((&plan["changed"], &plan["plan"]["files"][0]["attempts"]), (&false.into(), &2.into()));
+    assert_eq!(
+        (&plan["changed"], &plan["plan"]["files"][0]["attempts"]),
+        (&false.into(), &2.into())
+    );
     assert!(!env.exists(".ultraplan/state/events.jsonl"));
     env.json(0, &["import", "../src/attempt_history.json"]);
     let mut grown = history();
     let third = json!({"session": 2, "timestamp": "2026-01-25T10:00:00Z", "approach": "A third way", "success": true});
-    grown["subtasks"]["subtask-001"]["attempts"].as_array_mut().unwrap().push(third);
+    grown["subtasks"]["subtask-001"]["attempts"]
+        .as_array_mut()
+        .unwrap()
+        .push(third);
     grown["subtasks"]["subtask-001"]["status"] = "completed".into();
     env.write("../src/attempt_history.json", grown.to_string());
     let added = env.json(0, &["import", "../src/attempt_history.json"]);
     assert_eq!(added["files"][0]["attempts"], 1);
     assert_eq!(env.state_json("attempt_history.json"), grown);
     let listed = env.json(0, &["attempt", "list"]);
-    assert_eq!(listed["subtasks"]["subtask-001"]["attempts"][2]["timestamp"], "2026-01-25T10:00:00.000Z");
+    assert_eq!(
+        listed["subtasks"]["subtask-001"]["attempts"][2]["timestamp"],
+        "2026-01-25T10:00:00.000Z"
+    );
 }
 
 // Our own views are no news.
@@ -229,10 +329,24 @@ fn our_own_views_add_nothing() {
     let env = TestEnv::repo();
     env.json(
         0,
-        &["checkpoint", "create", "--run", "R", "--lane", "L", "--stage", "before_lane_start", "--status", "ready"],
+        &[
+            "checkpoint",
+            "create",
+            "--run",
+            "R",
+            "--lane",
+            "L",
+            "--stage",
+            "before_lane_start",
+            "--status",
+            "ready",
+        ],
     );
     let before = events(&env);
-    let views = [".ultraplan/state/checkpoints.json", ".ultraplan/state/active_checkpoint.json"];
+    let views = [
+        ".ultraplan/state/checkpoints.json",
+        ".ultraplan/state/active_checkpoint.json",
+    ];
     for view in views {
         assert_eq!(env.json(0, &["import", view])["changed"], false, "{view}");
     }
@@ -257,14 +371,47 @@ fn old_copies_of_our_own_views_add_nothing() {
             copies.push(path);
         }
     };
-    let start =
-        |approach: &str| env.json(0, &["attempt", "start", "--run", "R", "--subtask", "s", "--approach", approach]);
+    let start = |approach: &str| {
+        env.json(
+            0,
+            &[
+                "attempt",
+                "start",
+                "--run",
+                "R",
+                "--subtask",
+                "s",
+                "--approach",
+                approach,
+            ],
+        )
+    };
     start("one");
     copy("under-way");
-    env.json(0, &["attempt", "fail", "--message", "first trouble", "--exit-code", "1"]);
+    env.json(
+        0,
+        &[
+            "attempt",
+            "fail",
+            "--message",
+            "first trouble",
+            "--exit-code",
+            "1",
+        ],
+    );
     copy("one-failed");
     start("two");
-    env.json(0, &["attempt", "fail", "--message", "second trouble", "--exit-code", "1"]);
+    env.json(
+        0,
+        &[
+            "attempt",
+            "fail",
+            "--message",
+            "second trouble",
+            "--exit-code",
+            "1",
+        ],
+    );
     copy("two-failed");
     start("three");
     env.json(0, &["attempt", "pass"]);
@@ -274,7 +421,11 @@ fn old_copies_of_our_own_views_add_nothing() {
     for path in &copies {
         for args in [&["--dry-run", "import", path][..], &["import", path]] {
             let told = env.json(0, args);
-            let file = if args.len() == 3 { &told["plan"]["files"][0] } else { &told["files"][0] };
+            let file = if args.len() == 3 {
+                &told["plan"]["files"][0]
+            } else {
+                &told["files"][0]
+            };
             assert_eq!(
                 (&told["changed"], &file["changed"], &file["runs"]),
                 (&false.into(), &false.into(), &json!([])),
@@ -286,7 +437,12 @@ fn old_copies_of_our_own_views_add_nothing() {
                 "{path}: {file}"
             );
         }
-        assert!(env.recover(&["import", path]).expect(0).stdout.contains("Nothing new"));
+        assert!(
+            env.recover(&["import", path])
+                .expect(0)
+                .stdout
+                .contains("Nothing new")
+        );
     }
     assert_eq!(events(&env), before);
     // One thing that is not known, and it is somebody else's.
@@ -301,10 +457,20 @@ fn old_copies_of_our_own_views_add_nothing() {
     edit("recovery.json", "\"errorCount\": 2", "\"errorCount\": 1");
     edit("attempt_history.json", "first trouble", "another trouble");
     edit("attempt_history.json", "\"one\"", "\"a third\"");
-    edit("attempt_history.json", "attempts for UNKNOWN", "attempts for something else");
+    edit(
+        "attempt_history.json",
+        "attempts for UNKNOWN",
+        "attempts for something else",
+    );
     edit("attempt_history.json", "\"s\":", "\"t\":");
     // A run that is named is one to take it over into.
-    let into = ["--dry-run", "import", "--run", "N", "../copies/two-failed-recovery.json"];
+    let into = [
+        "--dry-run",
+        "import",
+        "--run",
+        "N",
+        "../copies/two-failed-recovery.json",
+    ];
     assert_eq!(env.json(0, &into)["plan"]["files"][0]["attempts"], 2);
 }
 
@@ -316,7 +482,10 @@ fn rubbish_is_refused_with_its_place() {
         env.write("../src/zzz.json", content);
         let error = env.json(code, &["import", "../src"]);
         let message = text(&error["error"]["message"]);
-        assert!(message.contains("zzz.json") && message.contains(part), "{message}");
+        assert!(
+            message.contains("zzz.json") && message.contains(part),
+            "{message}"
+        );
         assert!(!env.exists(".ultraplan/state/events.jsonl"), "{part}");
     };
     refused(12, "{\"subtasks\": {", "line 1 column");
@@ -325,10 +494,21 @@ fn rubbish_is_refused_with_its_place() {
     refused(2, "[1, 2]", "none of the files");
     refused(12, r#"[{"run_id": "r", "stage": "somewhere"}]"#, "/0/stage");
     refused(12, r#"{"errorCount": "many"}"#, "/errorCount");
-    refused(12, r#"{"id": "b", "iterations": [{"startedAt": "yesterday"}]}"#, "/iterations/0/startedAt");
-    refused(12, r#"{"subtasks": {"s": {"attempts": [{"success": 1}]}}}"#, "/subtasks/s/attempts/0/success");
+    refused(
+        12,
+        r#"{"id": "b", "iterations": [{"startedAt": "yesterday"}]}"#,
+        "/iterations/0/startedAt",
+    );
+    refused(
+        12,
+        r#"{"subtasks": {"s": {"attempts": [{"success": 1}]}}}"#,
+        "/subtasks/s/attempts/0/success",
+    );
     let error = env.json(12, &["import", "../src/recovery.json", "--kind", "battle"]);
-    assert!(text(&error["error"]["message"]).contains("no 'id'"), "{error}");
+    assert!(
+        text(&error["error"]["message"]).contains("no 'id'"),
+        "{error}"
+    );
     env.json(2, &["import", "../src/nowhere.json"]);
     env.json(2, &["import", "../src/recovery.json", "--kind", "nothing"]);
 }
@@ -342,18 +522,34 @@ fn views_are_synced() {
     env.write(".ultraplan/state/recovery.json", "{");
     std::fs::remove_file(env.work().join(".ultraplan/state/active_checkpoint.json")).unwrap();
     let planned = env.json(0, &["--dry-run", "sync"]);
-    assert_eq!((&planned["changed"], planned["written"].as_array().unwrap().len()), (&false.into(), 2));
+    assert_eq!(
+        (
+            &planned["changed"],
+            planned["written"].as_array().unwrap().len()
+        ),
+        (&false.into(), 2)
+    );
     let synced = env.json(0, &["sync"]);
-    assert_eq!((&synced["changed"], &synced["written"]), (&true.into(), &planned["written"]));
+    assert_eq!(
+        (&synced["changed"], &synced["written"]),
+        (&true.into(), &planned["written"])
+    );
     assert_eq!(env.json(0, &["sync"])["changed"], false);
 
     let to = env.json(0, &["sync", "--to", "../out"]);
     assert_eq!(to["changed"], true);
-    let read = |path: &str| serde_json::from_str::<Value>(&env.read(&format!("../out/{path}"))).unwrap();
-    assert_eq!(read("checkpoints/session_ses_abc123/ckpt_20240115_103000.json"), session());
+    let read =
+        |path: &str| serde_json::from_str::<Value>(&env.read(&format!("../out/{path}"))).unwrap();
+    assert_eq!(
+        read("checkpoints/session_ses_abc123/ckpt_20240115_103000.json"),
+        session()
+    );
     assert_eq!(read("attempt_history.json"), history());
     let head = env.git(&["rev-parse", "HEAD"]);
-    assert_eq!(read("battles/002-auth-system/battle-7.json"), battle(head.trim()));
+    assert_eq!(
+        read("battles/002-auth-system/battle-7.json"),
+        battle(head.trim())
+    );
     assert_eq!(env.json(0, &["sync", "--to", "../out"])["changed"], false);
     // All of it comes in again elsewhere.
     let other = TestEnv::repo();
@@ -371,23 +567,61 @@ fn a_checkpoint_is_exported_in_the_sessions_format() {
     env.write("b.txt", "two\n");
     let id = checkpoint(&env);
     let active = env.state_json("active_checkpoint.json");
-    let keys: Vec<&str> = active.as_object().unwrap().keys().map(String::as_str).collect();
-    let fields = ["checkpoint_id", "session_id", "timestamp", "phase", "task_id", "state", "previous_checkpoint"];
+    let keys: Vec<&str> = active
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let fields = [
+        "checkpoint_id",
+        "session_id",
+        "timestamp",
+        "phase",
+        "task_id",
+        "state",
+        "previous_checkpoint",
+    ];
     assert_eq!(keys, fields);
-    assert_eq!((&active["checkpoint_id"], &active["previous_checkpoint"]), (&id.clone().into(), &first.into()));
+    assert_eq!(
+        (&active["checkpoint_id"], &active["previous_checkpoint"]),
+        (&id.clone().into(), &first.into())
+    );
 
     let exported = env.json(0, &["checkpoint", "export", &id, "--format", "seed-json"]);
     let path = text(&exported["path"]);
-    assert!(path.contains("/session_") && path.ends_with(&format!("{id}.json")), "{path}");
+    assert!(
+        path.contains("/session_") && path.ends_with(&format!("{id}.json")),
+        "{path}"
+    );
     let document: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    let keys: Vec<&str> = document.as_object().unwrap().keys().map(String::as_str).collect();
+    let keys: Vec<&str> = document
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(keys, fields);
     let file = &document["state"]["file_states"]["b.txt"];
     assert_eq!(file["checksum"], env.git(&["hash-object", "b.txt"]).trim());
     assert_eq!(file["size_bytes"], 4);
     assert_eq!(document["state"]["working_memory"]["plan.json"]["step"], 3);
-    let out = env.recover(&["checkpoint", "export", &id, "--format", "seed-json", "-o", "-"]).expect(0).stdout;
-    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["checkpoint_id"], id);
+    let out = env
+        .recover(&[
+            "checkpoint",
+            "export",
+            &id,
+            "--format",
+            "seed-json",
+            "-o",
+            "-",
+        ])
+        .expect(0)
+        .stdout;
+    assert_eq!(
+        serde_json::from_str::<Value>(&out).unwrap()["checkpoint_id"],
+        id
+    );
     // It is no other system's when it comes back.
     assert_eq!(env.json(0, &["import", &path])["changed"], false);
 }
@@ -400,9 +634,23 @@ fn the_latest_checkpoint_is_told_with_memory_and_files() {
     env.write(".ultraplan/state/plan.json", "{\"step\": 3}");
     env.write(".ultraplan/state/notes.md", "n\n");
     env.write(".ultraplan/state/token", "secret");
-    env.sh("chmod 600 .ultraplan/state/token; touch -d 2020-01-01T00:00:00Z a.txt; ln -s a.txt link").expect(0);
+    env.sh(
+        "chmod 600 .ultraplan/state/token; touch -d 2020-01-01T00:00:00Z a.txt; ln -s a.txt link",
+    )
+    .expect(0);
     let exported = |selector: &str| -> Value {
-        let out = env.recover(&["checkpoint", "export", selector, "--format", "seed-json", "-o", "-"]).expect(0).stdout;
+        let out = env
+            .recover(&[
+                "checkpoint",
+                "export",
+                selector,
+                "--format",
+                "seed-json",
+                "-o",
+                "-",
+            ])
+            .expect(0)
+            .stdout;
         serde_json::from_str(&out).expect("JSON")
     };
     let same = || {
@@ -411,10 +659,16 @@ fn the_latest_checkpoint_is_told_with_memory_and_files() {
         let (told, whole) = (&active["state"], &document["state"]);
         assert_eq!(told["file_states"], whole["file_states"]);
         for file in ["plan.json", "notes.md", "current_task"] {
-            assert_eq!(told["working_memory"][file], whole["working_memory"][file], "{file}");
+            assert_eq!(
+                told["working_memory"][file], whole["working_memory"][file],
+                "{file}"
+            );
         }
         assert_eq!(
-            (told["working_memory"].get("token"), &told["memory_left_out"]),
+            (
+                told["working_memory"].get("token"),
+                &told["memory_left_out"]
+            ),
             (None, &1.into()),
             "closed to others"
         );
@@ -422,31 +676,42 @@ fn the_latest_checkpoint_is_told_with_memory_and_files() {
     };
     let first = checkpoint(&env);
     same();
-    assert_eq!(env.state_json("active_checkpoint.json")["state"]["working_memory"]["plan.json"]["step"], 3);
+    assert_eq!(
+        env.state_json("active_checkpoint.json")["state"]["working_memory"]["plan.json"]["step"],
+        3
+    );
     env.write("b/c.txt", "c\n");
     env.write(".ultraplan/state/notes.md", "m\n");
     checkpoint(&env);
     same();
     let whole = env.state_json("active_checkpoint.json");
-    env.sh("rm .ultraplan/state/recover/active.json .ultraplan/state/active_checkpoint.json").expect(0);
+    env.sh("rm .ultraplan/state/recover/active.json .ultraplan/state/active_checkpoint.json")
+        .expect(0);
     env.json(0, &["sync"]);
     assert_eq!(env.state_json("active_checkpoint.json"), whole);
     assert_eq!(env.json(0, &["sync", "--dry-run"])["changed"], false);
     // Neither a safety checkpoint is it, nor one that a rollback went back over.
     env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
-    assert_eq!(env.state_json("active_checkpoint.json")["checkpoint_id"], first);
+    assert_eq!(
+        env.state_json("active_checkpoint.json")["checkpoint_id"],
+        first
+    );
     env.json(0, &["undo"]);
     env.sh("rm -rf .ultraplan/state").expect(0);
     env.json(0, &["doctor", "--rebuild"]);
     env.json(0, &["sync"]);
-    assert_eq!(env.state_json("active_checkpoint.json")["state"]["file_states"], whole["state"]["file_states"]);
+    assert_eq!(
+        env.state_json("active_checkpoint.json")["state"]["file_states"],
+        whole["state"]["file_states"]
+    );
 }
 
 // S2: no more than the limit of a state; what changed comes first.
 #[test]
 fn the_view_of_the_latest_checkpoint_stays_small() {
     let env = TestEnv::repo();
-    env.sh("mkdir many; cd many; for n in $(seq 1500); do echo $n > file-$n; done").expect(0);
+    env.sh("mkdir many; cd many; for n in $(seq 1500); do echo $n > file-$n; done")
+        .expect(0);
     env.write("z/last", "1\n");
     checkpoint(&env);
     env.write("z/last", "2\n");
@@ -454,19 +719,37 @@ fn the_view_of_the_latest_checkpoint_stays_small() {
     checkpoint(&env);
     let state = env.state_json("active_checkpoint.json")["state"].clone();
     assert_eq!(state["file_states"]["z/last"]["size_bytes"], 2);
-    assert_eq!(state["working_memory"]["big"].as_str().map(str::len), Some(60 << 10));
-    let told = state["file_states"].as_object().map_or(0, serde_json::Map::len) as u64;
+    assert_eq!(
+        state["working_memory"]["big"].as_str().map(str::len),
+        Some(60 << 10)
+    );
+    let told = state["file_states"]
+        .as_object()
+        .map_or(0, serde_json::Map::len) as u64;
     assert!((100..700).contains(&told), "{told}");
     // All of them: the repository's own file, those many and the last.
     assert_eq!(state["file_states_left_out"], 1502 - told);
-    assert!(state.to_string().len() < 110 << 10, "{}", state.to_string().len());
+    assert!(
+        state.to_string().len() < 110 << 10,
+        "{}",
+        state.to_string().len()
+    );
 }
 
 // A folder of our own views, of runs of our own, is no news either.
 #[test]
 fn views_of_our_own_runs_add_nothing() {
     let env = TestEnv::repo();
-    env.recover(&["run", "--run", "own", "--task", "t", "--no-wait", "--", "false"]);
+    env.recover(&[
+        "run",
+        "--run",
+        "own",
+        "--task",
+        "t",
+        "--no-wait",
+        "--",
+        "false",
+    ]);
     env.json(0, &["sync", "--to", "../views"]);
     let before = events(&env);
     assert_eq!(env.json(0, &["import", "../views"])["changed"], false);
@@ -482,19 +765,42 @@ fn files_that_were_there_before_are_kept() {
     let (loop_state, records) = (recovery().to_string(), lanes().to_string());
     env.write(&state("recovery.json"), &loop_state);
     env.write(&state("checkpoints.json"), &records);
-    let args = ["checkpoint", "create", "--stage", "before_lane_start", "--run", "r1", "--lane", "K"];
+    let args = [
+        "checkpoint",
+        "create",
+        "--stage",
+        "before_lane_start",
+        "--run",
+        "r1",
+        "--lane",
+        "K",
+    ];
     let ran = env.recover(&args).expect(0);
     assert_eq!(env.read(&state("recover/before/recovery.json")), loop_state);
     assert_eq!(env.read(&state("recover/before/checkpoints.json")), records);
     let copy = env.work().join(state("recover/before/checkpoints.json"));
-    let told = format!("recover -C {} import {}", env.work().display(), copy.display());
+    let told = format!(
+        "recover -C {} import {}",
+        env.work().display(),
+        copy.display()
+    );
     assert!(ran.stderr.contains(&told), "{}", ran.stderr);
-    assert_eq!(env.state_json("checkpoints.json").as_array().unwrap().len(), 1);
+    assert_eq!(
+        env.state_json("checkpoints.json").as_array().unwrap().len(),
+        1
+    );
     for name in ["recovery.json", "checkpoints.json"] {
         let copy = env.work().join(state("recover/before")).join(name);
-        assert_eq!(env.json(0, &["import", &copy.to_string_lossy()])["changed"], true, "{name}");
+        assert_eq!(
+            env.json(0, &["import", &copy.to_string_lossy()])["changed"],
+            true,
+            "{name}"
+        );
     }
-    assert_eq!(env.state_json("checkpoints.json").as_array().unwrap().len(), 3);
+    assert_eq!(
+        env.state_json("checkpoints.json").as_array().unwrap().len(),
+        3
+    );
     // Only once: what stands there now is ours.
     assert!(!env.recover(&args).expect(0).stderr.contains(" import "));
 }
@@ -504,13 +810,26 @@ fn files_that_were_there_before_are_kept() {
 #[test]
 fn files_that_come_later_are_kept() {
     let env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", "[checkpoint]\nlane_file = \"logs/checkpoints.json\"\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nlane_file = \"logs/checkpoints.json\"\n",
+    );
     let state = |name: &str| format!(".ultraplan/state/{name}");
     let lane = |stage: &str| {
-        let args = ["checkpoint", "create", "--stage", stage, "--run", "r1", "--lane", "K"];
+        let args = [
+            "checkpoint",
+            "create",
+            "--stage",
+            stage,
+            "--run",
+            "r1",
+            "--lane",
+            "K",
+        ];
         env.recover(&args).expect(0).stderr
     };
-    env.recover(&["checkpoint", "create", "--run", "other"]).expect(0);
+    env.recover(&["checkpoint", "create", "--run", "other"])
+        .expect(0);
     // Nothing of ours was ever written there.
     let records = lanes().to_string();
     env.write("logs/checkpoints.json", &records);
@@ -526,13 +845,18 @@ fn files_that_come_later_are_kept() {
     assert_eq!(env.read(&state("recover/before/checkpoints-2.json")), "[]");
     assert_eq!(told.matches(" import ").count(), 2, "{told}");
     let now = env.read("logs/checkpoints.json");
-    assert!(now.contains("before_lane_start") && now.contains("after_lane_start"), "{now}");
+    assert!(
+        now.contains("before_lane_start") && now.contains("after_lane_start"),
+        "{now}"
+    );
     // A kill between the event and the view leaves an older view; one that is gone is written again.
     env.write("logs/checkpoints.json", ours);
     std::fs::remove_file(env.work().join(state("recovery.json"))).expect("removed");
     assert!(!lane("after_lane_tests").contains(" import "));
     env.recover(&["sync"]).expect(0);
-    let kept = std::fs::read_dir(env.work().join(state("recover/before"))).expect("a folder").count();
+    let kept = std::fs::read_dir(env.work().join(state("recover/before")))
+        .expect("a folder")
+        .count();
     assert_eq!(kept, 3);
 }
 
@@ -546,18 +870,37 @@ fn files_in_another_folder_are_kept() {
     let copy = env.root().join("out/recovery.json.before");
     let kept = &planned["kept_aside"];
     assert!(kept.as_array().expect("a list").len() == 1, "{planned}");
-    assert!(kept[0]["copy"].as_str().expect("a path").ends_with("out/recovery.json.before"), "{planned}");
+    assert!(
+        kept[0]["copy"]
+            .as_str()
+            .expect("a path")
+            .ends_with("out/recovery.json.before"),
+        "{planned}"
+    );
     assert!(!copy.exists(), "a dry run writes nothing");
     let done = env.json(0, &["sync", "--to", "../out"]);
-    assert_eq!((&done["kept_aside"], &done["written"]), (kept, &planned["written"]), "the very plan");
-    assert_eq!(env.read("../out/recovery.json.before"), "{\"errorCount\": 7}");
+    assert_eq!(
+        (&done["kept_aside"], &done["written"]),
+        (kept, &planned["written"]),
+        "the very plan"
+    );
+    assert_eq!(
+        env.read("../out/recovery.json.before"),
+        "{\"errorCount\": 7}"
+    );
     env.json(0, &["import", "../src/attempt_history.json"]);
     assert_eq!(env.json(0, &["sync", "--to", "../out"])["changed"], true);
     assert!(!env.exists("../out/attempt_history.json.before"));
     env.write("../out/recovery.json", "{\"errorCount\": 8}");
     env.recover(&["sync", "--to", "../out"]).expect(0);
-    assert_eq!(env.read("../out/recovery.json-2.before"), "{\"errorCount\": 8}");
-    assert_eq!(env.read("../out/recovery.json.before"), "{\"errorCount\": 7}");
+    assert_eq!(
+        env.read("../out/recovery.json-2.before"),
+        "{\"errorCount\": 8}"
+    );
+    assert_eq!(
+        env.read("../out/recovery.json.before"),
+        "{\"errorCount\": 7}"
+    );
 }
 
 // A run's id may be as long as any name: files and references are named by its beginning and a checksum.
@@ -574,7 +917,17 @@ fn a_long_run_id_has_files_of_its_own() {
         assert_eq!(env.json(0, &["import", "../battle.json"])["changed"], false);
         env.json(0, &["status", "--run", id]);
         env.json(0, &["checkpoint", "create", "--run", id]);
-        env.json(0, &["checkpoint", "create", "--run", id, "--lane", &"l".repeat(300)]);
+        env.json(
+            0,
+            &[
+                "checkpoint",
+                "create",
+                "--run",
+                id,
+                "--lane",
+                &"l".repeat(300),
+            ],
+        );
         env.json(0, &["sync"]);
         env.json(0, &["sync", "--to", "../out"]);
         env.json(0, &["doctor"]);
@@ -598,7 +951,10 @@ fn a_document_that_is_too_deep_is_refused() {
     for levels in [64, 90, 110, 123, 126] {
         env.write("../deep.json", deep(levels));
         let error = env.json(12, &["import", "../deep.json"]);
-        assert!(text(&error["error"]["message"]).contains("at /more/0/0"), "{error}");
+        assert!(
+            text(&error["error"]["message"]).contains("at /more/0/0"),
+            "{error}"
+        );
         env.json(12, &["--dry-run", "import", "../deep.json"]);
     }
     assert!(!env.exists(".ultraplan/state/events.jsonl"));
@@ -617,10 +973,22 @@ fn iterations_without_end_are_refused() {
         let error = env.json(12, &["import", "../b.json"]);
         assert!(text(&error["error"]["message"]).contains(place), "{error}");
     };
-    refused(json!({"id": "b", "iterations": [{"number": u32::MAX}]}), "/iterations/0/number");
-    refused(json!({"id": "b", "iterations": [{"number": 100_001}]}), "/iterations/0/number");
-    refused(json!({"id": "b", "iterations": [], "currentIteration": u32::MAX}), "/currentIteration");
-    env.write("../b.json", json!({"id": "b", "iterations": [{"number": 100_000}]}).to_string());
+    refused(
+        json!({"id": "b", "iterations": [{"number": u32::MAX}]}),
+        "/iterations/0/number",
+    );
+    refused(
+        json!({"id": "b", "iterations": [{"number": 100_001}]}),
+        "/iterations/0/number",
+    );
+    refused(
+        json!({"id": "b", "iterations": [], "currentIteration": u32::MAX}),
+        "/currentIteration",
+    );
+    env.write(
+        "../b.json",
+        json!({"id": "b", "iterations": [{"number": 100_000}]}).to_string(),
+    );
     env.json(0, &["import", "../b.json"]);
 }
 
@@ -628,18 +996,34 @@ fn iterations_without_end_are_refused() {
 #[test]
 fn odd_numbers_are_the_same_when_they_come_again() {
     let env = TestEnv::repo();
-    let mut numbers: Vec<String> =
-        ["1e-7", "5e-324", "1.7976931348623157e308", "-0.0", "0.30000000000000004", "1e23"].map(str::to_owned).to_vec();
+    let mut numbers: Vec<String> = [
+        "1e-7",
+        "5e-324",
+        "1.7976931348623157e308",
+        "-0.0",
+        "0.30000000000000004",
+        "1e23",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     // Bits of every kind, from a fixed beginning.
     let mut bits: u64 = 0x9e37_79b9_7f4a_7c15;
     for _ in 0..500 {
-        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bits = bits
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let number = f64::from_bits(bits);
         if number.is_finite() {
             numbers.push(format!("{number:e}"));
         }
     }
-    env.write("../b.json", format!(r#"{{"id": "b", "iterations": [], "odd": [{}]}}"#, numbers.join(",")));
+    env.write(
+        "../b.json",
+        format!(
+            r#"{{"id": "b", "iterations": [], "odd": [{}]}}"#,
+            numbers.join(",")
+        ),
+    );
     assert_eq!(env.json(0, &["import", "../b.json"])["changed"], true);
     for _ in 0..2 {
         assert_eq!(env.json(0, &["import", "../b.json"])["changed"], false);
@@ -648,10 +1032,27 @@ fn odd_numbers_are_the_same_when_they_come_again() {
 
 /// `last_modified` of every file in a checkpoint's export.
 fn times(env: &TestEnv, selector: &str) -> std::collections::BTreeMap<String, Value> {
-    let out = env.recover(&["checkpoint", "export", selector, "--format", "seed-json", "-o", "-"]).expect(0).stdout;
+    let out = env
+        .recover(&[
+            "checkpoint",
+            "export",
+            selector,
+            "--format",
+            "seed-json",
+            "-o",
+            "-",
+        ])
+        .expect(0)
+        .stdout;
     let document: Value = serde_json::from_str(&out).expect("JSON");
-    let files = document["state"]["file_states"].as_object().expect("files").clone();
-    files.into_iter().map(|(path, file)| (path, file["last_modified"].clone())).collect()
+    let files = document["state"]["file_states"]
+        .as_object()
+        .expect("files")
+        .clone();
+    files
+        .into_iter()
+        .map(|(path, file)| (path, file["last_modified"].clone()))
+        .collect()
 }
 
 // S2: a file's time is the one that it had when it was captured, whatever becomes of the file later.
@@ -670,17 +1071,30 @@ fn the_time_of_a_file_is_that_of_its_capture() {
     let first = times(&env, "@1");
     assert_eq!(
         (&first["a.txt"], &first["b/c.txt"]),
-        (&"2020-01-02T03:04:05.678Z".into(), &"2021-01-02T03:04:05.000Z".into())
+        (
+            &"2020-01-02T03:04:05.678Z".into(),
+            &"2021-01-02T03:04:05.000Z".into()
+        )
     );
     assert_eq!(first["link"], "1969-12-31T23:59:58.500Z");
     let second = times(&env, "@2");
     assert_eq!(
         (&second["b/c.txt"], &second["3"]),
-        (&"2020-01-02T03:04:05.678Z".into(), &"2022-01-01T00:00:00.000Z".into())
+        (
+            &"2020-01-02T03:04:05.678Z".into(),
+            &"2022-01-01T00:00:00.000Z".into()
+        )
     );
-    assert_eq!(env.json(0, &["checkpoint", "create", "--if-changed"])["changed"], true);
+    assert_eq!(
+        env.json(0, &["checkpoint", "create", "--if-changed"])["changed"],
+        true
+    );
     env.sh("touch -d 2001-01-01 a.txt").expect(0);
-    assert_eq!(env.json(0, &["checkpoint", "create", "--if-changed"])["changed"], false, "a time is no change");
+    assert_eq!(
+        env.json(0, &["checkpoint", "create", "--if-changed"])["changed"],
+        false,
+        "a time is no change"
+    );
 }
 
 // S2: of a large work tree those of the files that changed are kept, and nothing is made up about the others.
@@ -689,22 +1103,31 @@ fn a_time_that_is_not_known_is_not_made_up() {
     let env = TestEnv::repo();
     env.sh("mkdir many; cd many; for n in $(seq 1200); do echo $n > $n; done; touch -d 2019-01-01T00:00:00Z *")
         .expect(0);
-    env.sh("touch -d 2020-01-01T00:00:00Z many/7 many/8 many/9").expect(0);
+    env.sh("touch -d 2020-01-01T00:00:00Z many/7 many/8 many/9")
+        .expect(0);
     env.json(0, &["checkpoint", "create"]);
-    env.sh("echo new > many/7; touch -d 2021-01-01T00:00:00Z many/7").expect(0);
+    env.sh("echo new > many/7; touch -d 2021-01-01T00:00:00Z many/7")
+        .expect(0);
     env.json(0, &["checkpoint", "create"]);
     let second = times(&env, "@2");
     assert_eq!(
         (&second["many/7"], &second["many/8"]),
-        (&"2021-01-01T00:00:00.000Z".into(), &"2020-01-01T00:00:00.000Z".into())
+        (
+            &"2021-01-01T00:00:00.000Z".into(),
+            &"2020-01-01T00:00:00.000Z".into()
+        )
     );
     assert_eq!(second["many/1200"], "2019-01-01T00:00:00.000Z");
-    env.sh("echo newer > many/7; echo new > many/1200; echo new > many/8").expect(0);
+    env.sh("echo newer > many/7; echo new > many/1200; echo new > many/8")
+        .expect(0);
     env.json(0, &["checkpoint", "create"]);
     let first = times(&env, "@1");
     assert_eq!(
         (&first["many/7"], &first["many/9"]),
-        (&"2020-01-01T00:00:00.000Z".into(), &"2020-01-01T00:00:00.000Z".into())
+        (
+            &"2020-01-01T00:00:00.000Z".into(),
+            &"2020-01-01T00:00:00.000Z".into()
+        )
     );
     let second = times(&env, "@2");
     assert_eq!(
@@ -713,7 +1136,11 @@ fn a_time_that_is_not_known_is_not_made_up() {
         "changed since"
     );
     let many = first.iter().filter(|(path, _)| path.starts_with("many/"));
-    assert!(many.map(|(_, time)| time.as_str()).all(|time| time.is_none_or(|time| time < "2021")), "{first:?}");
+    assert!(
+        many.map(|(_, time)| time.as_str())
+            .all(|time| time.is_none_or(|time| time < "2021")),
+        "{first:?}"
+    );
 }
 
 // L1, A3: the cooldown of a loop whose history is here already holds, and the history stays.
@@ -740,21 +1167,44 @@ fn a_battle_of_a_folder_that_is_not_here_is_taken_up_here() {
     let imported = env.json(0, &["import", "../battle.json"]);
     let left = &imported["files"][0]["left_out"][0];
     assert_eq!(left["place"], "/workingDir", "{imported}");
-    assert!(text(&left["message"]).contains("/somewhere/else is no work tree of this repository"), "{imported}");
+    assert!(
+        text(&left["message"]).contains("/somewhere/else is no work tree of this repository"),
+        "{imported}"
+    );
     assert_eq!(env.json(0, &["import", "../battle.json"])["changed"], false);
     assert_eq!(env.json(0, &["status"])["run"]["run_id"], "battle-7");
     let listed = env.json(0, &["runs", "--all"])["runs"][0].clone();
-    assert_eq!((&listed["run_id"], &listed["worktree"]), (&json!("battle-7"), &json!(env.work())));
+    assert_eq!(
+        (&listed["run_id"], &listed["worktree"]),
+        (&json!("battle-7"), &json!(env.work()))
+    );
     env.json(0, &["checkpoint", "create", "--run", "battle-7"]);
-    let resumed = env.json(0, &["resume", "battle-7", "--strategy", "retry_same", "--", "true"]);
-    assert_eq!((&resumed["executed"], &resumed["outcome"]), (&json!(true), &json!("complete")), "{resumed}");
+    let resumed = env.json(
+        0,
+        &[
+            "resume",
+            "battle-7",
+            "--strategy",
+            "retry_same",
+            "--",
+            "true",
+        ],
+    );
+    assert_eq!(
+        (&resumed["executed"], &resumed["outcome"]),
+        (&json!(true), &json!("complete")),
+        "{resumed}"
+    );
     // One of a work tree of this repository stays that one's.
     env.git(&["worktree", "add", "-q", "../linked"]);
     document["id"] = json!("battle-8");
     document["workingDir"] = json!(env.root().join("linked"));
     env.write("../battle.json", document.to_string());
     env.json(0, &["import", "../battle.json"]);
-    assert_eq!(env.json(0, &["-C", "../linked", "status"])["run"]["run_id"], "battle-8");
+    assert_eq!(
+        env.json(0, &["-C", "../linked", "status"])["run"]["run_id"],
+        "battle-8"
+    );
 }
 
 // S11: what was modified and decided is told, in the loop's own words where it has some.
@@ -763,23 +1213,59 @@ fn a_checkpoint_tells_what_was_modified_and_decided() {
     let env = TestEnv::repo();
     env.json(0, &["attempt", "start", "--approach", "Using JWT"]);
     env.write("src/auth.ts", "one\n");
-    env.json(0, &["attempt", "fail", "--loop", "test", "--exit-code", "1", "--message", "assert 1 == 2"]);
+    env.json(
+        0,
+        &[
+            "attempt",
+            "fail",
+            "--loop",
+            "test",
+            "--exit-code",
+            "1",
+            "--message",
+            "assert 1 == 2",
+        ],
+    );
     let memory = env.state_json("active_checkpoint.json")["state"]["working_memory"].clone();
     assert_eq!(memory["files_modified"], json!(["src/auth.ts"]), "{memory}");
-    assert_eq!(memory["decisions_made"], json!(["Using JWT", "checks failed and attempts are left"]), "{memory}");
+    assert_eq!(
+        memory["decisions_made"],
+        json!(["Using JWT", "checks failed and attempts are left"]),
+        "{memory}"
+    );
     let exported = |id: &str| {
-        let out = env.recover(&["checkpoint", "export", id, "--format", "seed-json", "-o", "-"]).expect(0).stdout;
+        let out = env
+            .recover(&[
+                "checkpoint",
+                "export",
+                id,
+                "--format",
+                "seed-json",
+                "-o",
+                "-",
+            ])
+            .expect(0)
+            .stdout;
         serde_json::from_str::<Value>(&out).expect("JSON")["state"]["working_memory"].clone()
     };
     let id = env.state_json("active_checkpoint.json")["checkpoint_id"].clone();
-    assert_eq!(exported(&text(&id))["decisions_made"], memory["decisions_made"]);
+    assert_eq!(
+        exported(&text(&id))["decisions_made"],
+        memory["decisions_made"]
+    );
     env.write_state(
         "memory.json",
         r#"{"current_task": "Implementing authentication", "decisions_made": ["24h expiry"]}"#,
     );
     let id = checkpoint(&env);
-    for memory in [exported(&id), env.state_json("active_checkpoint.json")["state"]["working_memory"].clone()] {
-        assert_eq!(memory["current_task"], "Implementing authentication", "{memory}");
+    for memory in [
+        exported(&id),
+        env.state_json("active_checkpoint.json")["state"]["working_memory"].clone(),
+    ] {
+        assert_eq!(
+            memory["current_task"], "Implementing authentication",
+            "{memory}"
+        );
         assert_eq!(memory["decisions_made"], json!(["24h expiry"]), "{memory}");
     }
 }

@@ -22,8 +22,22 @@ fn what_a_rolled_back_attempt_staged_is_not_committed_by_the_next() {
         "if [ $RECOVER_ATTEMPT = 1 ]; then echo x > evil.txt; echo broken > a.txt; git add -A; exit 1; fi\n\
          echo b > new.txt; git add new.txt; git commit -qm second",
     );
-    env.json(0, &["run", "--attempts", "2", "--on-failure", "rollback", "--", "../agent.sh"]);
-    assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), "new.txt\n");
+    env.json(
+        0,
+        &[
+            "run",
+            "--attempts",
+            "2",
+            "--on-failure",
+            "rollback",
+            "--",
+            "../agent.sh",
+        ],
+    );
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "new.txt\n"
+    );
     assert_clean(&env);
 }
 
@@ -36,9 +50,20 @@ fn what_a_given_up_iteration_staged_is_unstaged() {
         "if [ $RECOVER_ITERATION = 1 ]; then echo x > evil.txt; git rm -q --cached a.txt; git add evil.txt; exit 0; fi\n\
          echo b > new.txt; git add new.txt; git commit -qm second",
     );
-    let args = ["run", "--iterations", "2", "--attempts", "1", "--feedback", "t=test ! -e evil.txt"];
+    let args = [
+        "run",
+        "--iterations",
+        "2",
+        "--attempts",
+        "1",
+        "--feedback",
+        "t=test ! -e evil.txt",
+    ];
     env.json(8, &[&args[..], &["--", "../agent.sh"]].concat());
-    assert_eq!(env.git(&["show", "--format=", "--name-only", "HEAD"]), "new.txt\n");
+    assert_eq!(
+        env.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "new.txt\n"
+    );
     assert_eq!(staged(&env), "");
 }
 
@@ -51,7 +76,18 @@ fn a_submodule_of_a_rolled_back_attempt_is_no_obstacle() {
         "../agent.sh",
         "git -c protocol.file.allow=always submodule add -q ../lib vendor/lib || exit 7\n[ $RECOVER_ATTEMPT = 2 ]",
     );
-    env.json(0, &["run", "--attempts", "2", "--on-failure", "rollback", "--", "../agent.sh"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--attempts",
+            "2",
+            "--on-failure",
+            "rollback",
+            "--",
+            "../agent.sh",
+        ],
+    );
     assert_eq!(staged(&env), "A\t.gitmodules\nA\tvendor/lib\n");
 }
 
@@ -68,15 +104,25 @@ fn what_a_person_staged_stays() {
     env.git(&["add", "evil.txt"]);
     checkpoint(&env);
     // As by `git add -p`: the first hunk alone.
-    let blob = env.sh("printf 'one\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n' | git hash-object -w --stdin").expect(0).stdout;
-    env.git(&["update-index", "--cacheinfo", &format!("100644,{},b.txt", blob.trim())]);
+    let blob = env
+        .sh("printf 'one\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n' | git hash-object -w --stdin")
+        .expect(0)
+        .stdout;
+    env.git(&[
+        "update-index",
+        "--cacheinfo",
+        &format!("100644,{},b.txt", blob.trim()),
+    ]);
     let before = entries(&env);
     let plan = env.json(0, &["rollback", "--to", "@1", "--dry-run"])["plan"].clone();
     assert_eq!(entries(&env), before);
     let result = env.json(0, &["rollback", "--to", "@1"])["result"].clone();
     assert_eq!(plan["index"], result["index"]);
     assert_eq!(
-        (result["index"]["restored"].as_u64(), result["index"]["kept"].as_u64()),
+        (
+            result["index"]["restored"].as_u64(),
+            result["index"]["kept"].as_u64()
+        ),
         (Some(1), Some(1)),
         "{result}"
     );
@@ -84,7 +130,10 @@ fn what_a_person_staged_stays() {
     assert_eq!(env.read("b.txt"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
     env.json(0, &["undo"]);
     assert_eq!(entries(&env), before);
-    let text = env.recover(&["rollback", "--to", "@1", "--edits", "discard"]).expect(0).stdout;
+    let text = env
+        .recover(&["rollback", "--to", "@1", "--edits", "discard"])
+        .expect(0)
+        .stdout;
     assert!(text.contains("index: 2 paths restored\n"), "{text}");
     assert_eq!(staged(&env), "");
     env.json(0, &["undo"]);
@@ -109,7 +158,19 @@ fn parts_and_another_head_leave_the_index() {
     env.write("b.txt", "b\n");
     env.git(&["add", "b.txt"]);
     env.git(&["commit", "-qm", "mine", "b.txt"]);
-    let result = env.json(0, &["rollback", "--to", "@1", "--commits", "keep", "--edits", "discard"])["result"].clone();
+    let result = env.json(
+        0,
+        &[
+            "rollback",
+            "--to",
+            "@1",
+            "--commits",
+            "keep",
+            "--edits",
+            "discard",
+        ],
+    )["result"]
+        .clone();
     assert_eq!(result["index"]["restored"], 0, "{result}");
     assert_eq!(staged(&env), "A\tevil.txt\n");
 }
@@ -117,7 +178,11 @@ fn parts_and_another_head_leave_the_index() {
 // Conflicts, intent-to-add, marks and deletions go back as well, in an index of any form.
 #[test]
 fn every_kind_of_entry_goes_back() {
-    for form in [&[][..], &["update-index", "--split-index"], &["update-index", "--index-version", "4"]] {
+    for form in [
+        &[][..],
+        &["update-index", "--split-index"],
+        &["update-index", "--index-version", "4"],
+    ] {
         let env = TestEnv::repo();
         env.write("d/f", "f\n");
         env.git(&["add", "-A"]);
@@ -131,8 +196,10 @@ fn every_kind_of_entry_goes_back() {
         let blob = env.git(&["rev-parse", "HEAD:a.txt"]);
         let line = |stage: u8| format!("100644 {} {stage}\tboth.txt\\n", blob.trim());
         let lines = [line(1), line(2), line(3)].concat();
-        env.sh(&format!("printf '{lines}' | git update-index --index-info")).expect(0);
-        env.sh("git rm -q --cached a.txt; git add wip.txt; git update-index --skip-worktree d/f").expect(0);
+        env.sh(&format!("printf '{lines}' | git update-index --index-info"))
+            .expect(0);
+        env.sh("git rm -q --cached a.txt; git add wip.txt; git update-index --skip-worktree d/f")
+            .expect(0);
         checkpoint(&env);
         let after = entries(&env);
         let result = env.json(0, &["rollback", "--to", &first])["result"].clone();
@@ -148,8 +215,14 @@ fn every_kind_of_entry_goes_back() {
 fn a_staged_file_and_a_folder_of_its_name_never_meet() {
     let env = TestEnv::repo();
     let blob = env.git(&["rev-parse", "HEAD:a.txt"]);
-    let put =
-        |path: &str| env.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{},{path}", blob.trim())]);
+    let put = |path: &str| {
+        env.git(&[
+            "update-index",
+            "--add",
+            "--cacheinfo",
+            &format!("100644,{},{path}", blob.trim()),
+        ])
+    };
     put("x/y");
     checkpoint(&env);
     env.git(&["rm", "-q", "--cached", "x/y"]);
@@ -176,12 +249,28 @@ fn random_staging_follows_the_rule() {
                     env.git(&["rm", "-q", "-f", "--cached", "--ignore-unmatch", path]);
                     continue;
                 }
-                let blob = env.sh(&format!("echo {} | git hash-object -w --stdin", rng.u8(..3))).expect(0).stdout;
-                env.git(&["update-index", "--add", "--cacheinfo", &format!("100644,{},{path}", blob.trim())]);
+                let blob = env
+                    .sh(&format!(
+                        "echo {} | git hash-object -w --stdin",
+                        rng.u8(..3)
+                    ))
+                    .expect(0)
+                    .stdout;
+                env.git(&[
+                    "update-index",
+                    "--add",
+                    "--cacheinfo",
+                    &format!("100644,{},{path}", blob.trim()),
+                ]);
             }
             let all = env.git(&["ls-files", "-s"]);
-            let line = |line: &str| line.split_once('\t').map(|(entry, path)| (path.to_owned(), entry.to_owned()));
-            all.lines().filter_map(line).collect::<BTreeMap<String, String>>()
+            let line = |line: &str| {
+                line.split_once('\t')
+                    .map(|(entry, path)| (path.to_owned(), entry.to_owned()))
+            };
+            all.lines()
+                .filter_map(line)
+                .collect::<BTreeMap<String, String>>()
         };
         let then = stage(&env);
         checkpoint(&env);
@@ -192,11 +281,20 @@ fn random_staging_follows_the_rule() {
         let changed = env.json(0, &["rollback", "--to", "@1"])["changed"] == true;
         let found = env.git(&["ls-files", "-s"]);
         for path in paths {
-            let wanted = if now.get(path) == left.get(path) { then.get(path) } else { now.get(path) };
+            let wanted = if now.get(path) == left.get(path) {
+                then.get(path)
+            } else {
+                now.get(path)
+            };
             let line = wanted.map(|entry| format!("{entry}\t{path}\n"));
-            let is_there = found.lines().any(|line| line.ends_with(&format!("\t{path}")));
+            let is_there = found
+                .lines()
+                .any(|line| line.ends_with(&format!("\t{path}")));
             assert_eq!(line.is_some(), is_there, "seed {seed}, {path}: {found}");
-            assert!(line.is_none_or(|line| found.contains(&line)), "seed {seed}, {path}: {found}");
+            assert!(
+                line.is_none_or(|line| found.contains(&line)),
+                "seed {seed}, {path}: {found}"
+            );
         }
         if changed {
             env.json(0, &["undo"]);

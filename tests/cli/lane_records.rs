@@ -10,7 +10,11 @@ const LANE: [&str; 6] = ["--run", "R", "--phase", "P1", "--lane", "L"];
 
 fn record(env: &TestEnv, stage: &str) -> Value {
     let all = env.state_json("checkpoints.json");
-    let found = all.as_array().expect("an array").iter().find(|one| one["stage"] == stage);
+    let found = all
+        .as_array()
+        .expect("an array")
+        .iter()
+        .find(|one| one["stage"] == stage);
     found.unwrap_or_else(|| panic!("{stage}: {all}")).clone()
 }
 
@@ -46,14 +50,24 @@ fn a_lane_that_is_gone_is_not_rolled_back_elsewhere() {
             let refused = lane.at(env.work(), 13, &[&["--rollback"], more].concat());
             let hint = &refused["error"]["hint"];
             assert!(text(hint).contains("worktree"), "{refused}");
-            assert_eq!((env.read("a.txt"), env.read("mine.txt")), ("an edit of mine\n".into(), "mine\n".into()));
+            assert_eq!(
+                (env.read("a.txt"), env.read("mine.txt")),
+                ("an edit of mine\n".into(), "mine\n".into())
+            );
         }
         let hint = lane.at(env.work(), 13, &["--rollback"])["error"]["hint"].clone();
-        assert!(text(&hint).contains(" checkpoint restore ckpt_"), "its stages stand as they are: {hint}");
+        assert!(
+            text(&hint).contains(" checkpoint restore ckpt_"),
+            "its stages stand as they are: {hint}"
+        );
         lane.paste(&hint).expect(0);
         assert_eq!(lane.read("work.txt"), "done\n");
         // The working memory is the project's.
-        lane.at(env.work(), 0, &["--rollback", "--to", "latest", "--scope", "state"]);
+        lane.at(
+            env.work(),
+            0,
+            &["--rollback", "--to", "latest", "--scope", "state"],
+        );
     }
 }
 
@@ -64,11 +78,32 @@ fn retries_that_end_well_are_complete() {
     env.write(".ultraplan/recover.toml", "[cooldown]\nduration = '0s'\n");
     let line = "echo \"$RECOVER_ITERATION.$RECOVER_ATTEMPT ${RECOVER_FAILURE_CONTEXT:+told}\" >> ../told; \
                 [ $RECOVER_ITERATION.$RECOVER_ATTEMPT != 1.1 ] || { echo 'error: no'; exit 1; }";
-    let run = [&["run"], &LANE[..], &["--iterations", "2", "--attempts", "3", "--", "sh", "-c", line]].concat();
+    let run = [
+        &["run"],
+        &LANE[..],
+        &[
+            "--iterations",
+            "2",
+            "--attempts",
+            "3",
+            "--",
+            "sh",
+            "-c",
+            line,
+        ],
+    ]
+    .concat();
     env.json(0, &run);
     let retry = record(&env, "retry_attempt");
-    assert_eq!((&retry["status"], &retry["retry_attempt"]), (&json!("complete"), &json!(1)), "{retry}");
-    assert!(text(&retry["failure_context"][0]).starts_with("Attempt 1: "), "{retry}");
+    assert_eq!(
+        (&retry["status"], &retry["retry_attempt"]),
+        (&json!("complete"), &json!(1)),
+        "{retry}"
+    );
+    assert!(
+        text(&retry["failure_context"][0]).starts_with("Attempt 1: "),
+        "{retry}"
+    );
     assert_eq!(retry["base_branch"], "main", "{retry}");
     assert_eq!(env.read("../told"), "1.1 \n1.2 told\n2.1 \n");
 }
@@ -79,11 +114,30 @@ fn attempts_of_another_loop_tell_their_log() {
     let env = TestEnv::repo();
     let lines: Vec<String> = (1..=9).map(|number| format!("line {number}")).collect();
     env.write("../nine.log", lines.join("\n"));
-    let fail = ["attempt", "fail", "--message", "boom", "--exit-code", "1", "--log", "../nine.log"];
+    let fail = [
+        "attempt",
+        "fail",
+        "--message",
+        "boom",
+        "--exit-code",
+        "1",
+        "--log",
+        "../nine.log",
+    ];
     env.json(0, &[&fail[..], &LANE].concat());
     let retry = record(&env, "retry_attempt");
-    let told = json!(["Attempt 1: boom", "line 5", "line 6", "line 7", "line 8", "line 9"]);
-    assert_eq!((&retry["status"], &retry["failure_context"]), (&json!("retrying"), &told));
+    let told = json!([
+        "Attempt 1: boom",
+        "line 5",
+        "line 6",
+        "line 7",
+        "line 8",
+        "line 9"
+    ]);
+    assert_eq!(
+        (&retry["status"], &retry["failure_context"]),
+        (&json!("retrying"), &told)
+    );
     assert!(retry["notes"].is_null(), "{retry}");
     env.json(0, &[&["attempt", "pass"][..], &LANE].concat());
     assert_eq!(record(&env, "retry_attempt")["status"], "complete");
@@ -94,22 +148,43 @@ fn attempts_of_another_loop_tell_their_log() {
 fn the_way_on_of_an_exhausted_lane_goes_on() {
     let env = TestEnv::repo();
     let line = "[ -e ok ] || { echo 'curl: (6) Could not resolve host: example.com' >&2; exit 6; }";
-    let run = [&["run"], &LANE[..], &["--attempts", "1", "--", "sh", "-c", line]].concat();
+    let run = [
+        &["run"],
+        &LANE[..],
+        &["--attempts", "1", "--", "sh", "-c", line],
+    ]
+    .concat();
     env.json(7, &run);
     env.write("ok", "");
     let hint = text(&record(&env, "retry_attempt")["resume_hint"]);
     let recover = env!("CARGO_BIN_EXE_recover");
     let pasted = hint.replacen("recover", recover, 1);
     env.sh(&format!("cd / && {pasted}")).expect(0);
-    assert_eq!(env.json(0, &[&["status"][..], &LANE].concat())["run"]["status"], "complete");
+    assert_eq!(
+        env.json(0, &[&["status"][..], &LANE].concat())["run"]["status"],
+        "complete"
+    );
 }
 
 // C1: a stage that was reached is recorded though nothing changed since the latest checkpoint.
 #[test]
 fn a_stage_is_recorded_though_nothing_changed() {
     let env = TestEnv::repo();
-    let stage =
-        |name| [&["checkpoint", "create", "--if-changed", "--status", "ready", "--stage", name][..], &LANE].concat();
+    let stage = |name| {
+        [
+            &[
+                "checkpoint",
+                "create",
+                "--if-changed",
+                "--status",
+                "ready",
+                "--stage",
+                name,
+            ][..],
+            &LANE,
+        ]
+        .concat()
+    };
     env.json(0, &stage("before_lane_start"));
     assert_eq!(env.json(0, &stage("after_lane_start"))["changed"], true);
     assert_eq!(record(&env, "after_lane_start")["status"], "ready");
@@ -127,7 +202,10 @@ fn a_record_has_a_status() {
         ("pre_pr", &[], "ready"),
         ("pre_pr", &["--status", "blocked"], "blocked"),
     ] {
-        env.json(0, &[&["checkpoint", "create", "--stage", stage], more, &LANE].concat());
+        env.json(
+            0,
+            &[&["checkpoint", "create", "--stage", stage], more, &LANE].concat(),
+        );
         assert_eq!(record(&env, stage)["status"], status, "{stage} {more:?}");
     }
 }
@@ -143,5 +221,8 @@ fn next_actions_keep_their_order() {
     step("impl");
     lane.here(0, &["--rollback", "--to", "stage:before_lane_start"]);
     let next = lane.here(0, &["--resume"])["next_actions"].clone();
-    assert!(text(&next[0]).contains(" step impl ") && text(&next[1]).contains(" step tests "), "{next}");
+    assert!(
+        text(&next[0]).contains(" step impl ") && text(&next[1]).contains(" step tests "),
+        "{next}"
+    );
 }

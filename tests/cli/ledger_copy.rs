@@ -10,12 +10,26 @@ const LEDGER: &str = ".ultraplan/state/events.jsonl";
 
 /// A run that has used up its attempts: a wait, and nothing left.
 fn used_up(git: bool) -> TestEnv {
-    let mut env = if git { TestEnv::repo() } else { TestEnv::plain() };
-    env.set("RECOVER_TEST_NOW", "2030-01-01T00:00:00.000Z").set("RECOVER_TEST_SEED", "1");
+    let mut env = if git {
+        TestEnv::repo()
+    } else {
+        TestEnv::plain()
+    };
+    env.set("RECOVER_TEST_NOW", "2030-01-01T00:00:00.000Z")
+        .set("RECOVER_TEST_SEED", "1");
     env.write("a.txt", "one\n");
     for _ in 0..3 {
         env.json(0, &["attempt", "start", "--run", "r"]);
-        env.recover(&["attempt", "fail", "--run", "r", "--exit-code", "3", "--message", "boom"]);
+        env.recover(&[
+            "attempt",
+            "fail",
+            "--run",
+            "r",
+            "--exit-code",
+            "3",
+            "--message",
+            "boom",
+        ]);
     }
     env
 }
@@ -23,11 +37,15 @@ fn used_up(git: bool) -> TestEnv {
 /// The second copy's path.
 fn copy(env: &TestEnv) -> PathBuf {
     let found = env.sh("ls .git/recover/ledger-*.jsonl .ultraplan/state/recover/ledger-copy.jsonl 2>/dev/null || true");
-    env.work().join(found.stdout.lines().next().expect("a copy"))
+    env.work()
+        .join(found.stdout.lines().next().expect("a copy"))
 }
 
 fn cut(env: &TestEnv, path: &str, lines: usize) {
-    env.sh(&format!("head -n {lines} {path} > cut; cat cut > {path}; rm cut")).expect(0);
+    env.sh(&format!(
+        "head -n {lines} {path} > cut; cat cut > {path}; rm cut"
+    ))
+    .expect(0);
 }
 
 // The counts stay what they were, whatever becomes of the ledger's own file; and the next command that writes repairs it.
@@ -48,16 +66,35 @@ fn a_ledger_that_is_cut_off_takes_no_attempt_with_it() {
             flip,
         ] {
             env.sh(&damage).expect(0);
-            let checked = env.recover(&["--json", "retry-status", "--check"]).expect(8);
-            assert!(checked.stderr.contains("second copy"), "{damage}: {}", checked.stderr);
-            assert_eq!(env.json(8, &["retry-status", "--check"])["attempts_left"], before["attempts_left"], "{damage}");
+            let checked = env
+                .recover(&["--json", "retry-status", "--check"])
+                .expect(8);
+            assert!(
+                checked.stderr.contains("second copy"),
+                "{damage}: {}",
+                checked.stderr
+            );
+            assert_eq!(
+                env.json(8, &["retry-status", "--check"])["attempts_left"],
+                before["attempts_left"],
+                "{damage}"
+            );
             env.json(0, &["log"]);
             let found = env.json(12, &["doctor"]);
-            assert_eq!(found["problems"][0]["code"], "damaged_ledger", "{damage}: {found}");
-            let ran = env.recover(&["checkpoint", "create", "--if-changed"]).expect(0);
+            assert_eq!(
+                found["problems"][0]["code"], "damaged_ledger",
+                "{damage}: {found}"
+            );
+            let ran = env
+                .recover(&["checkpoint", "create", "--if-changed"])
+                .expect(0);
             assert!(ran.stderr.contains("repaired"), "{damage}: {}", ran.stderr);
             assert!(env.read(LEDGER).starts_with(&whole), "{damage}");
-            assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{damage}");
+            assert_eq!(
+                env.json(0, &["doctor"])["problems"],
+                serde_json::json!([]),
+                "{damage}"
+            );
             env.json(8, &["retry-status", "--check"]);
         }
     }
@@ -71,12 +108,19 @@ fn two_files_that_are_cut_off_are_damage() {
     let copy = copy(&env).to_string_lossy().into_owned();
     cut(&env, LEDGER, 2);
     cut(&env, &copy, 3);
-    assert_eq!(env.json(12, &["retry-status", "--check"])["error"]["code"], "corrupt");
+    assert_eq!(
+        env.json(12, &["retry-status", "--check"])["error"]["code"],
+        "corrupt"
+    );
     let error = env.json(12, &["attempt", "start", "--run", "r"])["error"].clone();
     assert!(text(&error["hint"]).contains("doctor --rebuild"), "{error}");
     // The checkpoints know what is missing, also where the count is gone.
-    env.sh("rm .ultraplan/state/recover/ledger-created").expect(0);
-    assert_eq!(env.json(12, &["attempt", "start", "--run", "r"])["error"]["code"], "corrupt");
+    env.sh("rm .ultraplan/state/recover/ledger-created")
+        .expect(0);
+    assert_eq!(
+        env.json(12, &["attempt", "start", "--run", "r"])["error"]["code"],
+        "corrupt"
+    );
     env.json(0, &["doctor", "--rebuild"]);
     env.json(8, &["retry-status", "--check"]);
     let ended = |text: &str| text.matches("\"attempt_ended\"").count();
@@ -102,14 +146,25 @@ fn the_second_copy_is_a_file_of_its_own_and_made_whole() {
         env.sh(&way).expect(0);
         env.json(8, &["retry-status", "--check"]);
         if way.starts_with("printf") {
-            assert_eq!(env.json(12, &["doctor"])["problems"][0]["path"], *copy.to_string_lossy());
+            assert_eq!(
+                env.json(12, &["doctor"])["problems"][0]["path"],
+                *copy.to_string_lossy()
+            );
             env.json(0, &["doctor", "--repair"]);
         } else {
             env.json(0, &["checkpoint", "create"]);
         }
         assert_ne!(inode(ledger.clone()), inode(copy.clone()), "{way}");
-        assert_eq!(std::fs::read(&ledger).expect("it"), std::fs::read(&copy).expect("its copy"), "{way}");
-        assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{way}");
+        assert_eq!(
+            std::fs::read(&ledger).expect("it"),
+            std::fs::read(&copy).expect("its copy"),
+            "{way}"
+        );
+        assert_eq!(
+            env.json(0, &["doctor"])["problems"],
+            serde_json::json!([]),
+            "{way}"
+        );
     }
 }
 

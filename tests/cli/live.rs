@@ -34,12 +34,22 @@ pub fn ended(child: Child) -> Ran {
 impl TestEnv {
     /// Starts `recover` with its output piped.
     pub fn start(&self, args: &[&str]) -> Child {
-        self.recover_command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("recover starts")
+        self.recover_command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("recover starts")
     }
 
     /// Runs `recover` with variables of its own.
     pub fn recover_with(&self, vars: &[(&str, &str)], args: &[&str]) -> Ran {
-        Ran::of(&self.recover_command(args).envs(vars.iter().copied()).output().expect("recover starts"))
+        Ran::of(
+            &self
+                .recover_command(args)
+                .envs(vars.iter().copied())
+                .output()
+                .expect("recover starts"),
+        )
     }
 
     /// Runs `recover` with this on stdin.
@@ -52,9 +62,18 @@ impl TestEnv {
             .stderr(Stdio::piped())
             .spawn()
             .expect("recover starts");
-        let fed = child.stdin.take().expect("a pipe").write_all(stdin.as_ref());
+        let fed = child
+            .stdin
+            .take()
+            .expect("a pipe")
+            .write_all(stdin.as_ref());
         // It may have ended without reading: what it said tells.
-        assert!(fed.as_ref().err().is_none_or(|error| error.kind() == ErrorKind::BrokenPipe), "{fed:?}");
+        assert!(
+            fed.as_ref()
+                .err()
+                .is_none_or(|error| error.kind() == ErrorKind::BrokenPipe),
+            "{fed:?}"
+        );
         ended(child)
     }
 
@@ -70,13 +89,22 @@ impl TestEnv {
     #[track_caller]
     pub fn events(&self, kind: &str) -> Vec<Value> {
         let log = self.json(0, &["log"]);
-        log["events"].as_array().expect("events").iter().filter(|event| event["type"] == kind).cloned().collect()
+        log["events"]
+            .as_array()
+            .expect("events")
+            .iter()
+            .filter(|event| event["type"] == kind)
+            .cloned()
+            .collect()
     }
 }
 
 /// Sends a signal to one process.
 pub fn kill(signal: &str, pid: u32) {
-    let sent = std::process::Command::new("kill").args([signal, &pid.to_string()]).status().expect("kill starts");
+    let sent = std::process::Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status()
+        .expect("kill starts");
     assert!(sent.success(), "kill {signal} {pid}");
 }
 
@@ -90,5 +118,8 @@ pub fn ignores_hangups() -> bool {
 /// Whether a process lives (a zombie does not).
 pub fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).is_some_and(|state| !matches!(state, 'Z' | 'X'))
+    stat.rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next())
+        .is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }

@@ -11,28 +11,45 @@ use crate::live::{ended, kill, until};
 
 /// A command in a PID namespace of its own, which ends with it; `None` where there can be none.
 fn in_namespace(env: &TestEnv, line: &str) -> Option<Command> {
-    let shared = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"];
+    let shared = [
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+    ];
     let tried = Command::new("unshare").args(shared).arg("true").output();
     if !tried.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: no PID namespace");
         return None;
     }
     let mut command = env.command("unshare");
-    command.args(shared).args(["sh", "-c", line]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(shared)
+        .args(["sh", "-c", line])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     Some(command)
 }
 
 /// A run `n` in another PID namespace whose agent writes a line to `agent` again and again.
 fn run_elsewhere(env: &TestEnv) -> Option<Child> {
     let agent = "while :; do echo x >> ../agent; sleep 0.05; done";
-    let line = format!("{} run --run n --attempts 2 --no-wait -- sh -c '{agent}'; true", env!("CARGO_BIN_EXE_recover"));
+    let line = format!(
+        "{} run --run n --attempts 2 --no-wait -- sh -c '{agent}'; true",
+        env!("CARGO_BIN_EXE_recover")
+    );
     let child = in_namespace(env, &line)?.spawn().expect("unshare starts");
     until("the agent works", || lines(env) > 2);
     Some(child)
 }
 
 fn lines(env: &TestEnv) -> usize {
-    std::fs::read_to_string(env.root().join("agent")).unwrap_or_default().lines().count()
+    std::fs::read_to_string(env.root().join("agent"))
+        .unwrap_or_default()
+        .lines()
+        .count()
 }
 
 fn status(env: &TestEnv) -> Value {
@@ -41,7 +58,12 @@ fn status(env: &TestEnv) -> Value {
 
 fn ended_attempts(env: &TestEnv) -> usize {
     let log = env.json(0, &["log", "--run", "n"]);
-    log["events"].as_array().expect("events").iter().filter(|event| event["type"] == "attempt_ended").count()
+    log["events"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .filter(|event| event["type"] == "attempt_ended")
+        .count()
 }
 
 // A container and its host share a folder: a process number of the one says nothing in the other.
@@ -49,19 +71,36 @@ fn ended_attempts(env: &TestEnv) -> usize {
 fn a_run_in_another_pid_namespace_is_alive_until_its_heartbeat_stops() {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_HEARTBEAT", "200");
-    let Some(mut child) = run_elsewhere(&env) else { return };
+    let Some(mut child) = run_elsewhere(&env) else {
+        return;
+    };
     assert_eq!(status(&env), "in_progress");
     env.json(0, &["checkpoint", "create", "--run", "other"]);
-    env.recover_fed(edit(&env, "s", "a.txt").to_string(), &["hook", "run", "claude"]).expect(0);
+    env.recover_fed(
+        edit(&env, "s", "a.txt").to_string(),
+        &["hook", "run", "claude"],
+    )
+    .expect(0);
     let refused = env.error(11, &["resume", "--run", "n"]);
-    assert!(refused["message"].as_str().expect("text").contains("under way"), "{refused}");
+    assert!(
+        refused["message"]
+            .as_str()
+            .expect("text")
+            .contains("under way"),
+        "{refused}"
+    );
     env.error(11, &["rollback", "--run", "n", "--to", "initial"]);
-    assert_eq!((status(&env), ended_attempts(&env)), (Value::from("in_progress"), 0));
+    assert_eq!(
+        (status(&env), ended_attempts(&env)),
+        (Value::from("in_progress"), 0)
+    );
     let before = lines(&env);
     until("the agent goes on", || lines(&env) > before + 2);
     child.kill().expect("the namespace ends");
     child.wait().expect("it ends");
-    until("the run counts as crashed", || status(&env) != "in_progress");
+    until("the run counts as crashed", || {
+        status(&env) != "in_progress"
+    });
     env.json(0, &["checkpoint", "create", "--run", "other"]);
     assert_eq!(ended_attempts(&env), 1);
 }
@@ -70,7 +109,16 @@ fn a_run_in_another_pid_namespace_is_alive_until_its_heartbeat_stops() {
 #[test]
 fn a_run_that_was_killed_is_dead_at_once() {
     let env = TestEnv::repo();
-    let mut child = env.start(&["run", "--run", "n", "--no-wait", "--", "sh", "-c", "echo up > up; exec sleep 1000"]);
+    let mut child = env.start(&[
+        "run",
+        "--run",
+        "n",
+        "--no-wait",
+        "--",
+        "sh",
+        "-c",
+        "echo up > up; exec sleep 1000",
+    ]);
     env.await_line("up");
     assert_eq!(status(&env), "in_progress");
     kill("-KILL", child.id());
@@ -82,7 +130,12 @@ fn a_run_that_was_killed_is_dead_at_once() {
 
 fn heartbeat_file(env: &TestEnv) -> std::path::PathBuf {
     let folder = env.work().join(".ultraplan/state/recover/heartbeats");
-    std::fs::read_dir(folder).expect("heartbeats").next().expect("one").expect("an entry").path()
+    std::fs::read_dir(folder)
+        .expect("heartbeats")
+        .next()
+        .expect("one")
+        .expect("an entry")
+        .path()
 }
 
 // A supervisor that was suspended goes on where nobody took its place, and ends its agent where somebody did.
@@ -120,8 +173,13 @@ fn a_suspended_supervisor_finds_out_whether_it_was_replaced() {
 fn as_the_first_process_orphans_are_waited_for() {
     let env = TestEnv::repo();
     let agent = "(sh -c \"sleep 0.1 & echo \\$!\" > orphan); sleep 1; ps -o stat= -p $(cat orphan) > left; true";
-    let line = format!("exec {} run --run n --no-wait -- sh -c '{agent}'", env!("CARGO_BIN_EXE_recover"));
-    let Some(mut command) = in_namespace(&env, &line) else { return };
+    let line = format!(
+        "exec {} run --run n --no-wait -- sh -c '{agent}'",
+        env!("CARGO_BIN_EXE_recover")
+    );
+    let Some(mut command) = in_namespace(&env, &line) else {
+        return;
+    };
     Ran::of(&command.output().expect("unshare starts")).expect(0);
     assert_eq!(env.read("left"), "", "a zombie is left");
 }

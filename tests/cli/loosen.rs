@@ -17,16 +17,34 @@ pub fn loosen(repository: &Path) {
             git show-index < \"$pack.idx\" | sed 's,.* \\(..\\)\\(.*\\) .*,.git/objects/\\1/\\2,' | xargs touch -cr \"$pack.pack\"
             rm -f \"$pack.pack\" \"$pack.idx\" \"$note\"
         done";
-    let ran = Command::new("sh").args(["-c", line]).current_dir(repository).status().expect("sh starts");
+    let ran = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(repository)
+        .status()
+        .expect("sh starts");
     assert!(ran.success(), "{ran}");
-    for list in fs::read_dir(repository.join(".git/recover/written")).into_iter().flatten().flatten() {
+    for list in fs::read_dir(repository.join(".git/recover/written"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         if list.file_name().len() != 40 {
             continue;
         }
         let text = fs::read_to_string(list.path()).expect("a list");
-        let modified = list.metadata().and_then(|list| list.modified()).expect("a time");
-        let body = text[..text.rfind("end ").expect("its checksum")].replace("\nsmall ", "\nloose ");
-        fs::write(list.path(), format!("{body}end {:08x}\n", crc32fast::hash(body.as_bytes()))).expect("written");
-        fs::File::open(list.path()).and_then(|list| list.set_modified(modified)).expect("its time");
+        let modified = list
+            .metadata()
+            .and_then(|list| list.modified())
+            .expect("a time");
+        let body =
+            text[..text.rfind("end ").expect("its checksum")].replace("\nsmall ", "\nloose ");
+        fs::write(
+            list.path(),
+            format!("{body}end {:08x}\n", crc32fast::hash(body.as_bytes())),
+        )
+        .expect("written");
+        fs::File::open(list.path())
+            .and_then(|list| list.set_modified(modified))
+            .expect("its time");
     }
 }

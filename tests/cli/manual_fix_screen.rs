@@ -18,7 +18,9 @@ fn begun(env: &TestEnv) -> Option<Terminal> {
 #[test]
 fn a_fix_is_made_at_a_terminal() {
     let env = failed_run();
-    let Some(mut terminal) = begun(&env) else { return };
+    let Some(mut terminal) = begun(&env) else {
+        return;
+    };
     terminal.expect("Issue: ");
     terminal.press("c");
     terminal.expect("Not verified as it is");
@@ -32,8 +34,14 @@ fn a_fix_is_made_at_a_terminal() {
     terminal.press("c");
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("Same as: recover manual-fix continue") && said.contains("complete."), "{said}");
-    let wide: Vec<_> = said.lines().filter(|line| line.starts_with("  ") && line.chars().count() > 80).collect();
+    assert!(
+        said.contains("Same as: recover manual-fix continue") && said.contains("complete."),
+        "{said}"
+    );
+    let wide: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("  ") && line.chars().count() > 80)
+        .collect();
     assert!(wide.is_empty(), "{wide:?}");
     assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
     assert!(env.read("prompt-3-1.txt").contains("## Manual Fix Applied"));
@@ -44,32 +52,55 @@ fn a_fix_is_made_at_a_terminal() {
 fn a_fix_can_be_left_open_or_given_up() {
     let env = failed_run();
     for (key, code) in [("\u{3}", 130), ("q", 0), ("\u{4}", 0)] {
-        let Some(mut terminal) = begun(&env) else { return };
+        let Some(mut terminal) = begun(&env) else {
+            return;
+        };
         terminal.press(key);
         let (ended, said) = terminal.end();
         assert_eq!(ended, code, "{key:?}: {said}");
         assert!(said.contains("Same as: recover manual-fix start"), "{said}");
-        assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["status"], "active", "{key:?}");
+        assert_eq!(
+            env.json(0, &["manual-fix", "status"])["session"]["status"],
+            "active",
+            "{key:?}"
+        );
     }
-    let Some(mut terminal) = begun(&env) else { return };
+    let Some(mut terminal) = begun(&env) else {
+        return;
+    };
     terminal.press("a");
     let (code, said) = terminal.end();
-    assert!(code == 0 && said.contains("Same as: recover manual-fix abort"), "{code}: {said}");
-    assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["status"], "aborted");
+    assert!(
+        code == 0 && said.contains("Same as: recover manual-fix abort"),
+        "{code}: {said}"
+    );
+    assert_eq!(
+        env.json(0, &["manual-fix", "status"])["session"]["status"],
+        "aborted"
+    );
 }
 
 // The contract: without a terminal nothing is asked, and the session is open.
 #[test]
 fn without_a_terminal_it_is_start_and_status() {
     let env = failed_run();
-    assert_eq!(env.json(0, &["manual-fix", "--dry-run"])["session"]["status"], "active");
+    assert_eq!(
+        env.json(0, &["manual-fix", "--dry-run"])["session"]["status"],
+        "active"
+    );
     env.json(4, &["manual-fix", "status"]);
     let opened = env.json(0, &["manual-fix"]);
-    assert_eq!((&opened["command"], &opened["session"]["status"]), (&"manual-fix".into(), &"active".into()));
+    assert_eq!(
+        (&opened["command"], &opened["session"]["status"]),
+        (&"manual-fix".into(), &"active".into())
+    );
     env.write("state", "good\n");
     let again = env.json(0, &["manual-fix"]);
     assert_eq!(again["session"]["id"], opened["session"]["id"]);
-    assert_eq!(again["session"]["detected_changes"][0]["path"], "state", "{again}");
+    assert_eq!(
+        again["session"]["detected_changes"][0]["path"], "state",
+        "{again}"
+    );
 }
 
 // B8: the editor is opened at the first error that lies in the work tree.
@@ -77,31 +108,70 @@ fn without_a_terminal_it_is_start_and_status() {
 fn the_editor_opens_at_the_first_error() {
     let mut env = TestEnv::repo();
     env.write("src/app.py", "a\nb\nc\n");
-    let fails = "test=echo '/usr/lib/x.py:1: error: not ours'; echo 'src/app.py:3: error: wrong'; exit 1";
-    env.json(8, &["run", "--on-failure", "manual-fix", "--feedback", fails, "--", "true"]);
-    env.script("../bin/vim", "echo \"$@\" > ../edited; echo fixed > src/app.py");
+    let fails =
+        "test=echo '/usr/lib/x.py:1: error: not ours'; echo 'src/app.py:3: error: wrong'; exit 1";
+    env.json(
+        8,
+        &[
+            "run",
+            "--on-failure",
+            "manual-fix",
+            "--feedback",
+            fails,
+            "--",
+            "true",
+        ],
+    );
+    env.script(
+        "../bin/vim",
+        "echo \"$@\" > ../edited; echo fixed > src/app.py",
+    );
     env.script("../bin/code", "echo \"$@\" > ../edited");
     let bin = env.root().join("bin");
     let error = env.json(2, &["manual-fix", "start", "--edit"]);
-    assert!(error["error"]["message"].as_str().unwrap().contains("VISUAL"), "{error}");
-    assert_eq!(env.json(2, &["manual-fix", "--edit", "verify"])["error"]["code"], "usage");
+    assert!(
+        error["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("VISUAL"),
+        "{error}"
+    );
+    assert_eq!(
+        env.json(2, &["manual-fix", "--edit", "verify"])["error"]["code"],
+        "usage"
+    );
 
     env.set("EDITOR", &bin.join("vim").to_string_lossy());
     let document = env.json(0, &["manual-fix", "start", "--edit"]);
     let file = env.work().join("src/app.py");
-    assert_eq!(env.read("../edited").trim(), format!("+3 {}", file.display()));
-    assert_eq!(document["session"]["detected_changes"][0]["path"], "src/app.py", "{document}");
+    assert_eq!(
+        env.read("../edited").trim(),
+        format!("+3 {}", file.display())
+    );
+    assert_eq!(
+        document["session"]["detected_changes"][0]["path"], "src/app.py",
+        "{document}"
+    );
 
-    env.set("VISUAL", &format!("'{}' --wait", bin.join("code").display()));
+    env.set(
+        "VISUAL",
+        &format!("'{}' --wait", bin.join("code").display()),
+    );
     env.write("src/app.py", "a\nb\nc\n");
     env.json(0, &["manual-fix", "--edit"]);
-    assert_eq!(env.read("../edited").trim(), format!("--wait --goto {}:3", file.display()));
+    assert_eq!(
+        env.read("../edited").trim(),
+        format!("--wait --goto {}:3", file.display())
+    );
 }
 
 /// An open hand-over whose loops are these.
 fn handed_over(loops: &[&str]) -> TestEnv {
     let env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", QUICK.replace("[cooldown]", "verify_on_change = false\n[cooldown]"));
+    env.write(
+        ".ultraplan/recover.toml",
+        QUICK.replace("[cooldown]", "verify_on_change = false\n[cooldown]"),
+    );
     env.write("state", "bad\n");
     let mut args = vec!["run", "--run", "r", "--on-failure", "manual-fix"];
     args.extend(loops.iter().flat_map(|one| ["--feedback", *one]));
@@ -113,17 +183,29 @@ fn handed_over(loops: &[&str]) -> TestEnv {
 #[test]
 fn results_come_one_by_one_and_a_key_ends_the_rest() {
     for (key, status) in [("q", "active"), ("a", "aborted")] {
-        let env = handed_over(&["first=grep -qx good state", "second=test -e slow && sleep 60; true"]);
+        let env = handed_over(&[
+            "first=grep -qx good state",
+            "second=test -e slow && sleep 60; true",
+        ]);
         env.write("slow", "");
-        let Some(mut terminal) = Terminal::of(&env, &["manual-fix"]) else { return };
+        let Some(mut terminal) = Terminal::of(&env, &["manual-fix"]) else {
+            return;
+        };
         terminal.expect(KEYS);
         terminal.press("v");
         terminal.expect("verifying first, second");
         terminal.expect("FAILED first: ");
         terminal.press(key);
         let (code, said) = terminal.end();
-        assert!(code == 0 && !said.contains("FAILED second"), "{code}: {said}");
-        assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["status"], status, "{said}");
+        assert!(
+            code == 0 && !said.contains("FAILED second"),
+            "{code}: {said}"
+        );
+        assert_eq!(
+            env.json(0, &["manual-fix", "status"])["session"]["status"],
+            status,
+            "{said}"
+        );
     }
 }
 
@@ -131,7 +213,9 @@ fn results_come_one_by_one_and_a_key_ends_the_rest() {
 #[test]
 fn an_editors_own_files_do_not_count() {
     let env = handed_over(&["test=grep -qx good state"]);
-    let Some(mut terminal) = Terminal::of(&env, &["manual-fix"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["manual-fix"]) else {
+        return;
+    };
     terminal.expect(KEYS);
     let beside = [".state.swp", "4913", "state~", ".#state", "#state#"];
     for name in beside {
@@ -158,7 +242,10 @@ fn an_editors_own_files_do_not_count() {
     env.write("kept~", "1\n");
     env.git(&["add", "kept~"]);
     env.json(0, &["manual-fix", "start"]);
-    assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["detected_changes"][0]["path"], "kept~");
+    assert_eq!(
+        env.json(0, &["manual-fix", "status"])["session"]["detected_changes"][0]["path"],
+        "kept~"
+    );
 }
 
 // B8: the editor is opened where the last verification failed.
@@ -172,11 +259,17 @@ fn the_editor_opens_where_it_failed_last() {
     env.script("../bin/vim", "echo \"$@\" > ../edited");
     env.set("EDITOR", &env.root().join("bin/vim").to_string_lossy());
     env.json(0, &["manual-fix", "--edit"]);
-    assert_eq!(env.read("../edited").trim(), format!("+1 {}", env.work().join("one.py").display()));
+    assert_eq!(
+        env.read("../edited").trim(),
+        format!("+1 {}", env.work().join("one.py").display())
+    );
     env.write("message", "\u{1b}[31mtwo.py:2:1\u{1b}[0m: error: second\n");
     env.json(100, &["manual-fix", "verify"]);
     env.json(0, &["manual-fix", "--edit"]);
-    assert_eq!(env.read("../edited").trim(), format!("+2 {}", env.work().join("two.py").display()));
+    assert_eq!(
+        env.read("../edited").trim(),
+        format!("+2 {}", env.work().join("two.py").display())
+    );
 }
 
 // B8: Ctrl-C in the editor is the editor's; who wants to end us while it is open does.
@@ -189,9 +282,15 @@ fn a_request_to_end_that_comes_while_the_editor_is_open_is_heeded() {
         env.json(100, &["manual-fix", "verify"]);
         env.script("../bin/vim", &format!("kill -{signal} $PPID"));
         env.set("EDITOR", &env.root().join("bin/vim").to_string_lossy());
-        let Some(terminal) = Terminal::of(&env, &["manual-fix", "--edit"]) else { return };
+        let Some(terminal) = Terminal::of(&env, &["manual-fix", "--edit"]) else {
+            return;
+        };
         let (code, said) = terminal.end();
         assert_eq!(code, expected, "{said}");
-        assert_eq!(env.json(0, &["manual-fix", "status"])["session"]["status"], "active", "{said}");
+        assert_eq!(
+            env.json(0, &["manual-fix", "status"])["session"]["status"],
+            "active",
+            "{said}"
+        );
     }
 }

@@ -24,18 +24,36 @@ fn workspace() -> TestEnv {
 fn nested(env: &TestEnv, selector: &str) -> Vec<(String, String)> {
     let shown = env.json(0, &["checkpoint", "show", selector]);
     let list = shown["nested"].as_array().expect("a list").iter();
-    list.map(|one| (text(&one["path"]), one["checkpoint"].as_str().unwrap_or_default().to_owned())).collect()
+    list.map(|one| {
+        (
+            text(&one["path"]),
+            one["checkpoint"].as_str().unwrap_or_default().to_owned(),
+        )
+    })
+    .collect()
 }
 
 fn refs(env: &TestEnv, folder: &str) -> Vec<String> {
-    let list = env.git(&["-C", folder, "for-each-ref", "--format=%(refname) %(objectname)", "refs/recover"]);
+    let list = env.git(&[
+        "-C",
+        folder,
+        "for-each-ref",
+        "--format=%(refname) %(objectname)",
+        "refs/recover",
+    ]);
     list.lines().map(str::to_owned).collect()
 }
 
 /// The files of a repository, without those that are git's or ours, at any depth.
 fn content(env: &TestEnv, folder: &str) -> Seen {
-    let own = |path: &[u8]| path.split(|byte| *byte == b'/').any(|name| name == b".git" || name == b".ultraplan");
-    seen(&env.work().join(folder)).into_iter().filter(|(path, _)| !own(path)).collect()
+    let own = |path: &[u8]| {
+        path.split(|byte| *byte == b'/')
+            .any(|name| name == b".git" || name == b".ultraplan")
+    };
+    seen(&env.work().join(folder))
+        .into_iter()
+        .filter(|(path, _)| !own(path))
+        .collect()
 }
 
 // snapshot.md: nested repositories are captured by their own checkpoint inside them and linked.
@@ -46,21 +64,45 @@ fn they_are_captured_and_linked() {
     let created = env.json(0, &["checkpoint", "create"])["checkpoint"].clone();
     assert_eq!(created["skipped"], serde_json::json!([]));
     let links = nested(&env, "latest");
-    assert_eq!(links.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["module", "own", "unborn"]);
+    assert_eq!(
+        links
+            .iter()
+            .map(|(path, _)| path.as_str())
+            .collect::<Vec<_>>(),
+        ["module", "own", "unborn"]
+    );
     for (path, commit) in &links {
         env.git(&["-C", path, "gc", "-q", "--prune=now"]);
         assert_eq!(refs(&env, path).len(), 1, "{path}");
-        assert!(refs(&env, path)[0].contains(&text(&created["id"])) && refs(&env, path)[0].ends_with(commit.as_str()));
+        assert!(
+            refs(&env, path)[0].contains(&text(&created["id"]))
+                && refs(&env, path)[0].ends_with(commit.as_str())
+        );
     }
     let (module, own, unborn) = (&links[0].1, &links[1].1, &links[2].1);
-    assert_eq!(env.git(&["-C", "module", "show", &format!("{module}:lib.c")]), "changed\n");
-    assert_eq!(env.git(&["-C", "module", "show", &format!("{module}:new file")]), "new\n");
-    assert_eq!(env.git(&["-C", "own", "show", &format!("{own}:staged")]), "staged\n");
-    assert_eq!(env.git(&["-C", "unborn", "show", &format!("{unborn}:u")]), "u\n");
+    assert_eq!(
+        env.git(&["-C", "module", "show", &format!("{module}:lib.c")]),
+        "changed\n"
+    );
+    assert_eq!(
+        env.git(&["-C", "module", "show", &format!("{module}:new file")]),
+        "new\n"
+    );
+    assert_eq!(
+        env.git(&["-C", "own", "show", &format!("{own}:staged")]),
+        "staged\n"
+    );
+    assert_eq!(
+        env.git(&["-C", "unborn", "show", &format!("{unborn}:u")]),
+        "u\n"
+    );
     assert_eq!(refs(&env, "own/deeper").len(), 1);
     assert_eq!(env.git(&["-C", "own", "ls-files", "--stage"]), index);
     assert!(!env.exists("vendored/.git/recover"), "ignored");
-    let shown = env.recover(&["checkpoint", "show", "latest"]).expect(0).stdout;
+    let shown = env
+        .recover(&["checkpoint", "show", "latest"])
+        .expect(0)
+        .stdout;
     assert!(shown.contains(&format!("module: {module}")), "{shown}");
     env.json(0, &["checkpoint", "verify"]);
     assert_clean(&env);
@@ -72,16 +114,23 @@ fn a_change_inside_is_a_change() {
     let env = workspace();
     checkpoint(&env);
     let first = nested(&env, "latest");
-    assert_eq!(env.json(0, &["checkpoint", "create", "--if-changed"])["changed"], false);
+    assert_eq!(
+        env.json(0, &["checkpoint", "create", "--if-changed"])["changed"],
+        false
+    );
     checkpoint(&env);
     assert_eq!(nested(&env, "latest"), first);
     assert_eq!(refs(&env, "module").len(), 2, "one for each");
     env.write("own/deeper/d", "other\n");
-    assert_eq!(env.json(0, &["checkpoint", "create", "--if-changed"])["changed"], true);
+    assert_eq!(
+        env.json(0, &["checkpoint", "create", "--if-changed"])["changed"],
+        true
+    );
     let now = nested(&env, "latest");
     assert_eq!((&now[0], &now[2]), (&first[0], &first[2]));
     assert_ne!(now[1], first[1]);
-    let diff = |args: &[&str]| paths(&env.json(0, &[&["checkpoint", "diff"], args].concat())["changes"]);
+    let diff =
+        |args: &[&str]| paths(&env.json(0, &[&["checkpoint", "diff"], args].concat())["changes"]);
     assert_eq!(diff(&["@1", "@3"]), ["own"]);
     assert_eq!(diff(&["@1"]), ["own"]);
     assert_eq!(diff(&["@1", "@2"]), [""; 0]);
@@ -89,8 +138,15 @@ fn a_change_inside_is_a_change() {
 }
 
 fn kept(document: &Value, path: &str) -> String {
-    let all = document["result"]["kept"].as_array().expect("a list").iter();
-    text(&all.clone().find(|one| one["path"] == path).unwrap_or_else(|| panic!("{document}"))["reason"])
+    let all = document["result"]["kept"]
+        .as_array()
+        .expect("a list")
+        .iter();
+    text(
+        &all.clone()
+            .find(|one| one["path"] == path)
+            .unwrap_or_else(|| panic!("{document}"))["reason"],
+    )
 }
 
 // A rollback keeps what is nested, says so, and names a command that brings it back byte for byte.
@@ -109,15 +165,24 @@ fn the_command_that_kept_names_brings_everything_back() {
     assert_eq!(content(&env, "module"), after, "kept");
     let recover = env!("CARGO_BIN_EXE_recover");
     let run = |reason: &str| {
-        let (_, command) = reason.split_once("comes back with: ").unwrap_or_else(|| panic!("{reason}"));
-        env.sh(&format!("cd / && {recover} {} --edits discard", command.strip_prefix("recover ").unwrap())).expect(0);
+        let (_, command) = reason
+            .split_once("comes back with: ")
+            .unwrap_or_else(|| panic!("{reason}"));
+        env.sh(&format!(
+            "cd / && {recover} {} --edits discard",
+            command.strip_prefix("recover ").unwrap()
+        ))
+        .expect(0);
     };
     for path in ["module", "unborn"] {
         run(&kept(&back, path));
     }
     let reason = kept(&back, "own");
     let (_, command) = reason.split_once("comes back with: ").unwrap();
-    let inner = format!("{recover} --json {} --edits discard", command.strip_prefix("recover ").unwrap());
+    let inner = format!(
+        "{recover} --json {} --edits discard",
+        command.strip_prefix("recover ").unwrap()
+    );
     let inner = env.sh(&format!("cd / && {inner}")).expect(0).json();
     run(&kept(&inner, "deeper"));
     let now = ["module", "own", "unborn", "own/deeper"].map(|path| content(&env, path));
@@ -133,7 +198,8 @@ fn a_folder_that_became_a_repository_is_left_alone() {
     let env = TestEnv::repo();
     env.write("lib/x", "1\n");
     checkpoint(&env);
-    env.sh("rm lib/x; git init -q lib; echo 2 > lib/y").expect(0);
+    env.sh("rm lib/x; git init -q lib; echo 2 > lib/y")
+        .expect(0);
     for commit in [false, true] {
         if commit {
             env.sh("cd lib && git add . && git commit -qm y").expect(0);
@@ -160,7 +226,11 @@ fn prune_verify_and_leftovers() {
         assert_eq!(refs(&env, folder).len(), 2, "{folder}");
     }
     let left = refs(&env, "own");
-    let stray = all.iter().find(|one| !left.contains(one)).expect("one that was removed").clone();
+    let stray = all
+        .iter()
+        .find(|one| !left.contains(one))
+        .expect("one that was removed")
+        .clone();
     assert!(stray.ends_with(&gone[1].1));
     // A kill between the nested reference and the outer one.
     let (name, commit) = stray.split_once(' ').unwrap();
@@ -169,7 +239,13 @@ fn prune_verify_and_leftovers() {
     assert!(!refs(&env, "own").contains(&stray), "removed");
     assert_eq!(refs(&env, "own").len(), 3);
     // Somebody else's stay.
-    env.git(&["-C", "own", "update-ref", "refs/recover/x/ckpt_20200101_000000_0001-0123456789", "HEAD"]);
+    env.git(&[
+        "-C",
+        "own",
+        "update-ref",
+        "refs/recover/x/ckpt_20200101_000000_0001-0123456789",
+        "HEAD",
+    ]);
     checkpoint(&env);
     assert_eq!(refs(&env, "own").len(), 5);
     let blob = env.git(&["-C", "unborn", "hash-object", "u"]);
@@ -178,7 +254,10 @@ fn prune_verify_and_leftovers() {
     if env.exists(&object) {
         std::fs::remove_file(env.work().join(object)).unwrap();
         let report = env.json(12, &["checkpoint", "verify", "latest"]);
-        assert!(text(&report["problems"][0]["message"]).contains("nested repository unborn"), "{report}");
+        assert!(
+            text(&report["problems"][0]["message"]).contains("nested repository unborn"),
+            "{report}"
+        );
     }
 }
 
@@ -198,7 +277,11 @@ fn what_cannot_be_captured_is_listed() {
     let created = env.json(3, &["checkpoint", "create"])["checkpoint"].clone();
     let reason = |path: &str| {
         let all = created["skipped"].as_array().unwrap();
-        text(&all.iter().find(|one| one["path"] == path).unwrap_or_else(|| panic!("{path}: {created}"))["reason"])
+        text(
+            &all.iter()
+                .find(|one| one["path"] == path)
+                .unwrap_or_else(|| panic!("{path}: {created}"))["reason"],
+        )
     };
     for (path, why) in [
         ("sha256", "recover cannot read yet"),
@@ -209,7 +292,10 @@ fn what_cannot_be_captured_is_listed() {
         ("flood", "untracked files"),
         ("gone", "there is no repository"),
     ] {
-        assert!(reason(path).starts_with("nested repository: ") && reason(path).contains(why), "{path}: {created}");
+        assert!(
+            reason(path).starts_with("nested repository: ") && reason(path).contains(why),
+            "{path}: {created}"
+        );
     }
     env.sh("rm -r damaged gone").expect(0);
     env.json(0, &["checkpoint", "create"]);
@@ -229,7 +315,13 @@ fn a_linked_worktree_inside() {
         assert_eq!(env.git(&["show", &format!("{}:a.txt", links[0].1)]), "1\n");
         assert_eq!(env.git(&["show", &format!("{}:a.txt", links[1].1)]), "2\n");
     }
-    assert_eq!(env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
     assert_eq!(refs(&env, ".").len(), 9);
     // The run's first one stays while it is open.
     env.json(0, &["checkpoint", "prune", "--keep-last", "1"]);
@@ -258,12 +350,22 @@ fn a_git_file_that_leads_elsewhere_is_not_followed() {
     assert!(victim() == before, "something was written there");
     let all = created["skipped"].as_array().unwrap();
     let reason = |path: &str| {
-        text(&all.iter().find(|one| one["path"] == path).unwrap_or_else(|| panic!("{path}: {created}"))["reason"])
+        text(
+            &all.iter()
+                .find(|one| one["path"] == path)
+                .unwrap_or_else(|| panic!("{path}: {created}"))["reason"],
+        )
     };
-    assert!(reason("file").contains("does not lead back here"), "{created}");
+    assert!(
+        reason("file").contains("does not lead back here"),
+        "{created}"
+    );
     assert!(reason("linked").contains("git knows"), "{created}");
     assert!(reason("folder").contains("another project"), "{created}");
-    assert!(reason("link/.git").contains("stands for the repository itself"), "{created}");
+    assert!(
+        reason("link/.git").contains("stands for the repository itself"),
+        "{created}"
+    );
     env.remove("link/x");
     env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
     assert_eq!(env.read("link/x"), "x\n");
@@ -274,8 +376,12 @@ fn a_git_file_that_leads_elsewhere_is_not_followed() {
 #[test]
 fn files_in_the_folder_of_a_submodule_without_its_repository_are_captured() {
     let env = workspace();
-    env.sh("rm -r module; mkdir module; echo x > module/x").expect(0);
-    assert_eq!(env.json(0, &["checkpoint", "create"])["checkpoint"]["skipped"], serde_json::json!([]));
+    env.sh("rm -r module; mkdir module; echo x > module/x")
+        .expect(0);
+    assert_eq!(
+        env.json(0, &["checkpoint", "create"])["checkpoint"]["skipped"],
+        serde_json::json!([])
+    );
     env.sh("rm -r module").expect(0);
     env.json(0, &["rollback", "--to", "@1", "--edits", "discard"]);
     assert_eq!(env.read("module/x"), "x\n");
@@ -287,8 +393,15 @@ fn files_in_the_folder_of_a_submodule_without_its_repository_are_captured() {
 fn copied(env: &TestEnv, checkpoint: &str) -> Vec<String> {
     let id = text(&env.json(0, &["checkpoint", "show", checkpoint])["checkpoint"]["commit"]);
     let parents = env.git(&["show", "-s", "--format=%P", &id]);
-    let state = parents.split_whitespace().next_back().expect("a state commit").to_owned();
-    env.git(&["ls-tree", "-r", "--name-only", &state, "nested"]).lines().map(str::to_owned).collect()
+    let state = parents
+        .split_whitespace()
+        .next_back()
+        .expect("a state commit")
+        .to_owned();
+    env.git(&["ls-tree", "-r", "--name-only", &state, "nested"])
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 // snapshot.md: their files are also in the outer database, under the outer reference; nothing is copied twice, and what
@@ -300,12 +413,27 @@ fn their_files_are_in_the_outer_database_too() {
     env.write("own/many/file", "1");
     checkpoint(&env);
     let list = copied(&env, "latest");
-    for file in ["lib.c", "new file", "staged", "large", "many/file", "d", "u"] {
-        assert!(list.iter().any(|path| path.ends_with(&format!("tree/{file}"))), "{file}: {list:?}");
+    for file in [
+        "lib.c",
+        "new file",
+        "staged",
+        "large",
+        "many/file",
+        "d",
+        "u",
+    ] {
+        assert!(
+            list.iter()
+                .any(|path| path.ends_with(&format!("tree/{file}"))),
+            "{file}: {list:?}"
+        );
     }
     env.sh("git gc -q --prune=now").expect(0);
     env.json(0, &["checkpoint", "verify"]);
-    let objects = || env.sh("git count-objects -v | awk '/^(count|in-pack)/ {sum += $2} END {print sum}'").stdout;
+    let objects = || {
+        env.sh("git count-objects -v | awk '/^(count|in-pack)/ {sum += $2} END {print sum}'")
+            .stdout
+    };
     let before: u64 = objects().trim().parse().unwrap();
     checkpoint(&env);
     let after: u64 = objects().trim().parse().unwrap();
@@ -318,7 +446,11 @@ fn their_files_are_in_the_outer_database_too() {
     checkpoint(&env);
     loosen(env.work());
     env.json(0, &["checkpoint", "prune", "--keep-last", "1", "--yes"]);
-    assert_ne!(env.sh(&format!("git cat-file -e {}", blob.trim())).code, 0, "pruned");
+    assert_ne!(
+        env.sh(&format!("git cat-file -e {}", blob.trim())).code,
+        0,
+        "pruned"
+    );
     env.json(0, &["checkpoint", "verify"]);
     let blob = env.git(&["-C", "own", "hash-object", "many/file"]);
     let object = format!(".git/objects/{}/{}", &blob[..2], blob[2..].trim());

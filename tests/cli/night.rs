@@ -64,9 +64,18 @@ fn events(env: &TestEnv) -> Vec<Value> {
 /// One line for each end of an attempt: what failed, what was decided, until when, and what is left.
 fn told(event: &Value) -> String {
     let (failure, decision) = (&event["failure"], &event["decision"]);
-    let actions: Vec<&str> = decision["actions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let conditions: Vec<&str> =
-        event["conditions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let actions: Vec<&str> = decision["actions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let conditions: Vec<&str> = event["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     format!(
         "{} {}.{} {:<19} {:<24} -> {} until {} [{}] {}",
         event["at"].as_str().unwrap_or("?"),
@@ -76,15 +85,27 @@ fn told(event: &Value) -> String {
         conditions.join(","),
         actions.join("+"),
         decision["not_before"].as_str().unwrap_or("-"),
-        if event["charged"] == true { "charged" } else { "free" },
+        if event["charged"] == true {
+            "charged"
+        } else {
+            "free"
+        },
         decision["reason"].as_str().unwrap_or_default(),
     )
 }
 
 fn summary(event: &Value) -> (u64, &str, String) {
-    let actions = event["decision"]["actions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let actions = event["decision"]["actions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     let cause = event["failure"]["cause"].as_str().unwrap_or("passed");
-    (event["iteration"].as_u64().unwrap_or(0), cause, actions.collect::<Vec<_>>().join("+"))
+    (
+        event["iteration"].as_u64().unwrap_or(0),
+        cause,
+        actions.collect::<Vec<_>>().join("+"),
+    )
 }
 
 /// A2, S7, S8, L4: throttling, a usage limit, a network cut, a broken build, a killed supervisor, a circle, a full disk.
@@ -98,16 +119,35 @@ fn a_night_is_decided_as_an_engineer_would() {
     env.git(&["commit", "-qm", "an agent"]);
 
     // Its own agent kills the supervisor in the fourth iteration.
-    let args = ["run", "--run", "night", "--iterations", "7", "--agent", "claude", "--", "./agent"];
+    let args = [
+        "run",
+        "--run",
+        "night",
+        "--iterations",
+        "7",
+        "--agent",
+        "claude",
+        "--",
+        "./agent",
+    ];
     assert_eq!(env.recover(&args).code, 128 + 9);
-    let last = events(&env).last().unwrap()["at"].as_str().unwrap().to_owned();
-    assert!(last.as_str() > "2030-03-02T02:01", "{last}: it has waited for the reset");
+    let last = events(&env).last().unwrap()["at"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        last.as_str() > "2030-03-02T02:01",
+        "{last}: it has waited for the reset"
+    );
     env.set("RECOVER_TEST_NOW", &last);
     let ended = env.json(8, &["resume", "night"]);
     assert_eq!(ended["outcome"], "escalated", "{ended}");
 
     let events = events(&env);
-    let ends: Vec<&Value> = events.iter().filter(|event| event["type"] == "attempt_ended").collect();
+    let ends: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "attempt_ended")
+        .collect();
     for end in &ends {
         println!("{}", told(end));
     }
@@ -129,14 +169,26 @@ fn a_night_is_decided_as_an_engineer_would() {
         (7, "DISK_FULL", "escalate"),
     ];
     let found: Vec<_> = ends.iter().map(|end| summary(end)).collect();
-    let expected: Vec<_> = expected.map(|(iteration, cause, actions)| (iteration, cause, actions.to_owned())).into();
+    let expected: Vec<_> = expected
+        .map(|(iteration, cause, actions)| (iteration, cause, actions.to_owned()))
+        .into();
     assert_eq!(found, expected);
-    assert!(ends[12]["conditions"].as_array().unwrap().contains(&"circular_fix".into()), "{}", ends[12]);
+    assert!(
+        ends[12]["conditions"]
+            .as_array()
+            .unwrap()
+            .contains(&"circular_fix".into()),
+        "{}",
+        ends[12]
+    );
 
     keeps_to_what_was_decided(&events);
     let budgets = &env.json(0, &["retry-status", "--run", "night"])["budgets"];
     for budget in budgets.as_array().unwrap() {
-        assert!(budget["used"].as_u64() <= budget["limit"].as_u64().map(|limit| limit.max(1)), "{budgets}");
+        assert!(
+            budget["used"].as_u64() <= budget["limit"].as_u64().map(|limit| limit.max(1)),
+            "{budgets}"
+        );
     }
     assert_eq!(env.read("work.txt"), "four\n");
 }
@@ -151,10 +203,16 @@ fn keeps_to_what_was_decided(events: &[Value]) {
             "attempt_ended" => {
                 let decision = &event["decision"];
                 not_before = decision["not_before"].as_str().unwrap_or_default();
-                let parks = decision["actions"].as_array().is_some_and(|actions| actions.contains(&"park".into()));
+                let parks = decision["actions"]
+                    .as_array()
+                    .is_some_and(|actions| actions.contains(&"park".into()));
                 assert!(!(parks && event["charged"] == true), "{event}");
                 // A success gives a run its attempts back; six failures in a row are the task's.
-                charged = if event["outcome"] == "passed" { 0 } else { charged + u32::from(event["charged"] == true) };
+                charged = if event["outcome"] == "passed" {
+                    0
+                } else {
+                    charged + u32::from(event["charged"] == true)
+                };
                 assert!(charged <= 6, "{event}");
             }
             _ => {}

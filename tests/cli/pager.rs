@@ -22,8 +22,13 @@ fn recorded() -> TestEnv {
 fn long_lists_and_patches_go_through_gits_pager() {
     let mut env = recorded();
     let pager = |name: &'static str| (name, "sed s/^/PAGED:/");
-    let Some(log) = shown(&env, &["log"], &[pager("GIT_PAGER")]) else { return };
-    assert!(log.lines().count() > 24 && log.lines().all(|line| line.starts_with("PAGED:")), "{log}");
+    let Some(log) = shown(&env, &["log"], &[pager("GIT_PAGER")]) else {
+        return;
+    };
+    assert!(
+        log.lines().count() > 24 && log.lines().all(|line| line.starts_with("PAGED:")),
+        "{log}"
+    );
     for args in [
         &["checkpoint", "list"][..],
         &["checkpoint", "diff", "initial", "--patch"],
@@ -43,7 +48,10 @@ fn long_lists_and_patches_go_through_gits_pager() {
         (&["log"], vec![pager("GIT_PAGER"), ("TERM", "dumb")]),
     ] {
         let said = shown(&env, args, &vars).expect("a terminal");
-        assert!(!said.contains("PAGED:") && !said.trim().is_empty(), "{args:?} {vars:?}: {said}");
+        assert!(
+            !said.contains("PAGED:") && !said.trim().is_empty(),
+            "{args:?} {vars:?}: {said}"
+        );
     }
     assert!(
         !env.recover_command(&["log"])
@@ -56,8 +64,11 @@ fn long_lists_and_patches_go_through_gits_pager() {
 
     // git's own configuration, the user's.
     let config = env.root().join("home/gitconfig");
-    std::fs::write(&config, "[core]\n\tpager = sed s/^/CORE:/\n[pager]\n\tdiff = sed s/^/DIFF:/\n\tlog = false\n")
-        .expect("a file");
+    std::fs::write(
+        &config,
+        "[core]\n\tpager = sed s/^/CORE:/\n[pager]\n\tdiff = sed s/^/DIFF:/\n\tlog = false\n",
+    )
+    .expect("a file");
     env.set("GIT_CONFIG_GLOBAL", config.to_str().expect("text"));
     let begins = |args: &[&str], begin: &str| {
         let said = shown(&env, args, &[]).expect("a terminal");
@@ -72,13 +83,23 @@ fn long_lists_and_patches_go_through_gits_pager() {
 #[test]
 fn a_pager_is_never_in_the_way() {
     let env = recorded();
-    let Some(said) = shown(&env, &["log"], &[("GIT_PAGER", "no-such-pager-here")]) else { return };
+    let Some(said) = shown(&env, &["log"], &[("GIT_PAGER", "no-such-pager-here")]) else {
+        return;
+    };
     assert!(said.contains("checkpoint_created"), "{said}");
-    let terminal = Terminal::with(&env, &["log"], (80, 24), &[("NO_COLOR", "1"), ("GIT_PAGER", "head -n 1")]);
+    let terminal = Terminal::with(
+        &env,
+        &["log"],
+        (80, 24),
+        &[("NO_COLOR", "1"), ("GIT_PAGER", "head -n 1")],
+    );
     let (code, said) = terminal.expect("a terminal").end();
     assert_eq!((code, said.lines().count()), (0, 1), "{said}");
     env.git(&["config", "core.pager", "touch ../owned; cat"]);
     env.git(&["config", "pager.log", "touch ../owned; cat"]);
     shown(&env, &["log"], &[("PAGER", "cat")]).expect("a terminal");
-    assert!(!env.root().join("owned").exists(), "what a repository says of itself is not started");
+    assert!(
+        !env.root().join("owned").exists(),
+        "what a repository says of itself is not started"
+    );
 }

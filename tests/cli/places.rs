@@ -22,14 +22,24 @@ fn a_folder_without_git() {
     env.sh("echo two > a.txt; rm -r sub; mkdir empty").expect(0);
     let changed = seen(env.work());
     env.json(0, &["rollback", "--to", "latest", "--edits", "discard"]);
-    let back: Vec<_> = seen(env.work()).into_iter().filter(|(path, _)| path != b".ultraplan").collect();
+    let back: Vec<_> = seen(env.work())
+        .into_iter()
+        .filter(|(path, _)| path != b".ultraplan")
+        .collect();
     assert_eq!(back, kept.into_iter().collect::<Vec<_>>());
     env.json(0, &["undo"]);
     assert_eq!(seen(env.work()), changed);
     // From a folder below, the same place is found.
     env.sh("mkdir below").expect(0);
-    let below = env.recover(&["-C", "below", "--json", "checkpoint", "list"]).expect(0).json();
-    assert_eq!(below["checkpoints"].as_array().unwrap().len(), 3, "with what undo needs");
+    let below = env
+        .recover(&["-C", "below", "--json", "checkpoint", "list"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        below["checkpoints"].as_array().unwrap().len(),
+        3,
+        "with what undo needs"
+    );
     env.json(0, &["checkpoint", "verify"]);
 }
 
@@ -61,7 +71,12 @@ fn from_any_folder() {
     env.json(0, &["-C", "deep/er", "checkpoint", "create"]);
     assert!(env.exists(".ultraplan/state/events.jsonl"));
     env.write("a.txt", "two\n");
-    let back = env.json(0, &["-C", "deep/er", "rollback", "--to", "latest", "--edits", "discard"]);
+    let back = env.json(
+        0,
+        &[
+            "-C", "deep/er", "rollback", "--to", "latest", "--edits", "discard",
+        ],
+    );
     assert_eq!(env.read("a.txt"), "one\n");
     let hint = text(&back["rollback_hint"]);
     let recover = env!("CARGO_BIN_EXE_recover");
@@ -105,15 +120,27 @@ fn linked_worktrees_share_the_state() {
     };
     at(&["checkpoint", "create"], 0);
     assert!(!linked.join(".ultraplan").exists());
-    assert_eq!(env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     std::fs::write(linked.join("a.txt"), "linked\n").unwrap();
     env.write("a.txt", "main\n");
     at(&["rollback", "--to", "latest", "--edits", "discard"], 0);
-    assert_eq!(std::fs::read_to_string(linked.join("a.txt")).unwrap(), "one\n");
+    assert_eq!(
+        std::fs::read_to_string(linked.join("a.txt")).unwrap(),
+        "one\n"
+    );
     assert_eq!(env.read("a.txt"), "main\n");
     env.json(4, &["undo"]);
     at(&["undo"], 0);
-    assert_eq!(std::fs::read_to_string(linked.join("a.txt")).unwrap(), "linked\n");
+    assert_eq!(
+        std::fs::read_to_string(linked.join("a.txt")).unwrap(),
+        "linked\n"
+    );
     assert_clean(&env);
 }
 
@@ -125,9 +152,24 @@ fn the_state_directory_may_be_anywhere() {
     for dir in [absolute.as_str(), "inside/state", "../beside"] {
         env.json(0, &["--state-dir", dir, "checkpoint", "create"]);
         env.write("a.txt", "two\n");
-        let back = env.json(0, &["--state-dir", dir, "rollback", "--to", "latest", "--edits", "discard"]);
+        let back = env.json(
+            0,
+            &[
+                "--state-dir",
+                dir,
+                "rollback",
+                "--to",
+                "latest",
+                "--edits",
+                "discard",
+            ],
+        );
         assert_eq!(env.read("a.txt"), "one\n");
-        assert_eq!(crate::seen::paths(&back["result"]["written"]), ["a.txt"], "{dir}");
+        assert_eq!(
+            crate::seen::paths(&back["result"]["written"]),
+            ["a.txt"],
+            "{dir}"
+        );
         let undone = env.json(0, &["--state-dir", dir, "undo"]);
         assert_eq!(env.read("a.txt"), "two\n", "{undone}");
         env.write("a.txt", "one\n");
@@ -135,8 +177,27 @@ fn the_state_directory_may_be_anywhere() {
     assert!(!env.exists(".ultraplan"));
     // The same directory by another name is the same: nothing is taken in twice, nothing is lost with it.
     env.sh("rm -rf inside/state; mkdir sub").expect(0);
-    env.json(0, &["-C", "sub", "--state-dir", "../inside/state", "checkpoint", "create"]);
-    let list = env.json(0, &["--state-dir", "inside/state", "checkpoint", "list", "--all-runs"]);
+    env.json(
+        0,
+        &[
+            "-C",
+            "sub",
+            "--state-dir",
+            "../inside/state",
+            "checkpoint",
+            "create",
+        ],
+    );
+    let list = env.json(
+        0,
+        &[
+            "--state-dir",
+            "inside/state",
+            "checkpoint",
+            "list",
+            "--all-runs",
+        ],
+    );
     assert!(list["checkpoints"].as_array().unwrap().len() > 1, "{list}");
 }
 
@@ -145,15 +206,50 @@ fn the_state_directory_may_be_anywhere() {
 fn a_committed_ledger_is_never_rolled_back() {
     let env = TestEnv::repo();
     checkpoint(&env);
-    env.sh("rm .ultraplan/state/.gitignore; git add -f .ultraplan; git commit -qm state").expect(0);
+    env.sh("rm .ultraplan/state/.gitignore; git add -f .ultraplan; git commit -qm state")
+        .expect(0);
     env.write("a.txt", "two\n");
     let second = checkpoint(&env);
     let before = env.read(".ultraplan/state/events.jsonl");
-    env.json(0, &["rollback", "--to", "@1", "--edits", "discard", "--commits", "drop"]);
-    assert!(env.read(".ultraplan/state/events.jsonl").starts_with(&before));
+    env.json(
+        0,
+        &[
+            "rollback",
+            "--to",
+            "@1",
+            "--edits",
+            "discard",
+            "--commits",
+            "drop",
+        ],
+    );
+    assert!(
+        env.read(".ultraplan/state/events.jsonl")
+            .starts_with(&before)
+    );
     env.json(0, &["undo"]);
-    assert!(env.read(".ultraplan/state/events.jsonl").starts_with(&before));
-    assert_eq!(env.json(0, &["checkpoint", "show", &second])["checkpoint"]["id"], second.as_str());
-    env.json(0, &["rollback", "--to", "@1", "--edits", "discard", "--commits", "revert"]);
-    assert!(env.read(".ultraplan/state/events.jsonl").starts_with(&before));
+    assert!(
+        env.read(".ultraplan/state/events.jsonl")
+            .starts_with(&before)
+    );
+    assert_eq!(
+        env.json(0, &["checkpoint", "show", &second])["checkpoint"]["id"],
+        second.as_str()
+    );
+    env.json(
+        0,
+        &[
+            "rollback",
+            "--to",
+            "@1",
+            "--edits",
+            "discard",
+            "--commits",
+            "revert",
+        ],
+    );
+    assert!(
+        env.read(".ultraplan/state/events.jsonl")
+            .starts_with(&before)
+    );
 }

@@ -10,27 +10,60 @@ const LEDGER: &str = ".ultraplan/state/events.jsonl";
 /// A run with a good iteration and a second one that failed twice: its cooldown and its counts are known.
 fn failed_run() -> TestEnv {
     let mut env = TestEnv::repo();
-    env.set("RECOVER_TEST_NOW", "2030-01-01T00:00:00.000Z").set("RECOVER_TEST_SEED", "1");
+    env.set("RECOVER_TEST_NOW", "2030-01-01T00:00:00.000Z")
+        .set("RECOVER_TEST_SEED", "1");
     env.script(
         "agent.sh",
         "echo $RECOVER_ITERATION >> state; test $RECOVER_ITERATION = 1 || { echo boom >&2; exit 3; }",
     );
-    let run = ["run", "--run", "r", "--task", "T", "--iterations", "2", "--attempts", "3", "--no-wait", "--"];
+    let run = [
+        "run",
+        "--run",
+        "r",
+        "--task",
+        "T",
+        "--iterations",
+        "2",
+        "--attempts",
+        "3",
+        "--no-wait",
+        "--",
+    ];
     env.json(6, &[&run[..], &["./agent.sh"]].concat());
     env.set("RECOVER_TEST_NOW", "2030-01-01T01:00:00.000Z");
     env.sh("echo 2 >> state").expect(0);
-    env.json(0, &["attempt", "fail", "--run", "r", "--exit-code", "3", "--message", "boom"]);
+    env.json(
+        0,
+        &[
+            "attempt",
+            "fail",
+            "--run",
+            "r",
+            "--exit-code",
+            "3",
+            "--message",
+            "boom",
+        ],
+    );
     env
 }
 
 /// State directory and second name of the ledger are gone.
 fn lose(env: &TestEnv) {
-    env.sh("rm -rf .ultraplan/state .git/recover/ledger-*").expect(0);
+    env.sh("rm -rf .ultraplan/state .git/recover/ledger-*")
+        .expect(0);
 }
 
 fn standing(env: &TestEnv) -> Vec<Value> {
     let retry = env.json(0, &["retry-status"]);
-    let keys = ["error_count", "attempts_left", "max_attempts", "retry_after", "budgets", "last_error"];
+    let keys = [
+        "error_count",
+        "attempts_left",
+        "max_attempts",
+        "retry_after",
+        "budgets",
+        "last_error",
+    ];
     let mut all: Vec<Value> = keys.iter().map(|key| retry[key].clone()).collect();
     let status = env.json(0, &["status"]);
     all.extend([&status["run"], &status["failure"], &status["iterations"]].map(Clone::clone));
@@ -49,11 +82,21 @@ fn history_comes_back_from_the_references() {
     let found = env.json(12, &["doctor"]);
     assert_eq!(found["problems"][0]["code"], "lost_ledger", "{found}");
     let planned = env.json(12, &["--dry-run", "doctor", "--rebuild"]);
-    assert!(!env.exists(LEDGER) && planned["rebuilt"]["changed"] == true, "{planned}");
+    assert!(
+        !env.exists(LEDGER) && planned["rebuilt"]["changed"] == true,
+        "{planned}"
+    );
     let done = env.json(0, &["doctor", "--rebuild"]);
     assert_eq!(done["rebuilt"]["checkpoints"], 4, "{done}");
-    assert_eq!((&done["rebuilt"]["attempts"], &done["rebuilt"]["failures"]), (&3.into(), &2.into()));
-    let kind = |text: &str| text.lines().filter(|line| line.contains("attempt_ended")).count();
+    assert_eq!(
+        (&done["rebuilt"]["attempts"], &done["rebuilt"]["failures"]),
+        (&3.into(), &2.into())
+    );
+    let kind = |text: &str| {
+        text.lines()
+            .filter(|line| line.contains("attempt_ended"))
+            .count()
+    };
     assert_eq!(kind(&env.read(LEDGER)), kind(&ledger));
     assert_eq!(standing(&env), before);
     assert!(env.exists(".ultraplan/state/recovery.json"));
@@ -66,7 +109,10 @@ fn history_comes_back_from_the_references() {
     // The budget is not reset: the third failure is the last.
     let last = env.json(8, &["resume", "--strategy", "retry_same", "--wait"]);
     assert_eq!(last["decision"]["attempts_used"], 3, "{last}");
-    assert_eq!(env.json(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], false);
+    assert_eq!(
+        env.json(0, &["doctor", "--rebuild"])["rebuilt"]["changed"],
+        false
+    );
     assert_clean(&env);
 }
 
@@ -83,13 +129,22 @@ fn history_is_joined_with_what_was_recorded_since() {
     env.json(0, &["checkpoint", "create", "--run", "r"]);
     assert_ne!(standing(&env)[0], before[0]);
     env.sh("cp -r ../refs/. .git/refs/recover").expect(0);
-    assert!(text(&env.json(12, &["checkpoint", "create"])["error"]["hint"]).contains("doctor --rebuild"));
+    assert!(
+        text(&env.json(12, &["checkpoint", "create"])["error"]["hint"])
+            .contains("doctor --rebuild")
+    );
     let done = env.json(0, &["doctor", "--rebuild"]);
     let kept = text(&done["rebuilt"]["kept_aside"]);
-    assert!(std::path::Path::new(&kept).exists() && kept.contains("damaged"), "{kept}");
+    assert!(
+        std::path::Path::new(&kept).exists() && kept.contains("damaged"),
+        "{kept}"
+    );
     let after = standing(&env);
     assert_eq!(after[..2], before[..2]);
-    assert_eq!(after[9].as_array().unwrap().len(), before[9].as_array().unwrap().len() + 1);
+    assert_eq!(
+        after[9].as_array().unwrap().len(),
+        before[9].as_array().unwrap().len() + 1
+    );
 }
 
 // Exit 12: a damaged ledger is kept aside, what can be read of it is taken over; never unasked.
@@ -110,7 +165,10 @@ fn a_damaged_ledger_is_kept_aside() {
         env.write(LEDGER, &bytes);
         let error = env.json(12, &["status"])["error"].clone();
         assert!(text(&error["hint"]).contains("doctor --rebuild"), "{error}");
-        assert_eq!(env.json(12, &["--dry-run", "doctor", "--rebuild"])["rebuilt"]["changed"], true);
+        assert_eq!(
+            env.json(12, &["--dry-run", "doctor", "--rebuild"])["rebuilt"]["changed"],
+            true
+        );
         assert_eq!(std::fs::read(env.work().join(LEDGER)).unwrap(), bytes);
         let done = env.json(0, &["doctor", "--rebuild"]);
         let kept = text(&done["rebuilt"]["kept_aside"]);
@@ -125,13 +183,20 @@ fn a_moved_project_is_rebuilt_at_its_new_place() {
     let env = failed_run();
     let before = standing(&env);
     lose(&env);
-    env.sh("cd .. && cp -r work moved && mv work gone && mkdir work").expect(0);
+    env.sh("cd .. && cp -r work moved && mv work gone && mkdir work")
+        .expect(0);
     let moved = env.root().join("moved");
     let at = ["-C", moved.to_str().unwrap(), "--state-dir", "elsewhere"];
     env.json(0, &[&at[..], &["doctor", "--rebuild"]].concat());
     let retry = env.json(0, &[&at[..], &["retry-status"]].concat());
-    assert_eq!((&retry["error_count"], &retry["attempts_left"]), (&before[0], &before[1]));
-    let back = env.json(0, &[&at[..], &["rollback", "--to", "good", "--edits", "discard"]].concat());
+    assert_eq!(
+        (&retry["error_count"], &retry["attempts_left"]),
+        (&before[0], &before[1])
+    );
+    let back = env.json(
+        0,
+        &[&at[..], &["rollback", "--to", "good", "--edits", "discard"]].concat(),
+    );
     assert_eq!(back["changed"], true);
     assert_eq!(std::fs::read_to_string(moved.join("state")).unwrap(), "1\n");
 }
@@ -154,7 +219,10 @@ fn a_copy_of_a_project_has_its_own_history() {
     env.sh("cd .. && cp -r work copy").expect(0);
     taken_over(&env, &env.root().join("copy"), &before);
     assert_eq!(standing(&env), before);
-    assert_eq!(env.json(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], false);
+    assert_eq!(
+        env.json(0, &["doctor", "--rebuild"])["rebuilt"]["changed"],
+        false
+    );
     assert_eq!(env.read("state"), "1\n2\n2\n");
 }
 
@@ -163,18 +231,34 @@ fn taken_over(env: &TestEnv, place: &std::path::Path, before: &[Value]) {
     let folder = place.to_string_lossy();
     let at = |code, args: &[&str]| env.json(code, &[&["-C", &*folder], args].concat());
     let lost = env.recover(&["-C", &*folder, "status"]).expect(4);
-    assert!(lost.stderr.contains("doctor --rebuild` takes its runs over"), "{}", lost.stderr);
+    assert!(
+        lost.stderr
+            .contains("doctor --rebuild` takes its runs over"),
+        "{}",
+        lost.stderr
+    );
     assert_eq!(at(12, &["doctor"])["problems"][0]["code"], "moved_project");
     assert_eq!(at(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], true);
     let retry = at(0, &["retry-status"]);
-    assert_eq!((&retry["error_count"], &retry["attempts_left"]), (&before[0], &before[1]));
+    assert_eq!(
+        (&retry["error_count"], &retry["attempts_left"]),
+        (&before[0], &before[1])
+    );
     let report = at(0, &["report", "--format", "json"]);
     let attempts = report["report"]["attempts"].as_array().expect("a list");
-    let logs: Vec<&str> = attempts.iter().filter_map(|one| one["log_path"].as_str()).collect();
-    let is_there = |log: &&str| std::path::Path::new(log).starts_with(place) && std::path::Path::new(log).exists();
+    let logs: Vec<&str> = attempts
+        .iter()
+        .filter_map(|one| one["log_path"].as_str())
+        .collect();
+    let is_there = |log: &&str| {
+        std::path::Path::new(log).starts_with(place) && std::path::Path::new(log).exists()
+    };
     assert!(!logs.is_empty() && logs.iter().all(is_there), "{logs:?}");
     at(0, &["rollback", "--to", "good", "--edits", "discard"]);
-    assert_eq!(std::fs::read_to_string(place.join("state")).expect("it is there"), "1\n");
+    assert_eq!(
+        std::fs::read_to_string(place.join("state")).expect("it is there"),
+        "1\n"
+    );
     assert_eq!(at(0, &["doctor", "--rebuild"])["rebuilt"]["changed"], false);
     assert_eq!(at(0, &["doctor"])["problems"], serde_json::json!([]));
 }
@@ -183,7 +267,10 @@ fn taken_over(env: &TestEnv, place: &std::path::Path, before: &[Value]) {
 #[test]
 fn a_completed_manual_fix_stays_completed() {
     let env = crate::manual_fix::failed_run();
-    let run = env.json(0, &["manual-fix", "start"])["run"]["run_id"].as_str().unwrap().to_owned();
+    let run = env.json(0, &["manual-fix", "start"])["run"]["run_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     env.json(0, &["checkpoint", "create", "--run", &run]);
     let before = env.json(0, &["status"])["manual_fix"].clone();
     lose(&env);
@@ -195,17 +282,37 @@ fn a_completed_manual_fix_stays_completed() {
 #[test]
 fn complete_runs_are_complete_again() {
     let env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", "[checkpoint]\nstorage = \"patch\"\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nstorage = \"patch\"\n",
+    );
     for run in ["a", "b"] {
-        env.json(0, &["run", "--run", run, "--", "sh", "-c", &format!("echo {run} > a.txt")]);
+        env.json(
+            0,
+            &[
+                "run",
+                "--run",
+                run,
+                "--",
+                "sh",
+                "-c",
+                &format!("echo {run} > a.txt"),
+            ],
+        );
     }
     lose(&env);
     env.json(0, &["doctor", "--rebuild"]);
     let status = env.json(0, &["status"]);
-    assert_eq!((&status["run"]["run_id"], &status["run"]["status"]), (&"b".into(), &"complete".into()));
+    assert_eq!(
+        (&status["run"]["run_id"], &status["run"]["status"]),
+        (&"b".into(), &"complete".into())
+    );
     let list = env.json(0, &["checkpoint", "list", "--all-runs"]);
     for one in list["checkpoints"].as_array().unwrap() {
-        assert!(std::path::Path::new(&text(&one["patch_path"])).exists(), "{one}");
+        assert!(
+            std::path::Path::new(&text(&one["patch_path"])).exists(),
+            "{one}"
+        );
     }
 }
 
@@ -213,11 +320,17 @@ fn complete_runs_are_complete_again() {
 #[test]
 fn what_is_whole_is_left_alone() {
     let env = TestEnv::repo();
-    assert_eq!(env.json(4, &["doctor", "--rebuild"])["error"]["code"], "no_checkpoint");
+    assert_eq!(
+        env.json(4, &["doctor", "--rebuild"])["error"]["code"],
+        "no_checkpoint"
+    );
     let env = failed_run();
     let ledger = env.read(LEDGER);
     let done = env.json(0, &["doctor", "--rebuild"]);
-    assert_eq!((&done["rebuilt"]["changed"], env.read(LEDGER)), (&false.into(), ledger));
+    assert_eq!(
+        (&done["rebuilt"]["changed"], env.read(LEDGER)),
+        (&false.into(), ledger)
+    );
 }
 
 // What is recorded at the new place does not hide that there is more to be taken over, and the views stay ours.
@@ -225,14 +338,25 @@ fn what_is_whole_is_left_alone() {
 fn a_moved_project_is_told_of_until_its_runs_are_taken_over() {
     let env = failed_run();
     env.sh("cd .. && mv work moved && mkdir work").expect(0);
-    let at = |code, args: &[&str]| env.recover(&[&["-C", "../moved"], args].concat()).expect(code);
+    let at = |code, args: &[&str]| {
+        env.recover(&[&["-C", "../moved"], args].concat())
+            .expect(code)
+    };
     let first = at(0, &["checkpoint", "create", "--run", "new"]);
-    assert!(!first.stderr.contains("was not written by recover"), "{}", first.stderr);
+    assert!(
+        !first.stderr.contains("was not written by recover"),
+        "{}",
+        first.stderr
+    );
     assert!(at(0, &["status"]).stderr.contains("takes its runs over"));
     assert!(at(12, &["doctor"]).stdout.contains("moved_project"));
     at(0, &["doctor", "--rebuild"]);
     assert_eq!(at(0, &["doctor"]).stdout, "No problems.\n");
-    assert!(at(0, &["checkpoint", "list", "--run", "r"]).stdout.contains("initial"));
+    assert!(
+        at(0, &["checkpoint", "list", "--run", "r"])
+            .stdout
+            .contains("initial")
+    );
 }
 
 // The same for a linked work tree that git moved.
@@ -240,15 +364,29 @@ fn a_moved_project_is_told_of_until_its_runs_are_taken_over() {
 fn a_linked_work_tree_that_git_moved_is_found_again() {
     let env = TestEnv::repo();
     env.git(&["worktree", "add", "-q", "-b", "lane", "../lane"]);
-    let at = |place: &str, code, args: &[&str]| env.recover(&[&["-C", place], args].concat()).expect(code);
+    let at = |place: &str, code, args: &[&str]| {
+        env.recover(&[&["-C", place], args].concat()).expect(code)
+    };
     env.sh("echo one > ../lane/l.txt").expect(0);
     at("../lane", 0, &["checkpoint", "create", "--run", "r"]);
     env.sh("echo two > ../lane/l.txt").expect(0);
     env.git(&["worktree", "move", "../lane", "../elsewhere"]);
-    assert!(at("../elsewhere", 4, &["status"]).stderr.contains("takes its runs over"));
-    assert!(at("../elsewhere", 12, &["doctor"]).stdout.contains("moved_project"));
+    assert!(
+        at("../elsewhere", 4, &["status"])
+            .stderr
+            .contains("takes its runs over")
+    );
+    assert!(
+        at("../elsewhere", 12, &["doctor"])
+            .stdout
+            .contains("moved_project")
+    );
     at("../elsewhere", 0, &["doctor", "--rebuild"]);
-    at("../elsewhere", 0, &["rollback", "--to", "initial", "--edits", "discard"]);
+    at(
+        "../elsewhere",
+        0,
+        &["rollback", "--to", "initial", "--edits", "discard"],
+    );
     env.sh("test $(cat ../elsewhere/l.txt) = one").expect(0);
     assert_eq!(at("../elsewhere", 0, &["doctor"]).stdout, "No problems.\n");
     // From the project's own work tree nothing is said: the lane may just have been removed.

@@ -6,8 +6,17 @@ use crate::env::TestEnv;
 use crate::live::{NOW, ended, kill};
 use crate::run::quick;
 
-const FAIL: [&str; 9] =
-    ["attempt", "fail", "--check", "--loop", "test", "--exit-code", "1", "--message", "assert 1 == 2"];
+const FAIL: [&str; 9] = [
+    "attempt",
+    "fail",
+    "--check",
+    "--loop",
+    "test",
+    "--exit-code",
+    "1",
+    "--message",
+    "assert 1 == 2",
+];
 
 /// L4: where nothing is recorded everything is allowed.
 #[test]
@@ -16,13 +25,27 @@ fn nothing_recorded_means_go() {
         let status = env.json(0, &["retry-status", "--check"]);
         assert_eq!(status["can_retry"], true);
         assert_eq!(
-            (&status["error_count"], &status["max_attempts"], &status["attempts_left"]),
+            (
+                &status["error_count"],
+                &status["max_attempts"],
+                &status["attempts_left"]
+            ),
             (&0.into(), &3.into(), &3.into())
         );
-        for field in ["retry_after", "last_error", "last_error_at", "cooldown_until", "parked", "decision"] {
+        for field in [
+            "retry_after",
+            "last_error",
+            "last_error_at",
+            "cooldown_until",
+            "parked",
+            "decision",
+        ] {
             assert!(status[field].is_null(), "{field}");
         }
-        assert_eq!((&status["is_recovering"], &status["budgets"]), (&false.into(), &json!([])));
+        assert_eq!(
+            (&status["is_recovering"], &status["budgets"]),
+            (&false.into(), &json!([]))
+        );
         assert!(!env.exists(".ultraplan"), "looking writes nothing");
     }
 }
@@ -47,7 +70,9 @@ fn a_rollback_of_the_state_does_not_give_attempts_back() {
         for _ in 0..2 {
             env.json(8, &["retry-status", "--check"]);
             // The loop restores whatever it can.
-            env.recover(&["rollback", "--to", "initial", "--scope", "all", "--edits", "discard", "--yes"]);
+            env.recover(&[
+                "rollback", "--to", "initial", "--scope", "all", "--edits", "discard", "--yes",
+            ]);
             env.recover(&["checkpoint", "restore", "latest", "--yes"]);
             if committed {
                 env.git(&["reset", "-q", "--hard"]);
@@ -64,19 +89,33 @@ fn a_rollback_of_the_state_does_not_give_attempts_back() {
 fn a_full_rollback_keeps_cooldown_and_budget() {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_NOW", NOW);
-    let args =
-        ["run", "--no-wait", "--feedback", "test=echo 'assert 1 == 2'; exit 1", "--", "sh", "-c", "echo x >> a.txt"];
+    let args = [
+        "run",
+        "--no-wait",
+        "--feedback",
+        "test=echo 'assert 1 == 2'; exit 1",
+        "--",
+        "sh",
+        "-c",
+        "echo x >> a.txt",
+    ];
     env.json(6, &args);
     env.json(0, &["rollback", "--full", "--yes"]);
     let status = env.json(6, &["retry-status", "--check"]);
-    assert_eq!(status["retry_after"], "2026-03-01T12:00:05.000Z", "the cooldown is not over");
+    assert_eq!(
+        status["retry_after"], "2026-03-01T12:00:05.000Z",
+        "the cooldown is not over"
+    );
     for _ in 0..4 {
         env.recover(&["resume", "--wait"]);
         env.json(0, &["rollback", "--full", "--yes"]);
     }
     let code = env.recover(&["retry-status", "--check"]).code;
     assert!(code == 7 || code == 8, "{code}");
-    let attempts = env.json(0, &["status"])["iterations"][0]["attempts"].as_array().unwrap().len();
+    let attempts = env.json(0, &["status"])["iterations"][0]["attempts"]
+        .as_array()
+        .unwrap()
+        .len();
     assert_eq!(attempts, 3);
 }
 
@@ -88,7 +127,8 @@ fn budgets_hold_for_a_supervised_run_whose_state_is_in_git() {
     env.git(&["add", "-f", ".ultraplan"]);
     env.git(&["commit", "-q", "-m", "with its state"]);
     let agent = "echo x >> ../tries; git checkout -q HEAD -- .ultraplan/state 2>/dev/null; echo bad > state";
-    let check = "test=grep -q good state || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+    let check =
+        "test=grep -q good state || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
     let ran = env.recover(&[
         "--json",
         "run",
@@ -112,16 +152,30 @@ fn budgets_hold_for_a_supervised_run_whose_state_is_in_git() {
 fn a_reset_allows_again() {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_NOW", NOW);
-    assert_eq!(env.json(4, &["retry-status", "--reset"])["error"]["code"], "run_not_found");
-    assert!(!env.exists(".ultraplan"), "nothing is made where nothing is recorded");
+    assert_eq!(
+        env.json(4, &["retry-status", "--reset"])["error"]["code"],
+        "run_not_found"
+    );
+    assert!(
+        !env.exists(".ultraplan"),
+        "nothing is made where nothing is recorded"
+    );
     env.json(6, &FAIL);
     let status = env.json(0, &["retry-status", "--reset", "--check"]);
-    assert_eq!((&status["can_retry"], &status["error_count"]), (&true.into(), &0.into()), "{status}");
+    assert_eq!(
+        (&status["can_retry"], &status["error_count"]),
+        (&true.into(), &0.into()),
+        "{status}"
+    );
     for code in [6, 6, 8] {
         env.json(code, &FAIL);
     }
     let status = env.json(0, &["retry-status", "--reset", "--check"]);
-    assert_eq!((&status["can_retry"], &status["attempts_left"]), (&true.into(), &3.into()), "{status}");
+    assert_eq!(
+        (&status["can_retry"], &status["attempts_left"]),
+        (&true.into(), &3.into()),
+        "{status}"
+    );
     assert_eq!(env.state_json("recovery.json")["errorCount"], 0);
     env.json(6, &FAIL);
 }
@@ -133,11 +187,20 @@ fn waiting_ends_when_a_retry_is_allowed() {
     env.set("RECOVER_TEST_NOW", NOW);
     env.json(6, &FAIL);
     let status = env.json(6, &["retry-status", "--check"]);
-    assert_eq!((&status["wait_ms"], &status["can_retry"]), (&5000.into(), &false.into()));
+    assert_eq!(
+        (&status["wait_ms"], &status["can_retry"]),
+        (&5000.into(), &false.into())
+    );
     assert_eq!(status["cooldown_until"], status["retry_after"]);
-    assert_eq!(status["budgets"][0], json!({"scope": "cause", "used": 1, "limit": 3, "left": 2}));
+    assert_eq!(
+        status["budgets"][0],
+        json!({"scope": "cause", "used": 1, "limit": 3, "left": 2})
+    );
     assert_eq!(env.json(0, &["retry-status", "--wait"])["can_retry"], true);
-    assert_eq!(env.json(0, &["retry-status", "--wait=10s"])["can_retry"], true);
+    assert_eq!(
+        env.json(0, &["retry-status", "--wait=10s"])["can_retry"],
+        true
+    );
     env.json(9, &["retry-status", "--wait=1s"]);
 }
 
@@ -145,8 +208,12 @@ fn waiting_ends_when_a_retry_is_allowed() {
 #[test]
 fn a_session_shares_its_budget() {
     let mut env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", "[retry]\nsession_max_attempts = 3\n");
-    env.set("RECOVER_SESSION", "night").set("RECOVER_TEST_NOW", NOW);
+    env.write(
+        ".ultraplan/recover.toml",
+        "[retry]\nsession_max_attempts = 3\n",
+    );
+    env.set("RECOVER_SESSION", "night")
+        .set("RECOVER_TEST_NOW", NOW);
     for run in ["a", "b"] {
         env.json(6, &[&FAIL[..], &["--run", run]].concat());
     }
@@ -162,7 +229,10 @@ fn a_session_shares_its_budget() {
 #[test]
 fn a_task_shares_its_budget_over_runs() {
     let mut env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", "[retry]\ntask_max_attempts = 2\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[retry]\ntask_max_attempts = 2\n",
+    );
     env.set("RECOVER_TEST_NOW", NOW);
     env.json(6, &[&FAIL[..], &["--run", "a", "--task", "T"]].concat());
     let second = env.json(7, &[&FAIL[..], &["--run", "b", "--task", "T"]].concat());
@@ -176,9 +246,20 @@ fn a_task_shares_its_budget_over_runs() {
 fn a_resumed_run_stays_in_its_session() {
     let mut env = TestEnv::repo();
     env.set("RECOVER_TEST_NOW", NOW);
-    env.write(".ultraplan/recover.toml", "[retry]\nsession_max_attempts = 2\n");
-    let args = ["run", "--no-wait", "--feedback", "test=echo 'assert 1 == 2'; exit 1", "--", "true"];
-    env.recover_with(&[("RECOVER_SESSION", "night")], &args).expect(6);
+    env.write(
+        ".ultraplan/recover.toml",
+        "[retry]\nsession_max_attempts = 2\n",
+    );
+    let args = [
+        "run",
+        "--no-wait",
+        "--feedback",
+        "test=echo 'assert 1 == 2'; exit 1",
+        "--",
+        "true",
+    ];
+    env.recover_with(&[("RECOVER_SESSION", "night")], &args)
+        .expect(6);
     let resumed = env.json(7, &["resume", "--wait"]);
     assert_eq!(resumed["executed"], true);
     assert_eq!(resumed["decision"]["stopped_by"], "session", "{resumed}");
@@ -188,14 +269,31 @@ fn a_resumed_run_stays_in_its_session() {
 #[test]
 fn causes_have_delays_and_limits_of_their_own() {
     let mut env = TestEnv::repo();
-    env.set("RECOVER_TEST_NOW", NOW).set("RECOVER_TEST_SEED", "7");
+    env.set("RECOVER_TEST_NOW", NOW)
+        .set("RECOVER_TEST_SEED", "7");
     let fail = |code, run, message| {
-        env.json(code, &["attempt", "fail", "--check", "--run", run, "--exit-code", "1", "--message", message])
+        env.json(
+            code,
+            &[
+                "attempt",
+                "fail",
+                "--check",
+                "--run",
+                run,
+                "--exit-code",
+                "1",
+                "--message",
+                message,
+            ],
+        )
     };
     let network = |code| fail(code, "n", "curl: (6) Could not resolve host: example.com");
     let failed = network(6);
     assert_eq!(failed["failure"]["cause"], "NETWORK_ERROR");
-    assert_eq!(failed["result"]["retry_after"], "2026-03-01T12:00:01.000Z", "the first delay is one second");
+    assert_eq!(
+        failed["result"]["retry_after"], "2026-03-01T12:00:01.000Z",
+        "the first delay is one second"
+    );
     for _ in 0..4 {
         network(6);
     }
@@ -204,15 +302,22 @@ fn causes_have_delays_and_limits_of_their_own() {
     let failed = fail(8, "d", "No space left on device (os error 28)");
     assert_eq!(failed["failure"]["cause"], "DISK_FULL");
     let status = env.json(0, &["status", "--run", "d"]);
-    assert!(!status["manual_steps"].as_array().unwrap().is_empty(), "B5: {status}");
+    assert!(
+        !status["manual_steps"].as_array().unwrap().is_empty(),
+        "B5: {status}"
+    );
 }
 
 /// Two lanes of one session want its last attempt at once: one gets it, the other is told.
 #[test]
 fn lanes_do_not_both_get_the_sessions_last_attempt() {
     let mut env = TestEnv::repo();
-    env.write(".ultraplan/recover.toml", "[retry]\nsession_max_attempts = 3\n");
-    env.set("RECOVER_SESSION", "night").set("RECOVER_TEST_NOW", NOW);
+    env.write(
+        ".ultraplan/recover.toml",
+        "[retry]\nsession_max_attempts = 3\n",
+    );
+    env.set("RECOVER_SESSION", "night")
+        .set("RECOVER_TEST_NOW", NOW);
     let agent = "echo x >> ../tries; if [ -e ../slow ]; then touch ../busy; sleep 2; fi; echo 'assert 1 == 2'; exit 1";
     for lane in ["a", "b"] {
         let args = [
@@ -235,7 +340,13 @@ fn lanes_do_not_both_get_the_sessions_last_attempt() {
     let first = env.start(&["--json", "resume", "--run", "r", "--lane", "a", "--wait"]);
     crate::live::until("it is busy", || env.exists("../busy"));
     let second = env.json(7, &["resume", "--run", "r", "--lane", "b", "--wait"]);
-    assert!(second["error"]["message"].as_str().unwrap().contains("session"), "{second}");
+    assert!(
+        second["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("session"),
+        "{second}"
+    );
     crate::live::ended(first).expect(7);
     assert_eq!(env.sh("cat ../tries").stdout.lines().count(), 3);
     env.json(7, &["retry-status", "--check", "--run", "r", "--lane", "b"]);
@@ -268,7 +379,10 @@ fn no_attempt_is_allowed_beside_another_one() {
     let status = env.json(11, &["retry-status", "--check"]);
     assert_eq!(status["can_retry"], false, "{status}");
     let told = env.recover(&["retry-status"]).expect(0).stdout;
-    assert!(told.starts_with(&format!("An attempt is under way (pid {}).", child.id())), "{told}");
+    assert!(
+        told.starts_with(&format!("An attempt is under way (pid {}).", child.id())),
+        "{told}"
+    );
     kill("-INT", child.id());
     ended(child).expect(130);
     assert_eq!(env.json(0, &["retry-status", "--check"])["can_retry"], true);

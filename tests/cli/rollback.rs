@@ -10,7 +10,18 @@ fn three_iterations() -> TestEnv {
         "agent.sh",
         "echo $RECOVER_ITERATION > state; echo $RECOVER_ITERATION >> log.txt; touch made-$RECOVER_ITERATION",
     );
-    env.json(0, &["run", "--iterations", "3", "--feedback", "test=true", "--", "./agent.sh"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--iterations",
+            "3",
+            "--feedback",
+            "test=true",
+            "--",
+            "./agent.sh",
+        ],
+    );
     env
 }
 
@@ -34,7 +45,11 @@ fn one_iteration_or_all_of_them() {
     assert_eq!(paths(&back["result"]["written"]), ["log.txt", "state"]);
     assert_eq!(back["run"]["status"], "paused");
     assert_eq!(back["run"]["current_iteration"], 3);
-    assert!(text(&back["rollback_hint"]).contains("-C") && text(&back["resume_hint"]).contains("resume"), "{back}");
+    assert!(
+        text(&back["rollback_hint"]).contains("-C")
+            && text(&back["resume_hint"]).contains("resume"),
+        "{back}"
+    );
     let full = env.json(0, &["rollback", "--full"]);
     assert!(!env.exists("state") && env.exists("agent.sh"));
     assert_eq!(full["run"]["status"], "pending");
@@ -51,7 +66,10 @@ fn an_iteration_that_was_never_reached_is_refused() {
     let env = three_iterations();
     let before = ledger(&env);
     let error = env.json(4, &["rollback", "--iteration", "9"]);
-    assert!(text(&error["error"]["message"]).contains("No checkpoint available"), "{error}");
+    assert!(
+        text(&error["error"]["message"]).contains("No checkpoint available"),
+        "{error}"
+    );
     assert_eq!(ledger(&env), before);
 }
 
@@ -81,17 +99,27 @@ fn every_selector_is_a_target() {
     let good = env.json(0, &["checkpoint", "show", "good"])["checkpoint"]["id"].clone();
     env.write("state", "4\n");
     env.json(13, &["rollback"]);
-    assert_eq!(env.json(0, &["--rollback", "--edits", "discard"])["result"]["checkpoint_id"], good);
+    assert_eq!(
+        env.json(0, &["--rollback", "--edits", "discard"])["result"]["checkpoint_id"],
+        good
+    );
     assert_eq!(env.read("state"), "3\n");
     env.json(4, &["rollback", "--to", "@99"]);
-    assert_eq!(env.json(4, &["rollback", "--to", "ckpt_"])["error"]["code"], "ambiguous");
+    assert_eq!(
+        env.json(4, &["rollback", "--to", "ckpt_"])["error"]["code"],
+        "ambiguous"
+    );
 }
 
 // B11: the dry run is the very plan, and nothing at all changes.
 #[test]
 fn a_dry_run_is_the_very_plan() {
     let env = three_iterations();
-    for target in [vec!["--full"], vec!["--iteration", "2"], vec!["--to", "@1", "--path", "made-*"]] {
+    for target in [
+        vec!["--full"],
+        vec!["--iteration", "2"],
+        vec!["--to", "@1", "--path", "made-*"],
+    ] {
         let (before, written) = (seen(env.work()), ledger(&env));
         let mut args = vec!["--dry-run", "rollback"];
         args.extend(&target);
@@ -99,7 +127,15 @@ fn a_dry_run_is_the_very_plan() {
         assert_eq!(seen(env.work()), before);
         assert_eq!(ledger(&env), written);
         let done = env.json(0, &args[1..])["result"].clone();
-        for field in ["written", "deleted", "kept", "head", "checkpoint_id", "restored_to_iteration", "storage_type"] {
+        for field in [
+            "written",
+            "deleted",
+            "kept",
+            "head",
+            "checkpoint_id",
+            "restored_to_iteration",
+            "storage_type",
+        ] {
             assert_eq!(plan[field], done[field], "{field}");
         }
         env.json(0, &["undo"]);
@@ -108,7 +144,10 @@ fn a_dry_run_is_the_very_plan() {
     env.write("state", "mine\n");
     env.json(13, &["--dry-run", "rollback", "--full"]);
     // The preview for people.
-    let text = env.recover(&["--dry-run", "rollback", "--full", "--edits", "discard"]).expect(0).stdout;
+    let text = env
+        .recover(&["--dry-run", "rollback", "--full", "--edits", "discard"])
+        .expect(0)
+        .stdout;
     assert!(text.contains("state"), "{text}");
 }
 
@@ -116,12 +155,23 @@ fn a_dry_run_is_the_very_plan() {
 #[test]
 fn only_the_selected_paths_go_back() {
     let env = three_iterations();
-    let back = env.json(0, &["rollback", "--to", "initial", "--path", "made-*", "log.txt"]);
-    assert_eq!(paths(&back["result"]["deleted"]), ["log.txt", "made-1", "made-2", "made-3"]);
+    let back = env.json(
+        0,
+        &["rollback", "--to", "initial", "--path", "made-*", "log.txt"],
+    );
+    assert_eq!(
+        paths(&back["result"]["deleted"]),
+        ["log.txt", "made-1", "made-2", "made-3"]
+    );
     assert_eq!(env.read("state"), "3\n");
     assert_eq!(back["run"]["status"], "complete");
     env.json(2, &["rollback", "--to", "initial", "--path", "[broken"]);
-    env.json(2, &["rollback", "--to", "initial", "--scope", "state", "--path", "x"]);
+    env.json(
+        2,
+        &[
+            "rollback", "--to", "initial", "--scope", "state", "--path", "x",
+        ],
+    );
 }
 
 // snapshot.md, hand edits: refused and listed, kept, or restored over; undo brings them back.
@@ -135,14 +185,20 @@ fn hand_edits_are_refused_kept_or_discarded() {
     let error = env.json(13, &["rollback", "--iteration", "2"])["error"].clone();
     assert_eq!(error["code"], "hand_edits");
     let listed = paths(&error["paths"]);
-    assert!(listed.contains(&"state".to_owned()) && listed.contains(&"notes.txt".to_owned()), "{error}");
+    assert!(
+        listed.contains(&"state".to_owned()) && listed.contains(&"notes.txt".to_owned()),
+        "{error}"
+    );
     assert!(!listed.contains(&"made-3".to_owned()));
     assert_eq!((seen(env.work()), ledger(&env)), (before.clone(), written));
     let kept = env.json(0, &["rollback", "--iteration", "2", "--edits", "keep"]);
     assert_eq!(env.read("state"), "mine\n");
     assert_eq!(env.read("notes.txt"), "mine too\n");
     assert!(!env.exists("made-3"));
-    assert!(paths(&kept["result"]["kept"]).contains(&"state".to_owned()), "{kept}");
+    assert!(
+        paths(&kept["result"]["kept"]).contains(&"state".to_owned()),
+        "{kept}"
+    );
     env.json(0, &["undo"]);
     assert_eq!(seen(env.work()), before);
     env.json(0, &["rollback", "--iteration", "2", "--edits", "discard"]);
@@ -162,7 +218,8 @@ fn what_was_not_captured_is_kept() {
     env.write("x.log", "log\n");
     env.write("dir/keep.log", "log\n");
     env.write("dir/new.txt", "n\n");
-    env.sh("mkfifo dir/pipe; git init -q nested; echo n > nested/f").expect(0);
+    env.sh("mkfifo dir/pipe; git init -q nested; echo n > nested/f")
+        .expect(0);
     let back = env.json(0, &["rollback", "--to", "latest", "--edits", "discard"]);
     assert!(!env.exists("dir/new.txt"));
     for path in ["build/out", "x.log", "dir/keep.log", "dir/pipe", "nested/f"] {
@@ -200,18 +257,26 @@ fn a_file_in_the_way_is_refused() {
     env.write("thing/inside.txt", "i\n");
     env.write("b.txt", "b\n");
     checkpoint(&env);
-    env.sh("rm -rf thing; mkfifo thing; echo changed > b.txt").expect(0);
+    env.sh("rm -rf thing; mkfifo thing; echo changed > b.txt")
+        .expect(0);
     let (before, written) = (env.read("b.txt"), ledger(&env));
-    let error = env.json(13, &["rollback", "--to", "latest", "--edits", "discard"])["error"].clone();
+    let error =
+        env.json(13, &["rollback", "--to", "latest", "--edits", "discard"])["error"].clone();
     assert_eq!(error["code"], "conflicts");
-    assert!(text(&error["message"]).contains("Rollback failed - conflicts"), "{error}");
+    assert!(
+        text(&error["message"]).contains("Rollback failed - conflicts"),
+        "{error}"
+    );
     assert_eq!(paths(&error["paths"]), ["thing"]);
     assert_eq!((env.read("b.txt"), ledger(&env)), (before, written));
-    env.sh("rm thing; mkdir b; rm b.txt; mkdir b.txt; echo l > b.txt/x.log").expect(0);
-    let error = env.json(13, &["rollback", "--to", "latest", "--edits", "discard"])["error"].clone();
+    env.sh("rm thing; mkdir b; rm b.txt; mkdir b.txt; echo l > b.txt/x.log")
+        .expect(0);
+    let error =
+        env.json(13, &["rollback", "--to", "latest", "--edits", "discard"])["error"].clone();
     assert!(env.exists("b.txt/x.log") && !env.exists("thing"), "{error}");
     // An ignored file where the target has one is captured first.
-    env.sh("rm -rf b.txt b; echo b > b.txt; mkdir thing; echo i > thing/inside.txt").expect(0);
+    env.sh("rm -rf b.txt b; echo b > b.txt; mkdir thing; echo i > thing/inside.txt")
+        .expect(0);
     env.write("out", "tracked by include\n");
     env.sh("git add -f out").expect(0);
     checkpoint(&env);
@@ -233,11 +298,17 @@ fn a_symlink_in_the_way_leads_nowhere() {
     std::fs::write(outside.join("f.txt"), "theirs\n").unwrap();
     env.sh("rm -rf dir; ln -s ../outside dir").expect(0);
     env.json(0, &["rollback", "--to", "latest", "--edits", "discard"]);
-    assert_eq!(std::fs::read_to_string(outside.join("f.txt")).unwrap(), "theirs\n");
+    assert_eq!(
+        std::fs::read_to_string(outside.join("f.txt")).unwrap(),
+        "theirs\n"
+    );
     assert_eq!(env.read("dir/f.txt"), "f\n");
     env.json(0, &["undo"]);
     assert!(env.work().join("dir").is_symlink());
-    assert_eq!(std::fs::read_to_string(outside.join("f.txt")).unwrap(), "theirs\n");
+    assert_eq!(
+        std::fs::read_to_string(outside.join("f.txt")).unwrap(),
+        "theirs\n"
+    );
 }
 
 // cli.md: `checkpoint restore` leaves the run's bookkeeping as it is.
@@ -262,7 +333,10 @@ fn unchanged_files_are_not_touched() {
     checkpoint(&env);
     env.write("a.txt", "two\n");
     env.json(0, &["rollback", "--to", "latest", "--edits", "discard"]);
-    assert_eq!(env.sh("stat -c %Y same.txt").stdout, env.sh("date -d 2001-01-01 +%s").stdout);
+    assert_eq!(
+        env.sh("stat -c %Y same.txt").stdout,
+        env.sh("date -d 2001-01-01 +%s").stdout
+    );
     let written = ledger(&env);
     assert_eq!(env.json(0, &["rollback", "--to", "@1"])["changed"], false);
     assert_eq!(ledger(&env), written);
@@ -275,11 +349,17 @@ fn safe_modes_hold() {
     checkpoint(&env);
     env.write("a.txt", "two\n");
     env.set("RECOVER_SAFE_MODE", "read_only");
-    assert_eq!(env.json(13, &["rollback", "--to", "latest", "--edits", "discard"])["error"]["code"], "safe_mode");
+    assert_eq!(
+        env.json(13, &["rollback", "--to", "latest", "--edits", "discard"])["error"]["code"],
+        "safe_mode"
+    );
     env.set("RECOVER_SAFE_MODE", "conservative");
     env.json(13, &["rollback", "--to", "latest", "--edits", "discard"]);
     assert_eq!(env.read("a.txt"), "two\n");
-    env.json(0, &["--yes", "rollback", "--to", "latest", "--edits", "discard"]);
+    env.json(
+        0,
+        &["--yes", "rollback", "--to", "latest", "--edits", "discard"],
+    );
     assert_eq!(env.read("a.txt"), "one\n");
 }
 
@@ -297,8 +377,14 @@ fn read_only_changes_nothing_of_the_users() {
         env.set("RECOVER_SAFE_MODE", mode);
         let planned = env.json(0, &[&["--dry-run"], &fail[..]].concat());
         let failed = env.json(0, &fail);
-        assert_eq!(failed["result"]["action"], "cooldown_set", "{mode}: {failed}");
-        assert_eq!(planned["result"]["action"], "cooldown_set", "{mode}: {planned}");
+        assert_eq!(
+            failed["result"]["action"], "cooldown_set",
+            "{mode}: {failed}"
+        );
+        assert_eq!(
+            planned["result"]["action"], "cooldown_set",
+            "{mode}: {planned}"
+        );
         assert_eq!(env.read(".ultraplan/state/working.md"), "bad\n", "{mode}");
         env.json(0, &["checkpoint", "create", "--run", "r"]);
         env.json(0, &["retry-status", "--reset", "--run", "r"]);
@@ -318,9 +404,22 @@ fn read_only_changes_nothing_of_the_users() {
         assert_eq!(env.json(13, args)["error"]["code"], "safe_mode", "{args:?}");
     }
     env.json(0, &["checkpoint", "export", "@1", "--format", "seed-json"]);
-    assert_eq!(env.git(&["status", "--short", "--ignored"]), "!! .ultraplan/\n");
+    assert_eq!(
+        env.git(&["status", "--short", "--ignored"]),
+        "!! .ultraplan/\n"
+    );
     // A run goes on without the rollback that was decided.
-    let run = ["run", "--run", "s", "--attempts", "2", "--on-failure", "rollback", "--feedback", "t=grep -q 22 made"];
+    let run = [
+        "run",
+        "--run",
+        "s",
+        "--attempts",
+        "2",
+        "--on-failure",
+        "rollback",
+        "--feedback",
+        "t=grep -q 22 made",
+    ];
     let work = ["--", "sh", "-c", "printf 2 >> made"];
     env.json(0, &[&run[..], &work].concat());
     assert_eq!(env.read("made"), "22");
@@ -330,8 +429,15 @@ fn read_only_changes_nothing_of_the_users() {
 /// folder of root's own.
 pub fn bound(env: &TestEnv, args: &str) -> crate::env::Ran {
     let root = env.sh("id -u").stdout.trim() == "0";
-    let without = if root { "setpriv --bounding-set=-dac_override,-dac_read_search " } else { "" };
-    env.sh(&format!("{without}{} {args}", env!("CARGO_BIN_EXE_recover")))
+    let without = if root {
+        "setpriv --bounding-set=-dac_override,-dac_read_search "
+    } else {
+        ""
+    };
+    env.sh(&format!(
+        "{without}{} {args}",
+        env!("CARGO_BIN_EXE_recover")
+    ))
 }
 
 // A cache that another program closed is replaced: it would be of no use for ever.
@@ -356,8 +462,14 @@ fn an_unreadable_file_is_not_written_over() {
     env.write("other", "o\n");
     env.sh("chmod 000 other b.txt; echo two > a.txt").expect(0);
     let made = bound(&env, "--json checkpoint create").expect(3).json();
-    assert!(paths(&made["checkpoint"]["skipped"]).contains(&"other".to_owned()), "{made}");
-    let error = bound(&env, "--json rollback --to @1 --edits discard").expect(13).json()["error"].clone();
+    assert!(
+        paths(&made["checkpoint"]["skipped"]).contains(&"other".to_owned()),
+        "{made}"
+    );
+    let error = bound(&env, "--json rollback --to @1 --edits discard")
+        .expect(13)
+        .json()["error"]
+        .clone();
     assert_eq!(paths(&error["paths"]), ["b.txt"]);
     assert_eq!(env.read("a.txt"), "two\n");
     env.sh("chmod 644 b.txt").expect(0);
@@ -372,9 +484,13 @@ fn a_read_only_folder_is_opened_for_a_restore() {
     let env = TestEnv::repo();
     env.write("ro/f", "f\n");
     bound(&env, "checkpoint create").expect(0);
-    env.sh("echo g > ro/f; chmod 555 ro; echo two > a.txt").expect(0);
+    env.sh("echo g > ro/f; chmod 555 ro; echo two > a.txt")
+        .expect(0);
     bound(&env, "rollback --to @1 --edits discard").expect(0);
-    assert_eq!((env.read("a.txt"), env.read("ro/f"), env.mode("ro")), ("one\n".into(), "f\n".into(), 0o755));
+    assert_eq!(
+        (env.read("a.txt"), env.read("ro/f"), env.mode("ro")),
+        ("one\n".into(), "f\n".into(), 0o755)
+    );
     env.sh("chmod -R a-w .ultraplan").expect(0);
     bound(&env, "status").expect(0);
     bound(&env, "checkpoint list").expect(0);
@@ -389,10 +505,15 @@ fn a_live_attempt_is_not_rolled_back_under() {
     let recover = env!("CARGO_BIN_EXE_recover");
     env.script(
         "agent.sh",
-        &format!("echo two > a.txt; {recover} rollback --to @1 2> said; echo $? > code; cat a.txt > a"),
+        &format!(
+            "echo two > a.txt; {recover} rollback --to @1 2> said; echo $? > code; cat a.txt > a"
+        ),
     );
     env.json(0, &["run", "--feedback", "test=true", "--", "./agent.sh"]);
-    assert_eq!((env.read("code"), env.read("a")), ("11\n".into(), "two\n".into()));
+    assert_eq!(
+        (env.read("code"), env.read("a")),
+        ("11\n".into(), "two\n".into())
+    );
     assert!(env.read("said").contains("pid"), "{}", env.read("said"));
 }
 
@@ -410,7 +531,11 @@ fn a_folder_that_has_to_stay_is_not_called_deleted() {
     let planned = env.json(0, &["--dry-run", "rollback", "--to", "@1"])["plan"].clone();
     let done = env.json(0, &["rollback", "--to", "@1"])["result"].clone();
     for result in [&planned, &done] {
-        assert_eq!(paths(&result["deleted"]), ["made/deep/file", "made/gone", "made/gone/file"], "{result}");
+        assert_eq!(
+            paths(&result["deleted"]),
+            ["made/deep/file", "made/gone", "made/gone/file"],
+            "{result}"
+        );
         assert_eq!(paths(&result["kept"]), ["made", "made/deep"], "{result}");
     }
     assert_eq!(env.read("made/deep/build.o"), "o\n");
@@ -423,10 +548,15 @@ fn a_folder_that_has_to_stay_is_not_called_deleted() {
 #[test]
 fn conflicts_and_missing_checkpoints_name_the_way_out() {
     let env = three_iterations();
-    let refused = |args: &[&str]| env.error(13, &[&["rollback", "--to", "iteration:1"], args].concat());
+    let refused =
+        |args: &[&str]| env.error(13, &[&["rollback", "--to", "iteration:1"], args].concat());
     env.write("a.txt", "by hand\n");
     let error = refused(&[]);
-    assert!(text(&error["message"]).starts_with("Rollback failed - conflicts: 1 file was edited by hand"), "{error}");
+    assert!(
+        text(&error["message"])
+            .starts_with("Rollback failed - conflicts: 1 file was edited by hand"),
+        "{error}"
+    );
     assert_eq!(error["code"], "hand_edits");
     env.git(&["checkout", "-q", "-b", "side"]);
     env.git(&["commit", "-qam", "side"]);
@@ -436,14 +566,33 @@ fn conflicts_and_missing_checkpoints_name_the_way_out() {
     env.git(&["commit", "-qam", "mine"]);
     env.sh("git merge side").expect(1);
     let error = refused(&["--edits", "discard", "--commits", "keep"]);
-    assert!(text(&error["message"]).starts_with("Rollback failed - conflicts: a merge is in progress"), "{error}");
+    assert!(
+        text(&error["message"]).starts_with("Rollback failed - conflicts: a merge is in progress"),
+        "{error}"
+    );
     assert_eq!(error["code"], "operation_in_progress");
 
     let env = three_iterations();
     let run = text(&env.json(0, &["status"])["run"]["run_id"]).clone();
-    env.json(0, &["checkpoint", "prune", "--keep-last", "0", "--drop-passed", "--drop-failed", "--run", &run, "--yes"]);
+    env.json(
+        0,
+        &[
+            "checkpoint",
+            "prune",
+            "--keep-last",
+            "0",
+            "--drop-passed",
+            "--drop-failed",
+            "--run",
+            &run,
+            "--yes",
+        ],
+    );
     let error = env.error(4, &["rollback", "--iteration", "2"]);
-    assert!(text(&error["message"]).starts_with("No checkpoint available"), "{error}");
+    assert!(
+        text(&error["message"]).starts_with("No checkpoint available"),
+        "{error}"
+    );
     assert!(text(&error["hint"]).contains("resume --restart"), "{error}");
 }
 
@@ -452,22 +601,60 @@ fn conflicts_and_missing_checkpoints_name_the_way_out() {
 #[test]
 fn a_bare_rollback_is_about_the_last_night() {
     let env = TestEnv::repo();
-    env.json(0, &["run", "--run", "monday", "--", "sh", "-c", "echo m > m.txt"]);
+    env.json(
+        0,
+        &["run", "--run", "monday", "--", "sh", "-c", "echo m > m.txt"],
+    );
     env.write("own.txt", "a person's\n");
-    let fails = ["run", "--run", "tuesday", "--attempts", "1", "--on-failure", "stop", "--feedback", "build=false"];
-    env.recover(&[&fails[..], &["--", "sh", "-c", "echo t > t.txt"]].concat()).expect(7);
+    let fails = [
+        "run",
+        "--run",
+        "tuesday",
+        "--attempts",
+        "1",
+        "--on-failure",
+        "stop",
+        "--feedback",
+        "build=false",
+    ];
+    env.recover(&[&fails[..], &["--", "sh", "-c", "echo t > t.txt"]].concat())
+        .expect(7);
     let good = env.json(0, &["rollback", "--to", "good", "--dry-run"]);
     assert_eq!(good["run"]["run_id"], "monday");
     let back = env.json(0, &["--rollback"]);
-    assert_eq!((&back["run"]["run_id"], &back["run"]["status"]), (&"tuesday".into(), &"paused".into()), "{back}");
-    assert_eq!((env.exists("own.txt"), env.exists("m.txt"), env.exists("t.txt")), (true, true, false));
+    assert_eq!(
+        (&back["run"]["run_id"], &back["run"]["status"]),
+        (&"tuesday".into(), &"paused".into()),
+        "{back}"
+    );
+    assert_eq!(
+        (
+            env.exists("own.txt"),
+            env.exists("m.txt"),
+            env.exists("t.txt")
+        ),
+        (true, true, false)
+    );
     let notes = back["warnings"].as_array().expect("notes");
-    assert_eq!(notes.iter().filter(|note| text(note).contains("this is about run")).count(), 1, "{notes:?}");
-    assert_eq!(env.json(0, &["status", "--run", "monday"])["run"]["status"], "complete");
+    assert_eq!(
+        notes
+            .iter()
+            .filter(|note| text(note).contains("this is about run"))
+            .count(),
+        1,
+        "{notes:?}"
+    );
+    assert_eq!(
+        env.json(0, &["status", "--run", "monday"])["run"]["status"],
+        "complete"
+    );
     // Checkpoints of a person's own are no night.
     env.json(0, &["undo"]);
     env.json(0, &["checkpoint", "create", "-m", "mine"]);
-    assert_eq!(env.json(0, &["--rollback", "--dry-run"])["run"]["run_id"], "tuesday");
+    assert_eq!(
+        env.json(0, &["--rollback", "--dry-run"])["run"]["run_id"],
+        "tuesday"
+    );
 }
 
 // B10, B11: a plan says over which iterations it goes.
@@ -476,8 +663,20 @@ fn a_plan_says_what_is_superseded() {
     let env = three_iterations();
     let plan = env.json(0, &["rollback", "--to", "iteration:1", "--dry-run"]);
     assert_eq!(plan["plan"]["superseded"], serde_json::json!([2, 3]));
-    let told = env.recover(&["rollback", "--to", "iteration:1", "--dry-run"]).expect(0).stdout;
-    assert!(told.contains("iterations 2 to 3 would be superseded; their history stays"), "{told}");
-    assert_eq!(env.json(0, &["rollback", "--iteration", "3"])["result"]["superseded"], serde_json::json!([3]));
-    assert_eq!(env.json(0, &["undo"])["result"]["superseded"], serde_json::json!([]));
+    let told = env
+        .recover(&["rollback", "--to", "iteration:1", "--dry-run"])
+        .expect(0)
+        .stdout;
+    assert!(
+        told.contains("iterations 2 to 3 would be superseded; their history stays"),
+        "{told}"
+    );
+    assert_eq!(
+        env.json(0, &["rollback", "--iteration", "3"])["result"]["superseded"],
+        serde_json::json!([3])
+    );
+    assert_eq!(
+        env.json(0, &["undo"])["result"]["superseded"],
+        serde_json::json!([])
+    );
 }

@@ -4,7 +4,8 @@ use crate::env::TestEnv;
 use crate::live::NOW;
 
 /// A check that passes when the file `state` says "good", and fails like a test runner otherwise.
-pub const CHECK: &str = "test=grep -qx good state || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
+pub const CHECK: &str =
+    "test=grep -qx good state || { echo 'FAILED t.py::test_a - assert 1 == 2'; exit 1; }";
 
 /// An environment whose cooldowns are over at once.
 pub fn quick() -> TestEnv {
@@ -34,7 +35,11 @@ fn every_iteration_ends_in_a_checkpoint() {
         "echo said; echo $RECOVER_ITERATION > n",
     ]);
     let ran = ran.expect(0);
-    assert!(ran.stderr.contains("said"), "the child's output goes to stderr: {}", ran.stderr);
+    assert!(
+        ran.stderr.contains("said"),
+        "the child's output goes to stderr: {}",
+        ran.stderr
+    );
     let document = ran.json();
     assert_eq!(document["command"], "run");
     assert_eq!(document["outcome"], "complete");
@@ -42,19 +47,37 @@ fn every_iteration_ends_in_a_checkpoint() {
     assert_eq!(document["run"]["current_iteration"], 2);
     assert_eq!(document["run"]["iterations_total"], 2);
     let attempt = &document["iterations"][1]["attempts"][0];
-    assert_eq!((&attempt["number"], &attempt["exit_code"]), (&1.into(), &0.into()));
+    assert_eq!(
+        (&attempt["number"], &attempt["exit_code"]),
+        (&1.into(), &0.into())
+    );
     assert_eq!(attempt["timed_out"], false);
     assert_eq!(attempt["feedback_results"]["test"]["passed"], true);
-    assert!(attempt["duration_ms"].is_u64() && attempt["started_at"].is_string() && attempt["log_path"].is_string());
+    assert!(
+        attempt["duration_ms"].is_u64()
+            && attempt["started_at"].is_string()
+            && attempt["log_path"].is_string()
+    );
 
     let list = env.json(0, &["checkpoint", "list", "--all-runs"]);
     let checkpoints = list["checkpoints"].as_array().unwrap();
-    let seen: Vec<_> =
-        checkpoints.iter().map(|c| (c["after_iteration"].as_u64().unwrap(), c["verdict"].as_str().unwrap())).collect();
+    let seen: Vec<_> = checkpoints
+        .iter()
+        .map(|c| {
+            (
+                c["after_iteration"].as_u64().unwrap(),
+                c["verdict"].as_str().unwrap(),
+            )
+        })
+        .collect();
     assert_eq!(seen, [(0, "unverified"), (1, "passed"), (2, "passed")]);
     let status = env.json(0, &["status"]);
     assert_eq!(status["checkpoints"]["last_good"], checkpoints[2]["id"]);
-    assert!(checkpoints[2]["feedback_results"]["test"]["passed"] == true, "{}", checkpoints[2]);
+    assert!(
+        checkpoints[2]["feedback_results"]["test"]["passed"] == true,
+        "{}",
+        checkpoints[2]
+    );
 }
 
 /// B6: the prompt comes on stdin and as a file; the failure's context only from the second attempt on.
@@ -110,17 +133,35 @@ fn the_child_gets_prompt_and_context() {
 fn an_iteration_that_cannot_be_verified_is_given_up_and_the_run_goes_on() {
     let env = quick();
     let agent = "[ $RECOVER_ITERATION = 2 ] && echo bad > state || echo good > state; echo $RECOVER_ITERATION.$RECOVER_ATTEMPT >> ../seen";
-    let document = env.json(8, &["run", "--iterations", "3", "--feedback", CHECK, "--", "sh", "-c", agent]);
+    let document = env.json(
+        8,
+        &[
+            "run",
+            "--iterations",
+            "3",
+            "--feedback",
+            CHECK,
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    );
     assert_eq!(document["outcome"], "escalated");
     assert_eq!(document["run"]["status"], "escalated");
-    let statuses: Vec<_> = (0..3).map(|at| document["iterations"][at]["status"].as_str().unwrap()).collect();
+    let statuses: Vec<_> = (0..3)
+        .map(|at| document["iterations"][at]["status"].as_str().unwrap())
+        .collect();
     assert_eq!(statuses, ["completed", "skipped", "completed"]);
     assert_eq!(env.read("../seen"), "1.1\n2.1\n2.2\n2.3\n3.1\n");
     let list = env.json(0, &["attempt", "list"]);
     let stuck = list["stuck_subtasks"].as_array().unwrap();
     assert_eq!(stuck.len(), 1, "{list}");
     assert_eq!(stuck[0]["attempt_count"], 3);
-    assert_eq!(env.state_json("attempt_history.json")["stuck_subtasks"], list["stuck_subtasks"]);
+    assert_eq!(
+        env.state_json("attempt_history.json")["stuck_subtasks"],
+        list["stuck_subtasks"]
+    );
 }
 
 /// A2, A5: a broken build: back to the last good checkpoint and again, twice, then a person is needed.
@@ -129,12 +170,33 @@ fn a_broken_build_is_rolled_back_twice_then_escalates() {
     let env = quick();
     let agent = "if [ $RECOVER_ITERATION = 1 ]; then echo fine > code; else ls > seen-$RECOVER_ATTEMPT; cp seen-* ../ ; echo broken > code; touch junk-$RECOVER_ATTEMPT; fi";
     let build = "build=grep -q fine code || { echo 'error[E0432]: unresolved import `x`'; echo 'error: could not compile `y` (lib) due to 1 previous error'; exit 101; }";
-    let document = env.json(8, &["run", "--iterations", "2", "--feedback", build, "--", "sh", "-c", agent]);
+    let document = env.json(
+        8,
+        &[
+            "run",
+            "--iterations",
+            "2",
+            "--feedback",
+            build,
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    );
     assert_eq!(document["outcome"], "escalated");
     let attempts = document["iterations"][1]["attempts"].as_array().unwrap();
     assert_eq!(attempts.len(), 3, "{document}");
-    assert!(attempts.iter().all(|attempt| attempt["failure"]["cause"] == "BROKEN_BUILD"), "{document}");
-    assert!(!env.sh("cat ../seen-3").stdout.contains("junk-2"), "rolled back before the third attempt");
+    assert!(
+        attempts
+            .iter()
+            .all(|attempt| attempt["failure"]["cause"] == "BROKEN_BUILD"),
+        "{document}"
+    );
+    assert!(
+        !env.sh("cat ../seen-3").stdout.contains("junk-2"),
+        "rolled back before the third attempt"
+    );
     assert_eq!(env.events("restored").len(), 2);
 }
 
@@ -158,8 +220,17 @@ fn a_broken_build_without_a_good_checkpoint_escalates() {
     ];
     let document = env.json(8, &fail);
     assert_eq!(document["failure"]["cause"], "BROKEN_BUILD");
-    assert_eq!(document["decision"]["actions"], serde_json::json!(["escalate"]));
-    assert!(document["failure"]["conditions"].as_array().unwrap().contains(&"no_checkpoint".into()), "{document}");
+    assert_eq!(
+        document["decision"]["actions"],
+        serde_json::json!(["escalate"])
+    );
+    assert!(
+        document["failure"]["conditions"]
+            .as_array()
+            .unwrap()
+            .contains(&"no_checkpoint".into()),
+        "{document}"
+    );
 }
 
 /// A8: a full context is no failure of the work: it goes on in a fresh session.
@@ -174,8 +245,23 @@ fn a_full_context_goes_on_in_a_fresh_session() {
          if [ $RECOVER_ATTEMPT = 1 ]; then cat result.json; exit 1; fi\n\
          echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s-2\",\"result\":\"done\"}'",
     );
-    let document = env.json(0, &["run", "--agent", "claude", "--", "./claude", "-p", "--output-format", "json"]);
-    assert_eq!(document["iterations"][0]["attempts"][0]["failure"]["cause"], "CONTEXT_EXHAUSTED");
+    let document = env.json(
+        0,
+        &[
+            "run",
+            "--agent",
+            "claude",
+            "--",
+            "./claude",
+            "-p",
+            "--output-format",
+            "json",
+        ],
+    );
+    assert_eq!(
+        document["iterations"][0]["attempts"][0]["failure"]["cause"],
+        "CONTEXT_EXHAUSTED"
+    );
     assert_eq!(env.read("sessions"), "none\nnone\n");
 }
 
@@ -189,7 +275,18 @@ fn a_retry_names_the_agents_session() {
          [ $RECOVER_ATTEMPT = 1 ] && echo bad > state || echo good > state\n\
          echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"s-1\",\"result\":\"done\"}'",
     );
-    env.json(0, &["run", "--agent", "claude", "--feedback", CHECK, "--", "./claude"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--agent",
+            "claude",
+            "--feedback",
+            CHECK,
+            "--",
+            "./claude",
+        ],
+    );
     assert_eq!(env.read("sessions"), "none\ns-1\n");
 }
 
@@ -197,14 +294,21 @@ fn a_retry_names_the_agents_session() {
 #[test]
 fn a_usage_limit_parks_the_run() {
     let mut env = TestEnv::repo();
-    env.set("RECOVER_TEST_NOW", NOW).set("RECOVER_TEST_SEED", "1");
+    env.set("RECOVER_TEST_NOW", NOW)
+        .set("RECOVER_TEST_SEED", "1");
     env.script("claude", "echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"session_id\":\"s\",\"result\":\"Claude AI usage limit reached|1772370000\"}'; exit 1");
-    let document = env.json(6, &["run", "--no-wait", "--agent", "claude", "--", "./claude"]);
+    let document = env.json(
+        6,
+        &["run", "--no-wait", "--agent", "claude", "--", "./claude"],
+    );
     assert_eq!(document["outcome"], "parked", "{document}");
     assert_eq!(document["run"]["status"], "parked");
     // 1772370000 is 13:00:00; a minute and up to another are added.
     let after = document["retry_after"].as_str().unwrap();
-    assert!(("2026-03-01T13:01:00.000Z".."2026-03-01T13:02:00.001Z").contains(&after), "{after}");
+    assert!(
+        ("2026-03-01T13:01:00.000Z".."2026-03-01T13:02:00.001Z").contains(&after),
+        "{after}"
+    );
     let status = env.json(6, &["retry-status", "--check"]);
     assert_eq!(status["parked"]["until"], after);
     assert_eq!(status["error_count"], 0);
@@ -224,10 +328,30 @@ fn a_parked_run_goes_on_after_the_reset() {
     };
     env.write("limited", limited("1772370000"));
     env.script("claude", "if [ $RECOVER_ATTEMPT = 1 ]; then cat limited; exit 1; fi; echo '{\"type\":\"result\",\"is_error\":false,\"result\":\"ok\"}'");
-    let document = env.json(0, &["run", "--agent", "claude", "--attempts", "1", "--", "./claude"]);
-    assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 2);
+    let document = env.json(
+        0,
+        &[
+            "run",
+            "--agent",
+            "claude",
+            "--attempts",
+            "1",
+            "--",
+            "./claude",
+        ],
+    );
+    assert_eq!(
+        document["iterations"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     env.write("limited", limited("1782370000"));
-    assert_eq!(env.json(8, &["run", "--agent", "claude", "--", "./claude"])["outcome"], "escalated");
+    assert_eq!(
+        env.json(8, &["run", "--agent", "claude", "--", "./claude"])["outcome"],
+        "escalated"
+    );
 }
 
 /// A deadline ends the whole group: TERM, then KILL for what ignores it.
@@ -256,9 +380,24 @@ fn a_feedback_loop_that_hangs_is_ended() {
         ".ultraplan/recover.toml",
         "[[feedback]]\nname = \"slow\"\ncommand = \"sleep 300\"\ntimeout = \"200ms\"\n",
     );
-    let document = env.json(7, &["run", "--attempts", "1", "--on-failure", "policy", "--", "true"]);
+    let document = env.json(
+        7,
+        &[
+            "run",
+            "--attempts",
+            "1",
+            "--on-failure",
+            "policy",
+            "--",
+            "true",
+        ],
+    );
     let result = &document["iterations"][0]["attempts"][0]["feedback_results"]["slow"];
-    assert_eq!((&result["passed"], &result["summary"]), (&false.into(), &"timed out".into()), "{document}");
+    assert_eq!(
+        (&result["passed"], &result["summary"]),
+        (&false.into(), &"timed out".into()),
+        "{document}"
+    );
 }
 
 /// `--until` stops when its command passes, and gives up after `--iterations`.
@@ -266,10 +405,35 @@ fn a_feedback_loop_that_hangs_is_ended() {
 fn until_stops_when_its_command_passes() {
     let env = TestEnv::repo();
     let agent = "echo x >> count";
-    let document =
-        env.json(0, &["run", "--run", "a", "--until", "test $(wc -l < count) -ge 3", "--", "sh", "-c", agent]);
+    let document = env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "a",
+            "--until",
+            "test $(wc -l < count) -ge 3",
+            "--",
+            "sh",
+            "-c",
+            agent,
+        ],
+    );
     assert_eq!(document["iterations"].as_array().unwrap().len(), 3);
-    let document = env.json(7, &["run", "--run", "b", "--iterations", "2", "--until", "false", "--", "true"]);
+    let document = env.json(
+        7,
+        &[
+            "run",
+            "--run",
+            "b",
+            "--iterations",
+            "2",
+            "--until",
+            "false",
+            "--",
+            "true",
+        ],
+    );
     assert_eq!(document["outcome"], "failed");
 }
 
@@ -278,21 +442,55 @@ fn until_stops_when_its_command_passes() {
 fn passthrough_is_the_childs_own_exit_code() {
     let env = TestEnv::repo();
     let ran = env
-        .recover(&["run", "--passthrough", "--on-failure", "stop", "--", "sh", "-c", "echo out; exit 42"])
+        .recover(&[
+            "run",
+            "--passthrough",
+            "--on-failure",
+            "stop",
+            "--",
+            "sh",
+            "-c",
+            "echo out; exit 42",
+        ])
         .expect(42);
     assert_eq!(ran.stdout, "out\n");
-    env.recover(&["run", "--passthrough", "--json", "--", "true"]).expect(2);
+    env.recover(&["run", "--passthrough", "--json", "--", "true"])
+        .expect(2);
 }
 
 /// `--attempts N` and `--retries N-1` are the same and override the cause's limit.
 #[test]
 fn attempts_and_retries_override_limits() {
-    for flags in [["--attempts", "5"], ["--retries", "4"], ["--attempts", "1"], ["--retries", "0"]] {
+    for flags in [
+        ["--attempts", "5"],
+        ["--retries", "4"],
+        ["--attempts", "1"],
+        ["--retries", "0"],
+    ] {
         let env = quick();
-        let args = ["run", flags[0], flags[1], "--feedback", "test=false", "--", "true"];
+        let args = [
+            "run",
+            flags[0],
+            flags[1],
+            "--feedback",
+            "test=false",
+            "--",
+            "true",
+        ];
         let document = env.json(8, &args);
-        let wanted = if flags[1] == "5" || flags[1] == "4" { 5 } else { 1 };
-        assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), wanted, "{flags:?}");
+        let wanted = if flags[1] == "5" || flags[1] == "4" {
+            5
+        } else {
+            1
+        };
+        assert_eq!(
+            document["iterations"][0]["attempts"]
+                .as_array()
+                .unwrap()
+                .len(),
+            wanted,
+            "{flags:?}"
+        );
     }
 }
 
@@ -304,28 +502,68 @@ fn on_failure_chooses_what_follows() {
         let mut env = TestEnv::repo();
         env.set("RECOVER_TEST_NOW", NOW);
         env.write("state", "good\n");
-        let document = env.json(code, &["run", "--on-failure", what, check[0], check[1], "--", "sh", "-c", agent]);
+        let document = env.json(
+            code,
+            &[
+                "run",
+                "--on-failure",
+                what,
+                check[0],
+                check[1],
+                "--",
+                "sh",
+                "-c",
+                agent,
+            ],
+        );
         (env, document)
     };
     let spoil = "ls > ../seen-$RECOVER_ATTEMPT; echo bad > state; touch junk";
 
     let (env, document) = run("stop", 6, spoil);
     assert_eq!(document["outcome"], "failed");
-    assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 1);
-    assert!(!document["decision"]["actions"].as_array().unwrap().is_empty());
+    assert_eq!(
+        document["iterations"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert!(
+        !document["decision"]["actions"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
     assert!(env.exists("junk"));
 
     let (_env, document) = run("manual-fix", 8, spoil);
     assert_eq!(document["outcome"], "paused");
-    assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        document["iterations"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 
     let (env, document) = run("rollback", 8, spoil);
-    assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        document["iterations"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
     assert!(!env.sh("cat ../seen-2").stdout.contains("junk"));
 
     let (env, _document) = run("retry", 8, spoil);
     assert!(env.sh("cat ../seen-2").stdout.contains("junk"));
-    assert!(env.events("restored").iter().all(|event| event["payload"]["operation"]["scope"] == "state"));
+    assert!(
+        env.events("restored")
+            .iter()
+            .all(|event| event["payload"]["operation"]["scope"] == "state")
+    );
 }
 
 /// Of several open runs `--run`, `RECOVER_RUN_ID`, `--lane`, `--task` choose another than the last.
@@ -353,17 +591,33 @@ fn several_open_runs_are_told_apart() {
         env.recover(&args);
     }
     assert_eq!(env.json(0, &["status"])["run"]["run_id"], "two");
-    for args in [&["--run", "one"][..], &["--lane", "a"], &["--phase", "p", "--task", "t1"]] {
-        assert_eq!(env.json(0, &[&["status"], args].concat())["run"]["run_id"], "one", "{args:?}");
+    for args in [
+        &["--run", "one"][..],
+        &["--lane", "a"],
+        &["--phase", "p", "--task", "t1"],
+    ] {
+        assert_eq!(
+            env.json(0, &[&["status"], args].concat())["run"]["run_id"],
+            "one",
+            "{args:?}"
+        );
     }
     for args in [&["--run", "two"][..], &["--lane", "b"], &["--task", "t2"]] {
         let status = env.json(0, &[&["status"], args].concat());
         assert_eq!(status["run"]["run_id"], "two", "{args:?}");
-        assert_eq!((&status["run"]["lane"], &status["run"]["phase"]), (&"b".into(), &"p".into()));
+        assert_eq!(
+            (&status["run"]["lane"], &status["run"]["phase"]),
+            (&"b".into(), &"p".into())
+        );
     }
-    let ran = env.recover_with(&[("RECOVER_RUN_ID", "one")], &["--json", "status"]).expect(0);
+    let ran = env
+        .recover_with(&[("RECOVER_RUN_ID", "one")], &["--json", "status"])
+        .expect(0);
     assert_eq!(ran.json()["run"]["task_id"], "t1");
-    assert_eq!(env.json(4, &["status", "--run", "three"])["error"]["code"], "run_not_found");
+    assert_eq!(
+        env.json(4, &["status", "--run", "three"])["error"]["code"],
+        "run_not_found"
+    );
 }
 
 /// Where a run is at work, another one is refused, and nothing is recorded of it.
@@ -388,10 +642,16 @@ fn a_run_is_refused_while_another_one_is_at_work() {
     }
     let error = env.error(11, &["run", "--run", "second", "--", "true"]);
     let message = error["message"].as_str().unwrap();
-    assert!(error["code"] == "locked" && message.contains(&format!("pid {}", first.id())), "{error}");
+    assert!(
+        error["code"] == "locked" && message.contains(&format!("pid {}", first.id())),
+        "{error}"
+    );
     // What is at work is meant, whatever came before and after it.
     assert_eq!(env.json(0, &["status"])["run"]["run_id"], "first");
-    assert_eq!(env.json(0, &["checkpoint", "create"])["checkpoint"]["run_id"], "first");
+    assert_eq!(
+        env.json(0, &["checkpoint", "create"])["checkpoint"]["run_id"],
+        "first"
+    );
     std::fs::write(env.root().join("end"), "").unwrap();
     assert!(first.wait().unwrap().success());
     env.json(4, &["status", "--run", "second"]);
@@ -407,7 +667,10 @@ fn a_run_is_not_begun_twice_and_a_dry_run_changes_nothing() {
     env.json(0, &["run", "--dry-run", "--", "touch", "made"]);
     assert!(!env.exists("made") && !env.exists(".ultraplan/state/events.jsonl"));
     env.json(0, &["run", "--run", "x", "--", "true"]);
-    assert_eq!(env.json(13, &["run", "--run", "x", "--", "true"])["error"]["code"], "already_exists");
+    assert_eq!(
+        env.json(13, &["run", "--run", "x", "--", "true"])["error"]["code"],
+        "already_exists"
+    );
     env.json(2, &["run"]);
     env.json(2, &["run", "--iterations", "0", "--", "true"]);
     env.json(2, &["run", "--feedback", "nonsense", "--", "true"]);
@@ -418,11 +681,26 @@ fn a_run_is_not_begun_twice_and_a_dry_run_changes_nothing() {
 fn hints_work_from_another_folder_and_without_git() {
     let env = TestEnv::plain();
     std::fs::create_dir(env.work().join("a folder")).unwrap();
-    let document =
-        env.json(6, &["-C", "a folder", "run", "--no-wait", "--feedback", "test=test -e fixed", "--", "touch", "made"]);
+    let document = env.json(
+        6,
+        &[
+            "-C",
+            "a folder",
+            "run",
+            "--no-wait",
+            "--feedback",
+            "test=test -e fixed",
+            "--",
+            "touch",
+            "made",
+        ],
+    );
     env.write("a folder/fixed", "");
-    let hint =
-        document["resume_hint"].as_str().unwrap().replacen("recover ", concat!(env!("CARGO_BIN_EXE_recover"), " "), 1);
+    let hint = document["resume_hint"].as_str().unwrap().replacen(
+        "recover ",
+        concat!(env!("CARGO_BIN_EXE_recover"), " "),
+        1,
+    );
     let ran = env.sh(&format!("cd / && {hint} --wait --json")).expect(0);
     assert_eq!(ran.json()["outcome"], "complete");
     let hint = document["rollback_hint"].as_str().unwrap().replacen(
@@ -441,7 +719,9 @@ fn a_flood_of_output_is_bounded() {
     env.write(".ultraplan/recover.toml", "[run]\nlog_limit = \"64KiB\"\n");
     let flood = "yes 0123456789 | head -c 20000000; echo the end";
     let document = env.json(0, &["-q", "run", "--", "sh", "-c", flood]);
-    let log = document["iterations"][0]["attempts"][0]["log_path"].as_str().unwrap();
+    let log = document["iterations"][0]["attempts"][0]["log_path"]
+        .as_str()
+        .unwrap();
     let text = std::fs::read(log).unwrap();
     assert!(text.len() < 80 << 10, "{}", text.len());
     assert!(String::from_utf8_lossy(&text).contains("the end"));
@@ -452,7 +732,20 @@ fn a_flood_of_output_is_bounded() {
 fn feedback_loops_know_the_iteration() {
     let env = TestEnv::repo();
     let feedback = "seen=echo $RECOVER_RUN_ID $RECOVER_ITERATION $RECOVER_ATTEMPT >> seen.txt";
-    env.json(0, &["--run", "r", "run", "--iterations", "2", "--feedback", feedback, "--", "true"]);
+    env.json(
+        0,
+        &[
+            "--run",
+            "r",
+            "run",
+            "--iterations",
+            "2",
+            "--feedback",
+            feedback,
+            "--",
+            "true",
+        ],
+    );
     // Attempt 0 is the state before the first one.
     assert_eq!(env.read("seen.txt"), "r 1 0\nr 1 1\nr 2 1\n");
 }
@@ -462,15 +755,46 @@ fn feedback_loops_know_the_iteration() {
 fn the_configured_command_and_the_prompt_limit_hold() {
     let env = TestEnv::repo();
     assert_eq!(env.json(2, &["run"])["error"]["code"], "usage");
-    let configured = "[runner]\ncommand = \"cat > prompt.$RECOVER_ATTEMPT\"\n[run]\nprompt_limit = 300\n";
+    let configured =
+        "[runner]\ncommand = \"cat > prompt.$RECOVER_ATTEMPT\"\n[run]\nprompt_limit = 300\n";
     env.write(".ultraplan/recover.toml", configured);
     let noisy = "t=seq 1000 2000; echo the end; test -e prompt.2";
-    env.json(0, &["run", "--run", "r", "--retries", "1", "--prompt", "do it", "--feedback", noisy]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            "r",
+            "--retries",
+            "1",
+            "--prompt",
+            "do it",
+            "--feedback",
+            noisy,
+        ],
+    );
     let prompt = env.read("prompt.2");
-    assert!(prompt.starts_with("do it") && prompt.contains("## Previous Attempt Failed"), "{prompt}");
-    assert!(prompt.contains("the end") && prompt.len() < 400, "{} bytes: {prompt}", prompt.len());
+    assert!(
+        prompt.starts_with("do it") && prompt.contains("## Previous Attempt Failed"),
+        "{prompt}"
+    );
+    assert!(
+        prompt.contains("the end") && prompt.len() < 400,
+        "{} bytes: {prompt}",
+        prompt.len()
+    );
     // What was begun by attempts alone has no command of its own.
     env.json(0, &["attempt", "fail", "--run", "m", "--exit-code", "1"]);
-    env.json(0, &["resume", "--run", "m", "--wait", "--strategy", "retry_with_context"]);
+    env.json(
+        0,
+        &[
+            "resume",
+            "--run",
+            "m",
+            "--wait",
+            "--strategy",
+            "retry_with_context",
+        ],
+    );
     assert!(env.read("prompt.2").contains("## Previous Attempt Failed"));
 }

@@ -14,19 +14,48 @@ use crate::live::{ended, until};
 const FAILS: &str = "echo $RECOVER_RUN_ID >> a.txt; exit 3";
 
 fn fails(env: &TestEnv, run: &str) {
-    env.json(6, &["run", "--run", run, "--on-failure", "stop", "--", "sh", "-c", FAILS]);
+    env.json(
+        6,
+        &[
+            "run",
+            "--run",
+            run,
+            "--on-failure",
+            "stop",
+            "--",
+            "sh",
+            "-c",
+            FAILS,
+        ],
+    );
 }
 
 fn passes(env: &TestEnv, run: &str) {
-    env.json(0, &["run", "--run", run, "--", "sh", "-c", "echo $RECOVER_RUN_ID >> a.txt"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--run",
+            run,
+            "--",
+            "sh",
+            "-c",
+            "echo $RECOVER_RUN_ID >> a.txt",
+        ],
+    );
 }
 
 fn listed(env: &TestEnv, args: &[&str]) -> Vec<Value> {
-    env.json(0, &[&["runs"], args].concat())["runs"].as_array().expect("runs").clone()
+    env.json(0, &[&["runs"], args].concat())["runs"]
+        .as_array()
+        .expect("runs")
+        .clone()
 }
 
 fn ids(runs: &[Value]) -> Vec<&str> {
-    runs.iter().map(|run| run["run_id"].as_str().expect("an id")).collect()
+    runs.iter()
+        .map(|run| run["run_id"].as_str().expect("an id"))
+        .collect()
 }
 
 // Newest first, with what is known of each and nothing invented; the one that a command takes is marked.
@@ -39,22 +68,52 @@ fn runs_are_listed_newest_first() {
     let runs = listed(&env, &[]);
     assert_eq!(ids(&runs), ["tuesday", "monday"]);
     let (tuesday, monday) = (&runs[0], &runs[1]);
-    assert_eq!((&tuesday["chosen"], &monday["chosen"]), (&json!(true), &json!(false)));
-    assert_eq!((&tuesday["status"], &monday["status"]), (&json!("complete"), &json!("failed")));
-    assert_eq!(tuesday["iterations"], json!({"done": 1, "given_up": 0, "total": 1}));
-    assert_eq!((&monday["attempts"], &monday["last_error"]), (&json!(1), &json!("Exit status 3")));
+    assert_eq!(
+        (&tuesday["chosen"], &monday["chosen"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(
+        (&tuesday["status"], &monday["status"]),
+        (&json!("complete"), &json!("failed"))
+    );
+    assert_eq!(
+        tuesday["iterations"],
+        json!({"done": 1, "given_up": 0, "total": 1})
+    );
+    assert_eq!(
+        (&monday["attempts"], &monday["last_error"]),
+        (&json!(1), &json!("Exit status 3"))
+    );
     assert_eq!(tuesday["last_error"], Value::Null);
     for run in &runs {
-        assert_eq!((&run["cost_usd"], &run["tokens"], &run["driver_pid"]), (&Value::Null, &Value::Null, &Value::Null));
-        assert!(run["size_bytes"].as_u64().is_some_and(|size| size > 0), "{run}");
-        assert!(run["started_at"].as_str() <= run["ended_at"].as_str(), "{run}");
-        assert!(run["ended_at"].as_str() <= run["last_event_at"].as_str(), "{run}");
+        assert_eq!(
+            (&run["cost_usd"], &run["tokens"], &run["driver_pid"]),
+            (&Value::Null, &Value::Null, &Value::Null)
+        );
+        assert!(
+            run["size_bytes"].as_u64().is_some_and(|size| size > 0),
+            "{run}"
+        );
+        assert!(
+            run["started_at"].as_str() <= run["ended_at"].as_str(),
+            "{run}"
+        );
+        assert!(
+            run["ended_at"].as_str() <= run["last_event_at"].as_str(),
+            "{run}"
+        );
         assert_eq!(run["worktree"], json!(env.work()));
     }
     assert_eq!(ids(&listed(&env, &["--limit", "1"])), ["tuesday"]);
     let table = env.recover(&["runs"]).expect(0).stdout;
-    let marked = table.lines().find(|line| line.trim_start().starts_with('*')).expect("one is marked");
-    assert!(marked.contains("tuesday") && marked.contains("complete"), "{table}");
+    let marked = table
+        .lines()
+        .find(|line| line.trim_start().starts_with('*'))
+        .expect("one is marked");
+    assert!(
+        marked.contains("tuesday") && marked.contains("complete"),
+        "{table}"
+    );
 }
 
 // A closed run is meant by nobody who does not name it, and stands where it stood once it is taken up again.
@@ -65,10 +124,19 @@ fn a_closed_run_is_out_of_the_way_until_it_is_taken_up() {
     fails(&env, "tuesday");
     env.json(0, &["manual-fix", "start"]);
     let plan = env.json(0, &["close", "--dry-run"]);
-    assert_eq!((&plan["changed"], &plan["plan"]["changed"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&plan["changed"], &plan["plan"]["changed"]),
+        (&json!(false), &json!(true))
+    );
     let closed = env.json(0, &["close"]);
-    assert_eq!((&closed["runs"][0]["run_id"], &closed["runs"][0]["status"]), (&json!("tuesday"), &json!("closed")));
-    assert!(env.read_state("events.jsonl").contains("\"type\":\"run_closed\""));
+    assert_eq!(
+        (&closed["runs"][0]["run_id"], &closed["runs"][0]["status"]),
+        (&json!("tuesday"), &json!("closed"))
+    );
+    assert!(
+        env.read_state("events.jsonl")
+            .contains("\"type\":\"run_closed\"")
+    );
     let fix = env.json(0, &["manual-fix", "status", "--run", "tuesday"]);
     assert_eq!(fix["session"]["status"], "aborted");
     assert_eq!(env.json(0, &["close", "tuesday"])["changed"], false);
@@ -79,13 +147,32 @@ fn a_closed_run_is_out_of_the_way_until_it_is_taken_up() {
     assert_eq!(env.error(4, &["status"])["code"], "run_not_found");
     assert_eq!(env.error(4, &["close", "bogus"])["code"], "run_not_found");
     // That it stands again where it stood is a change, also where nothing is run.
-    assert_eq!(env.json(0, &["resume", "monday", "--dry-run"])["changed"], false);
+    assert_eq!(
+        env.json(0, &["resume", "monday", "--dry-run"])["changed"],
+        false
+    );
     let resumed = env.json(6, &["resume", "monday"]);
-    assert_eq!((&resumed["executed"], &resumed["changed"]), (&json!(false), &json!(true)), "{resumed}");
+    assert_eq!(
+        (&resumed["executed"], &resumed["changed"]),
+        (&json!(false), &json!(true)),
+        "{resumed}"
+    );
     assert_eq!(env.json(6, &["resume", "monday"])["changed"], false);
     // It is prepared for another attempt, as an open one would be.
-    let resumed = env.json(0, &["resume", "tuesday", "--prepare-only", "--strategy", "retry_same"]);
-    assert_eq!((&resumed["run"]["status"], &resumed["changed"]), (&json!("in_progress"), &json!(true)));
+    let resumed = env.json(
+        0,
+        &[
+            "resume",
+            "tuesday",
+            "--prepare-only",
+            "--strategy",
+            "retry_same",
+        ],
+    );
+    assert_eq!(
+        (&resumed["run"]["status"], &resumed["changed"]),
+        (&json!("in_progress"), &json!(true))
+    );
     assert_eq!(env.json(0, &["status"])["run"]["run_id"], "tuesday");
 }
 
@@ -104,9 +191,20 @@ fn a_run_at_work_is_neither_closed_nor_forgotten() {
         .spawn()
         .expect("recover starts");
     until("it is at work", || env.root().join("began").exists());
-    for args in [&["close"][..], &["close", "first"], &["forget", "first", "--yes"], &["forget", "--all", "--yes"]] {
+    for args in [
+        &["close"][..],
+        &["close", "first"],
+        &["forget", "first", "--yes"],
+        &["forget", "--all", "--yes"],
+    ] {
         let error = env.error(11, args);
-        assert!(error["message"].as_str().unwrap().contains(&format!("pid {}", first.id())), "{error}");
+        assert!(
+            error["message"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("pid {}", first.id())),
+            "{error}"
+        );
     }
     assert_eq!(env.json(0, &["close", "--all-ended"])["changed"], false);
     assert_eq!(listed(&env, &[])[0]["driver_pid"], first.id());
@@ -122,11 +220,20 @@ fn a_forgotten_run_is_gone() {
     let env = TestEnv::repo();
     fails(&env, "monday");
     passes(&env, "tuesday");
-    let refs = |run: &str| env.git(&["for-each-ref", "--format=%(refname)", &format!("refs/recover/{run}")]);
+    let refs = |run: &str| {
+        env.git(&[
+            "for-each-ref",
+            "--format=%(refname)",
+            &format!("refs/recover/{run}"),
+        ])
+    };
     let error = env.error(13, &["forget", "monday"]);
     assert_eq!(error["code"], "confirmation_needed");
     let plan = env.json(0, &["forget", "monday", "--dry-run"]);
-    assert_eq!((&plan["changed"], &plan["forgotten"][0]["run_id"]), (&json!(false), &json!("monday")));
+    assert_eq!(
+        (&plan["changed"], &plan["forgotten"][0]["run_id"]),
+        (&json!(false), &json!("monday"))
+    );
     assert!(!refs("monday").is_empty() && env.exists(".ultraplan/state/recover/runs/monday"));
     let text = env.recover(&["forget", "monday", "--yes"]).expect(0).stdout;
     assert!(text.contains("run monday"), "{text}");
@@ -148,7 +255,11 @@ fn everything(root: &Path) -> BTreeSet<(String, Vec<u8>)> {
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("an entry").path();
-            let name = path.strip_prefix(root).expect("below").to_string_lossy().into_owned();
+            let name = path
+                .strip_prefix(root)
+                .expect("below")
+                .to_string_lossy()
+                .into_owned();
             if path.is_dir() {
                 open.push(path);
                 found.insert((name, Vec::new()));
@@ -173,22 +284,48 @@ fn forgetting_all_leaves_the_repository_as_it_was() {
     env.recover(&["init"]).expect(0);
     env.recover(&["hook", "install", "claude"]).expect(0);
     env.recover(&["hook", "install", "git"]).expect(0);
-    env.json(6, &["run", "--run", "r", "--on-failure", "stop", "--", "sh", "-c", "echo new > made.txt; exit 3"]);
+    env.json(
+        6,
+        &[
+            "run",
+            "--run",
+            "r",
+            "--on-failure",
+            "stop",
+            "--",
+            "sh",
+            "-c",
+            "echo new > made.txt; exit 3",
+        ],
+    );
     env.json(0, &["checkpoint", "create"]);
     env.remove("made.txt");
     assert_ne!(everything(env.work()), before);
-    assert_eq!(env.error(13, &["forget", "--all"])["code"], "confirmation_needed");
+    assert_eq!(
+        env.error(13, &["forget", "--all"])["code"],
+        "confirmation_needed"
+    );
     let plan = env.json(0, &["forget", "--all", "--dry-run"]);
     assert!(
-        plan["removed"].as_array().unwrap().iter().any(|path| path.as_str().unwrap().ends_with("settings.json")),
+        plan["removed"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|path| path.as_str().unwrap().ends_with("settings.json")),
         "{plan}"
     );
     env.recover(&["forget", "--all", "--yes"]).expect(0);
     let after = everything(env.work());
     let names = |left: &BTreeSet<(String, Vec<u8>)>, right: &BTreeSet<(String, Vec<u8>)>| {
-        left.difference(right).map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        left.difference(right)
+            .map(|(name, _)| name.clone())
+            .collect::<Vec<_>>()
     };
-    assert_eq!((names(&after, &before), names(&before, &after)), (Vec::new(), Vec::new()), "left and lost");
+    assert_eq!(
+        (names(&after, &before), names(&before, &after)),
+        (Vec::new(), Vec::new()),
+        "left and lost"
+    );
     assert_eq!(everything(&env.root().join("home")), home);
 }
 
@@ -202,23 +339,37 @@ fn forgetting_all_takes_the_lines_out_of_every_work_tree() {
         let trees = ["../linked", "../work"];
         for tree in trees {
             env.write(&format!("{tree}/.claude/settings.json"), settings);
-            env.recover(&["-C", tree, "hook", "install", "claude"]).expect(0);
-            env.recover(&["-C", tree, "hook", "install", "codex"]).expect(0);
+            env.recover(&["-C", tree, "hook", "install", "claude"])
+                .expect(0);
+            env.recover(&["-C", tree, "hook", "install", "codex"])
+                .expect(0);
             env.recover(&["-C", tree, "checkpoint", "create"]).expect(0);
             assert_ne!(env.read(&format!("{tree}/.claude/settings.json")), settings);
         }
         env.recover(&["init"]).expect(0);
         let from = format!("../{from}");
-        let plan = env.json(0, &["-C", &from, "forget", "--all", "--dry-run"]).to_string();
+        let plan = env
+            .json(0, &["-C", &from, "forget", "--all", "--dry-run"])
+            .to_string();
         assert!(
-            trees.iter().all(|tree| plan.contains(&format!("{}/.claude", tree.trim_start_matches("../")))),
+            trees
+                .iter()
+                .all(|tree| plan.contains(&format!("{}/.claude", tree.trim_start_matches("../")))),
             "{plan}"
         );
-        env.recover(&["-C", &from, "forget", "--all", "--yes"]).expect(0);
+        env.recover(&["-C", &from, "forget", "--all", "--yes"])
+            .expect(0);
         for tree in trees {
-            assert_eq!(env.read(&format!("{tree}/.claude/settings.json")), settings, "{from}: {tree}");
+            assert_eq!(
+                env.read(&format!("{tree}/.claude/settings.json")),
+                settings,
+                "{from}: {tree}"
+            );
             for gone in [".codex", ".ultraplan"] {
-                assert!(!env.exists(&format!("{tree}/{gone}")), "{from}: {tree}/{gone}");
+                assert!(
+                    !env.exists(&format!("{tree}/{gone}")),
+                    "{from}: {tree}/{gone}"
+                );
             }
         }
         let left = env.sh("find .git -path '*recover*'").stdout;
@@ -235,9 +386,15 @@ fn a_hook_finishes_forgetting_all() {
     env.git(&["checkout", "-q", "--", "a.txt"]);
     env.write(".git/recover/forgetting", "recover forget --all\n");
     let edit = crate::hook::edit(&env, "s", "a.txt");
-    let told = env.recover_fed(edit.to_string(), &["--json", "hook", "run", "claude"]).expect(0).json();
+    let told = env
+        .recover_fed(edit.to_string(), &["--json", "hook", "run", "claude"])
+        .expect(0)
+        .json();
     assert_eq!(told["changed"], false, "{told}");
-    let left: Vec<String> = everything(env.work()).difference(&before).map(|(name, _)| name.clone()).collect();
+    let left: Vec<String> = everything(env.work())
+        .difference(&before)
+        .map(|(name, _)| name.clone())
+        .collect();
     assert!(left.iter().all(|name| name == ".git/index"), "{left:?}");
 }
 
@@ -245,10 +402,14 @@ fn a_hook_finishes_forgetting_all() {
 #[test]
 fn what_forgetting_leaves_to_git_is_said() {
     let env = TestEnv::repo();
-    env.recover(&["run", "--run", "r", "--", "sh", "-c", "echo new >> a.txt"]).expect(0);
+    env.recover(&["run", "--run", "r", "--", "sh", "-c", "echo new >> a.txt"])
+        .expect(0);
     env.recover(&["accept", "--dry-run"]).expect(0);
     let told = env.json(0, &["forget", "--all", "--yes"])["warnings"].to_string();
-    assert!(told.contains("objects of the checkpoints are left to git gc: git touched some"), "{told}");
+    assert!(
+        told.contains("objects of the checkpoints are left to git gc: git touched some"),
+        "{told}"
+    );
     assert!(!env.git(&["fsck", "--unreachable"]).is_empty());
 }
 
@@ -260,10 +421,18 @@ fn status_shows_the_size_of_its_run() {
     passes(&env, "tuesday");
     for run in listed(&env, &[]) {
         let id = run["run_id"].as_str().expect("an id");
-        assert_eq!(env.json(0, &["status", "--run", id])["size_bytes"], run["size_bytes"], "{id}");
+        assert_eq!(
+            env.json(0, &["status", "--run", id])["size_bytes"],
+            run["size_bytes"],
+            "{id}"
+        );
     }
     let text = env.recover(&["status"]).expect(0).stdout;
-    assert!(text.lines().any(|line| line.starts_with("Size: ") && line.ends_with('B')), "{text}");
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with("Size: ") && line.ends_with('B')),
+        "{text}"
+    );
 }
 
 // A run that comes to be beside open ones is said to.
@@ -297,27 +466,47 @@ fn forgetting_all_survives_a_kill() {
         } else {
             status.expect(4);
         }
-        let left: Vec<String> = everything(env.work()).difference(&before).map(|(name, _)| name.clone()).collect();
+        let left: Vec<String> = everything(env.work())
+            .difference(&before)
+            .map(|(name, _)| name.clone())
+            .collect();
         // Git itself refreshes its index.
-        assert!(left.iter().all(|name| name == ".git/index"), "{milliseconds}: {left:?}");
+        assert!(
+            left.iter().all(|name| name == ".git/index"),
+            "{milliseconds}: {left:?}"
+        );
     }
 }
 
 /// How a night ends.
-const ENDS: [&str; 6] = ["complete", "failed", "escalated", "cancelled", "killed", "parked"];
+const ENDS: [&str; 6] = [
+    "complete",
+    "failed",
+    "escalated",
+    "cancelled",
+    "killed",
+    "parked",
+];
 
 /// One night in a work tree, and the status that it leaves.
 fn night(env: &TestEnv, tree: &str, run: &str, end: &str) -> &'static str {
     let agent = |line: &str| format!("echo {run} >> a.txt; {line}");
     let through = |code: i32, flags: &[&str], line: &str| {
         let line = agent(line);
-        let all = [&["-C", tree, "run", "--run", run][..], flags, &["--", "sh", "-c", &line]].concat();
+        let all = [
+            &["-C", tree, "run", "--run", run][..],
+            flags,
+            &["--", "sh", "-c", &line],
+        ]
+        .concat();
         env.json(code, &all);
     };
     let stopped = |signal: &str| {
         let line = agent(&format!("touch ../{run}.began; exec sleep 60"));
         let child = env.start(&["-C", tree, "run", "--run", run, "--", "sh", "-c", &line]);
-        until("it is at work", || env.root().join(format!("{run}.began")).exists());
+        until("it is at work", || {
+            env.root().join(format!("{run}.began")).exists()
+        });
         env.sh(&format!("kill -{signal} {}", child.id()));
         ended(child);
     };
@@ -326,7 +515,11 @@ fn night(env: &TestEnv, tree: &str, run: &str, end: &str) -> &'static str {
         "failed" => through(6, &["--on-failure", "stop"], "exit 3"),
         "escalated" => {
             let check = format!("test=test ! -e ../{run}.bad || {{ echo assert 1 == 2; exit 1; }}");
-            through(8, &["--attempts", "1", "--feedback", &check], &format!("touch ../{run}.bad"));
+            through(
+                8,
+                &["--attempts", "1", "--feedback", &check],
+                &format!("touch ../{run}.bad"),
+            );
         }
         "cancelled" => stopped("INT"),
         "killed" => stopped("KILL"),
@@ -360,7 +553,9 @@ fn hook(tree: &Path, session: &str) -> String {
 #[test]
 fn a_month_of_nights() {
     let env = TestEnv::repo();
-    let trees: Vec<_> = ["work", "second", "third"].map(|name| env.root().join(name)).into();
+    let trees: Vec<_> = ["work", "second", "third"]
+        .map(|name| env.root().join(name))
+        .into();
     for name in ["second", "third"] {
         env.git(&["worktree", "add", "-q", "-b", name, &format!("../{name}")]);
     }
@@ -368,50 +563,89 @@ fn a_month_of_nights() {
         let place = tree.to_str().expect("a path");
         let mut table = String::new();
         for number in 0..10 {
-            let (run, end) = (format!("night-{at}-{number}"), ENDS[(number + 2 * at) % ENDS.len()]);
+            let (run, end) = (
+                format!("night-{at}-{number}"),
+                ENDS[(number + 2 * at) % ENDS.len()],
+            );
             let stands = night(&env, place, &run, end);
             let mut between = "";
             match number % 3 {
                 1 => {
                     between = "session";
-                    env.recover_fed(hook(tree, &format!("s{at}{number}")), &["-C", place, "hook", "run", "claude"])
+                    env.recover_fed(
+                        hook(tree, &format!("s{at}{number}")),
+                        &["-C", place, "hook", "run", "claude"],
+                    )
+                    .expect(0);
+                    let over = json!({"session_id": format!("s{at}{number}"), "cwd": tree, "hook_event_name": "SessionEnd"});
+                    env.recover_fed(over.to_string(), &["-C", place, "hook", "run", "claude"])
                         .expect(0);
-                    let over =
-                        json!({"session_id": format!("s{at}{number}"), "cwd": tree, "hook_event_name": "SessionEnd"});
-                    env.recover_fed(over.to_string(), &["-C", place, "hook", "run", "claude"]).expect(0);
                 }
                 2 => {
                     between = "checkpoint";
                     let bare = env.json(0, &["-C", place, "checkpoint", "create", "--if-changed"]);
-                    assert!(bare["checkpoint"]["run_id"].as_str().unwrap().starts_with("manual"), "{bare}");
+                    assert!(
+                        bare["checkpoint"]["run_id"]
+                            .as_str()
+                            .unwrap()
+                            .starts_with("manual"),
+                        "{bare}"
+                    );
                 }
                 _ => {}
             }
             let about = |args: &[&str]| {
                 let ran = env.recover(&[&["--json", "-C", place][..], args].concat());
-                assert!(ran.code != 4 || args.contains(&"manual-fix"), "{args:?} after {end}: {}", ran.stdout);
+                assert!(
+                    ran.code != 4 || args.contains(&"manual-fix"),
+                    "{args:?} after {end}: {}",
+                    ran.stdout
+                );
                 let document = ran.json();
                 let run = [
                     &document["run"]["run_id"],
                     &document["report"]["summary"]["run"]["run_id"],
                     &document["checkpoints"][0]["run_id"],
                 ];
-                (document.clone(), run.into_iter().find_map(Value::as_str).unwrap_or("-").to_owned())
+                (
+                    document.clone(),
+                    run.into_iter()
+                        .find_map(Value::as_str)
+                        .unwrap_or("-")
+                        .to_owned(),
+                )
             };
             let (status, taken) = about(&["status"]);
-            assert_eq!((taken.as_str(), &status["run"]["status"]), (run.as_str(), &json!(stands)), "after {end}");
+            assert_eq!(
+                (taken.as_str(), &status["run"]["status"]),
+                (run.as_str(), &json!(stands)),
+                "after {end}"
+            );
             let (_, retried) = about(&["retry-status"]);
             let (_, reported) = about(&["report", "--format", "json"]);
             let (_, resumed) = about(&["resume", "--dry-run", "--prepare-only"]);
             let (_, captured) = about(&["checkpoint", "list"]);
-            let (back, _) = about(&["rollback", "--to", "good", "--edits", "discard", "--dry-run"]);
-            let good = env.json(0, &["-C", place, "checkpoint", "show", "good"])["checkpoint"]["run_id"].clone();
+            let (back, _) = about(&[
+                "rollback",
+                "--to",
+                "good",
+                "--edits",
+                "discard",
+                "--dry-run",
+            ]);
+            let good =
+                env.json(0, &["-C", place, "checkpoint", "show", "good"])["checkpoint"]["run_id"]
+                    .clone();
             assert_eq!(
                 (retried.as_str(), reported.as_str(), resumed.as_str()),
                 (run.as_str(), run.as_str(), run.as_str())
             );
             assert!(back["plan"].is_object(), "{back}");
-            let expected = if between.is_empty() { run.as_str() } else { captured.as_str() };
+            let expected = if between.is_empty() {
+                run.as_str()
+            } else {
+                captured.as_str()
+            };
             assert_eq!(captured, expected);
             table += &format!(
                 "{run:<12} {end:<10} {between:<11} status {taken:<12} list {captured:<14} good {}\n",
@@ -421,14 +655,29 @@ fn a_month_of_nights() {
         table
     };
     let tables: Vec<String> = std::thread::scope(|scope| {
-        let all: Vec<_> = trees.iter().enumerate().map(|one| scope.spawn(move || in_tree(one))).collect();
-        all.into_iter().map(|one| one.join().expect("a month")).collect()
+        let all: Vec<_> = trees
+            .iter()
+            .enumerate()
+            .map(|one| scope.spawn(move || in_tree(one)))
+            .collect();
+        all.into_iter()
+            .map(|one| one.join().expect("a month"))
+            .collect()
     });
     println!("{}", tables.concat());
     let runs = listed(&env, &["--all"]);
-    assert_eq!(ids(&runs).iter().filter(|id| id.starts_with("night-")).count(), 30);
+    assert_eq!(
+        ids(&runs)
+            .iter()
+            .filter(|id| id.starts_with("night-"))
+            .count(),
+        30
+    );
     assert_eq!(runs.iter().filter(|run| run["chosen"] == true).count(), 1);
-    assert!(runs.iter().all(|run| run["status"] != "in_progress"), "{runs:#?}");
+    assert!(
+        runs.iter().all(|run| run["status"] != "in_progress"),
+        "{runs:#?}"
+    );
     env.json(0, &["close", "--all-ended"]);
     assert_eq!(env.json(0, &["doctor"])["problems"], json!([]));
 }
@@ -439,12 +688,20 @@ fn runs_of_several_work_trees_are_told_apart() {
     let env = TestEnv::repo();
     env.git(&["worktree", "add", "-q", "-b", "second", "../second"]);
     passes(&env, "here");
-    assert!(!env.recover(&["runs"]).expect(0).stdout.contains("WORK TREE"));
+    assert!(
+        !env.recover(&["runs"])
+            .expect(0)
+            .stdout
+            .contains("WORK TREE")
+    );
     let second = env.root().join("second");
     let second = second.to_str().expect("a path");
     env.json(0, &["-C", second, "run", "--run", "there", "--", "true"]);
     let told = env.recover(&["runs"]).expect(0).stdout;
-    assert!(told.contains("WORK TREE") && told.contains(second), "{told}");
+    assert!(
+        told.contains("WORK TREE") && told.contains(second),
+        "{told}"
+    );
 }
 
 // A killed run is taken up with one note about it, as it stands then.
@@ -452,7 +709,15 @@ fn runs_of_several_work_trees_are_told_apart() {
 fn one_note_says_which_run_is_taken_up() {
     let env = TestEnv::repo();
     passes(&env, "first");
-    let child = env.start(&["run", "--run", "second", "--", "sh", "-c", "touch ../began; exec sleep 60"]);
+    let child = env.start(&[
+        "run",
+        "--run",
+        "second",
+        "--",
+        "sh",
+        "-c",
+        "touch ../began; exec sleep 60",
+    ]);
     until("it is at work", || env.root().join("began").exists());
     env.sh(&format!("kill -KILL {}", child.id()));
     ended(child);

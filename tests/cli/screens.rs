@@ -7,28 +7,54 @@ use crate::terminal::Terminal;
 fn failed() -> TestEnv {
     let env = TestEnv::repo();
     env.write(".gitignore", "agent.sh\n");
-    env.script("agent.sh", "echo $RECOVER_ITERATION > file$RECOVER_ITERATION; test $RECOVER_ITERATION != 4");
-    let run = ["run", "--run", "r", "--iterations", "5", "--attempts", "1", "--feedback", "test=true", "--"];
+    env.script(
+        "agent.sh",
+        "echo $RECOVER_ITERATION > file$RECOVER_ITERATION; test $RECOVER_ITERATION != 4",
+    );
+    let run = [
+        "run",
+        "--run",
+        "r",
+        "--iterations",
+        "5",
+        "--attempts",
+        "1",
+        "--feedback",
+        "test=true",
+        "--",
+    ];
     env.json(8, &[&run[..], &["./agent.sh"]].concat());
     env
 }
 
 /// A command, keys with what they lead to, and the key that leaves.
-type Way = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
+type Way = (
+    &'static [&'static str],
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
 
 const HELP: &str = "q leaves";
 
 /// What everything looks like that a screen must not change.
 fn everything(env: &TestEnv) -> (String, String, usize) {
-    let files = env.sh("ls; cat file* 2>/dev/null; git rev-parse HEAD; git status --porcelain").stdout;
-    (files, env.json(0, &["status"])["run"].to_string(), env.events("restored").len())
+    let files = env
+        .sh("ls; cat file* 2>/dev/null; git rev-parse HEAD; git status --porcelain")
+        .stdout;
+    (
+        files,
+        env.json(0, &["status"])["run"].to_string(),
+        env.events("restored").len(),
+    )
 }
 
 // B11: targets with verdict and age, what will happen, a yes, and the flags that do the same.
 #[test]
 fn a_rollback_is_chosen_seen_and_confirmed() {
     let env = failed();
-    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else {
+        return;
+    };
     terminal.expect(HELP);
     terminal.expect("Rollback of run r: escalated, iteration 4 of 5");
     terminal.expect("undo iteration 4 only");
@@ -49,12 +75,22 @@ fn a_rollback_is_chosen_seen_and_confirmed() {
     terminal.press("\rxy");
     let (code, said) = terminal.end();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("Same as: recover rollback --to ckpt_") && said.contains("deleted file4"), "{said}");
+    assert!(
+        said.contains("Same as: recover rollback --to ckpt_") && said.contains("deleted file4"),
+        "{said}"
+    );
     assert!(env.exists("file2") && !env.exists("file3") && !env.exists("file4"));
     assert_eq!(env.json(0, &["status"])["run"]["current_iteration"], 3);
     // The command that was told does the same: now there is nothing left to do.
-    let same = said.split("Same as: recover ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
-    assert_eq!(env.json(0, &same.split(' ').collect::<Vec<_>>())["changed"], false);
+    let same = said
+        .split("Same as: recover ")
+        .nth(1)
+        .and_then(|rest| rest.lines().next())
+        .unwrap();
+    assert_eq!(
+        env.json(0, &same.split(' ').collect::<Vec<_>>())["changed"],
+        false
+    );
     env.json(0, &["undo"]);
     assert!(env.exists("file3") && env.exists("file4"));
 }
@@ -64,7 +100,9 @@ fn a_rollback_is_chosen_seen_and_confirmed() {
 fn what_is_in_the_way_is_asked_about() {
     let env = failed();
     env.write("file3", "mine\n");
-    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else {
+        return;
+    };
     terminal.expect(HELP);
     terminal.press("j\r");
     terminal.expect("file3: edited by hand");
@@ -84,7 +122,9 @@ fn what_is_in_the_way_is_asked_about() {
     let env = failed();
     env.git(&["add", "file1"]);
     env.git(&["commit", "-q", "-m", "somebody's"]);
-    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["rollback"]) else {
+        return;
+    };
     terminal.expect(HELP);
     terminal.press("\r");
     terminal.expect("k only the files, HEAD stays");
@@ -92,7 +132,10 @@ fn what_is_in_the_way_is_asked_about() {
     terminal.expect("What will happen:");
     terminal.press("y");
     let (code, said) = terminal.end();
-    assert!(code == 0 && said.contains("--commits keep"), "{code}: {said}");
+    assert!(
+        code == 0 && said.contains("--commits keep"),
+        "{code}: {said}"
+    );
     assert_eq!(env.git(&["log", "-1", "--format=%s"]).trim(), "somebody's");
 }
 
@@ -113,7 +156,9 @@ fn leaving_changes_nothing() {
         (&["checkpoint", "diff"], &[], "\u{4}"),
     ];
     for (args, steps, leave) in ways {
-        let Some(mut terminal) = Terminal::of(&env, args) else { return };
+        let Some(mut terminal) = Terminal::of(&env, args) else {
+            return;
+        };
         terminal.expect(HELP);
         for (keys, shown) in steps {
             terminal.press(keys);
@@ -122,7 +167,10 @@ fn leaving_changes_nothing() {
         terminal.press(leave);
         let (code, said) = terminal.end();
         assert_eq!(code, 130, "{args:?} {steps:?} {leave:?}\n{said}");
-        assert!(said.contains("error: cancelled; nothing was changed"), "{said}");
+        assert!(
+            said.contains("error: cancelled; nothing was changed"),
+            "{said}"
+        );
         assert_eq!(everything(&env), before, "{args:?} {steps:?} {leave:?}");
     }
     // So it is where a target was given, and for whatever else asks.
@@ -132,20 +180,30 @@ fn leaving_changes_nothing() {
         (&["forget", "r"], "n leave everything as it is"),
     ] {
         for leave in ["\u{3}", "n"] {
-            let Some(mut terminal) = Terminal::of(&env, args) else { return };
+            let Some(mut terminal) = Terminal::of(&env, args) else {
+                return;
+            };
             terminal.expect(shown);
             terminal.press(leave);
             let (code, said) = terminal.end();
-            assert!(code != 0 && said.contains("nothing was changed"), "{args:?} {leave:?}: {code}\n{said}");
+            assert!(
+                code != 0 && said.contains("nothing was changed"),
+                "{args:?} {leave:?}: {code}\n{said}"
+            );
             assert_eq!(everything(&env), before, "{args:?} {leave:?}");
         }
     }
     // The resume screen reads lines.
-    let Some(mut terminal) = Terminal::of(&env, &["resume"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["resume"]) else {
+        return;
+    };
     terminal.expect("Choose 1-");
     terminal.press("\u{3}");
     let (code, said) = terminal.end();
-    assert!(code == 130 && said.contains("nothing was changed"), "{code}: {said}");
+    assert!(
+        code == 130 && said.contains("nothing was changed"),
+        "{code}: {said}"
+    );
     assert_eq!(everything(&env), before);
 }
 
@@ -156,7 +214,9 @@ fn after_a_yes_a_signal_still_ends_it() {
     let lock = env.root().join("work/.ultraplan/state/recover/ledger.lock");
     let holder = std::fs::File::open(lock).expect("the ledger's lock");
     holder.lock().expect("locked");
-    let Some(mut terminal) = Terminal::of(&env, &["forget", "r", "--lock-timeout", "60s"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["forget", "r", "--lock-timeout", "60s"]) else {
+        return;
+    };
     terminal.expect("n leave everything as it is");
     terminal.press("y");
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -171,7 +231,9 @@ fn after_a_yes_a_signal_still_ends_it() {
 #[test]
 fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
     let env = failed();
-    let Some(mut terminal) = Terminal::of(&env, &["checkpoint", "show"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["checkpoint", "show"]) else {
+        return;
+    };
     terminal.expect(HELP);
     terminal.press("jjd");
     terminal.expect("created file4 +1 -0");
@@ -185,16 +247,24 @@ fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
     terminal.expect_after(terminal.said().rfind("Any key").unwrap(), "> 3. ");
     terminal.press("\r");
     let (code, said) = terminal.end();
-    assert!(code == 0 && said.contains("Same as: recover checkpoint show ckpt_"), "{code}: {said}");
+    assert!(
+        code == 0 && said.contains("Same as: recover checkpoint show ckpt_"),
+        "{code}: {said}"
+    );
     assert!(said.contains("iteration   after 2"), "{said}");
 
-    let Some(mut terminal) = Terminal::of(&env, &["checkpoint", "restore"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["checkpoint", "restore"]) else {
+        return;
+    };
     terminal.expect(HELP);
     terminal.press("jj\r");
     terminal.expect("- 2 files will be deleted: file3, file4");
     terminal.press("y");
     let (code, said) = terminal.end();
-    assert!(code == 0 && said.contains("Same as: recover checkpoint restore ckpt_"), "{code}: {said}");
+    assert!(
+        code == 0 && said.contains("Same as: recover checkpoint restore ckpt_"),
+        "{code}: {said}"
+    );
     assert!(!env.exists("file3"));
 }
 
@@ -202,20 +272,37 @@ fn a_checkpoint_is_chosen_with_a_look_at_what_changed() {
 #[test]
 fn a_screen_fits_its_terminal() {
     let mut env = failed();
-    env.json(0, &["checkpoint", "create", "--run", "r", "-m", "größer als zuvor"]);
+    env.json(
+        0,
+        &[
+            "checkpoint",
+            "create",
+            "--run",
+            "r",
+            "-m",
+            "größer als zuvor",
+        ],
+    );
     env.set("LC_ALL", "C");
     for size in [(40, 10), (200, 50), (80, 24), (20, 5)] {
-        let Some(mut terminal) = Terminal::with(&env, &["rollback"], size, &[("NO_COLOR", "1")]) else { return };
+        let Some(mut terminal) = Terminal::with(&env, &["rollback"], size, &[("NO_COLOR", "1")])
+        else {
+            return;
+        };
         terminal.expect("leaves");
         terminal.press("gjq");
         let (code, said) = terminal.end();
         assert_eq!(code, 130, "{said}");
         assert!(said.is_ascii(), "{said}");
-        let rows = said.split(['\n', '\r']).filter(|row| !row.starts_with("error") && !row.starts_with("hint"));
+        let rows = said
+            .split(['\n', '\r'])
+            .filter(|row| !row.starts_with("error") && !row.starts_with("hint"));
         let widest = rows.map(str::len).max().unwrap_or(0);
         assert!(widest < usize::from(size.0), "{size:?}: {widest}\n{said}");
     }
-    let Some(mut terminal) = Terminal::with(&env, &["rollback"], (80, 24), &[]) else { return };
+    let Some(mut terminal) = Terminal::with(&env, &["rollback"], (80, 24), &[]) else {
+        return;
+    };
     terminal.expect(HELP);
     terminal.press("G");
     terminal.expect("\u{1b}[K\u{1b}[1m> undo the entire run\u{1b}[0m");
@@ -240,7 +327,9 @@ fn without_a_terminal_the_missing_word_is_named() {
 fn a_given_target_is_shown_and_asked_about_b11() {
     let env = failed();
     let before = everything(&env);
-    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--iteration", "3"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--iteration", "3"]) else {
+        return;
+    };
     terminal.expect("What will happen:");
     terminal.expect("- 2 files will be deleted: file3, file4");
     terminal.expect("Do it? y yes, q leave everything as it is");
@@ -249,7 +338,9 @@ fn a_given_target_is_shown_and_asked_about_b11() {
     assert_eq!(code, 130, "{said}");
     assert_eq!(everything(&env), before, "{said}");
 
-    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--to", "good"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--to", "good"]) else {
+        return;
+    };
     terminal.expect("- 1 file will be deleted: file4");
     terminal.press("y");
     let (code, said) = terminal.end();
@@ -257,7 +348,9 @@ fn a_given_target_is_shown_and_asked_about_b11() {
 
     // A person's edit is asked about too.
     env.write("file2", "mine");
-    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--iteration", "2"]) else { return };
+    let Some(mut terminal) = Terminal::of(&env, &["rollback", "--iteration", "2"]) else {
+        return;
+    };
     terminal.expect("k keep them, d discard them");
     terminal.press("d");
     terminal.expect("Do it?");
@@ -265,7 +358,9 @@ fn a_given_target_is_shown_and_asked_about_b11() {
     assert_eq!(terminal.end().0, 0);
     assert!(!env.exists("file2"));
 
-    let Some(terminal) = Terminal::of(&env, &["rollback", "--full", "--yes"]) else { return };
+    let Some(terminal) = Terminal::of(&env, &["rollback", "--full", "--yes"]) else {
+        return;
+    };
     let (code, said) = terminal.end();
     assert!(code == 0 && !said.contains("Do it?"), "{said}");
 }

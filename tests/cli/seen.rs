@@ -33,13 +33,20 @@ fn walk(root: &Path, folder: &Path, all: &mut Seen) {
         }
         let metadata = path.symlink_metadata().expect("there");
         let content = if metadata.is_symlink() {
-            std::fs::read_link(&path).expect("a link").as_os_str().as_bytes().to_vec()
+            std::fs::read_link(&path)
+                .expect("a link")
+                .as_os_str()
+                .as_bytes()
+                .to_vec()
         } else if metadata.is_file() {
             std::fs::read(&path).expect("readable")
         } else {
             Vec::new()
         };
-        all.insert(relative.as_os_str().as_bytes().to_vec(), (metadata.mode(), content));
+        all.insert(
+            relative.as_os_str().as_bytes().to_vec(),
+            (metadata.mode(), content),
+        );
         if metadata.is_dir() {
             walk(root, &path, all);
         }
@@ -61,13 +68,20 @@ pub fn back_to(env: &TestEnv, checkpoint: &str) -> Value {
 /// A string of a document.
 #[track_caller]
 pub fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("no text: {value}"))
+        .to_owned()
 }
 
 /// The `path` of each object in a list.
 #[track_caller]
 pub fn paths(list: &Value) -> Vec<String> {
-    list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter().map(|entry| text(&entry["path"])).collect()
+    list.as_array()
+        .unwrap_or_else(|| panic!("no list: {list}"))
+        .iter()
+        .map(|entry| text(&entry["path"]))
+        .collect()
 }
 
 /// Asserts that git finds nothing wrong and that nothing is left over.

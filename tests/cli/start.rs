@@ -10,7 +10,12 @@ fn quick() -> TestEnv {
 }
 
 fn at(env: &TestEnv, folder: &str, args: &[&str]) -> Ran {
-    Ran::of(&env.recover_command(args).current_dir(env.work().join(folder)).output().expect("recover starts"))
+    Ran::of(
+        &env.recover_command(args)
+            .current_dir(env.work().join(folder))
+            .output()
+            .expect("recover starts"),
+    )
 }
 
 /// S15: what the command line names starts where it was typed, also when the run is taken up from elsewhere; what
@@ -51,9 +56,17 @@ fn commands_start_where_they_were_typed() {
     let ran = at(&env, "sub", &args.each_ref().map(String::as_str));
     let document = ran.json();
     let results = &document["iterations"][0]["attempts"][0]["feedback_results"];
-    assert_eq!((&results["root"]["passed"], &results["own"]["passed"]), (&true.into(), &true.into()), "{document}");
+    assert_eq!(
+        (&results["root"]["passed"], &results["own"]["passed"]),
+        (&true.into(), &true.into()),
+        "{document}"
+    );
     assert_eq!(results["mine"]["passed"], false, "{document}");
-    assert!(env.read("went").trim_end().ends_with("/work/sub"), "{}", env.read("went"));
+    assert!(
+        env.read("went").trim_end().ends_with("/work/sub"),
+        "{}",
+        env.read("went")
+    );
     let fell_back = std::fs::read_to_string(env.root().join("fell-back")).unwrap();
     assert!(fell_back.trim_end().ends_with("/work/sub"), "{fell_back}");
 
@@ -62,10 +75,16 @@ fn commands_start_where_they_were_typed() {
     env.remove("went");
     // Its first iteration was given up: a person has to look at it.
     let document = env.json(8, &["resume", "--run", "r", "--strategy", "retry_same"]);
-    assert!(env.read("went").trim_end().ends_with("/work/sub"), "{document}");
+    assert!(
+        env.read("went").trim_end().ends_with("/work/sub"),
+        "{document}"
+    );
     let results = &document["iterations"].as_array().unwrap().last().unwrap()["attempts"];
     let last = results.as_array().unwrap().last().unwrap();
-    assert_eq!(last["feedback_results"]["mine"]["passed"], true, "{document}");
+    assert_eq!(
+        last["feedback_results"]["mine"]["passed"], true,
+        "{document}"
+    );
 }
 
 /// B8: `manual-fix verify` runs the checks where they were typed.
@@ -73,8 +92,19 @@ fn commands_start_where_they_were_typed() {
 fn a_fix_is_verified_where_the_checks_were_typed() {
     let env = quick();
     env.write("sub/here", "");
-    let ran =
-        at(&env, "sub", &["run", "--attempts", "1", "--feedback", "mine=test -f here && test -f ok", "--", "true"]);
+    let ran = at(
+        &env,
+        "sub",
+        &[
+            "run",
+            "--attempts",
+            "1",
+            "--feedback",
+            "mine=test -f here && test -f ok",
+            "--",
+            "true",
+        ],
+    );
     ran.expect(8);
     env.json(0, &["manual-fix", "start"]);
     env.json(100, &["manual-fix", "verify"]);
@@ -88,7 +118,12 @@ fn a_folder_that_is_gone_is_made_again() {
     let env = quick();
     std::fs::create_dir(env.work().join("new")).unwrap();
     let command = "pwd >> ../../went; rmdir ../new; exit 3";
-    at(&env, "new", &["run", "--attempts", "2", "--", "sh", "-c", command]).expect(8);
+    at(
+        &env,
+        "new",
+        &["run", "--attempts", "2", "--", "sh", "-c", command],
+    )
+    .expect(8);
     let went = std::fs::read_to_string(env.root().join("went")).unwrap();
     assert_eq!(went.lines().count(), 2, "{went}");
 }
@@ -97,10 +132,16 @@ fn a_folder_that_is_gone_is_made_again() {
 fn the_folder_of_a_check_is_one_of_the_project() {
     let env = quick();
     for dir in ["../x", "/tmp", "a/../../b", ""] {
-        env.write(".ultraplan/recover.toml", format!("[[feedback]]\nname = 'a'\ncommand = 'b'\ndir = '{dir}'\n"));
+        env.write(
+            ".ultraplan/recover.toml",
+            format!("[[feedback]]\nname = 'a'\ncommand = 'b'\ndir = '{dir}'\n"),
+        );
         let error = env.error(2, &["config"]);
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains(":4") && message.contains("a folder of the project"), "{dir}: {message}");
+        assert!(
+            message.contains(":4") && message.contains("a folder of the project"),
+            "{dir}: {message}"
+        );
     }
 }
 
@@ -112,11 +153,18 @@ fn a_command_that_cannot_be_started_is_named_before_anything_is_made() {
     env.write("plain.sh", "#!/bin/sh\nexit 0\n");
     env.script("no-interpreter", "exit 0");
     env.write("no-interpreter", "#!/no/such/python3 -u\nexit 0\n");
-    let path = format!("{}:{}", env.work().join("bin").display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        env.work().join("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
     env.set("PATH", &path);
     for (command, said) in [
         ("cluade", "cluade: not found; did you mean 'claude'?"),
-        ("./bin/claud", "./bin/claud: not found; did you mean './bin/claude'?"),
+        (
+            "./bin/claud",
+            "./bin/claud: not found; did you mean './bin/claude'?",
+        ),
         ("no-such-agent-at-all", "no-such-agent-at-all: not found"),
         ("./plain.sh", "./plain.sh: not executable (chmod +x"),
         ("./no-interpreter", "/no/such/python3"),
@@ -128,10 +176,16 @@ fn a_command_that_cannot_be_started_is_named_before_anything_is_made() {
             assert!(message.contains(said), "{command}: {error}");
         }
     }
-    assert!(!env.exists(".ultraplan/state/events.jsonl"), "nothing was recorded");
+    assert!(
+        !env.exists(".ultraplan/state/events.jsonl"),
+        "nothing was recorded"
+    );
     assert_eq!(env.git(&["for-each-ref", "refs/recover"]), "");
     // The hint is the same command with the right name.
-    let hint = env.error(2, &["run", "--", "cluade", "-p", "x"])["hint"].as_str().unwrap().to_owned();
+    let hint = env.error(2, &["run", "--", "cluade", "-p", "x"])["hint"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let hint = hint.replacen("recover", env!("CARGO_BIN_EXE_recover"), 1);
     env.sh(&format!("cd / && {hint}")).expect(0);
 }
@@ -142,13 +196,34 @@ fn a_command_that_cannot_be_started_is_named_before_anything_is_made() {
 fn a_check_that_cannot_be_started_stops_the_run_before_the_second_attempt() {
     for baseline in ["true", "false"] {
         let env = quick();
-        env.write(".ultraplan/recover.toml", format!("[checks]\nbaseline = {baseline}\n"));
+        env.write(
+            ".ultraplan/recover.toml",
+            format!("[checks]\nbaseline = {baseline}\n"),
+        );
         let command = "echo x >> ../attempts";
-        let run = ["run", "--attempts", "5", "--feedback", "test=./check.sh --all", "--", "sh", "-c", command];
+        let run = [
+            "run",
+            "--attempts",
+            "5",
+            "--feedback",
+            "test=./check.sh --all",
+            "--",
+            "sh",
+            "-c",
+            command,
+        ];
         let document = env.json(2, &run);
-        assert_eq!(std::fs::read_to_string(env.root().join("attempts")).unwrap(), "x\n", "{document}");
+        assert_eq!(
+            std::fs::read_to_string(env.root().join("attempts")).unwrap(),
+            "x\n",
+            "{document}"
+        );
         let warnings = document["warnings"].to_string();
-        assert!(warnings.contains("the check 'test' cannot be started") && warnings.contains("check.sh"), "{warnings}");
+        assert!(
+            warnings.contains("the check 'test' cannot be started")
+                && warnings.contains("check.sh"),
+            "{warnings}"
+        );
         assert_eq!(document["outcome"], "failed", "{document}");
         if baseline == "true" {
             assert_eq!(document["baseline"]["test"]["missing"], true, "{document}");
@@ -158,7 +233,12 @@ fn a_check_that_cannot_be_started_stops_the_run_before_the_second_attempt() {
 
         // It is told again before anything is spent; once it is there, the run goes on.
         let document = env.json(2, &["resume", "--strategy", "retry_same"]);
-        assert!(document["warnings"].to_string().contains("feedback: test: ./check.sh: not found"), "{document}");
+        assert!(
+            document["warnings"]
+                .to_string()
+                .contains("feedback: test: ./check.sh: not found"),
+            "{document}"
+        );
         env.script("check.sh", "exit 0");
         let document = env.json(0, &["resume", "--strategy", "retry_same"]);
         assert_eq!(document["outcome"], "complete", "{document}");
@@ -169,9 +249,26 @@ fn a_check_that_cannot_be_started_stops_the_run_before_the_second_attempt() {
 #[test]
 fn a_run_that_a_missing_check_stops_announces_no_attempt() {
     let env = quick();
-    let ran = env.recover(&["run", "--attempts", "5", "--feedback", "test=./check.sh", "--", "true"]).expect(2);
-    let stopped = ran.stderr.find("stopped before another attempt").expect("it says why");
-    assert!(!ran.stderr[..stopped].contains("tried again"), "{}", ran.stderr);
+    let ran = env
+        .recover(&[
+            "run",
+            "--attempts",
+            "5",
+            "--feedback",
+            "test=./check.sh",
+            "--",
+            "true",
+        ])
+        .expect(2);
+    let stopped = ran
+        .stderr
+        .find("stopped before another attempt")
+        .expect("it says why");
+    assert!(
+        !ran.stderr[..stopped].contains("tried again"),
+        "{}",
+        ran.stderr
+    );
     assert!(!ran.stdout.contains("tried again"), "{}", ran.stdout);
 }
 
@@ -180,24 +277,75 @@ fn a_run_that_a_missing_check_stops_announces_no_attempt() {
 fn a_check_that_an_attempt_brings_or_takes_away_is_the_attempts_doing() {
     let env = quick();
     let bring = "printf '#!/bin/sh\\n' > check.sh; chmod +x check.sh";
-    env.json(0, &["run", "--feedback", "test=./check.sh", "--", "sh", "-c", bring]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--feedback",
+            "test=./check.sh",
+            "--",
+            "sh",
+            "-c",
+            bring,
+        ],
+    );
 
     let env = quick();
     env.script("check.sh", "exit 0");
     let take = "rm -f check.sh; echo x >> ../attempts";
-    let document = env.json(7, &["run", "--attempts", "2", "--feedback", "test=./check.sh", "--", "sh", "-c", take]);
-    assert_eq!(document["iterations"][0]["attempts"].as_array().unwrap().len(), 2, "{document}");
+    let document = env.json(
+        7,
+        &[
+            "run",
+            "--attempts",
+            "2",
+            "--feedback",
+            "test=./check.sh",
+            "--",
+            "sh",
+            "-c",
+            take,
+        ],
+    );
+    assert_eq!(
+        document["iterations"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2,
+        "{document}"
+    );
 }
 
 /// What stopped the run is mended before it is taken up, not after another attempt.
 #[test]
 fn a_check_that_still_cannot_start_costs_no_attempt() {
     let env = quick();
-    let run = ["run", "--run", "r", "--attempts", "3", "--feedback", "test=./nocheck.sh", "--", "true"];
+    let run = [
+        "run",
+        "--run",
+        "r",
+        "--attempts",
+        "3",
+        "--feedback",
+        "test=./nocheck.sh",
+        "--",
+        "true",
+    ];
     env.json(2, &run);
     let error = env.error(2, &["resume", "r"]);
-    assert!(error["message"].as_str().unwrap().contains("still cannot: ./nocheck.sh: not found"), "{error}");
-    let attempts = || env.json(0, &["status", "--run", "r"])["iterations"][0]["attempts"].as_array().map(Vec::len);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("still cannot: ./nocheck.sh: not found"),
+        "{error}"
+    );
+    let attempts = || {
+        env.json(0, &["status", "--run", "r"])["iterations"][0]["attempts"]
+            .as_array()
+            .map(Vec::len)
+    };
     assert_eq!(attempts(), Some(1));
     env.script("nocheck.sh", "exit 0");
     env.json(0, &["resume", "r"]);
@@ -211,7 +359,13 @@ fn a_script_without_a_first_line_is_told_before_anything_is_spent() {
     env.put("agent", "echo hello\n");
     env.sh("chmod +x agent").expect(0);
     let error = env.error(2, &["run", "--", "./agent"]);
-    assert!(error["message"].as_str().unwrap().contains("such as #!/bin/sh"), "{error}");
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("such as #!/bin/sh"),
+        "{error}"
+    );
     assert!(!env.exists(".ultraplan/state"), "nothing was begun");
     env.recover(&["run", "--", "sh", "./agent"]).expect(0);
 }
@@ -222,10 +376,17 @@ fn a_command_that_goes_away_is_not_tried_twice() {
     let env = quick();
     env.script("agent", "rm agent; exit 1");
     let error = env.error(2, &["run", "--", "./agent"]);
-    assert!(error["message"].as_str().unwrap().contains("./agent"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("./agent"),
+        "{error}"
+    );
     let status = env.json(0, &["status"]);
     let attempts = status["iterations"][0]["attempts"].as_array().unwrap();
-    assert_eq!((attempts.len(), &attempts[1]["failure"]["cause"]), (2, &"CANCELLED".into()), "{status}");
+    assert_eq!(
+        (attempts.len(), &attempts[1]["failure"]["cause"]),
+        (2, &"CANCELLED".into()),
+        "{status}"
+    );
 }
 
 /// S15: a switched branch, a moved HEAD and a command that is gone are told before anything is spent.
@@ -235,8 +396,14 @@ fn what_is_not_as_it_was_is_told_before_anything_is_spent() {
     env.script("agent", "echo x >> ../attempts; exit 1");
     env.json(8, &["run", "--attempts", "1", "--", "./agent"]);
     let names = |document: &serde_json::Value| -> Vec<String> {
-        let checks = document["validation"].as_array().unwrap().iter().filter(|check| check["ok"] == false);
-        checks.map(|check| check["check"].as_str().unwrap().to_owned()).collect()
+        let checks = document["validation"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|check| check["ok"] == false);
+        checks
+            .map(|check| check["check"].as_str().unwrap().to_owned())
+            .collect()
     };
     let document = env.json(8, &["resume", "--strategy", "retry_same"]);
     assert_eq!(names(&document), Vec::<String>::new(), "{document}");
@@ -245,16 +412,34 @@ fn what_is_not_as_it_was_is_told_before_anything_is_spent() {
     env.git(&["commit", "-q", "--allow-empty", "-m", "by hand"]);
     let document = env.json(0, &["resume", "--prepare-only", "--strategy", "retry_same"]);
     assert_eq!(names(&document), ["branch", "head"], "{document}");
-    let ran = env.recover(&["resume", "--strategy", "retry_same"]).expect(8);
-    let told = ran.stderr.find("feature is checked out, the run was on main").expect("told");
+    let ran = env
+        .recover(&["resume", "--strategy", "retry_same"])
+        .expect(8);
+    let told = ran
+        .stderr
+        .find("feature is checked out, the run was on main")
+        .expect("told");
     assert!(ran.stderr.contains("HEAD is "), "{}", ran.stderr);
-    assert!(ran.stderr.find("attempt").is_none_or(|at| told < at), "{}", ran.stderr);
+    assert!(
+        ran.stderr.find("attempt").is_none_or(|at| told < at),
+        "{}",
+        ran.stderr
+    );
 
     let before = std::fs::read_to_string(env.root().join("attempts")).unwrap();
     env.remove("agent");
     let error = env.error(2, &["resume", "--strategy", "retry_same"]);
-    assert!(error["message"].as_str().unwrap().contains("./agent: not found"), "{error}");
-    assert_eq!(std::fs::read_to_string(env.root().join("attempts")).unwrap(), before);
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("./agent: not found"),
+        "{error}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(env.root().join("attempts")).unwrap(),
+        before
+    );
 }
 
 /// The same after a kill, whichever command finds out about it: what it finds is not what the run left.
@@ -272,12 +457,31 @@ fn what_changed_after_a_kill_is_told_before_anything_is_spent() {
         if let Some(command) = first {
             env.json(0, &["checkpoint", command]);
         }
-        let ran = env.recover(&["--json", "resume", "r", "--strategy", "retry_same", "--wait", "--", "true"]).expect(0);
+        let ran = env
+            .recover(&[
+                "--json",
+                "resume",
+                "r",
+                "--strategy",
+                "retry_same",
+                "--wait",
+                "--",
+                "true",
+            ])
+            .expect(0);
         let document = ran.json();
         let checks = document["validation"].as_array().expect("checks").iter();
-        let failed: Vec<_> = checks.filter(|check| check["ok"] == false).map(|check| check["check"].clone()).collect();
+        let failed: Vec<_> = checks
+            .filter(|check| check["ok"] == false)
+            .map(|check| check["check"].clone())
+            .collect();
         assert_eq!(failed, ["branch", "head"], "{first:?}: {document}");
-        assert!(ran.stderr.contains("other is checked out, the run was on main"), "{}", ran.stderr);
+        assert!(
+            ran.stderr
+                .contains("other is checked out, the run was on main"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
@@ -286,9 +490,21 @@ fn what_changed_after_a_kill_is_told_before_anything_is_spent() {
 fn a_run_without_a_check_says_what_passed_means() {
     let env = quick();
     let says = |ran: &Ran| ran.stderr.matches("the command exits with 0").count();
-    assert_eq!(says(&env.recover(&["run", "--iterations", "3", "--", "true"])), 1);
-    assert_eq!(says(&env.recover(&["run", "--feedback", "test=true", "--", "true"])), 0);
+    assert_eq!(
+        says(&env.recover(&["run", "--iterations", "3", "--", "true"])),
+        1
+    );
+    assert_eq!(
+        says(&env.recover(&["run", "--feedback", "test=true", "--", "true"])),
+        0
+    );
     assert_eq!(says(&env.recover(&["-q", "run", "--", "true"])), 0);
-    assert_eq!(says(&env.recover(&["run", "--attempts", "1", "--", "false"])), 1);
-    assert_eq!(says(&env.recover(&["resume", "--strategy", "retry_same"])), 0);
+    assert_eq!(
+        says(&env.recover(&["run", "--attempts", "1", "--", "false"])),
+        1
+    );
+    assert_eq!(
+        says(&env.recover(&["resume", "--strategy", "retry_same"])),
+        0
+    );
 }

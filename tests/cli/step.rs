@@ -14,14 +14,20 @@ pub fn step<'a>(name: &'a str, line: &'a str) -> Vec<&'a str> {
 }
 
 fn lines(env: &TestEnv, path: &str) -> usize {
-    env.sh(&format!("cat {path} 2>/dev/null")).stdout.lines().count()
+    env.sh(&format!("cat {path} 2>/dev/null"))
+        .stdout
+        .lines()
+        .count()
 }
 
 /// The step of that name, as `status` tells it.
 pub fn told(env: &TestEnv, name: &str) -> Value {
     let status = env.json(0, &["--run", "r", "status"]);
     let steps = status["steps"].as_array().expect("steps").clone();
-    steps.into_iter().find(|step| step["name"] == name).unwrap_or(Value::Null)
+    steps
+        .into_iter()
+        .find(|step| step["name"] == name)
+        .unwrap_or(Value::Null)
 }
 
 // C4: done before is skipped with 0, also in another process and in another folder of the work tree.
@@ -33,13 +39,26 @@ fn a_step_runs_once() {
     assert_eq!(first.stdout, "out\n", "the command's output is left alone");
     let second = env.recover(&args).expect(0);
     assert_eq!((second.stdout.as_str(), lines(&env, "../seen")), ("", 1));
-    assert!(second.stderr.contains("build") && second.stderr.contains("skipped"), "{}", second.stderr);
+    assert!(
+        second.stderr.contains("build") && second.stderr.contains("skipped"),
+        "{}",
+        second.stderr
+    );
 
     let document = env.json(0, &args);
     assert_eq!(document["command"], "step");
-    assert_eq!((&document["executed"], &document["exit_code"]), (&false.into(), &0.into()));
-    assert_eq!((&document["step"]["status"], &document["step"]["run_id"]), (&"done".into(), &"r".into()));
-    assert_eq!((&document["step"]["phase"], &document["step"]["lane"]), (&"-".into(), &"-".into()));
+    assert_eq!(
+        (&document["executed"], &document["exit_code"]),
+        (&false.into(), &0.into())
+    );
+    assert_eq!(
+        (&document["step"]["status"], &document["step"]["run_id"]),
+        (&"done".into(), &"r".into())
+    );
+    assert_eq!(
+        (&document["step"]["phase"], &document["step"]["lane"]),
+        (&"-".into(), &"-".into())
+    );
     assert!(document["step"]["started_at"].is_string() && document["step"]["ended_at"].is_string());
     assert_eq!(document["rolled_back"], false);
 
@@ -51,9 +70,15 @@ fn a_step_runs_once() {
     }
     assert_eq!(lines(&env, "../seen"), 4);
     let log = env.recover(&["log"]).expect(0).stdout;
-    assert!(log.contains("step_ended") && log.contains("r  build"), "{log}");
+    assert!(
+        log.contains("step_ended") && log.contains("r  build"),
+        "{log}"
+    );
     let status = env.recover(&["--run", "r", "status"]).expect(0).stdout;
-    assert!(status.contains("build") && status.contains("done"), "{status}");
+    assert!(
+        status.contains("build") && status.contains("done"),
+        "{status}"
+    );
 }
 
 // Without a repository, and without a run: one is made, and the next step belongs to it.
@@ -61,8 +86,10 @@ fn a_step_runs_once() {
 fn neither_a_repository_nor_a_run_is_needed() {
     let env = TestEnv::plain();
     for _ in 0..2 {
-        env.recover(&["step", "one", "--", "sh", "-c", "echo ran >> ../seen"]).expect(0);
-        env.recover(&["step", "two", "--", "sh", "-c", "echo ran >> ../seen"]).expect(0);
+        env.recover(&["step", "one", "--", "sh", "-c", "echo ran >> ../seen"])
+            .expect(0);
+        env.recover(&["step", "two", "--", "sh", "-c", "echo ran >> ../seen"])
+            .expect(0);
     }
     assert_eq!(lines(&env, "../seen"), 2);
     let run = env.json(0, &["status"])["run"]["run_id"].clone();
@@ -77,7 +104,10 @@ fn a_failed_step_runs_again() {
     env.recover(&args).expect(42);
     assert_eq!(told(&env, "flaky")["status"], "failed");
     let document = env.json(42, &args);
-    assert_eq!((&document["executed"], &document["exit_code"]), (&true.into(), &42.into()));
+    assert_eq!(
+        (&document["executed"], &document["exit_code"]),
+        (&true.into(), &42.into())
+    );
     env.sh("touch ../fixed");
     env.recover(&args).expect(0);
     env.recover(&args).expect(0);
@@ -86,18 +116,30 @@ fn a_failed_step_runs_again() {
 
     env.recover(&step("killed", "kill -KILL $$")).expect(137);
     env.recover(&step("term", "kill -TERM $$")).expect(143);
-    let missing = env.recover(&["--run", "r", "step", "missing", "--", "no-such-program"]).expect(127);
-    assert!(missing.stderr.contains("no-such-program"), "{}", missing.stderr);
+    let missing = env
+        .recover(&["--run", "r", "step", "missing", "--", "no-such-program"])
+        .expect(127);
+    assert!(
+        missing.stderr.contains("no-such-program"),
+        "{}",
+        missing.stderr
+    );
     env.write("plain", "");
-    env.recover(&["--run", "r", "step", "plain", "--", "./plain"]).expect(126);
+    env.recover(&["--run", "r", "step", "plain", "--", "./plain"])
+        .expect(126);
 }
 
 // Input and output are the command's; with `--json` its output goes to stderr.
 #[test]
 fn streams_are_passed_through() {
     let env = TestEnv::repo();
-    let shown = env.recover_fed("hello\n", &step("cat", "cat; echo err >&2")).expect(0);
-    assert_eq!((shown.stdout.as_str(), shown.stderr.as_str()), ("hello\n", "err\n"));
+    let shown = env
+        .recover_fed("hello\n", &step("cat", "cat; echo err >&2"))
+        .expect(0);
+    assert_eq!(
+        (shown.stdout.as_str(), shown.stderr.as_str()),
+        ("hello\n", "err\n")
+    );
     let args = [&["--json"][..], &step("json", "cat; echo err >&2")].concat();
     let shown = env.recover_fed("hello\n", &args).expect(0);
     assert_eq!(shown.json()["executed"], true);
@@ -110,9 +152,14 @@ fn the_command_knows_its_step() {
     let env = TestEnv::repo();
     env.sh("mkdir sub").expect(0);
     let line = "echo $RECOVER_RUN_ID $RECOVER_PHASE $RECOVER_LANE $RECOVER_STEP; pwd";
-    let args = ["-C", "sub", "--lane", "l", "--run", "r", "step", "a b", "--", "sh", "-c", line];
+    let args = [
+        "-C", "sub", "--lane", "l", "--run", "r", "step", "a b", "--", "sh", "-c", line,
+    ];
     let shown = env.recover(&args).expect(0).stdout;
-    assert_eq!(shown, format!("r - l a b\n{}\n", env.work().join("sub").display()));
+    assert_eq!(
+        shown,
+        format!("r - l a b\n{}\n", env.work().join("sub").display())
+    );
 }
 
 #[test]
@@ -120,11 +167,16 @@ fn names_are_refused_that_would_be_trouble() {
     let env = TestEnv::repo();
     for name in ["", "a\nb", "a\u{1b}[1m", " a", &"x".repeat(201)] {
         let error = env.json(2, &["step", name, "--", "true"])["error"].clone();
-        assert!(text(&error["message"]).contains("name") && error["hint"].is_string(), "{error}");
+        assert!(
+            text(&error["message"]).contains("name") && error["hint"].is_string(),
+            "{error}"
+        );
     }
     env.recover(&["step", "a"]).expect(2);
-    env.recover(&["step", "a", "--intent", "x", "--", "true"]).expect(2);
-    let error = env.json(2, &["step", "a", "--atomic", "--path", "a{", "--", "true"])["error"].clone();
+    env.recover(&["step", "a", "--intent", "x", "--", "true"])
+        .expect(2);
+    let error =
+        env.json(2, &["step", "a", "--atomic", "--path", "a{", "--", "true"])["error"].clone();
     assert!(text(&error["message"]).contains("--path"), "{error}");
     // A step within itself would wait for ever.
     let recover = env!("CARGO_BIN_EXE_recover");
@@ -150,16 +202,35 @@ fn a_dry_run_changes_nothing() {
 fn a_stage_is_recorded_at_its_end() {
     let env = TestEnv::repo();
     let args = |line| {
-        vec!["--run", "r", "--lane", "l", "step", "tests", "--stage", "after_lane_tests", "--", "sh", "-c", line]
+        vec![
+            "--run",
+            "r",
+            "--lane",
+            "l",
+            "step",
+            "tests",
+            "--stage",
+            "after_lane_tests",
+            "--",
+            "sh",
+            "-c",
+            line,
+        ]
     };
     env.json(1, &args("echo 1 > out; exit 1"));
     // C9: that it failed is a record as well, and none to go on from.
     let failed = env.state_json("checkpoints.json")[0].clone();
-    assert_eq!((&failed["status"], &failed["exit_code"]), (&"failed".into(), &1.into()));
+    assert_eq!(
+        (&failed["status"], &failed["exit_code"]),
+        (&"failed".into(), &1.into())
+    );
     let document = env.json(0, &args("echo 2 > out"));
     let id = document["checkpoint_id"].clone();
     let records = env.state_json("checkpoints.json");
-    assert_eq!((&records[0]["stage"], &records[0]["checkpoint_id"]), (&"after_lane_tests".into(), &id));
+    assert_eq!(
+        (&records[0]["stage"], &records[0]["checkpoint_id"]),
+        (&"after_lane_tests".into(), &id)
+    );
     assert_eq!(records[0]["status"], "complete");
     assert_eq!(env.json(0, &args("false"))["checkpoint_id"], id);
     env.json(2, &["step", "x", "--stage", "nonsense", "--", "true"]);
@@ -168,7 +239,10 @@ fn a_stage_is_recorded_at_its_end() {
 /// A `recover step` that is in the middle of its command, and the command's pid.
 fn under_way(env: &TestEnv, name: &str) -> (std::process::Child, String) {
     let _ = std::fs::remove_file(env.work().join("../pid"));
-    let child = env.start(&step(name, "echo ran >> ../seen; echo $$ > ../pid; test -e ../quick || sleep 300"));
+    let child = env.start(&step(
+        name,
+        "echo ran >> ../seen; echo $$ > ../pid; test -e ../quick || sleep 300",
+    ));
     let pid = env.await_line("../pid");
     (child, pid)
 }
@@ -183,7 +257,11 @@ fn a_cut_off_step_says_so_and_runs_again() {
     assert!(lives(&pid));
     let ledger = env.read(".ultraplan/state/events.jsonl");
     assert_eq!(told(&env, "push")["status"], "cut_off");
-    assert_eq!(env.read(".ultraplan/state/events.jsonl"), ledger, "looking writes nothing");
+    assert_eq!(
+        env.read(".ultraplan/state/events.jsonl"),
+        ledger,
+        "looking writes nothing"
+    );
     assert!(lives(&pid), "nor does it end anything");
     env.sh("touch ../quick");
     let again = env.recover(&step("push", "echo ran >> ../seen")).expect(0);
@@ -218,7 +296,13 @@ fn an_interrupted_step_is_not_done() {
         kill(signal, child.id());
         ended(child).expect(code);
         assert!(!lives(&pid));
-        assert_eq!((&told(&env, "long")["status"], &told(&env, "long")["exit_code"]), (&"failed".into(), &code.into()));
+        assert_eq!(
+            (
+                &told(&env, "long")["status"],
+                &told(&env, "long")["exit_code"]
+            ),
+            (&"failed".into(), &code.into())
+        );
     }
 }
 
@@ -227,7 +311,9 @@ fn an_interrupted_step_is_not_done() {
 fn two_processes_run_it_once() {
     let env = TestEnv::repo();
     let line = "echo ran >> ../seen; sleep 0.2";
-    let all: Vec<_> = (0..6).map(|_| env.start(&[&["--json"][..], &step("once", line)].concat())).collect();
+    let all: Vec<_> = (0..6)
+        .map(|_| env.start(&[&["--json"][..], &step("once", line)].concat()))
+        .collect();
     let mut executed = 0;
     for child in all {
         let document = ended(child).expect(0).json();
@@ -249,11 +335,16 @@ fn a_signal_ends_the_wait() {
     let env = TestEnv::repo();
     let (mut first, pid) = under_way(&env, "long");
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let mut command = env.recover_command(&[&["--lock-timeout", "10ms"][..], &step("long", "true")].concat());
+        let mut command =
+            env.recover_command(&[&["--lock-timeout", "10ms"][..], &step("long", "true")].concat());
         let said = env.work().join(format!("../said{signal}"));
         let file = std::fs::File::create(&said).unwrap();
         let mut second = command.stderr(file).stdout(Stdio::null()).spawn().unwrap();
-        until("it waits", || std::fs::read_to_string(&said).unwrap().contains("waiting for pid"));
+        until("it waits", || {
+            std::fs::read_to_string(&said)
+                .unwrap()
+                .contains("waiting for pid")
+        });
         kill(signal, second.id());
         assert_eq!(second.wait().unwrap().code(), Some(code));
     }
@@ -284,7 +375,12 @@ fn a_lane_that_is_killed_goes_on_where_it_was() {
     env.script("lane.sh", &body);
     for point in 0_u64..10 {
         let mut command = env.command("setsid");
-        let mut lane = command.arg("./lane.sh").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lane = command
+            .arg("./lane.sh")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(40 + point * 23));
         env.sh(&format!("kill -KILL -{}", lane.id()));
         lane.wait().unwrap();
@@ -297,9 +393,15 @@ fn a_lane_that_is_killed_goes_on_where_it_was() {
         let begun = env.sh(&format!("grep -cx {name} ../begun")).stdout;
         let executions = step["executions"].as_u64().unwrap();
         // Every execution but the last was cut off.
-        let ended: Vec<Value> =
-            env.events("step_ended").into_iter().filter(|e| e["payload"]["name"] == *name).collect();
-        let done = ended.iter().filter(|event| event["payload"]["status"] == "done").count();
+        let ended: Vec<Value> = env
+            .events("step_ended")
+            .into_iter()
+            .filter(|e| e["payload"]["name"] == *name)
+            .collect();
+        let done = ended
+            .iter()
+            .filter(|event| event["payload"]["status"] == "done")
+            .count();
         assert_eq!((done, ended.len() as u64), (1, executions), "{ended:?}");
         assert!(begun.trim().parse::<u64>().unwrap() <= executions);
     }
@@ -314,11 +416,28 @@ fn a_lane_that_is_killed_goes_on_where_it_was() {
 fn finished_steps_survive_the_loss_of_the_ledger() {
     let env = TestEnv::repo();
     env.recover(&step("one", "true")).expect(0);
-    env.recover(&["--run", "r", "step", "two", "--stage", "pre_pr", "--", "true"]).expect(0);
-    let inner = format!("{} --run r checkpoint create", env!("CARGO_BIN_EXE_recover"));
-    env.recover(&["--run", "r", "step", "three", "--atomic", "--", "sh", "-c", &format!("echo 3 > three; {inner}")])
+    env.recover(&[
+        "--run", "r", "step", "two", "--stage", "pre_pr", "--", "true",
+    ])
+    .expect(0);
+    let inner = format!(
+        "{} --run r checkpoint create",
+        env!("CARGO_BIN_EXE_recover")
+    );
+    env.recover(&[
+        "--run",
+        "r",
+        "step",
+        "three",
+        "--atomic",
+        "--",
+        "sh",
+        "-c",
+        &format!("echo 3 > three; {inner}"),
+    ])
+    .expect(0);
+    env.sh("rm -rf .ultraplan/state .git/recover/ledger-*")
         .expect(0);
-    env.sh("rm -rf .ultraplan/state .git/recover/ledger-*").expect(0);
     env.json(0, &["doctor", "--rebuild"]);
     for (name, status) in [("one", "done"), ("two", "done"), ("three", "cut_off")] {
         assert_eq!(told(&env, name)["status"], status, "{name}");

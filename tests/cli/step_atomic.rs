@@ -13,10 +13,14 @@ use crate::terminal::Terminal;
 fn many() -> TestEnv {
     let env = TestEnv::repo();
     for number in 0..50 {
-        env.write(&format!("src/f{number:02}.rs"), format!("struct User{number};\n"));
+        env.write(
+            &format!("src/f{number:02}.rs"),
+            format!("struct User{number};\n"),
+        );
     }
     env.write("notes.md", "User\n");
-    env.sh("ln -s f00.rs src/link; chmod 600 src/f07.rs; mkdir -p src/empty; chmod 755 src/f08.rs").expect(0);
+    env.sh("ln -s f00.rs src/link; chmod 600 src/f07.rs; mkdir -p src/empty; chmod 755 src/f08.rs")
+        .expect(0);
     env
 }
 
@@ -26,7 +30,12 @@ const RENAME: &str = "n=0; for f in src/f*.rs; do n=$((n+1)); \
     sed -i s/User/Account/ $f; mv $f $f.new; done";
 
 fn atomic<'a>(more: &[&'a str], line: &'a str) -> Vec<&'a str> {
-    [&["--run", "r", "step", "rename", "--atomic"][..], more, &["--", "sh", "-c", line]].concat()
+    [
+        &["--run", "r", "step", "rename", "--atomic"][..],
+        more,
+        &["--", "sh", "-c", line],
+    ]
+    .concat()
 }
 
 // S6: a rename across 50 files that fails at the 49th: every byte, link, mode and folder is back.
@@ -35,7 +44,10 @@ fn a_rename_that_fails_at_the_49th_file_leaves_nothing() {
     let env = many();
     let before = seen(env.work());
     let document = env.json(9, &atomic(&["--intent", "Rename User to Account"], RENAME));
-    assert_eq!((&document["rolled_back"], &document["executed"]), (&true.into(), &true.into()));
+    assert_eq!(
+        (&document["rolled_back"], &document["executed"]),
+        (&true.into(), &true.into())
+    );
     assert_eq!(
         (&document["step"]["intent"], &document["step"]["status"]),
         (&"Rename User to Account".into(), &"failed".into())
@@ -50,9 +62,22 @@ fn a_rename_that_fails_at_the_49th_file_leaves_nothing() {
     assert_eq!(seen(env.work()), before);
     // The intent is recorded before the command runs.
     let events = env.json(0, &["log"])["events"].clone();
-    let started = events.as_array().unwrap().iter().position(|e| e["type"] == "step_started").unwrap();
-    assert_eq!(events[started]["payload"]["atomic"]["intent"], "Rename User to Account");
-    let ended = events.as_array().unwrap().iter().position(|e| e["type"] == "step_ended").unwrap();
+    let started = events
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|e| e["type"] == "step_started")
+        .unwrap();
+    assert_eq!(
+        events[started]["payload"]["atomic"]["intent"],
+        "Rename User to Account"
+    );
+    let ended = events
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|e| e["type"] == "step_ended")
+        .unwrap();
     assert!(started < ended);
 }
 
@@ -72,7 +97,8 @@ fn it_needs_no_repository() {
     let env = TestEnv::plain();
     env.write("a", "1\n");
     let before = seen(env.work());
-    env.recover(&atomic(&[], "echo 2 > a; echo new > b; exit 4")).expect(4);
+    env.recover(&atomic(&[], "echo 2 > a; echo new > b; exit 4"))
+        .expect(4);
     assert_eq!(seen(env.work()), before);
 }
 
@@ -84,7 +110,10 @@ fn files_outside_the_covered_ones_stay() {
     let shown = env.recover(&atomic(&["--path", "src/**"], line)).expect(5);
     assert!(shown.stderr.contains("restored"), "{}", shown.stderr);
     assert_eq!(env.read("src/f00.rs"), "struct User0;\n");
-    assert_eq!((env.read("notes.md").as_str(), env.read("beside").as_str()), ("y\n", "z\n"));
+    assert_eq!(
+        (env.read("notes.md").as_str(), env.read("beside").as_str()),
+        ("y\n", "z\n")
+    );
 }
 
 #[test]
@@ -129,9 +158,15 @@ fn a_kill_is_settled_by_the_next_command_that_writes() {
         let (before, pid) = killed(&env);
         let between = seen(env.work());
         let status = env.json(0, &["--run", "r", "status"]);
-        assert!(text(&status["unfinished_operation"]).contains("rename"), "{status}");
+        assert!(
+            text(&status["unfinished_operation"]).contains("rename"),
+            "{status}"
+        );
         env.json(0, &["checkpoint", "list"]);
-        for args in [vec!["checkpoint", "diff", "initial"], vec!["--dry-run", "rollback", "--to", "initial"]] {
+        for args in [
+            vec!["checkpoint", "diff", "initial"],
+            vec!["--dry-run", "rollback", "--to", "initial"],
+        ] {
             let error = env.json(16, &args)["error"].clone();
             assert!(text(&error["hint"]).contains("doctor --repair"), "{error}");
         }
@@ -141,7 +176,10 @@ fn a_kill_is_settled_by_the_next_command_that_writes() {
         assert!(!lives(&pid));
         assert_eq!(seen(env.work()), before, "{settling:?}");
         let step = told(&env, "rename");
-        assert_eq!((&step["status"], &step["rolled_back"]), (&"cut_off".into(), &true.into()));
+        assert_eq!(
+            (&step["status"], &step["rolled_back"]),
+            (&"cut_off".into(), &true.into())
+        );
         assert!(env.json(0, &["--run", "r", "status"])["unfinished_operation"].is_null());
         assert_clean(&env);
     }
@@ -152,9 +190,15 @@ fn a_kill_is_settled_by_the_next_command_that_writes() {
 fn the_step_that_was_killed_begins_from_the_start() {
     let env = many();
     killed(&env);
-    let again = env.recover(&atomic(&[], "cat src/f00.rs; ls src | wc -l")).expect(0);
+    let again = env
+        .recover(&atomic(&[], "cat src/f00.rs; ls src | wc -l"))
+        .expect(0);
     assert_eq!(again.stdout, "struct User0;\n52\n");
-    assert!(again.stderr.contains("cut off") && again.stderr.contains("restored"), "{}", again.stderr);
+    assert!(
+        again.stderr.contains("cut off") && again.stderr.contains("restored"),
+        "{}",
+        again.stderr
+    );
 }
 
 // Killed at any moment, before, in and after the command, and while the files are put back: all or nothing.
@@ -170,10 +214,17 @@ fn a_kill_at_any_moment_leaves_all_or_nothing() {
         );
         let mut child = env.start(&atomic(&[], &line));
         std::thread::sleep(Duration::from_millis(10 + point * 25));
-        let _ = std::process::Command::new("kill").args(["-KILL", &child.id().to_string()]).status();
+        let _ = std::process::Command::new("kill")
+            .args(["-KILL", &child.id().to_string()])
+            .status();
         child.wait().unwrap();
         env.json(0, &["--run", "r", "checkpoint", "create"]);
-        let changed = (0..50).filter(|number| env.read(&format!("src/f{number:02}.rs")).contains("Account")).count();
+        let changed = (0..50)
+            .filter(|number| {
+                env.read(&format!("src/f{number:02}.rs"))
+                    .contains("Account")
+            })
+            .count();
         let step = told(&env, "rename");
         if step["status"] == "done" {
             assert!(!fails && changed == 50, "point {point}: {step}");
@@ -214,13 +265,21 @@ fn a_kill_while_the_files_are_put_back_is_finished() {
 #[test]
 fn what_could_not_be_put_back_is_said() {
     let env = many();
-    env.write(".ultraplan/recover.toml", "[checkpoint]\nmax_file_size = \"1KiB\"\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nmax_file_size = \"1KiB\"\n",
+    );
     env.write("src/big", "x".repeat(5000));
     let shown = env.recover(&atomic(&["--path", "src"], "exit 3")).expect(3);
     assert!(shown.stderr.contains("src/big"), "{}", shown.stderr);
-    let shown = env.recover(&atomic(&["--path", "notes.md"], "exit 3")).expect(3);
+    let shown = env
+        .recover(&atomic(&["--path", "notes.md"], "exit 3"))
+        .expect(3);
     assert!(!shown.stderr.contains("src/big"), "{}", shown.stderr);
-    env.write(".ultraplan/recover.toml", "[rollback]\nsafe_mode = \"read_only\"\n");
+    env.write(
+        ".ultraplan/recover.toml",
+        "[rollback]\nsafe_mode = \"read_only\"\n",
+    );
     env.json(13, &atomic(&[], "touch ../ran"));
     assert!(!env.exists("../ran"));
 }
@@ -231,13 +290,18 @@ fn nothing_is_rolled_back_under_a_step() {
     let env = many();
     env.json(0, &["--run", "r", "checkpoint", "create"]);
     let mut child = begun(&env);
-    let error = env.json(11, &["rollback", "--run", "r", "--to", "@1", "--edits", "discard"])["error"].clone();
+    let error = env.json(
+        11,
+        &["rollback", "--run", "r", "--to", "@1", "--edits", "discard"],
+    )["error"]
+        .clone();
     assert!(text(&error["message"]).contains("rename"), "{error}");
     kill("-INT", child.id());
     child.wait().unwrap();
     let recover = env!("CARGO_BIN_EXE_recover");
     let line = format!("echo x > notes.md; {recover} --run r rollback --to @1 --edits discard");
-    env.recover(&["--run", "r", "step", "back", "--", "sh", "-c", &line]).expect(0);
+    env.recover(&["--run", "r", "step", "back", "--", "sh", "-c", &line])
+        .expect(0);
     assert_eq!(env.read("notes.md"), "User\n");
 }
 
@@ -250,7 +314,10 @@ fn a_person_is_not_asked_under_a_step() {
     if let Some(terminal) = Terminal::of(&env, &["rollback", "--run", "r", "--to", "@1"]) {
         let (code, said) = terminal.end();
         assert_eq!(code, 11, "{said}");
-        assert!(said.contains("is under way") && !said.contains("Do it?"), "{said}");
+        assert!(
+            said.contains("is under way") && !said.contains("Do it?"),
+            "{said}"
+        );
     }
     kill("-INT", child.id());
     child.wait().unwrap();
@@ -266,5 +333,8 @@ fn within_an_attempt() {
         &format!("{recover} step rename --atomic -- sh -c 'echo x > src/f00.rs; exit 9' || echo $? > code"),
     );
     env.json(0, &["run", "--run", "r", "--", "./agent.sh"]);
-    assert_eq!((env.read("code").as_str(), env.read("src/f00.rs").as_str()), ("9\n", "struct User0;\n"));
+    assert_eq!(
+        (env.read("code").as_str(), env.read("src/f00.rs").as_str()),
+        ("9\n", "struct User0;\n")
+    );
 }

@@ -12,10 +12,17 @@ const FILES: usize = 3000;
 
 /// A work tree in which a rollback to `@1` writes, deletes and makes several thousand files; it before and after that.
 fn many(git: bool) -> (TestEnv, Seen, Seen) {
-    let env = if git { TestEnv::repo() } else { TestEnv::plain() };
+    let env = if git {
+        TestEnv::repo()
+    } else {
+        TestEnv::plain()
+    };
     let fill = |name: &str, content: &str| {
         for number in 0..FILES / 2 {
-            env.write(&format!("{name}{}/{number}", number % 40), format!("{content} {number}\n"));
+            env.write(
+                &format!("{name}{}/{number}", number % 40),
+                format!("{content} {number}\n"),
+            );
         }
     };
     fill("both", "one");
@@ -30,7 +37,11 @@ fn many(git: bool) -> (TestEnv, Seen, Seen) {
 }
 
 fn start(env: &TestEnv, args: &[&str]) -> Child {
-    env.recover_command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("recover starts")
+    env.recover_command(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("recover starts")
 }
 
 /// Waits until a restore has begun to write.
@@ -45,17 +56,39 @@ fn await_journal(env: &TestEnv, journal: &str) {
 const JOURNAL: &str = ".git/recover/journal.json";
 
 /// One of the two states, nothing left over, and one line that says which; returns whether it was finished.
-fn settled(env: &TestEnv, child: Child, code: i32, (before, target): (&Seen, &Seen), journal: &str) -> bool {
+fn settled(
+    env: &TestEnv,
+    child: Child,
+    code: i32,
+    (before, target): (&Seen, &Seen),
+    journal: &str,
+) -> bool {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.signal(), None, "it ends by itself");
     let ran = Ran::of(&output).expect(code);
     assert!(!env.exists(journal), "{ran:?}");
     let now = seen(env.work());
-    let (back, finished) = (ran.stderr.contains("reverted"), ran.stderr.contains("was finished"));
+    let (back, finished) = (
+        ran.stderr.contains("reverted"),
+        ran.stderr.contains("was finished"),
+    );
     let untouched = ran.stderr.contains("nothing was written");
-    assert_eq!(usize::from(back) + usize::from(finished) + usize::from(untouched), 1, "{ran:?}");
-    assert!(if finished { now == *target } else { now == *before }, "as it says: {ran:?}");
-    let left = env.sh("find . -name '.recover-tmp-*' -o -name 'holds-*'").stdout;
+    assert_eq!(
+        usize::from(back) + usize::from(finished) + usize::from(untouched),
+        1,
+        "{ran:?}"
+    );
+    assert!(
+        if finished {
+            now == *target
+        } else {
+            now == *before
+        },
+        "as it says: {ran:?}"
+    );
+    let left = env
+        .sh("find . -name '.recover-tmp-*' -o -name 'holds-*'")
+        .stdout;
     assert_eq!(left, "", "{ran:?}");
     finished
 }
@@ -64,7 +97,13 @@ fn settled(env: &TestEnv, child: Child, code: i32, (before, target): (&Seen, &Se
 fn a_signal_in_a_rollback_takes_it_back_or_finishes_it() {
     let (env, before, target) = many(true);
     let mut taken_back = 0;
-    let moments = [("-INT", 130, 0), ("-TERM", 143, 20), ("-HUP", 129, 60), ("-INT", 130, 120), ("-TERM", 143, 250)];
+    let moments = [
+        ("-INT", 130, 0),
+        ("-TERM", 143, 20),
+        ("-HUP", 129, 60),
+        ("-INT", 130, 120),
+        ("-TERM", 143, 250),
+    ];
     for (signal, code, delay) in moments {
         if signal == "-HUP" && ignores_hangups() {
             println!("skipped: SIGHUP is ignored here");
@@ -87,7 +126,10 @@ fn a_signal_in_a_rollback_takes_it_back_or_finishes_it() {
             taken_back += 1;
         }
         assert_eq!(seen(env.work()), before);
-        assert_eq!(env.json(0, &["status"])["unfinished_operation"], serde_json::Value::Null);
+        assert_eq!(
+            env.json(0, &["status"])["unfinished_operation"],
+            serde_json::Value::Null
+        );
     }
     assert!(taken_back > 0, "the first comes early enough");
     assert_clean(&env);
@@ -99,7 +141,11 @@ fn a_signal_in_a_rollback_takes_it_back_or_finishes_it() {
 #[test]
 fn more_signals_do_not_break_what_the_first_began() {
     for git in [true, false] {
-        let journal = if git { JOURNAL } else { ".ultraplan/state/recover/shadow.git/recover/journal.json" };
+        let journal = if git {
+            JOURNAL
+        } else {
+            ".ultraplan/state/recover/shadow.git/recover/journal.json"
+        };
         let (env, before, target) = many(git);
         let child = start(&env, &["rollback", "--to", "@1", "--edits", "discard"]);
         await_journal(&env, journal);
@@ -130,9 +176,24 @@ fn more_signals_do_not_break_what_the_first_began() {
 #[test]
 fn a_signal_in_the_rollback_of_a_run_ends_the_run_with_a_whole_tree() {
     let (env, before, _) = many(true);
-    let work = "for d in both*; do for f in $d/*; do echo broken > $f; done; done; rm -r new*; exit 1";
-    let child =
-        start(&env, &["run", "--run", "r", "--attempts", "3", "--on-failure", "rollback", "--", "sh", "-c", work]);
+    let work =
+        "for d in both*; do for f in $d/*; do echo broken > $f; done; done; rm -r new*; exit 1";
+    let child = start(
+        &env,
+        &[
+            "run",
+            "--run",
+            "r",
+            "--attempts",
+            "3",
+            "--on-failure",
+            "rollback",
+            "--",
+            "sh",
+            "-c",
+            work,
+        ],
+    );
     await_journal(&env, JOURNAL);
     kill("-INT", child.id());
     let ran = Ran::of(&child.wait_with_output().expect("it ends")).expect(130);

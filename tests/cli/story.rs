@@ -17,13 +17,34 @@ fn fixed() -> TestEnv {
 fn the_story_of_a_night_is_told_with_its_times() {
     let env = fixed();
     env.write("state", "good\n");
-    let agent = "test $RECOVER_ATTEMPT = 2 && echo good > state || { echo bad > state; touch junk; }";
-    let run = ["run", "--iterations", "1", "--on-failure", "rollback", "--feedback", CHECK, "--", "sh", "-c", agent];
+    let agent =
+        "test $RECOVER_ATTEMPT = 2 && echo good > state || { echo bad > state; touch junk; }";
+    let run = [
+        "run",
+        "--iterations",
+        "1",
+        "--on-failure",
+        "rollback",
+        "--feedback",
+        CHECK,
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     let ran = env.recover(&[&["--json"], &run[..]].concat()).expect(0);
     ran.json();
-    let story: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with('[')).collect();
+    let story: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with('['))
+        .collect();
     let timed = Regex::new(r"^\[2026-03-01T02:14:[0-9.]+Z\] \S").unwrap();
-    assert!(story.iter().all(|line| timed.is_match(line)), "{}", ran.stderr);
+    assert!(
+        story.iter().all(|line| timed.is_match(line)),
+        "{}",
+        ran.stderr
+    );
     let text = story.join("\n");
     let mut from = 0;
     for part in [
@@ -38,12 +59,17 @@ fn the_story_of_a_night_is_told_with_its_times() {
         "Check test passed",
         "Passed: iteration 1, attempt 2",
     ] {
-        let at =
-            text[from..].find(part).unwrap_or_else(|| panic!("no '{part}' after {}:\n{}", &text[..from], ran.stderr));
+        let at = text[from..]
+            .find(part)
+            .unwrap_or_else(|| panic!("no '{part}' after {}:\n{}", &text[..from], ran.stderr));
         from += at;
     }
     let quiet = fixed().recover(&[&["-q"], &run[..]].concat());
-    assert!(!quiet.stderr.contains("Iteration") && !quiet.stderr.contains("2026-03-01"), "{}", quiet.stderr);
+    assert!(
+        !quiet.stderr.contains("Iteration") && !quiet.stderr.contains("2026-03-01"),
+        "{}",
+        quiet.stderr
+    );
 }
 
 /// A check that is run again because it may be flaky is labelled: its output comes twice.
@@ -52,19 +78,44 @@ fn a_flaky_check_is_labelled() {
     let env = fixed();
     let check = "test=test -e ../seen || { touch ../seen; echo boom >&2; exit 1; }";
     env.write(".ultraplan/recover.toml", "[checks]\nbaseline = false\n");
-    let ran = env.recover(&["run", "--feedback", check, "--", "true"]).expect(0);
-    let label = ran.stderr.find("Check test failed and is run again, unchanged").expect("a label");
-    assert!(ran.stderr.find("boom").is_some_and(|at| at < label), "{}", ran.stderr);
-    assert!(ran.stderr.contains("flaky: failed first, passed when run again"), "{}", ran.stderr);
+    let ran = env
+        .recover(&["run", "--feedback", check, "--", "true"])
+        .expect(0);
+    let label = ran
+        .stderr
+        .find("Check test failed and is run again, unchanged")
+        .expect("a label");
+    assert!(
+        ran.stderr.find("boom").is_some_and(|at| at < label),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .contains("flaky: failed first, passed when run again"),
+        "{}",
+        ran.stderr
+    );
 }
 
 /// What others said, told in a line, stays a line.
 #[test]
 fn a_message_of_several_lines_stays_one() {
     let env = fixed();
-    let ran =
-        env.recover(&["run", "--attempts", "1", "--", "sh", "-c", "printf 'error: a\\033[2J\\rb\\n' >&2; exit 1"]);
-    let line = ran.stderr.lines().find(|line| line.contains("FAILED: iteration 1")).expect("the verdict");
+    let ran = env.recover(&[
+        "run",
+        "--attempts",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "printf 'error: a\\033[2J\\rb\\n' >&2; exit 1",
+    ]);
+    let line = ran
+        .stderr
+        .lines()
+        .find(|line| line.contains("FAILED: iteration 1"))
+        .expect("the verdict");
     assert!(!line.contains(char::is_control), "{line:?}");
 }
 
@@ -75,32 +126,76 @@ fn a_job_of_github_is_told_in_its_own_words() {
     env.write("sub/src/app.py", "import x\n\n\nraise\n");
     let summary = env.root().join("summary.md");
     std::fs::write(&summary, "# before\n").unwrap();
-    env.set("GITHUB_ACTIONS", "true").set("GITHUB_STEP_SUMMARY", &summary.to_string_lossy());
-    env.set("DEPLOY_TOKEN", "s3cr3t-value-100%").set("SHORT_TOKEN", "abc").set("TOKENIZERS", "parallel-off");
+    env.set("GITHUB_ACTIONS", "true")
+        .set("GITHUB_STEP_SUMMARY", &summary.to_string_lossy());
+    env.set("DEPLOY_TOKEN", "s3cr3t-value-100%")
+        .set("SHORT_TOKEN", "abc")
+        .set("TOKENIZERS", "parallel-off");
     env.set("MULTI_SECRET", "first-line\nsecond-line");
     let check = "test=printf 'src/app.py:4:2: error: 50%% wrong, again\\n' >&2; exit 1";
-    let run = ["--json", "run", "--attempts", "1", "--feedback", check, "--", "true"];
-    let ran = env.recover_command(&run).current_dir(env.work().join("sub")).output().expect("recover starts");
+    let run = [
+        "--json",
+        "run",
+        "--attempts",
+        "1",
+        "--feedback",
+        check,
+        "--",
+        "true",
+    ];
+    let ran = env
+        .recover_command(&run)
+        .current_dir(env.work().join("sub"))
+        .output()
+        .expect("recover starts");
     let ran = crate::env::Ran::of(&ran).expect(7);
     ran.json();
-    let lines: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("::")).collect();
-    for mask in ["::add-mask::s3cr3t-value-100%25", "::add-mask::first-line", "::add-mask::second-line"] {
+    let lines: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("::"))
+        .collect();
+    for mask in [
+        "::add-mask::s3cr3t-value-100%25",
+        "::add-mask::first-line",
+        "::add-mask::second-line",
+    ] {
         assert!(lines.contains(&mask), "{mask}: {lines:?}");
     }
-    assert!(!ran.stderr.contains("add-mask::abc") && !ran.stderr.contains("add-mask::parallel"), "{lines:?}");
-    assert!(lines.contains(&"::group::recover: iteration 1, attempt 1"), "{lines:?}");
-    let error = lines.iter().find(|line| line.starts_with("::error ")).expect("an annotation");
     assert!(
-        error.contains("file=sub/src/app.py,line=4,col=2,title=recover%3A iteration 1%2C attempt 1 failed::"),
+        !ran.stderr.contains("add-mask::abc") && !ran.stderr.contains("add-mask::parallel"),
+        "{lines:?}"
+    );
+    assert!(
+        lines.contains(&"::group::recover: iteration 1, attempt 1"),
+        "{lines:?}"
+    );
+    let error = lines
+        .iter()
+        .find(|line| line.starts_with("::error "))
+        .expect("an annotation");
+    assert!(
+        error.contains(
+            "file=sub/src/app.py,line=4,col=2,title=recover%3A iteration 1%2C attempt 1 failed::"
+        ),
         "{error}"
     );
     assert!(error.contains("50%25 wrong"), "{error}");
-    let opened = lines.iter().filter(|line| line.starts_with("::group::")).count();
+    let opened = lines
+        .iter()
+        .filter(|line| line.starts_with("::group::"))
+        .count();
     let closed = lines.iter().filter(|line| **line == "::endgroup::").count();
     assert!(opened >= 2 && closed == opened, "{lines:?}");
     let text = std::fs::read_to_string(&summary).unwrap();
-    assert!(text.starts_with("# before\n") && text.len() < 1 << 20, "{text}");
-    assert!(text.contains("Attempts") && text.contains("50% wrong"), "{text}");
+    assert!(
+        text.starts_with("# before\n") && text.len() < 1 << 20,
+        "{text}"
+    );
+    assert!(
+        text.contains("Attempts") && text.contains("50% wrong"),
+        "{text}"
+    );
 
     // Elsewhere nothing of it is said.
     let ran = fixed().recover(&run);
@@ -113,6 +208,20 @@ fn an_attempt_that_is_tried_again_is_no_error() {
     let mut env = fixed();
     env.set("GITHUB_ACTIONS", "true");
     let agent = "test $RECOVER_ATTEMPT = 2 && echo good > state";
-    let ran = env.recover(&["run", "--feedback", CHECK, "--", "sh", "-c", &format!("{agent}; true")]).expect(0);
-    assert!(ran.stderr.contains("\n::warning ") && !ran.stderr.contains("::error"), "{}", ran.stderr);
+    let ran = env
+        .recover(&[
+            "run",
+            "--feedback",
+            CHECK,
+            "--",
+            "sh",
+            "-c",
+            &format!("{agent}; true"),
+        ])
+        .expect(0);
+    assert!(
+        ran.stderr.contains("\n::warning ") && !ran.stderr.contains("::error"),
+        "{}",
+        ran.stderr
+    );
 }

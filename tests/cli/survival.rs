@@ -9,7 +9,11 @@ fn two_checkpoints(env: &TestEnv) -> Vec<(String, crate::seen::Seen)> {
     for content in ["2\n", "3\n"] {
         env.write("a.txt", content);
         env.write(&format!("only/{}", content.trim()), content);
-        env.sh(&format!("ln -sfn {} link; mkdir -p empty; chmod 640 a.txt", content.trim())).expect(0);
+        env.sh(&format!(
+            "ln -sfn {} link; mkdir -p empty; chmod 640 a.txt",
+            content.trim()
+        ))
+        .expect(0);
         all.push((checkpoint(env), seen(env.work())));
     }
     all
@@ -20,7 +24,18 @@ fn assert_all_come_back(env: &TestEnv, all: &[(String, crate::seen::Seen)], afte
     env.json(0, &["checkpoint", "create"]);
     env.json(0, &["checkpoint", "verify"]);
     for (id, tree) in all {
-        env.json(0, &["rollback", "--to", id, "--edits", "discard", "--commits", "keep"]);
+        env.json(
+            0,
+            &[
+                "rollback",
+                "--to",
+                id,
+                "--edits",
+                "discard",
+                "--commits",
+                "keep",
+            ],
+        );
         assert_eq!(seen(env.work()), *tree, "{after}: {id}");
     }
     assert_clean(env);
@@ -51,7 +66,8 @@ fn checkpoints_outlive_what_is_done_to_a_repository() {
 fn checkpoints_outlive_all_of_it_at_once() {
     let env = TestEnv::repo();
     let all = two_checkpoints(&env);
-    env.sh("git stash -q -u; git stash drop -q; git clean -qffdx; rm -rf .ultraplan .git/recover").expect(0);
+    env.sh("git stash -q -u; git stash drop -q; git clean -qffdx; rm -rf .ultraplan .git/recover")
+        .expect(0);
     env.sh("git reflog expire --all --expire=now; git worktree prune; git gc -q --prune=now --aggressive").expect(0);
     assert_all_come_back(&env, &all, "all of it");
 }
@@ -62,7 +78,10 @@ fn checkpoints_of_a_removed_worktree_stay() {
     let env = TestEnv::repo();
     env.git(&["worktree", "add", "-q", "../linked"]);
     std::fs::write(env.root().join("linked/a.txt"), "linked\n").unwrap();
-    let made = env.recover(&["-C", "../linked", "--json", "checkpoint", "create"]).expect(0).json();
+    let made = env
+        .recover(&["-C", "../linked", "--json", "checkpoint", "create"])
+        .expect(0)
+        .json();
     let commit = text(&made["checkpoint"]["commit"]);
     env.sh("rm -rf ../linked; git worktree prune; git reflog expire --all --expire=now; git gc -q --prune=now")
         .expect(0);
@@ -78,7 +97,13 @@ fn nothing_that_is_set_up_ever_runs() {
     let env = TestEnv::repo();
     let trap = env.root().join("trap.sh");
     let ran = env.root().join("ran");
-    env.write("../trap.sh", format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\nexit 0\n", ran.display()));
+    env.write(
+        "../trap.sh",
+        format!(
+            "#!/bin/sh\necho \"$0 $*\" >> {}\ncat\nexit 0\n",
+            ran.display()
+        ),
+    );
     let trap = trap.display();
     env.sh(&format!("chmod +x {trap}")).expect(0);
     for hook in [
@@ -96,7 +121,10 @@ fn nothing_that_is_set_up_ever_runs() {
         "pre-auto-gc",
         "update",
     ] {
-        env.sh(&format!("mkdir -p hooks .git/hooks; cp {trap} .git/hooks/{hook}; cp {trap} hooks/{hook}")).expect(0);
+        env.sh(&format!(
+            "mkdir -p hooks .git/hooks; cp {trap} .git/hooks/{hook}; cp {trap} hooks/{hook}"
+        ))
+        .expect(0);
     }
     checkpoint(&env);
     for (key, value) in [
@@ -134,7 +162,11 @@ fn nothing_that_is_set_up_ever_runs() {
     env.json(0, &["checkpoint", "show", "latest", "--patch"]);
     env.json(0, &["--yes", "checkpoint", "prune", "--keep-last", "1"]);
     env.json(0, &["doctor"]);
-    assert!(!ran.exists(), "{}", std::fs::read_to_string(&ran).unwrap_or_default());
+    assert!(
+        !ran.exists(),
+        "{}",
+        std::fs::read_to_string(&ran).unwrap_or_default()
+    );
     assert_eq!(seen(env.work()), kept);
     // The traps do work.
     env.sh("git add a.txt; git status");

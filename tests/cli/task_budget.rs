@@ -5,8 +5,21 @@ use crate::run::quick;
 
 /// A run of the task `T` whose command says how it ends.
 fn run(env: &TestEnv, name: &str, code: i32, command: &str) {
-    let run = ["run", "--run", name, "--task", "T", "--iterations", "9", "--on-failure", "retry"];
-    env.json(code, &[&run[..], &["--attempts", "6", "--", "sh", "-c", command]].concat());
+    let run = [
+        "run",
+        "--run",
+        name,
+        "--task",
+        "T",
+        "--iterations",
+        "9",
+        "--on-failure",
+        "retry",
+    ];
+    env.json(
+        code,
+        &[&run[..], &["--attempts", "6", "--", "sh", "-c", command]].concat(),
+    );
 }
 
 /// Its six attempts are used up, and the next run is refused.
@@ -21,8 +34,13 @@ fn used_up() -> TestEnv {
 /// What is left of the task's attempts, as a run has it.
 fn left(env: &TestEnv, run: &str) -> u64 {
     let status = env.json(0, &["retry-status", "--run", run]);
-    let budgets = status["budgets"].as_array().unwrap_or_else(|| panic!("{status}"));
-    let task = budgets.iter().find(|budget| budget["scope"] == "task").unwrap_or_else(|| panic!("{status}"));
+    let budgets = status["budgets"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{status}"));
+    let task = budgets
+        .iter()
+        .find(|budget| budget["scope"] == "task")
+        .unwrap_or_else(|| panic!("{status}"));
     task["left"].as_u64().expect("a number")
 }
 
@@ -46,7 +64,10 @@ fn a_person_resets_the_task() {
     assert_eq!(reset["can_retry"], true, "{reset}");
     assert_eq!(left(&env, "first"), 6);
     run(&env, "second", 0, "true");
-    assert_eq!(env.json(4, &["retry-status", "--reset", "--task", "none"])["error"]["exit_code"], 4);
+    assert_eq!(
+        env.json(4, &["retry-status", "--reset", "--task", "none"])["error"]["exit_code"],
+        4
+    );
 }
 
 #[test]
@@ -62,12 +83,26 @@ fn a_reset_of_the_refused_run_lets_it_go_on() {
 #[test]
 fn a_refused_run_names_the_reset_of_its_task() {
     let env = used_up();
-    let refused = env.recover(&["run", "--run", "again", "--task", "T", "--", "true"]).expect(7).stdout;
-    assert!(refused.contains(" retry-status --reset --run again\n"), "{refused}");
+    let refused = env
+        .recover(&["run", "--run", "again", "--task", "T", "--", "true"])
+        .expect(7)
+        .stdout;
+    assert!(
+        refused.contains(" retry-status --reset --run again\n"),
+        "{refused}"
+    );
     let status = env.recover(&["status", "--run", "again"]).expect(0).stdout;
-    assert!(status.contains("Next: recover retry-status --reset --run again\n"), "{status}");
+    assert!(
+        status.contains("Next: recover retry-status --reset --run again\n"),
+        "{status}"
+    );
     let resumed = env.json(7, &["resume", "again"]);
-    assert!(resumed["next_actions"][0].as_str().is_some_and(|next| next.contains("retry-status --reset")), "{resumed}");
+    assert!(
+        resumed["next_actions"][0]
+            .as_str()
+            .is_some_and(|next| next.contains("retry-status --reset")),
+        "{resumed}"
+    );
     env.json(0, &["retry-status", "--reset", "--run", "again"]);
     let status = env.recover(&["status", "--run", "again"]).expect(0).stdout;
     assert!(status.contains("Next: recover resume"), "{status}");

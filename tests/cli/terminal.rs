@@ -36,15 +36,29 @@ impl Terminal {
     }
 
     /// `recover` on a terminal of so many columns and lines.
-    pub fn with(env: &TestEnv, args: &[&str], size: (u16, u16), vars: &[(&str, &str)]) -> Option<Self> {
+    pub fn with(
+        env: &TestEnv,
+        args: &[&str],
+        size: (u16, u16),
+        vars: &[(&str, &str)],
+    ) -> Option<Self> {
         let mut words = vec![env!("CARGO_BIN_EXE_recover")];
         words.extend(args);
         Self::running(env, &words, size, vars)
     }
 
     /// Any program.
-    pub fn running(env: &TestEnv, words: &[&str], size: (u16, u16), vars: &[(&str, &str)]) -> Option<Self> {
-        let test = env.command("setsid").args(["--ctty", "true"]).stderr(Stdio::null()).status();
+    pub fn running(
+        env: &TestEnv,
+        words: &[&str],
+        size: (u16, u16),
+        vars: &[(&str, &str)],
+    ) -> Option<Self> {
+        let test = env
+            .command("setsid")
+            .args(["--ctty", "true"])
+            .stderr(Stdio::null())
+            .status();
         if !test.is_ok_and(|status| status.success() || status.code() == Some(1)) {
             // Where everything must be run a test that does nothing has failed.
             assert!(
@@ -55,11 +69,33 @@ impl Terminal {
             return None;
         }
         let pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&pty).and_then(|()| unlockpt(&pty)).expect("a terminal of our own");
+        grantpt(&pty)
+            .and_then(|()| unlockpt(&pty))
+            .expect("a terminal of our own");
         let (ws_col, ws_row) = size;
-        tcsetwinsize(&pty, Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 }).expect("a size");
-        let name = ptsname(&pty, Vec::new()).expect("its name").into_string().expect("UTF-8");
-        let end = || Stdio::from(File::options().read(true).write(true).open(&name).expect("its other side"));
+        tcsetwinsize(
+            &pty,
+            Winsize {
+                ws_row,
+                ws_col,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )
+        .expect("a size");
+        let name = ptsname(&pty, Vec::new())
+            .expect("its name")
+            .into_string()
+            .expect("UTF-8");
+        let end = || {
+            Stdio::from(
+                File::options()
+                    .read(true)
+                    .write(true)
+                    .open(&name)
+                    .expect("its other side"),
+            )
+        };
         // Whatever these tests were started by ignores (nohup).
         let mut command: Command = env.command("env");
         command
@@ -67,23 +103,40 @@ impl Terminal {
             .args(words)
             .env("TERM", "xterm")
             .envs(vars.iter().copied());
-        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
+        let child = command
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .expect("it starts");
         let keys = File::from(pty);
         let said = Arc::new(Mutex::new(String::new()));
         let (mut output, shared) = (keys.try_clone().expect("a handle"), Arc::clone(&said));
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(length @ 1..) = output.read(&mut buffer) {
-                shared.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..length]));
+                shared
+                    .lock()
+                    .expect("no panic")
+                    .push_str(&String::from_utf8_lossy(&buffer[..length]));
             }
         });
         let escapes = !vars.iter().any(|(name, _)| *name == "NO_COLOR");
-        Some(Self { keys, child, said, reader, escapes })
+        Some(Self {
+            keys,
+            child,
+            said,
+            reader,
+            escapes,
+        })
     }
 
     /// Of a program that draws on the whole screen whoever asks: without colour it moves the cursor all the same.
     pub fn drawing(self) -> Self {
-        Self { escapes: true, ..self }
+        Self {
+            escapes: true,
+            ..self
+        }
     }
 
     /// What it said, a line that was overwritten included.
@@ -95,7 +148,11 @@ impl Terminal {
     pub fn shows(&self, (columns, rows): (u16, u16)) -> String {
         let mut screen = vt100::Parser::new(rows, columns, 0);
         screen.process(self.said.lock().expect("no panic").as_bytes());
-        let lines: Vec<String> = screen.screen().rows(0, columns).map(|line| line.trim_end().to_owned()).collect();
+        let lines: Vec<String> = screen
+            .screen()
+            .rows(0, columns)
+            .map(|line| line.trim_end().to_owned())
+            .collect();
         lines.join("\n")
     }
 
@@ -123,7 +180,11 @@ impl Terminal {
     #[track_caller]
     pub fn expect_after(&self, from: usize, text: &str) {
         let begun = Instant::now();
-        while !self.said().get(from..).is_some_and(|new| new.contains(text)) {
+        while !self
+            .said()
+            .get(from..)
+            .is_some_and(|new| new.contains(text))
+        {
             assert!(begun.elapsed() < PATIENCE, "never: {text}\n{}", self.said());
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -136,7 +197,12 @@ impl Terminal {
 
     /// Gives the terminal another size.
     pub fn resize(&self, columns: u16, rows: u16) {
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize {
+            ws_row: rows,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
         tcsetwinsize(&self.keys, size).expect("a size");
     }
 
@@ -154,8 +220,13 @@ impl Terminal {
             }
             std::thread::sleep(Duration::from_millis(10));
         };
-        let modes = tcgetattr(&self.keys).expect("the terminal's modes").local_modes;
-        assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG), "{modes:?}");
+        let modes = tcgetattr(&self.keys)
+            .expect("the terminal's modes")
+            .local_modes;
+        assert!(
+            modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG),
+            "{modes:?}"
+        );
         // What it left behind may keep the terminal.
         let ended = Instant::now();
         while !self.reader.is_finished() && ended.elapsed() < LEFT {

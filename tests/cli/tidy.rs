@@ -11,7 +11,12 @@ fn no_lock_of_a_step_stays() {
         env.json(0, &["step", step, "--run", "r", "--", "true"]);
     }
     env.recover(&["step", "fails", "--run", "r", "--", "false"]);
-    let locks = || env.sh("find .ultraplan -name 'step-*.lock' | wc -l").stdout.trim().to_owned();
+    let locks = || {
+        env.sh("find .ultraplan -name 'step-*.lock' | wc -l")
+            .stdout
+            .trim()
+            .to_owned()
+    };
     assert_eq!(locks(), "0");
     env.sh("cd .ultraplan/state/recover/runs/r && touch -d yesterday step-1-2-3.lock step-2-2-3.lock && touch step-4-5-6.lock")
         .expect(0);
@@ -27,7 +32,12 @@ fn lists_of_objects_are_merged_and_pruning_finds_them() {
         env.write("a.txt", format!("{number}\n"));
         env.json(0, &["checkpoint", "create", "--run", "r"]);
     }
-    let files: usize = env.sh("ls .git/recover/written | wc -l").stdout.trim().parse().expect("a number");
+    let files: usize = env
+        .sh("ls .git/recover/written | wc -l")
+        .stdout
+        .trim()
+        .parse()
+        .expect("a number");
     assert!(files < 20, "{files}");
     let objects = || -> usize {
         env.sh("git count-objects -v | awk '/^(count|in-pack):/ {sum += $2} END {print sum}'")
@@ -37,7 +47,18 @@ fn lists_of_objects_are_merged_and_pruning_finds_them() {
             .expect("a number")
     };
     let before = objects();
-    env.json(0, &["checkpoint", "prune", "--run", "r", "--keep-last", "2", "--yes"]);
+    env.json(
+        0,
+        &[
+            "checkpoint",
+            "prune",
+            "--run",
+            "r",
+            "--keep-last",
+            "2",
+            "--yes",
+        ],
+    );
     let after = objects();
     assert!(after * 4 < before, "{before} objects, then {after}");
     env.json(0, &["checkpoint", "verify"]);
@@ -53,20 +74,36 @@ fn on_a_small_disk(env: &TestEnv, line: &str) -> Option<crate::env::Ran> {
         eprintln!("skipped: no mount in a user namespace");
         return None;
     }
-    Some(crate::env::Ran::of(&env.command("unshare").args(["-rm", "sh", "-c", &whole]).output().expect("unshare")))
+    Some(crate::env::Ran::of(
+        &env.command("unshare")
+            .args(["-rm", "sh", "-c", &whole])
+            .output()
+            .expect("unshare"),
+    ))
 }
 
 #[test]
 fn doctor_says_that_the_disk_is_full_or_read_only() {
     let recover = env!("CARGO_BIN_EXE_recover");
     let fill = "dd if=/dev/zero of=.ultraplan/state/full bs=4k 2>/dev/null";
-    for (how, code, exit) in
-        [(fill, "no_space", 14), ("mount -o remount,ro .ultraplan/state", "read_only", 13), ("true", "", 0)]
-    {
+    for (how, code, exit) in [
+        (fill, "no_space", 14),
+        ("mount -o remount,ro .ultraplan/state", "read_only", 13),
+        ("true", "", 0),
+    ] {
         let env = TestEnv::repo();
         env.json(0, &["checkpoint", "create"]);
-        let Some(ran) = on_a_small_disk(&env, &format!("{{ {how}; {recover} --json doctor; }}")) else { return };
+        let Some(ran) = on_a_small_disk(&env, &format!("{{ {how}; {recover} --json doctor; }}"))
+        else {
+            return;
+        };
         assert_eq!(ran.code, exit, "{how}: {ran:?}");
-        assert_eq!(ran.json()["problems"][0]["code"].as_str().unwrap_or_default(), code, "{how}: {ran:?}");
+        assert_eq!(
+            ran.json()["problems"][0]["code"]
+                .as_str()
+                .unwrap_or_default(),
+            code,
+            "{how}: {ran:?}"
+        );
     }
 }

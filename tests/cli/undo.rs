@@ -17,8 +17,14 @@ fn undo_goes_back_and_redo_forward() {
     env.json(0, &["rollback", "--to", "@2"]);
     env.json(0, &["rollback", "--to", "@1"]);
     assert_eq!(env.read("a.txt"), "1\n");
-    let expected =
-        [("undo", "2\n"), ("undo", "3\n"), ("redo", "2\n"), ("redo", "1\n"), ("undo", "2\n"), ("undo", "3\n")];
+    let expected = [
+        ("undo", "2\n"),
+        ("undo", "3\n"),
+        ("redo", "2\n"),
+        ("redo", "1\n"),
+        ("undo", "2\n"),
+        ("undo", "3\n"),
+    ];
     for (command, content) in expected {
         let plan = env.json(0, &["--dry-run", command])["plan"].clone();
         let done = env.json(0, &[command])["result"].clone();
@@ -38,7 +44,8 @@ fn what_is_ignored_by_now_is_no_hand_edit() {
     let env = TestEnv::repo();
     env.write("d/f", "kept\n");
     checkpoint(&env);
-    env.sh("rm -r d; mkdir -p .git/info; echo f >> .git/info/exclude").expect(0);
+    env.sh("rm -r d; mkdir -p .git/info; echo f >> .git/info/exclude")
+        .expect(0);
     checkpoint(&env);
     env.json(0, &["rollback", "--to", "@1"]);
     assert_eq!(env.read("d/f"), "kept\n");
@@ -58,16 +65,32 @@ fn undo_brings_index_and_edits_back() {
     env.write("a.txt", "worked on\n");
     env.write("n.txt", "n\n");
     env.git(&["add", "-N", "n.txt"]);
-    let (before, index) = (seen(env.work()), env.git(&["ls-files", "-s", "--debug"]).lines().count());
+    let (before, index) = (
+        seen(env.work()),
+        env.git(&["ls-files", "-s", "--debug"]).lines().count(),
+    );
     let staged = env.git(&["diff", "--cached"]);
-    env.json(0, &["rollback", "--to", "latest", "--edits", "discard", "--restore-index"]);
+    env.json(
+        0,
+        &[
+            "rollback",
+            "--to",
+            "latest",
+            "--edits",
+            "discard",
+            "--restore-index",
+        ],
+    );
     assert_eq!(env.git(&["status", "--porcelain"]), "");
     env.write("a.txt", "edited since\n");
     assert_eq!(env.json(13, &["undo"])["error"]["code"], "hand_edits");
     env.json(0, &["undo", "--edits", "discard"]);
     assert_eq!(seen(env.work()), before);
     assert_eq!(env.git(&["diff", "--cached"]), staged);
-    assert_eq!(env.git(&["ls-files", "-s", "--debug"]).lines().count(), index);
+    assert_eq!(
+        env.git(&["ls-files", "-s", "--debug"]).lines().count(),
+        index
+    );
     env.json(0, &["redo"]);
     assert_eq!(env.read("a.txt"), "edited since\n");
 }
@@ -77,7 +100,18 @@ fn undo_brings_index_and_edits_back() {
 fn undo_puts_the_bookkeeping_back() {
     let env = TestEnv::repo();
     env.script("agent.sh", "echo $RECOVER_ITERATION > state");
-    env.json(0, &["run", "--iterations", "2", "--feedback", "test=true", "--", "./agent.sh"]);
+    env.json(
+        0,
+        &[
+            "run",
+            "--iterations",
+            "2",
+            "--feedback",
+            "test=true",
+            "--",
+            "./agent.sh",
+        ],
+    );
     let before = env.json(0, &["status"])["run"].clone();
     env.json(0, &["rollback", "--full"]);
     env.json(0, &["undo"]);
@@ -96,10 +130,16 @@ fn undo_covers_what_was_covered() {
     env.write(".ultraplan/state/plan.json", "2");
     checkpoint(&env);
     env.json(0, &["rollback", "--to", "@1", "--path", "a.txt"]);
-    assert_eq!((env.read("a.txt"), env.read("b.txt")), ("one\n".into(), "b2\n".into()));
+    assert_eq!(
+        (env.read("a.txt"), env.read("b.txt")),
+        ("one\n".into(), "b2\n".into())
+    );
     env.write("b.txt", "by hand\n");
     env.json(0, &["undo"]);
-    assert_eq!((env.read("a.txt"), env.read("b.txt")), ("a2\n".into(), "by hand\n".into()));
+    assert_eq!(
+        (env.read("a.txt"), env.read("b.txt")),
+        ("a2\n".into(), "by hand\n".into())
+    );
     env.json(0, &["rollback", "--to", "@1", "--scope", "state"]);
     assert_eq!(env.read(".ultraplan/state/plan.json"), "1");
     assert_eq!(env.read("a.txt"), "a2\n");
@@ -120,7 +160,10 @@ fn undo_brings_back_an_index_that_was_replaced() {
         env.write("staged.txt", "changed since\n");
         checkpoint(&env);
         let staged = env.git(&["ls-files", "-s"]);
-        env.json(0, &["rollback", "--to", "@1", "--restore-index", how[0], how[1]]);
+        env.json(
+            0,
+            &["rollback", "--to", "@1", "--restore-index", how[0], how[1]],
+        );
         assert_ne!(env.git(&["ls-files", "-s"]), staged);
         env.json(0, &["undo"]);
         assert_eq!(env.git(&["ls-files", "-s"]), staged, "{how:?}");
@@ -158,9 +201,20 @@ fn an_undo_that_has_nothing_to_write_is_no_end() {
 fn undo_of_an_automatic_rollback_leaves_nobody_at_work() {
     let env = TestEnv::repo();
     env.write(".ultraplan/recover.toml", "[cooldown]\nduration = '0s'\n");
-    let agent = "if [ $RECOVER_ATTEMPT = 1 ]; then echo bad > a.txt; exit 0; else exec sleep 300; fi";
+    let agent =
+        "if [ $RECOVER_ATTEMPT = 1 ]; then echo bad > a.txt; exit 0; else exec sleep 300; fi";
     let build = "build=! grep -q bad a.txt || { echo 'src/a.c:1:1: error: no'; exit 1; }";
-    let args = ["run", "--attempts", "3", "--feedback", build, "--", "sh", "-c", agent];
+    let args = [
+        "run",
+        "--attempts",
+        "3",
+        "--feedback",
+        build,
+        "--",
+        "sh",
+        "-c",
+        agent,
+    ];
     let mut run = env.start(&args);
     crate::live::until("the second attempt", || {
         !env.events("restored").is_empty() && env.events("attempt_started").len() == 2
@@ -187,20 +241,41 @@ fn undo_and_redo_say_what_they_took_back() {
     checkpoint(&env);
     let rolled = env.json(0, &["rollback", "--to", "@1"]);
     let target = rolled["result"]["checkpoint_id"].as_str().expect("an id");
-    assert_eq!(rolled["result"]["operation"], serde_json::Value::Null, "{rolled}");
+    assert_eq!(
+        rolled["result"]["operation"],
+        serde_json::Value::Null,
+        "{rolled}"
+    );
     let operation = serde_json::json!({"command": "rollback", "checkpoint_id": target});
-    assert_eq!(env.json(0, &["--dry-run", "undo"])["plan"]["operation"], operation);
+    assert_eq!(
+        env.json(0, &["--dry-run", "undo"])["plan"]["operation"],
+        operation
+    );
     for (command, other) in [("undo", " redo"), ("redo", " undo")] {
         let done = env.json(0, &[command]);
         assert_eq!(done["result"]["operation"], operation, "{done}");
-        assert!(done["rollback_hint"].as_str().is_some_and(|hint| hint.ends_with(other)), "{done}");
+        assert!(
+            done["rollback_hint"]
+                .as_str()
+                .is_some_and(|hint| hint.ends_with(other)),
+            "{done}"
+        );
     }
     let undone = env.recover(&["undo"]).expect(0).stdout;
-    assert!(undone.contains(&format!("Took back the rollback to {target}")), "{undone}");
+    assert!(
+        undone.contains(&format!("Took back the rollback to {target}")),
+        "{undone}"
+    );
     assert!(undone.contains(": recover redo restores it."), "{undone}");
     let redone = env.recover(&["redo"]).expect(0).stdout;
-    assert!(redone.contains(&format!("Did the rollback to {target} again")), "{redone}");
+    assert!(
+        redone.contains(&format!("Did the rollback to {target} again")),
+        "{redone}"
+    );
     assert!(redone.contains(": recover undo restores it."), "{redone}");
     env.json(0, &["checkpoint", "restore", "@2"]);
-    assert_eq!(env.json(0, &["undo"])["result"]["operation"]["command"], "restore");
+    assert_eq!(
+        env.json(0, &["undo"])["result"]["operation"]["command"],
+        "restore"
+    );
 }

@@ -21,7 +21,10 @@ fn own(env: &TestEnv, text: &str) -> PathBuf {
 }
 
 fn message(env: &TestEnv, args: &[&str]) -> String {
-    env.error(2, args)["message"].as_str().expect("a message").to_owned()
+    env.error(2, args)["message"]
+        .as_str()
+        .expect("a message")
+        .to_owned()
 }
 
 #[test]
@@ -31,44 +34,97 @@ fn the_user_comes_after_the_project_and_before_it_where_rights_are_concerned() {
         &env,
         "skip_permissions = false\n[agent.mybot]\nprogram = 'mine'\nargs = ['--mine']\n[notify]\non = ['ended']\n[ui]\ncolor = 'never'\n",
     );
-    env.write(PROJECT, "skip_permissions = true\n[agent.mybot]\nargs = ['--theirs']\n[notify]\non = ['parked']\n");
+    env.write(
+        PROJECT,
+        "skip_permissions = true\n[agent.mybot]\nargs = ['--theirs']\n[notify]\non = ['parked']\n",
+    );
     env.set("RECOVER_TRUST", "1");
     let config = env.json(0, &["config", "--origins"]);
-    let origin = |key: &str| config["origins"][key].as_str().unwrap_or_default().to_owned();
+    let origin = |key: &str| {
+        config["origins"][key]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     assert_eq!(config["user_path"], path.to_str().expect("a path"));
     assert_eq!(config["config"]["skip_permissions"], false);
-    assert_eq!(origin("skip_permissions"), format!("user {}:1", path.display()));
+    assert_eq!(
+        origin("skip_permissions"),
+        format!("user {}:1", path.display())
+    );
     assert_eq!(config["config"]["notify.on"], serde_json::json!(["ended"]));
     assert_eq!(config["config"]["agent.mybot.program"], "mine");
-    assert!(origin("agent.mybot.program").starts_with("user "), "{config:#}");
-    assert_eq!(config["config"]["agent.mybot.args"], serde_json::json!(["--theirs"]));
-    assert!(origin("agent.mybot.args").contains("recover.toml:3"), "{config:#}");
+    assert!(
+        origin("agent.mybot.program").starts_with("user "),
+        "{config:#}"
+    );
+    assert_eq!(
+        config["config"]["agent.mybot.args"],
+        serde_json::json!(["--theirs"])
+    );
+    assert!(
+        origin("agent.mybot.args").contains("recover.toml:3"),
+        "{config:#}"
+    );
     assert_eq!(origin("ui.color"), format!("user {}:8", path.display()));
     assert_eq!(origin("retry.max_attempts"), "default");
-    assert!(!config["warnings"].to_string().contains("no effect"), "{config:#}");
+    assert!(
+        !config["warnings"].to_string().contains("no effect"),
+        "{config:#}"
+    );
     // It may lie elsewhere; a relative folder is none.
-    env.set("XDG_CONFIG_HOME", env.root().join("elsewhere").to_str().expect("text"));
+    env.set(
+        "XDG_CONFIG_HOME",
+        env.root().join("elsewhere").to_str().expect("text"),
+    );
     assert!(env.json(0, &["config"]).get("user_path").is_none());
     env.set("XDG_CONFIG_HOME", "home/.config");
-    assert_eq!(env.json(0, &["config"])["user_path"], path.to_str().expect("a path"));
+    assert_eq!(
+        env.json(0, &["config"])["user_path"],
+        path.to_str().expect("a path")
+    );
 }
 
 #[test]
 fn a_broken_file_stops_what_needs_it_and_nobody_who_wants_to_look_or_go_back() {
     let env = TestEnv::repo();
-    env.recover(&["run", "--", "sh", "-c", "echo two > a.txt"]).expect(0);
-    own(&env, "[notify]\ncommand = 'mail'\n[agent.x]\nprogramm = 'x'\n");
-    for args in [&["run", "--", "true"][..], &["resume"], &["config"], &["agents"]] {
+    env.recover(&["run", "--", "sh", "-c", "echo two > a.txt"])
+        .expect(0);
+    own(
+        &env,
+        "[notify]\ncommand = 'mail'\n[agent.x]\nprogramm = 'x'\n",
+    );
+    for args in [
+        &["run", "--", "true"][..],
+        &["resume"],
+        &["config"],
+        &["agents"],
+    ] {
         let message = message(&env, args);
-        assert!(message.contains("recover/config.toml:4:1") && message.contains("'agent.x.program'"), "{message}");
+        assert!(
+            message.contains("recover/config.toml:4:1") && message.contains("'agent.x.program'"),
+            "{message}"
+        );
     }
-    for args in
-        [&["status"][..], &["log"], &["doctor"], &["rollback", "--to", "initial"], &["undo"], &["checkpoint", "create"]]
-    {
+    for args in [
+        &["status"][..],
+        &["log"],
+        &["doctor"],
+        &["rollback", "--to", "initial"],
+        &["undo"],
+        &["checkpoint", "create"],
+    ] {
         let document = env.json(0, args);
-        assert!(document["warnings"][0].as_str().is_some_and(|text| text.contains("config.toml:4:1")), "{document:#}");
+        assert!(
+            document["warnings"][0]
+                .as_str()
+                .is_some_and(|text| text.contains("config.toml:4:1")),
+            "{document:#}"
+        );
     }
-    let hook = env.recover(&["hook", "run", "git", "post-commit"]).expect(0);
+    let hook = env
+        .recover(&["hook", "run", "git", "post-commit"])
+        .expect(0);
     assert!(hook.stderr.contains("config.toml:4:1"), "{}", hook.stderr);
     own(&env, "[notify\n");
     assert!(message(&env, &["run", "--", "true"]).contains("config.toml:1:"));
@@ -78,38 +134,77 @@ fn a_broken_file_stops_what_needs_it_and_nobody_who_wants_to_look_or_go_back() {
 fn a_key_in_the_wrong_file_is_refused_with_the_right_one() {
     let env = TestEnv::repo();
     for (text, said) in [
-        ("[retry]\nmax_attempts = 5\n", "'retry' does not belong in the user's own configuration, but in a project's"),
+        (
+            "[retry]\nmax_attempts = 5\n",
+            "'retry' does not belong in the user's own configuration, but in a project's",
+        ),
         ("preset = 'loop'\n", "'preset' does not belong"),
-        ("[task.\"T\".notify]\ncommand = 'x'\n", "'task' does not belong"),
-        ("[[feedback]]\nname = 'x'\ncommand = 'x'\n", "'feedback' does not belong"),
+        (
+            "[task.\"T\".notify]\ncommand = 'x'\n",
+            "'task' does not belong",
+        ),
+        (
+            "[[feedback]]\nname = 'x'\ncommand = 'x'\n",
+            "'feedback' does not belong",
+        ),
         ("[notfy]\ncommand = 'x'\n", "did you mean 'notify'"),
         ("[notify]\non = ['endet']\n", "did you mean 'ended'"),
         ("[ui]\ncolour = 'never'\n", "did you mean 'ui.color'"),
-        ("skip_permission = true\n", "did you mean 'skip_permissions'"),
+        (
+            "skip_permission = true\n",
+            "did you mean 'skip_permissions'",
+        ),
         ("[remote]\nlease = '29s'\n", "a duration of at least 30 s"),
-        ("[remote]\nname = 'ext::sh -c id'\n", "the name of a git remote"),
+        (
+            "[remote]\nname = 'ext::sh -c id'\n",
+            "the name of a git remote",
+        ),
         ("[remote]\nname = '../there'\n", "neither a URL nor a path"),
     ] {
         own(&env, text);
         let message = message(&env, &["config"]);
-        assert!(message.contains(said) && message.contains("config.toml:"), "{text}: {message}");
+        assert!(
+            message.contains(said) && message.contains("config.toml:"),
+            "{text}: {message}"
+        );
     }
-    own(&env, "[remote]\nname = 'origin'\nlease = 30\nmode = 'lazy'\nsetup = 'make deps'\n");
+    own(
+        &env,
+        "[remote]\nname = 'origin'\nlease = 30\nmode = 'lazy'\nsetup = 'make deps'\n",
+    );
     let config = env.json(0, &["config"]);
     assert_eq!(config["warnings"], serde_json::Value::Null, "{config:#}");
     let config = config["config"].clone();
-    assert_eq!((&config["remote.lease"], &config["remote.name"]), (&"30s".into(), &"origin".into()));
+    assert_eq!(
+        (&config["remote.lease"], &config["remote.name"]),
+        (&"30s".into(), &"origin".into())
+    );
     fs::remove_file(file(&env)).expect("the user's file");
     for (text, said) in [
-        ("[ui]\ncolor = 'never'\n", "'ui' does not belong in a project's configuration, but in your own"),
-        ("[remote]\nname = 'origin'\n", "'remote' does not belong in a project's"),
-        ("[remote]\nmode = 'lazy'\n", "'remote' does not belong in a project's"),
-        ("[remote]\nallowed_signers = 'x'\n", "'remote' does not belong in a project's"),
+        (
+            "[ui]\ncolor = 'never'\n",
+            "'ui' does not belong in a project's configuration, but in your own",
+        ),
+        (
+            "[remote]\nname = 'origin'\n",
+            "'remote' does not belong in a project's",
+        ),
+        (
+            "[remote]\nmode = 'lazy'\n",
+            "'remote' does not belong in a project's",
+        ),
+        (
+            "[remote]\nallowed_signers = 'x'\n",
+            "'remote' does not belong in a project's",
+        ),
         ("[task.\"T\".ui]\ncolor = 'never'\n", "'ui' does not belong"),
     ] {
         env.write(PROJECT, text);
         let message = message(&env, &["config"]);
-        assert!(message.contains(said) && message.contains("recover.toml:"), "{text}: {message}");
+        assert!(
+            message.contains(said) && message.contains("recover.toml:"),
+            "{text}: {message}"
+        );
     }
 }
 
@@ -148,8 +243,15 @@ fn what_is_no_file_is_not_waited_for() {
     assert_eq!(env.sh(&format!("mkfifo '{}'", path.display())).code, 0);
     assert!(message(&env, &["config"]).contains("config.toml"));
     env.recover(&["checkpoint", "create"]).expect(0);
-    let without = env.command(env!("CARGO_BIN_EXE_recover")).args(["config"]).env_remove("HOME").output();
-    assert!(without.expect("recover starts").status.success(), "without HOME there is none");
+    let without = env
+        .command(env!("CARGO_BIN_EXE_recover"))
+        .args(["config"])
+        .env_remove("HOME")
+        .output();
+    assert!(
+        without.expect("recover starts").status.success(),
+        "without HOME there is none"
+    );
 }
 
 #[test]
@@ -157,7 +259,8 @@ fn color_is_as_the_user_wants_it_unless_the_call_says_otherwise() {
     let mut env = TestEnv::repo();
     env.recover(&["checkpoint", "create"]).expect(0);
     own(&env, "[ui]\ncolor = 'always'\n");
-    let colored = |env: &TestEnv, args: &[&str]| env.recover(args).expect(0).stdout.contains('\x1b');
+    let colored =
+        |env: &TestEnv, args: &[&str]| env.recover(args).expect(0).stdout.contains('\x1b');
     assert!(colored(&env, &["checkpoint", "list"]));
     assert!(!colored(&env, &["checkpoint", "list", "--color", "never"]));
     assert!(!colored(&env, &["checkpoint", "list", "--color", "auto"]));
@@ -175,7 +278,8 @@ fn the_users_word_skips_an_agents_permissions_and_a_projects_does_not_overrule_i
         env.work().join("bot.sh").display()
     );
     let run = |env: &TestEnv, more: &[&str]| {
-        env.recover(&[&["run", "--agent", "bot", "--prompt", "x"][..], more].concat()).expect(0);
+        env.recover(&[&["run", "--agent", "bot", "--prompt", "x"][..], more].concat())
+            .expect(0);
         env.read("args.txt").trim().to_owned()
     };
     own(&env, &bot);

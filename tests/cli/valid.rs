@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 /// Says what is wrong with a document, by the schema of the command that it names.
 pub fn problems(document: &Value) -> Vec<String> {
     static SCHEMAS: Mutex<BTreeMap<String, Value>> = Mutex::new(BTreeMap::new());
-    let Some(command) = document["command"].as_str() else { return vec!["it names no command".to_owned()] };
+    let Some(command) = document["command"].as_str() else {
+        return vec!["it names no command".to_owned()];
+    };
     let mut schemas = SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
     if !schemas.contains_key(command) {
         // A mistyped command has no schema of its own; its error is one like any other.
@@ -23,7 +25,11 @@ pub fn problems(document: &Value) -> Vec<String> {
     let error = any.pop().unwrap_or_default();
     // A run that stopped says how it stands, and why it stopped.
     let is_error = document.get("error").is_some() && document.get("outcome").is_none();
-    let which = if is_error { error } else { serde_json::json!({"anyOf": any}) };
+    let which = if is_error {
+        error
+    } else {
+        serde_json::json!({"anyOf": any})
+    };
     let mut found = Vec::new();
     check(schema, &which, document, "", &mut found);
     if let Some(hint) = document["error"]["hint"].as_str() {
@@ -34,7 +40,9 @@ pub fn problems(document: &Value) -> Vec<String> {
 
 /// Says why a hint is no command that can be copied: it runs a known program, and `recover` understands all of it.
 fn no_command(hint: &str) -> Option<String> {
-    let Some(words) = shlex::split(hint) else { return Some("the shell does not understand it".to_owned()) };
+    let Some(words) = shlex::split(hint) else {
+        return Some("the shell does not understand it".to_owned());
+    };
     for command in words.split(|word| word == "&&") {
         match command.first().map(String::as_str) {
             Some("recover") => {
@@ -45,14 +53,17 @@ fn no_command(hint: &str) -> Option<String> {
                 {
                     return Some(format!("recover does not understand it ({error})"));
                 }
-                let anywhere = command.get(1).is_some_and(|word| word == "-C" || word == "schema");
+                let anywhere = command
+                    .get(1)
+                    .is_some_and(|word| word == "-C" || word == "schema");
                 if !anywhere && command.last().is_none_or(|last| last != "--help") {
                     return Some("it works in one folder only".to_owned());
                 }
             }
             Some("git") if command.get(1).is_some_and(|flag| flag == "-C") => {}
             // The user's own configuration is the same from any folder.
-            Some("git") if command[1..].starts_with(&["config".to_owned(), "--global".to_owned()]) => {}
+            Some("git")
+                if command[1..].starts_with(&["config".to_owned(), "--global".to_owned()]) => {}
             Some("mkdir" | "readlink") => {}
             // What is in the way of ours goes out of it, by its whole path.
             Some("rm" | "mv") if command[1..].iter().all(|word| word.starts_with('/')) => {}
@@ -84,7 +95,10 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
     if let Some(wanted) = schema.get("const").filter(|wanted| *wanted != value) {
         found.push(format!("{at}: {value} is not {wanted}"));
     }
-    if let Some(words) = schema["enum"].as_array().filter(|words| !words.contains(value)) {
+    if let Some(words) = schema["enum"]
+        .as_array()
+        .filter(|words| !words.contains(value))
+    {
         found.push(format!("{at}: {value} is none of {words:?}"));
     }
     let types: Vec<&str> = match &schema["type"] {
@@ -108,14 +122,28 @@ fn check(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<
     }
 }
 
-fn of_object(root: &Value, schema: &Value, object: &Map<String, Value>, at: &str, found: &mut Vec<String>) {
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+fn of_object(
+    root: &Value,
+    schema: &Value,
+    object: &Map<String, Value>,
+    at: &str,
+    found: &mut Vec<String>,
+) {
+    for name in schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         if !object.contains_key(name) {
             found.push(format!("{at}/{name} is missing"));
         }
     }
     for (name, value) in object {
-        match schema["properties"].get(name).or(schema.get("additionalProperties")) {
+        match schema["properties"]
+            .get(name)
+            .or(schema.get("additionalProperties"))
+        {
             Some(schema) => check(root, schema, value, &format!("{at}/{name}"), found),
             None => found.push(format!("{at}/{name} is not in the schema: {value}")),
         }
@@ -137,6 +165,9 @@ fn is_of(value: &Value, name: &str) -> bool {
 
 /// RFC 3339 in UTC, with milliseconds.
 fn is_time(text: &str) -> bool {
-    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+    let shape: String = text
+        .chars()
+        .map(|c| if c.is_ascii_digit() { '0' } else { c })
+        .collect();
     shape == "0000-00-00T00:00:00.000Z"
 }

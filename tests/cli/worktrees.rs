@@ -19,7 +19,14 @@ fn worktrees(env: &TestEnv) -> Vec<PathBuf> {
     (0..WORKTREES)
         .map(|number| {
             let place = format!("../linked{number}");
-            env.git(&["worktree", "add", "-q", "-b", &format!("lane{number}"), &place]);
+            env.git(&[
+                "worktree",
+                "add",
+                "-q",
+                "-b",
+                &format!("lane{number}"),
+                &place,
+            ]);
             env.root().join(format!("linked{number}"))
         })
         .collect()
@@ -28,9 +35,14 @@ fn worktrees(env: &TestEnv) -> Vec<PathBuf> {
 /// Runs a command in a worktree: its exit code and its document.
 fn at(env: &TestEnv, place: &PathBuf, args: &[&str]) -> (i32, Value) {
     let mut command = env.recover_command(&["--json", "--lock-timeout", "120s"]);
-    let output = command.current_dir(place).args(args).output().expect("recover starts");
+    let output = command
+        .current_dir(place)
+        .args(args)
+        .output()
+        .expect("recover starts");
     let text = String::from_utf8_lossy(&output.stderr);
-    let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let document =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"));
     (output.status.code().expect("a code"), document)
 }
 
@@ -38,16 +50,33 @@ fn at(env: &TestEnv, place: &PathBuf, args: &[&str]) -> (i32, Value) {
 fn assert_complete(env: &TestEnv, made: &BTreeSet<String>) {
     let list = env.json(0, &["checkpoint", "list", "--all-runs"])["checkpoints"].clone();
     let list = list.as_array().expect("a list");
-    let numbers: Vec<u64> = list.iter().map(|one| one["seq"].as_u64().expect("a number")).collect();
+    let numbers: Vec<u64> = list
+        .iter()
+        .map(|one| one["seq"].as_u64().expect("a number"))
+        .collect();
     let all = u64::try_from(numbers.len()).expect("few");
     let mut sorted = numbers.clone();
     sorted.sort_unstable();
-    assert_eq!(sorted, (1..=all).collect::<Vec<_>>(), "numbers without gaps");
+    assert_eq!(
+        sorted,
+        (1..=all).collect::<Vec<_>>(),
+        "numbers without gaps"
+    );
     let ids: BTreeSet<String> = list.iter().map(|one| text(&one["id"])).collect();
     assert_eq!(ids.len(), list.len(), "no id twice");
-    assert!(made.is_subset(&ids), "lost: {:?}", made.difference(&ids).collect::<Vec<_>>());
-    assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), list.len());
-    assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], list.len());
+    assert!(
+        made.is_subset(&ids),
+        "lost: {:?}",
+        made.difference(&ids).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        env.git(&["for-each-ref", "refs/recover"]).lines().count(),
+        list.len()
+    );
+    assert_eq!(
+        env.json(0, &["checkpoint", "verify"])["checked"],
+        list.len()
+    );
     assert_clean(env);
 }
 
@@ -57,8 +86,10 @@ fn assert_complete(env: &TestEnv, made: &BTreeSet<String>) {
 fn eight_worktrees_capture_and_roll_back_at_once() {
     let env = TestEnv::repo();
     let places = worktrees(&env);
-    let first: Vec<String> =
-        places.iter().map(|place| text(&at(&env, place, &["checkpoint", "create"]).1["checkpoint"]["id"])).collect();
+    let first: Vec<String> = places
+        .iter()
+        .map(|place| text(&at(&env, place, &["checkpoint", "create"]).1["checkpoint"]["id"]))
+        .collect();
     let made: BTreeSet<String> = std::thread::scope(|scope| {
         let work = |number: usize, process: usize| {
             let (env, place, first) = (&env, &places[number], &first[number]);
@@ -80,7 +111,9 @@ fn eight_worktrees_capture_and_roll_back_at_once() {
                         0 => true,
                         3 => document["error"]["paths"].as_array().is_some_and(|paths| {
                             !paths.is_empty()
-                                && paths.iter().all(|one| one["reason"] == "changed while it was restored")
+                                && paths
+                                    .iter()
+                                    .all(|one| one["reason"] == "changed while it was restored")
                         }),
                         13 => args[0] != "checkpoint",
                         code => args[0] == "undo" && code == 4,
@@ -100,12 +133,18 @@ fn eight_worktrees_capture_and_roll_back_at_once() {
             .flat_map(|number| [(number, 0), (number, 1)])
             .map(|(number, process)| scope.spawn(work(number, process)))
             .collect();
-        all.into_iter().flat_map(|thread| thread.join().expect("it ends well")).collect()
+        all.into_iter()
+            .flat_map(|thread| thread.join().expect("it ends well"))
+            .collect()
     });
     assert!(made.len() > WORKTREES * 2, "{}", made.len());
     assert_complete(&env, &made);
     for (place, first) in places.iter().zip(&first) {
-        let (code, document) = at(&env, place, &["rollback", "--to", first, "--edits", "discard"]);
+        let (code, document) = at(
+            &env,
+            place,
+            &["rollback", "--to", first, "--edits", "discard"],
+        );
         assert_eq!(code, 0, "{document}");
         let left = env.git(&["-C", &place.to_string_lossy(), "status", "--porcelain"]);
         assert_eq!(left, "", "{}", place.display());
@@ -118,12 +157,22 @@ fn capture_beside(collect: &str) {
     let places = worktrees(&env);
     let made: BTreeSet<String> = beside(&env, collect, || {
         std::thread::scope(|scope| {
-            let captures: Vec<_> = places[..2].iter().map(|place| scope.spawn(|| capture_often(&env, place))).collect();
-            captures.into_iter().flat_map(|thread| thread.join().expect("it ends well")).collect()
+            let captures: Vec<_> = places[..2]
+                .iter()
+                .map(|place| scope.spawn(|| capture_often(&env, place)))
+                .collect();
+            captures
+                .into_iter()
+                .flat_map(|thread| thread.join().expect("it ends well"))
+                .collect()
         })
     });
     assert_eq!(made.len(), 2 * CAPTURES);
-    assert_eq!(env.sh("ls .git/objects/pack | grep keep").stdout, "", "nothing is kept any more");
+    assert_eq!(
+        env.sh("ls .git/objects/pack | grep keep").stdout,
+        "",
+        "nothing is kept any more"
+    );
     assert_eq!(env.git(&["fsck", "--strict", "--no-dangling"]), "");
     assert_complete(&env, &made);
     env.git(&["gc", "-q", "--prune=now"]);
@@ -186,7 +235,11 @@ fn repacking_meanwhile_stops_no_rollback() {
     let ids: Vec<String> = (0..4)
         .map(|round| {
             for file in 0..20 {
-                std::fs::write(place.join(format!("file{file}")), format!("{round} {file}\n")).unwrap();
+                std::fs::write(
+                    place.join(format!("file{file}")),
+                    format!("{round} {file}\n"),
+                )
+                .unwrap();
             }
             text(&at(&env, &place, &["checkpoint", "create"]).1["checkpoint"]["id"])
         })
@@ -194,9 +247,16 @@ fn repacking_meanwhile_stops_no_rollback() {
     beside(&env, "git repack -adq; git prune-packed -q", || {
         for round in 0..CAPTURES / 2 {
             let number = round % ids.len();
-            let (code, document) = at(&env, &place, &["rollback", "--to", &ids[number], "--edits", "discard"]);
+            let (code, document) = at(
+                &env,
+                &place,
+                &["rollback", "--to", &ids[number], "--edits", "discard"],
+            );
             assert_eq!(code, 0, "{round}: {document}");
-            assert_eq!(std::fs::read_to_string(place.join("file7")).unwrap(), format!("{number} 7\n"));
+            assert_eq!(
+                std::fs::read_to_string(place.join("file7")).unwrap(),
+                format!("{number} 7\n")
+            );
             let (code, document) = at(&env, &place, &["checkpoint", "verify"]);
             assert_eq!(code, 0, "{round}: {document}");
         }
@@ -211,13 +271,18 @@ fn a_checkpoint_in_another_work_tree_than_the_runs_is_told_of() {
     env.recover(&["run", "--run", "r", "--", "true"]).expect(0);
     env.git(&["worktree", "add", "-q", "-b", "other", "../other"]);
     let taken = |place: &str, args: &[&str]| {
-        let ran = env.recover(&[&["-C", place, "checkpoint", "create", "--run", "r"], args].concat()).expect(0);
+        let ran = env
+            .recover(&[&["-C", place, "checkpoint", "create", "--run", "r"], args].concat())
+            .expect(0);
         ran.stderr.contains("run r works in ")
     };
     assert!(!taken(".", &[]));
     assert!(taken("../other", &[]));
     // A lane goes on in a work tree of its own.
-    assert!(!taken("../other", &["--lane", "a", "--stage", "after_lane_start"]));
+    assert!(!taken(
+        "../other",
+        &["--lane", "a", "--stage", "after_lane_start"]
+    ));
 }
 
 // git knows a linked work tree at one place. A copy of its folder leads to the same index and the same HEAD: whatever was
@@ -227,23 +292,35 @@ fn a_copied_or_moved_linked_work_tree_is_refused() {
     let env = TestEnv::repo();
     env.git(&["worktree", "add", "-q", "-b", "lane", "../lane"]);
     env.sh("echo one > ../lane/l.txt").expect(0);
-    env.recover(&["-C", "../lane", "checkpoint", "create", "--run", "r"]).expect(0);
-    env.sh("echo two > ../lane/l.txt && cp -r ../lane ../copy && mkdir ../copy/below").expect(0);
+    env.recover(&["-C", "../lane", "checkpoint", "create", "--run", "r"])
+        .expect(0);
+    env.sh("echo two > ../lane/l.txt && cp -r ../lane ../copy && mkdir ../copy/below")
+        .expect(0);
     for place in ["../copy", "../copy/below"] {
         for args in [
-            &["rollback", "--run", "r", "--to", "initial", "--edits", "discard"][..],
+            &[
+                "rollback", "--run", "r", "--to", "initial", "--edits", "discard",
+            ][..],
             &["status"],
             &["step", "s", "--atomic", "--", "false"],
             &["run", "--", "sh", "-c", "echo agent > l.txt"],
         ] {
             let refused = env.json(13, &[&["-C", place], args].concat());
-            assert!(text(&refused["error"]["message"]).contains("this is a copy of it"), "{refused}");
+            assert!(
+                text(&refused["error"]["message"]).contains("this is a copy of it"),
+                "{refused}"
+            );
         }
     }
-    env.sh("test $(cat ../lane/l.txt) = two && test $(cat ../copy/l.txt) = two").expect(0);
+    env.sh("test $(cat ../lane/l.txt) = two && test $(cat ../copy/l.txt) = two")
+        .expect(0);
     env.sh("rm -r ../copy && mv ../lane ../moved").expect(0);
     let refused = env.json(13, &["-C", "../moved", "status"]);
-    assert!(text(&refused["error"]["message"]).contains("from where this was moved"), "{refused}");
+    assert!(
+        text(&refused["error"]["message"]).contains("from where this was moved"),
+        "{refused}"
+    );
     env.sh(&text(&refused["error"]["hint"])).expect(0);
-    env.recover(&["-C", "../moved", "checkpoint", "create", "--run", "s"]).expect(0);
+    env.recover(&["-C", "../moved", "checkpoint", "create", "--run", "s"])
+        .expect(0);
 }

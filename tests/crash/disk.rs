@@ -41,7 +41,13 @@ const ENOSYS: i32 = 38;
 impl Disk {
     /// Serves the image in place of the file `over`.
     pub fn serve(image: &Path, over: &Path) -> Result<Self, String> {
-        let open = |path: &Path| File::options().read(true).write(true).open(path).map_err(|error| error.to_string());
+        let open = |path: &Path| {
+            File::options()
+                .read(true)
+                .write(true)
+                .open(path)
+                .map_err(|error| error.to_string())
+        };
         let device = open(Path::new("/dev/fuse")).map_err(|error| format!("/dev/fuse: {error}"))?;
         let image = open(image)?;
         let log = Log::default();
@@ -60,12 +66,19 @@ impl Disk {
             .stdin(Stdio::from(device))
             .output()
             .map_err(|error| format!("mount: {error}"))?;
-        if mount.status.success() { Ok(Self { log }) } else { Err(String::from_utf8_lossy(&mount.stderr).into_owned()) }
+        if mount.status.success() {
+            Ok(Self { log })
+        } else {
+            Err(String::from_utf8_lossy(&mount.stderr).into_owned())
+        }
     }
 
     /// How many requests arrived.
     pub fn position(&self) -> usize {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
     }
 
     /// The requests.
@@ -76,11 +89,20 @@ impl Disk {
 
 /// Applies what a disk wrote that lost its power after `log`: everything up to the last flush, and of the later writes
 /// whatever `writes` says of each sector.
-pub fn replay(image: &Path, log: &[Request], mut writes: impl FnMut(&mut dyn Iterator<Item = usize>) -> Vec<usize>) {
+pub fn replay(
+    image: &Path,
+    log: &[Request],
+    mut writes: impl FnMut(&mut dyn Iterator<Item = usize>) -> Vec<usize>,
+) {
     let image = File::options().write(true).open(image).expect("the image");
-    let safe = log.iter().rposition(|request| matches!(request, Request::Flush)).unwrap_or(0);
+    let safe = log
+        .iter()
+        .rposition(|request| matches!(request, Request::Flush))
+        .unwrap_or(0);
     for (at, request) in log.iter().enumerate() {
-        let Request::Write { offset, data } = request else { continue };
+        let Request::Write { offset, data } = request else {
+            continue;
+        };
         if at < safe {
             image.write_all_at(data, *offset).expect("written");
             continue;
@@ -88,7 +110,9 @@ pub fn replay(image: &Path, log: &[Request], mut writes: impl FnMut(&mut dyn Ite
         for sector in writes(&mut (0..data.len().div_ceil(SECTOR))) {
             let start = sector * SECTOR;
             let part = &data[start..data.len().min(start + SECTOR)];
-            image.write_all_at(part, offset + start as u64).expect("written");
+            image
+                .write_all_at(part, offset + start as u64)
+                .expect("written");
         }
     }
 }
@@ -130,7 +154,8 @@ impl Server {
 
     fn answer(&self, request: &[u8]) {
         // The header: length, operation, number of the request, and what does not matter for one file.
-        let (operation, unique, body) = (number(request, 4, 4), number(request, 8, 8), &request[40..]);
+        let (operation, unique, body) =
+            (number(request, 4, 4), number(request, 8, 8), &request[40..]);
         let answer = match operation {
             // FORGET, INTERRUPT and BATCH_FORGET have no answer.
             2 | 36 | 42 => return,
@@ -157,7 +182,11 @@ impl Server {
             Err(error) => (-error, Vec::new()),
         };
         let mut answer = Vec::with_capacity(16 + data.len());
-        answer.extend(u32::try_from(16 + data.len()).expect("a size").to_le_bytes());
+        answer.extend(
+            u32::try_from(16 + data.len())
+                .expect("a size")
+                .to_le_bytes(),
+        );
         answer.extend(error.to_le_bytes());
         answer.extend(unique.to_le_bytes());
         answer.extend(data);
@@ -169,7 +198,12 @@ impl Server {
         const BIG_WRITES: u32 = 1 << 5;
         const MAX_PAGES: u32 = 1 << 22;
         let mut answer = Vec::new();
-        for part in [7, 31, u32::try_from(number(body, 8, 4)).expect("32 bits"), BIG_WRITES | MAX_PAGES] {
+        for part in [
+            7,
+            31,
+            u32::try_from(number(body, 8, 4)).expect("32 bits"),
+            BIG_WRITES | MAX_PAGES,
+        ] {
             answer.extend(part.to_le_bytes());
         }
         // How many requests in the background, and from how many on it is crowded: the kernel's own.
@@ -177,7 +211,11 @@ impl Server {
         answer.extend(MAX_WRITE.to_le_bytes());
         // The granularity of times in nanoseconds, the largest request in pages.
         answer.extend(1_u32.to_le_bytes());
-        answer.extend(u16::try_from(MAX_WRITE / 4096).expect("pages").to_le_bytes());
+        answer.extend(
+            u16::try_from(MAX_WRITE / 4096)
+                .expect("pages")
+                .to_le_bytes(),
+        );
         answer.resize(64, 0);
         answer
     }
@@ -198,7 +236,9 @@ impl Server {
         let (offset, size) = (number(body, 8, 8), number(body, 16, 4));
         let size = size.min(self.size.saturating_sub(offset));
         let mut data = vec![0; usize::try_from(size).map_err(|_| EIO)?];
-        self.image.read_exact_at(&mut data, offset).map_err(|_| EIO)?;
+        self.image
+            .read_exact_at(&mut data, offset)
+            .map_err(|_| EIO)?;
         Ok(data)
     }
 
@@ -213,6 +253,9 @@ impl Server {
     }
 
     fn record(&self, request: Request) {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(request);
     }
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use super::env::{Ran, TestEnv};
 use super::seen::{checkpoint, text};
 use super::{
-    COMPACT, Case, Fault, MANY, Point, Start, assert_nothing_left, disturbed, everything, listed, points, refused, say,
-    strace_is_there, takes_space,
+    COMPACT, Case, Fault, MANY, Point, Start, assert_nothing_left, disturbed, everything, listed,
+    points, refused, say, strace_is_there, takes_space,
 };
 
 const LEDGER: &str = ".ultraplan/state/events.jsonl";
@@ -16,7 +16,15 @@ const LEDGER: &str = ".ultraplan/state/events.jsonl";
 const WHOLE: &str = "../whole.jsonl";
 
 /// The last of three attempts of a run ends.
-const FAIL: [&str; 7] = ["attempt", "fail", "--run", "r", "--exit-code", "3", "--message=boom"];
+const FAIL: [&str; 7] = [
+    "attempt",
+    "fail",
+    "--run",
+    "r",
+    "--exit-code",
+    "3",
+    "--message=boom",
+];
 
 /// A way to damage the ledger's own file, and the command that comes next.
 struct Damage {
@@ -25,19 +33,42 @@ struct Damage {
 }
 
 const fn damage(name: &'static str, git: bool, before: fn(&TestEnv)) -> Damage {
-    Damage { name, case: Case { args: &FAIL, git, before } }
+    Damage {
+        name,
+        case: Case {
+            args: &FAIL,
+            git,
+            before,
+        },
+    }
 }
 
 /// Set back comes first: what git does to a tracked file.
 const DAMAGES: [Damage; 6] = [
-    damage("set back", true, |env| damaged(env, "head -n 6 ../whole.jsonl > .ultraplan/state/events.jsonl")),
-    damage("damaged", true, |env| {
-        damaged(env, "printf X | dd of=.ultraplan/state/events.jsonl bs=1 seek=2000 conv=notrunc 2>/dev/null");
+    damage("set back", true, |env| {
+        damaged(
+            env,
+            "head -n 6 ../whole.jsonl > .ultraplan/state/events.jsonl",
+        )
     }),
-    damage("cut off", true, |env| damaged(env, "truncate -s 2000 .ultraplan/state/events.jsonl")),
-    damage("emptied", true, |env| damaged(env, ": > .ultraplan/state/events.jsonl")),
-    damage("removed", true, |env| damaged(env, "rm .ultraplan/state/events.jsonl")),
-    damage("removed, no git", false, |env| damaged(env, "rm .ultraplan/state/events.jsonl")),
+    damage("damaged", true, |env| {
+        damaged(
+            env,
+            "printf X | dd of=.ultraplan/state/events.jsonl bs=1 seek=2000 conv=notrunc 2>/dev/null",
+        );
+    }),
+    damage("cut off", true, |env| {
+        damaged(env, "truncate -s 2000 .ultraplan/state/events.jsonl")
+    }),
+    damage("emptied", true, |env| {
+        damaged(env, ": > .ultraplan/state/events.jsonl")
+    }),
+    damage("removed", true, |env| {
+        damaged(env, "rm .ultraplan/state/events.jsonl")
+    }),
+    damage("removed, no git", false, |env| {
+        damaged(env, "rm .ultraplan/state/events.jsonl")
+    }),
 ];
 
 /// A run with a failed attempt and one under way, both of which a checkpoint knows.
@@ -56,7 +87,11 @@ fn checkpoint_of_run(env: &TestEnv) -> String {
 fn damaged(env: &TestEnv, line: &str) {
     attempts(env);
     env.sh(line).expect(0);
-    assert_ne!(env.sh(&format!("cmp -s {LEDGER} {WHOLE}")).code, 0, "{line}");
+    assert_ne!(
+        env.sh(&format!("cmp -s {LEDGER} {WHOLE}")).code,
+        0,
+        "{line}"
+    );
 }
 
 /// How many attempts of the run count as failed.
@@ -70,10 +105,16 @@ fn failures(env: &TestEnv) -> u64 {
 fn assert_whole(env: &TestEnv, at: &str) {
     let (whole, now) = (env.read(WHOLE), env.read(LEDGER));
     assert!(now.starts_with(&whole), "{at}: the ledger lost something");
-    let copies = env.sh("for copy in .git/recover/ledger-* .ultraplan/state/recover/ledger-copy*; do \
-             test ! -e $copy || { cmp $copy .ultraplan/state/events.jsonl && echo $copy; }; done");
+    let copies = env.sh(
+        "for copy in .git/recover/ledger-* .ultraplan/state/recover/ledger-copy*; do \
+             test ! -e $copy || { cmp $copy .ultraplan/state/events.jsonl && echo $copy; }; done",
+    );
     assert_eq!(copies.stdout.lines().count(), 1, "{at}: {copies:?}");
-    assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{at}");
+    assert_eq!(
+        env.json(0, &["doctor"])["problems"],
+        serde_json::json!([]),
+        "{at}"
+    );
 }
 
 /// The command that repairs the ledger is disturbed.
@@ -88,13 +129,19 @@ fn repair(damage: &Damage, fault: Fault, keep: impl Fn(&Point) -> bool) {
     for point in &points {
         let env = start.again();
         let (known, tree) = (listed(env), everything(env));
-        let at = format!("ledger {}: {fault:?} at {} {}", damage.name, point.call, point.when);
+        let at = format!(
+            "ledger {}: {fault:?} at {} {}",
+            damage.name, point.call, point.when
+        );
         let ran = disturbed(env, case, *point, fault);
         failed += usize::from(ran.code != 0);
         assert_fits(env, fault, &ran, &at);
         // It can be read at once, and nothing of it is gone. What was said to be done is.
         let count = failures(env);
-        assert!(count == 2 || (count == 1 && ran.code != 0), "{at}: {count} failures, {ran:?}");
+        assert!(
+            count == 2 || (count == 1 && ran.code != 0),
+            "{at}: {count} failures, {ran:?}"
+        );
         checkpoint_of_run(env);
         assert_eq!(failures(env), count, "{at}");
         assert_whole(env, &at);
@@ -106,7 +153,12 @@ fn repair(damage: &Damage, fault: Fault, keep: impl Fn(&Point) -> bool) {
         }
         assert_nothing_left(env, &at);
     }
-    say(&format!("ledger {}", damage.name), &fault.name(), &points, failed);
+    say(
+        &format!("ledger {}", damage.name),
+        &fault.name(),
+        &points,
+        failed,
+    );
 }
 
 /// A command that was not killed ends as it should.
@@ -114,13 +166,17 @@ fn repair(damage: &Damage, fault: Fault, keep: impl Fn(&Point) -> bool) {
 fn assert_fits(env: &TestEnv, fault: Fault, ran: &Ran, at: &str) {
     let calls = refused(env);
     let is_answer = calls.iter().any(|call| call.contains(" write(1, "));
-    let only_reads = calls.iter().any(|call| call.contains(" openat(") && !call.contains("O_CREAT"));
+    let only_reads = calls
+        .iter()
+        .any(|call| call.contains(" openat(") && !call.contains("O_CREAT"));
     let fits = match fault {
         Fault::Kill => true,
         // The work is done, and its answer is lost too.
         Fault::Error("ENOSPC") if is_answer => [1, 14].contains(&ran.code),
         // What `doctor` only reads is reported as unreadable.
-        Fault::Error("ENOSPC" | "EIO") if only_reads && ran.code == 12 => ran.stdout.contains("cannot be read"),
+        Fault::Error("ENOSPC" | "EIO") if only_reads && ran.code == 12 => {
+            ran.stdout.contains("cannot be read")
+        }
         Fault::Error("ENOSPC") => [0, 14].contains(&ran.code),
         _ => [0, 1, 14].contains(&ran.code),
     };
@@ -129,7 +185,9 @@ fn assert_fits(env: &TestEnv, fault: Fault, ran: &Ran, at: &str) {
 
 fn repairs(damages: &[Damage], errno: &'static str) {
     for damage in damages {
-        repair(damage, Fault::Error(errno), |point| takes_space(errno, point));
+        repair(damage, Fault::Error(errno), |point| {
+            takes_space(errno, point)
+        });
     }
 }
 
@@ -158,8 +216,22 @@ fn nothing_can_be_removed_under_a_repair_of_the_ledger() {
 
 /// Ledger and second copy are gone; the references still know.
 const REBUILDS: [(&str, Case); 2] = [
-    ("both gone", Case { args: &["doctor", "--rebuild"], git: true, before: |env| lost(env, LEDGER) }),
-    ("all gone", Case { args: &["doctor", "--rebuild"], git: true, before: |env| lost(env, ".ultraplan/state") }),
+    (
+        "both gone",
+        Case {
+            args: &["doctor", "--rebuild"],
+            git: true,
+            before: |env| lost(env, LEDGER),
+        },
+    ),
+    (
+        "all gone",
+        Case {
+            args: &["doctor", "--rebuild"],
+            git: true,
+            before: |env| lost(env, ".ultraplan/state"),
+        },
+    ),
 ];
 
 fn lost(env: &TestEnv, what: &str) {
@@ -167,7 +239,8 @@ fn lost(env: &TestEnv, what: &str) {
     // Kept where the test finds it: nothing can be read from here on.
     let ids: Vec<String> = listed(env).into_iter().collect();
     std::fs::write(env.root().join("ids"), ids.join("\n")).expect("written");
-    env.sh(&format!("rm -r {what} .git/recover/ledger-*")).expect(0);
+    env.sh(&format!("rm -r {what} .git/recover/ledger-*"))
+        .expect(0);
 }
 
 fn rebuild(name: &str, case: &Case, fault: Fault, keep: impl Fn(&Point) -> bool) {
@@ -181,7 +254,10 @@ fn rebuild(name: &str, case: &Case, fault: Fault, keep: impl Fn(&Point) -> bool)
         let env = start.again();
         let ids = std::fs::read_to_string(env.root().join("ids")).expect("ids");
         let known: BTreeSet<String> = ids.lines().map(str::to_owned).collect();
-        let at = format!("rebuild, {name}: {fault:?} at {} {}", point.call, point.when);
+        let at = format!(
+            "rebuild, {name}: {fault:?} at {} {}",
+            point.call, point.when
+        );
         let ran = disturbed(env, case, *point, fault);
         failed += usize::from(ran.code != 0);
         assert_fits(env, fault, &ran, &at);
@@ -196,11 +272,19 @@ fn rebuild(name: &str, case: &Case, fault: Fault, keep: impl Fn(&Point) -> bool)
         env.json(0, case.args);
         assert_eq!(failures(env), 1, "{at}");
         assert!(listed(env).is_superset(&known), "{at}");
-        assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{at}");
+        assert_eq!(
+            env.json(0, &["doctor"])["problems"],
+            serde_json::json!([]),
+            "{at}"
+        );
         assert_eq!(env.json(0, case.args)["rebuilt"]["changed"], false, "{at}");
         env.recover(&FAIL).expect(0);
         assert_eq!(failures(env), 2, "{at}");
-        assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(env).len(), "{at}");
+        assert_eq!(
+            env.json(0, &["checkpoint", "verify"])["checked"],
+            listed(env).len(),
+            "{at}"
+        );
         assert_nothing_left(env, &at);
     }
     say(&format!("rebuild, {name}"), &fault.name(), &points, failed);
@@ -217,19 +301,25 @@ fn a_rebuild_that_is_killed() {
 #[test]
 fn a_full_disk_under_a_rebuild() {
     let (name, case) = &REBUILDS[0];
-    rebuild(name, case, Fault::Error("ENOSPC"), |point| takes_space("ENOSPC", point));
+    rebuild(name, case, Fault::Error("ENOSPC"), |point| {
+        takes_space("ENOSPC", point)
+    });
 }
 
 #[test]
 fn a_failing_disk_under_a_rebuild() {
     let (name, case) = &REBUILDS[0];
-    rebuild(name, case, Fault::Error("EIO"), |point| takes_space("EIO", point));
+    rebuild(name, case, Fault::Error("EIO"), |point| {
+        takes_space("EIO", point)
+    });
 }
 
 #[test]
 fn nothing_can_be_removed_under_a_rebuild() {
     let (name, case) = &REBUILDS[0];
-    rebuild(name, case, Fault::Error("EPERM"), |point| takes_space("EPERM", point));
+    rebuild(name, case, Fault::Error("EPERM"), |point| {
+        takes_space("EPERM", point)
+    });
 }
 
 /// A compaction is disturbed, and then one of the two files is damaged as well: the other has all of it.
@@ -251,14 +341,23 @@ fn compaction(fault: Fault, keep: impl Fn(&Point) -> bool) {
         let alone = unheard || ran.stderr.contains("second copy could not be written");
         let file = ["ledger-", "events.jsonl"][usize::from(number % 2 == 0 && !alone)];
         let way = ["truncate -s 20000", "rm", "truncate -s 0"][number % 3];
-        env.sh(&format!("{way} $(ls -d .ultraplan/state/{file}* .git/recover/{file}* 2>/dev/null)")).expect(0);
+        env.sh(&format!(
+            "{way} $(ls -d .ultraplan/state/{file}* .git/recover/{file}* 2>/dev/null)"
+        ))
+        .expect(0);
         let at = format!("{at}, then {way} {file}");
         checkpoint(env);
-        let events = env.json(0, &["log", "--limit", "1000"])["events"].as_array().map_or(0, Vec::len);
+        let events = env.json(0, &["log", "--limit", "1000"])["events"]
+            .as_array()
+            .map_or(0, Vec::len);
         assert!(events > MANY, "{at}: {events}");
         let whole = env.sh("cmp .ultraplan/state/events.jsonl .git/recover/ledger-*");
         assert_eq!(whole.code, 0, "{at}: {whole:?}");
-        assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{at}");
+        assert_eq!(
+            env.json(0, &["doctor"])["problems"],
+            serde_json::json!([]),
+            "{at}"
+        );
         assert_nothing_left(env, &at);
     }
     say("compaction, damage", &fault.name(), &points, failed);

@@ -106,7 +106,11 @@ impl Case {
     fn bound(&self) -> &'static str {
         let closed = [ROLLBACK_CLOSED.args, PASS_CLOSED.args].contains(&self.args);
         let is_root = || TestEnv::plain().sh("id -u").stdout.trim() == "0";
-        if closed && is_root() { "setpriv --bounding-set=-dac_override,-dac_read_search" } else { "" }
+        if closed && is_root() {
+            "setpriv --bounding-set=-dac_override,-dac_read_search"
+        } else {
+            ""
+        }
     }
 }
 
@@ -114,21 +118,30 @@ fn strace_is_there() -> bool {
     if TestEnv::plain().sh("command -v strace").code == 0 {
         return true;
     }
-    assert!(std::env::var_os("CI").is_none(), "strace is missing: nothing can be proven here");
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "strace is missing: nothing can be proven here"
+    );
     eprintln!("skipped: strace is missing");
     false
 }
 
 /// Two checkpoints with files, modes, links and folders that differ, and a working memory.
 fn start(git: bool) -> TestEnv {
-    let env = if git { TestEnv::repo() } else { TestEnv::plain() };
+    let env = if git {
+        TestEnv::repo()
+    } else {
+        TestEnv::plain()
+    };
     env.write("a.txt", "one\n");
     env.write("stays.txt", "same\n");
     env.write("old/deep/file", "old\n");
     env.write(".ultraplan/state/plan.json", "1");
-    env.sh("ln -s a.txt link; mkdir empty; chmod 640 a.txt").expect(0);
+    env.sh("ln -s a.txt link; mkdir empty; chmod 640 a.txt")
+        .expect(0);
     checkpoint(&env);
-    env.sh("rm -r old empty link; mkdir link; echo l > link/l; chmod 600 stays.txt").expect(0);
+    env.sh("rm -r old empty link; mkdir link; echo l > link/l; chmod 600 stays.txt")
+        .expect(0);
     env.write("a.txt", "two\n");
     env.write("new/file", "new\n");
     env.write(".ultraplan/state/plan.json", "2");
@@ -155,7 +168,12 @@ impl<'a> Start<'a> {
     fn of_env(case: &'a Case, env: TestEnv) -> Self {
         (case.before)(&env);
         let saved = tempfile::tempdir().expect("a temporary folder");
-        env.sh(&format!("cp -a '{}/.' '{}'", env.root().display(), saved.path().display())).expect(0);
+        env.sh(&format!(
+            "cp -a '{}/.' '{}'",
+            env.root().display(),
+            saved.path().display()
+        ))
+        .expect(0);
         Self { case, env, saved }
     }
 
@@ -163,7 +181,11 @@ impl<'a> Start<'a> {
     fn again(&self) -> &TestEnv {
         let (root, saved) = (self.env.root(), self.saved.path());
         let script = "chmod -R u+rwX . && find . -mindepth 1 -delete && cp -a \"$1/.\" .";
-        let copied = Command::new("sh").args(["-c", script, "sh"]).arg(saved).current_dir(root).status();
+        let copied = Command::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(saved)
+            .current_dir(root)
+            .status();
         assert!(copied.expect("a shell").success());
         &self.env
     }
@@ -171,15 +193,23 @@ impl<'a> Start<'a> {
 
 /// Everything that a restore may change: the work tree, the working memory, HEAD and the index.
 fn everything(env: &TestEnv) -> (Seen, Seen, String) {
-    let own =
-        ["events.jsonl", "recovery.json", "attempt_history.json", "active_checkpoint.json", "recover", ".gitignore"];
+    let own = [
+        "events.jsonl",
+        "recovery.json",
+        "attempt_history.json",
+        "active_checkpoint.json",
+        "recover",
+        ".gitignore",
+    ];
     let mut memory = seen(&env.work().join(".ultraplan/state"));
     memory.retain(|path, _| {
         let path = String::from_utf8_lossy(path).into_owned();
-        !own.iter().any(|own| Path::new(&path).starts_with(own)) && !path.starts_with(".recover-tmp")
+        !own.iter().any(|own| Path::new(&path).starts_with(own))
+            && !path.starts_with(".recover-tmp")
     });
     let git = if env.exists(".git") {
-        env.sh("git rev-parse HEAD; git ls-files -s -u; git ls-files -s").stdout
+        env.sh("git rev-parse HEAD; git ls-files -s -u; git ls-files -s")
+            .stdout
     } else {
         String::new()
     };
@@ -195,7 +225,11 @@ fn calls(start: &Start<'_>) -> BTreeSet<Point> {
     let log = env.root().join("calls");
     let recover = env!("CARGO_BIN_EXE_recover");
     let (bound, args) = (case.bound(), case.args.join(" "));
-    let line = format!("{bound} strace -f -o {} -e trace={} {recover} {args}", log.display(), CALLS.join(","));
+    let line = format!(
+        "{bound} strace -f -o {} -e trace={} {recover} {args}",
+        log.display(),
+        CALLS.join(",")
+    );
     env.sh(&line).expect(0);
     let mut seen = std::collections::BTreeMap::<(&str, &'static str), usize>::new();
     let mut points = BTreeSet::new();
@@ -203,15 +237,22 @@ fn calls(start: &Start<'_>) -> BTreeSet<Point> {
     let mut loading = 0;
     let text = std::fs::read_to_string(log).expect("a log");
     for line in text.lines() {
-        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let Some((thread, rest)) = line.split_once(' ') else {
+            continue;
+        };
         let name = rest.trim_start().split('(').next().unwrap_or_default();
-        let Some(call) = CALLS.into_iter().find(|call| *call == name) else { continue };
+        let Some(call) = CALLS.into_iter().find(|call| *call == name) else {
+            continue;
+        };
         let when = seen.entry((thread, call)).or_default();
         *when += 1;
         let named = |place: &str| rest.contains(&format!("\"{place}"));
         // The temporary folder may lie in one of them.
         let own = named(&env.root().to_string_lossy());
-        let system = !own && ["/lib", "/usr", "/etc", "/proc", "/sys", "/dev"].into_iter().any(named);
+        let system = !own
+            && ["/lib", "/usr", "/etc", "/proc", "/sys", "/dev"]
+                .into_iter()
+                .any(named);
         // Libraries are looked for in whatever folders the environment names.
         let system = system || rest.contains(".so.") || rest.contains(".so\"");
         if call == "openat" && rest.contains(".so") && !own {
@@ -219,7 +260,11 @@ fn calls(start: &Start<'_>) -> BTreeSet<Point> {
         }
         let changes = call != "openat" || rest.contains("O_CREAT");
         if !system {
-            points.insert(Point { call, when: *when, changes });
+            points.insert(Point {
+                call,
+                when: *when,
+                changes,
+            });
         }
     }
     points.retain(|point| point.call != "openat" || point.when > loading);
@@ -227,7 +272,12 @@ fn calls(start: &Start<'_>) -> BTreeSet<Point> {
 }
 
 /// Executes the command with a fault at the given occurrence of a call, and returns how it ended.
-fn disturbed(env: &TestEnv, case: &Case, Point { call, when, .. }: Point, fault: Fault) -> env::Ran {
+fn disturbed(
+    env: &TestEnv,
+    case: &Case,
+    Point { call, when, .. }: Point,
+    fault: Fault,
+) -> env::Ran {
     let injected = match fault {
         Fault::Kill => "signal=SIGKILL".to_owned(),
         Fault::Error(errno) | Fault::Lasting(errno) => format!("error={errno}"),
@@ -249,7 +299,11 @@ fn disturbed(env: &TestEnv, case: &Case, Point { call, when, .. }: Point, fault:
 /// The calls that were refused, as `strace` writes them: which one an occurrence is differs a little from run to run.
 fn refused(env: &TestEnv) -> Vec<String> {
     let calls = std::fs::read_to_string(env.root().join("refused")).expect("the calls");
-    calls.lines().filter(|line| line.contains("(INJECTED)")).map(str::to_owned).collect()
+    calls
+        .lines()
+        .filter(|line| line.contains("(INJECTED)"))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// All points, or some spread over all of them, with each kind of call among them.
@@ -261,7 +315,11 @@ fn points(start: &Start<'_>, keep: impl Fn(&Point) -> bool) -> Vec<Point> {
     let step = all.len().div_ceil(SAMPLE).max(1);
     let mut some: Vec<Point> = all.iter().copied().step_by(step).collect();
     for call in CALLS {
-        let of: Vec<Point> = all.iter().copied().filter(|point| point.call == call).collect();
+        let of: Vec<Point> = all
+            .iter()
+            .copied()
+            .filter(|point| point.call == call)
+            .collect();
         if !of.is_empty() && !some.iter().any(|point| point.call == call) {
             some.push(of[of.len() / 2]);
         }
@@ -274,9 +332,16 @@ fn say(name: &str, fault: &str, points: &[Point], failed: usize) {
     static ROWS: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let kinds: BTreeSet<&str> = points.iter().map(|point| point.call).collect();
     let mut rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
-    rows.push(format!("{name:<24} {fault:<14} {:>6} {:>6} {failed:>7}", points.len(), kinds.len()));
+    rows.push(format!(
+        "{name:<24} {fault:<14} {:>6} {:>6} {failed:>7}",
+        points.len(),
+        kinds.len()
+    ));
     rows.sort();
-    let head = format!("{:<24} {:<14} {:>6} {:>6} {:>7}", "all recovered:", "fault", "points", "calls", "failed");
+    let head = format!(
+        "{:<24} {:<14} {:>6} {:>6} {:>7}",
+        "all recovered:", "fault", "points", "calls", "failed"
+    );
     eprintln!("{head}\n{}", rows.join("\n"));
 }
 
@@ -303,17 +368,28 @@ fn sweep_kills(name: &str, case: &Case) {
         // The next command that writes settles it, one way or the other.
         let kept = env.json(0, &["checkpoint", "create"]);
         let now = everything(env);
-        assert!(now == before || now.0 == after, "{at}: neither before nor after\n{status}\n{kept}");
+        assert!(
+            now == before || now.0 == after,
+            "{at}: neither before nor after\n{status}\n{kept}"
+        );
         assert_nothing_left(env, &at);
         let report = env.json(0, &["checkpoint", "verify"]);
         let ids: BTreeSet<String> = listed(env);
-        assert_eq!(report["checked"], ids.len(), "{at}: a checkpoint is listed twice");
+        assert_eq!(
+            report["checked"],
+            ids.len(),
+            "{at}: a checkpoint is listed twice"
+        );
         if case.args == COMPACT.args {
-            let events = env.json(0, &["log", "--limit", "1000"])["events"].as_array().map_or(0, Vec::len);
+            let events = env.json(0, &["log", "--limit", "1000"])["events"]
+                .as_array()
+                .map_or(0, Vec::len);
             assert!(events > MANY, "{at}: {events}");
             env.json(0, &["doctor"]);
             env.json(0, case.args);
-            let size = std::fs::metadata(env.work().join(".ultraplan/state/events.jsonl")).expect("the ledger").len();
+            let size = std::fs::metadata(env.work().join(".ultraplan/state/events.jsonl"))
+                .expect("the ledger")
+                .len();
             assert!(size < 3 << 20, "{at}: {size}");
         }
         if case.args.contains(&"prune") {
@@ -336,7 +412,12 @@ fn sweep_kills(name: &str, case: &Case) {
 
 fn listed(env: &TestEnv) -> BTreeSet<String> {
     let list = env.json(0, &["checkpoint", "list", "--all-runs"]);
-    list["checkpoints"].as_array().expect("a list").iter().map(|one| seen::text(&one["id"])).collect()
+    list["checkpoints"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| seen::text(&one["id"]))
+        .collect()
 }
 
 #[track_caller]
@@ -347,7 +428,8 @@ fn assert_nothing_left(env: &TestEnv, at: &str) {
         let count = env.git(&["count-objects", "-v"]);
         assert!(count.contains("garbage: 0\n"), "{at}: {count}");
     } else {
-        env.sh("git --git-dir=.ultraplan/state/recover/shadow.git fsck --strict --no-dangling").expect(0);
+        env.sh("git --git-dir=.ultraplan/state/recover/shadow.git fsck --strict --no-dangling")
+            .expect(0);
     }
     let left = env.sh(
         "find . -name '.recover-tmp-*' -o -name '*.tmp' -o -name 'tmp_obj*' -o -name journal.json -o -name loan.json -o -name 'holds-*' \
@@ -398,12 +480,18 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
     if !strace_is_there() {
         return;
     }
-    let (Fault::Error(errno) | Fault::Lasting(errno)) = fault else { unreachable!("no error") };
+    let (Fault::Error(errno) | Fault::Lasting(errno)) = fault else {
+        unreachable!("no error")
+    };
     let start = Start::of(case);
     let points = points(&start, |point| takes_space(errno, point));
     let mut failed = 0;
     let restores = ["rollback", "undo"].contains(&case.args[0]);
-    let back = if case.args[0] == "undo" { "redo" } else { "undo" };
+    let back = if case.args[0] == "undo" {
+        "redo"
+    } else {
+        "undo"
+    };
     for point in &points {
         let env = start.again();
         let before = everything(env);
@@ -419,13 +507,19 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
             failed += 1;
             // A configuration that could not be opened is taken for a wrong one, a file of the tree for an unreadable one.
             let unread = point.call == "openat" && (ran.code == 2 || (!restores && ran.code == 3));
-            assert!(unread || [code, 1, 11, 14, 16].contains(&ran.code), "{at}: {ran:?}");
+            assert!(
+                unread || [code, 1, 11, 14, 16].contains(&ran.code),
+                "{at}: {ran:?}"
+            );
             // What could not be taken back is waiting for the command that is named.
             let journal = if case.git { JOURNAL } else { PRIVATE_JOURNAL };
             assert_eq!(ran.code == 16, env.exists(journal), "{at}: {ran:?}");
             if ran.code == 16 {
                 // Where nothing at all can be written, nothing can be said.
-                assert!(ran.stderr.contains("doctor --repair") || point.call == "write", "{at}: {ran:?}");
+                assert!(
+                    ran.stderr.contains("doctor --repair") || point.call == "write",
+                    "{at}: {ran:?}"
+                );
                 env.json(0, &["doctor", "--repair"]);
             }
         }
@@ -439,9 +533,17 @@ fn sweep_faults(name: &str, case: &Case, fault: Fault, code: i32) {
         if case.args.contains(&"prune") {
             // What was asked for is done the next time, and no reference without a checkpoint or the other way round.
             env.json(0, case.args);
-            assert_eq!(env.git(&["for-each-ref", "refs/recover"]).lines().count(), listed(env).len(), "{at}");
+            assert_eq!(
+                env.git(&["for-each-ref", "refs/recover"]).lines().count(),
+                listed(env).len(),
+                "{at}"
+            );
         }
-        assert_eq!(env.json(0, &["checkpoint", "verify"])["checked"], listed(env).len(), "{at}");
+        assert_eq!(
+            env.json(0, &["checkpoint", "verify"])["checked"],
+            listed(env).len(),
+            "{at}"
+        );
     }
     say(name, &fault.name(), &points, failed);
 }
@@ -479,7 +581,14 @@ const PASS_ALONE: Case = Case {
 };
 /// Moves the branch and puts the index back as well.
 const ROLLBACK: Case = Case {
-    args: &["rollback", "--to", "@1", "--restore-index", "--commits", "drop"],
+    args: &[
+        "rollback",
+        "--to",
+        "@1",
+        "--restore-index",
+        "--commits",
+        "drop",
+    ],
     git: true,
     before: |env| {
         env.git(&["commit", "-qm", "more"]);
@@ -502,13 +611,27 @@ const PASS_CLOSED: Case = Case {
         env.sh("chmod 000 a.txt new/file new").expect(0);
     },
 };
-const ROLLBACK_PLAIN: Case = Case { args: &["rollback", "--to", "@1"], git: false, before: |_| {} };
+const ROLLBACK_PLAIN: Case = Case {
+    args: &["rollback", "--to", "@1"],
+    git: false,
+    before: |_| {},
+};
 const UNDO: Case = Case {
     args: &["undo"],
     git: true,
     before: |env| {
         env.git(&["commit", "-qm", "more"]);
-        env.json(0, &["rollback", "--to", "@1", "--restore-index", "--commits", "drop"]);
+        env.json(
+            0,
+            &[
+                "rollback",
+                "--to",
+                "@1",
+                "--restore-index",
+                "--commits",
+                "drop",
+            ],
+        );
     },
 };
 
@@ -543,7 +666,8 @@ const ROLLBACK_NESTED: Case = Case {
              git add module .gitmodules")
             .expect(0);
         checkpoint(env);
-        env.sh("rm -rf module gone; echo 2 > here/file; rm here/link; echo 3 > a.txt").expect(0);
+        env.sh("rm -rf module gone; echo 2 > here/file; rm here/link; echo 3 > a.txt")
+            .expect(0);
     },
 };
 
@@ -552,7 +676,8 @@ const CREATE_NESTED: Case = Case {
     args: &["checkpoint", "create"],
     git: true,
     before: |env| {
-        env.sh("for one in here here/deeper; do git init -q $one; echo 1 > $one/file; done").expect(0);
+        env.sh("for one in here here/deeper; do git init -q $one; echo 1 > $one/file; done")
+            .expect(0);
     },
 };
 
@@ -580,12 +705,21 @@ const PACK: Case = Case {
     git: true,
     before: |env| {
         for part in 0..5 {
-            env.sh(&format!("mkdir -p many; for n in $(seq 78); do echo {part} $n > many/$n; done")).expect(0);
+            env.sh(&format!(
+                "mkdir -p many; for n in $(seq 78); do echo {part} $n > many/$n; done"
+            ))
+            .expect(0);
             checkpoint(env);
         }
         loosen(env.work());
         env.write("a.txt", "three\n");
-        assert_eq!(env.sh("ls .git/objects/pack | grep -c 'pack$'").stdout.trim(), "0", "it is not packed yet");
+        assert_eq!(
+            env.sh("ls .git/objects/pack | grep -c 'pack$'")
+                .stdout
+                .trim(),
+            "0",
+            "it is not packed yet"
+        );
     },
 };
 
@@ -594,7 +728,12 @@ const MERGE: Case = Case {
     args: &["checkpoint", "create"],
     git: true,
     before: |env| {
-        let small = || env.sh("ls .git/recover/written | grep -c small-").stdout.trim().to_owned();
+        let small = || {
+            env.sh("ls .git/recover/written | grep -c small-")
+                .stdout
+                .trim()
+                .to_owned()
+        };
         for number in 0..16 {
             if small() != "16" {
                 env.write("a.txt", number.to_string());
@@ -613,7 +752,13 @@ const PRUNE_PACKED: Case = Case {
     before: |env| {
         (PACK.before)(env);
         checkpoint(env);
-        assert_eq!(env.sh("ls .git/objects/pack | grep -c 'pack$'").stdout.trim(), "2", "it is packed");
+        assert_eq!(
+            env.sh("ls .git/objects/pack | grep -c 'pack$'")
+                .stdout
+                .trim(),
+            "2",
+            "it is packed"
+        );
     },
 };
 
@@ -623,15 +768,28 @@ const COMPACT: Case = Case {
     git: true,
     before: |env| {
         let dir = env.work().join(".ultraplan/state");
-        let store = Store::new(dir, Duration::from_secs(5)).with_copy(Some(&env.work().join(".git")));
+        let store =
+            Store::new(dir, Duration::from_secs(5)).with_copy(Some(&env.work().join(".git")));
         let mut ledger = store.lock().expect("the ledger");
         let run = ledger.state().runs[0].key.clone();
-        let spec = RunSpec { prompt: Some("a prompt of some length ".repeat(1200)), ..RunSpec::default() };
-        let changed = || NewEvent::about(&run, Payload::RunSpecChanged { spec: Box::new(spec.clone()) });
+        let spec = RunSpec {
+            prompt: Some("a prompt of some length ".repeat(1200)),
+            ..RunSpec::default()
+        };
+        let changed = || {
+            NewEvent::about(
+                &run,
+                Payload::RunSpecChanged {
+                    spec: Box::new(spec.clone()),
+                },
+            )
+        };
         // The first part is too short for it, the second too few events.
         for part in [MANY * 7 / 8, MANY / 8] {
             let events = (0..part).map(|_| changed()).collect();
-            ledger.append(Timestamp::from_millis(1_790_000_000_000), events).expect("events");
+            ledger
+                .append(Timestamp::from_millis(1_790_000_000_000), events)
+                .expect("events");
         }
         let copies = env.sh("cmp .ultraplan/state/events.jsonl .git/recover/ledger-*");
         assert_eq!(copies.code, 0, "the copy is the program's own: {copies:?}");
@@ -677,9 +835,14 @@ fn a_capture_that_packs_and_is_killed() {
         let env = start(PACK.git);
         (PACK.before)(&env);
         env.recover(PACK.args).expect(0);
-        let count = env.sh("ls .git/objects/pack | grep -c 'pack$'; find .git/objects/?? -type f | wc -l").stdout;
+        let count = env
+            .sh("ls .git/objects/pack | grep -c 'pack$'; find .git/objects/?? -type f | wc -l")
+            .stdout;
         let (packs, loose) = count.trim().split_once('\n').expect("two numbers");
-        assert!(packs == "2" && loose.trim().parse::<u32>().expect("a number") < 100, "it is packed by now: {count}");
+        assert!(
+            packs == "2" && loose.trim().parse::<u32>().expect("a number") < 100,
+            "it is packed by now: {count}"
+        );
     }
     sweep_kills("checkpoint create that packs", &PACK);
 }
@@ -774,7 +937,18 @@ const UNDO_ACCEPT: Case = Case {
         let hook = "mkdir -p .git/hooks; printf '#!/bin/sh\\necho formatted >> new.txt; git add new.txt\\n' > .git/hooks/pre-commit; \
                     chmod +x .git/hooks/pre-commit";
         env.sh(hook).expect(0);
-        env.json(0, &["run", "--run", "night", "--", "sh", "-c", "echo new > new.txt"]);
+        env.json(
+            0,
+            &[
+                "run",
+                "--run",
+                "night",
+                "--",
+                "sh",
+                "-c",
+                "echo new > new.txt",
+            ],
+        );
         env.json(0, &["accept", "night"]);
     },
 };
@@ -889,7 +1063,11 @@ fn a_repair_that_is_killed() {
         env.json(0, &["status"]);
         env.json(0, REPAIR.args);
         assert_eq!(everything(env), after, "{at}");
-        assert_eq!(env.json(0, &["doctor"])["problems"], serde_json::json!([]), "{at}");
+        assert_eq!(
+            env.json(0, &["doctor"])["problems"],
+            serde_json::json!([]),
+            "{at}"
+        );
         assert_nothing_left(env, &at);
         env.json(0, &["undo"]);
         assert_eq!(everything(env), before, "{at}: undone");
@@ -904,7 +1082,9 @@ fn nothing_can_be_removed_under_a_repair() {
         return;
     }
     let start = Start::of(&REPAIR);
-    let points = points(&start, |point| ["unlink", "unlinkat", "rmdir"].contains(&point.call));
+    let points = points(&start, |point| {
+        ["unlink", "unlinkat", "rmdir"].contains(&point.call)
+    });
     let mut failed = 0;
     for point in &points {
         let env = start.again();
@@ -913,13 +1093,27 @@ fn nothing_can_be_removed_under_a_repair() {
         failed += usize::from(ran.code != 0);
         let left = env
             .sh("find . -name '.recover-tmp-*' -not -path './.git/*' -o -name 'journal.json' -o -path './.git/*.lock'");
-        assert!(ran.code != 0 || left.stdout.is_empty(), "{at}: said to be done: {ran:?}\n{}", left.stdout);
+        assert!(
+            ran.code != 0 || left.stdout.is_empty(),
+            "{at}: said to be done: {ran:?}\n{}",
+            left.stdout
+        );
         env.json(0, &["doctor", "--repair"]);
         env.git(&["add", "-A"]);
         assert_nothing_left(env, &at);
         let made = env.json(0, &["checkpoint", "create"]);
-        let files = env.json(0, &["checkpoint", "show", made["checkpoint"]["id"].as_str().expect("an id")]);
-        assert!(!files.to_string().contains(".recover-tmp-"), "{at}: {files}");
+        let files = env.json(
+            0,
+            &[
+                "checkpoint",
+                "show",
+                made["checkpoint"]["id"].as_str().expect("an id"),
+            ],
+        );
+        assert!(
+            !files.to_string().contains(".recover-tmp-"),
+            "{at}: {files}"
+        );
     }
     say("doctor --repair", "EPERM", &points, failed);
 }
@@ -955,7 +1149,11 @@ fn no_descriptors_any_more_under_an_undo() {
     sweep_faults("undo", &UNDO, Fault::Lasting("EMFILE"), 1);
 }
 
-const ACCEPT: Case = Case { args: &["accept", "--no-checks"], git: true, before: |_| {} };
+const ACCEPT: Case = Case {
+    args: &["accept", "--no-checks"],
+    git: true,
+    before: |_| {},
+};
 
 /// What is committed, staged and kept, ids of commits aside: these have a time of their own.
 fn committed(env: &TestEnv) -> String {
@@ -975,7 +1173,8 @@ fn accept_killed_anywhere() {
     env.write("staged.txt", "staged\n");
     env.sh("git add staged.txt; mkdir -p .git/hooks; printf '#!/bin/sh\\nexit 0\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit")
         .expect(0);
-    let agent = "echo x >> a.txt; echo new > new.txt; git add -A; git commit -qm agent; echo y >> a.txt";
+    let agent =
+        "echo x >> a.txt; echo new > new.txt; git add -A; git commit -qm agent; echo y >> a.txt";
     env.json(0, &["run", "--run", "night", "--", "sh", "-c", agent]);
     let before = committed(&env);
     let start = Start::of_env(&ACCEPT, env);
@@ -991,14 +1190,23 @@ fn accept_killed_anywhere() {
         failed += usize::from(code != 0);
         // Until something settles it, git itself sees one of the two, the index aside.
         let head = env.git(&["log", "-1", "--format=%s"]);
-        assert!(head == "agent\n" || head == "Accept run night\n", "{at}: {head}");
+        assert!(
+            head == "agent\n" || head == "Accept run night\n",
+            "{at}: {head}"
+        );
         env.json(0, &["status"]);
         env.json(0, &["checkpoint", "create"]);
         let now = committed(env);
-        assert!(now == before || now == after, "{at}: neither before nor after\n{now}\n{before}\n{after}");
+        assert!(
+            now == before || now == after,
+            "{at}: neither before nor after\n{now}\n{before}\n{after}"
+        );
         assert!(code != 0 || now == after, "{at}");
         moved += usize::from(now == after);
-        let accepted = env.read_state("events.jsonl").matches("\"type\":\"run_accepted\"").count();
+        let accepted = env
+            .read_state("events.jsonl")
+            .matches("\"type\":\"run_accepted\"")
+            .count();
         assert_eq!(accepted, usize::from(now == after), "{at}");
         assert_eq!(everything(env).0, tree, "{at}");
         assert_nothing_left(env, &at);
@@ -1006,6 +1214,10 @@ fn accept_killed_anywhere() {
         env.json(0, &["accept", "night", "--no-checks"]);
         assert_eq!(committed(env), after, "{at}");
     }
-    assert!(moved > 0 && moved < points.len(), "{moved} of {}", points.len());
+    assert!(
+        moved > 0 && moved < points.len(),
+        "{moved} of {}",
+        points.len()
+    );
     say("accept", &Fault::Kill.name(), &points, failed);
 }

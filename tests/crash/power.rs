@@ -42,10 +42,15 @@ impl FileSystem {
     /// Mounts an image after the crash. A sector at a time can reach the disk, also of a superblock, whose checksum is wrong then.
     fn mount_again<'a>(&self, image: &Path, at: &'a Path) -> Result<Mounted<'a>, String> {
         let mounted = Mounted::new(image, at, self.mount);
-        let (Err(error), Some(repair)) = (&mounted, self.repair) else { return mounted };
+        let (Err(error), Some(repair)) = (&mounted, self.repair) else {
+            return mounted;
+        };
         eprintln!("repaired: {error}");
         // Up to 3 says that it was repaired.
-        shell(&format!("{repair} '{}' > /dev/null || test $? -lt 4", image.display()))?;
+        shell(&format!(
+            "{repair} '{}' > /dev/null || test $? -lt 4",
+            image.display()
+        ))?;
         Mounted::new(image, at, self.mount)
     }
 }
@@ -83,7 +88,11 @@ impl Wrong {
 }
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+    std::env::var(name).ok().map(|value| {
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}={value} is no number"))
+    })
 }
 
 /// Starts the test once more with mounts of its own: they, and the loop devices below them, end with it however it ends.
@@ -92,7 +101,9 @@ fn tier(system: &FileSystem) {
         return sweep(system, &PathBuf::from(folder));
     }
     let maker = system.make.split(' ').next().unwrap_or_default();
-    let probe = format!("command -v {maker} losetup mount > /dev/null && unshare --mount true && test -w /dev/fuse");
+    let probe = format!(
+        "command -v {maker} losetup mount > /dev/null && unshare --mount true && test -w /dev/fuse"
+    );
     let probe = TestEnv::plain().sh(&format!("PATH=$PATH:/usr/sbin:/sbin; {probe}"));
     if probe.code != 0 {
         eprintln!(
@@ -103,7 +114,10 @@ fn tier(system: &FileSystem) {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let test = std::env::current_exe().expect("this program");
-    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:/usr/sbin:/sbin",
+        std::env::var("PATH").unwrap_or_default()
+    );
     let ran = Command::new("unshare")
         .args(["--mount", "--fork", "--kill-child", "--"])
         .arg(test)
@@ -113,12 +127,25 @@ fn tier(system: &FileSystem) {
         .output()
         .expect("unshare starts");
     eprintln!("{}", String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stdout)
+    );
 }
 
 fn shell(line: &str) -> Result<(), String> {
-    let ran = Ran::of(&Command::new("sh").args(["-c", line]).output().expect("sh starts"));
-    if ran.code == 0 { Ok(()) } else { Err(format!("{line}: {}", ran.stderr)) }
+    let ran = Ran::of(
+        &Command::new("sh")
+            .args(["-c", line])
+            .output()
+            .expect("sh starts"),
+    );
+    if ran.code == 0 {
+        Ok(())
+    } else {
+        Err(format!("{line}: {}", ran.stderr))
+    }
 }
 
 /// A mounted image, unmounted when dropped.
@@ -127,7 +154,11 @@ struct Mounted<'a>(&'a Path);
 impl<'a> Mounted<'a> {
     /// The loop device ends with the mount.
     fn new(image: &Path, at: &'a Path, options: &str) -> Result<Self, String> {
-        shell(&format!("mount -o loop,noatime,{options} '{}' '{}'", image.display(), at.display()))?;
+        shell(&format!(
+            "mount -o loop,noatime,{options} '{}' '{}'",
+            image.display(),
+            at.display()
+        ))?;
         Ok(Self(at))
     }
 }
@@ -136,8 +167,9 @@ impl Drop for Mounted<'_> {
     fn drop(&mut self) {
         let place = self.0.display();
         // What the program started may take a moment to end.
-        let line =
-            format!("for n in 1 2 3 4 5 6 7 8 9; do umount '{place}' && exit; sleep 0.2; done; umount -l '{place}'");
+        let line = format!(
+            "for n in 1 2 3 4 5 6 7 8 9; do umount '{place}' && exit; sleep 0.2; done; umount -l '{place}'"
+        );
         if let Err(error) = shell(&line) {
             eprintln!("{error}");
         }
@@ -148,11 +180,23 @@ fn sweep(system: &FileSystem, folder: &Path) {
     let started = Instant::now();
     let env = TestEnv::plain();
     let root = env.root();
-    let (base, live, crashed) = (folder.join("base"), folder.join("live"), folder.join("crashed"));
+    let (base, live, crashed) = (
+        folder.join("base"),
+        folder.join("live"),
+        folder.join("crashed"),
+    );
     let served = folder.join("served");
     let (base_name, live_name) = (base.display().to_string(), live.display().to_string());
-    shell(&format!("truncate -s {}M '{base_name}' && {} '{base_name}'", system.mebibytes, system.make)).expect("made");
-    shell(&format!("cp --sparse=always '{base_name}' '{live_name}' && : > '{}'", served.display())).expect("copied");
+    shell(&format!(
+        "truncate -s {}M '{base_name}' && {} '{base_name}'",
+        system.mebibytes, system.make
+    ))
+    .expect("made");
+    shell(&format!(
+        "cp --sparse=always '{base_name}' '{live_name}' && : > '{}'",
+        served.display()
+    ))
+    .expect("copied");
     let disk = match Disk::serve(&live, &served) {
         Ok(disk) => disk,
         Err(error) => return eprintln!("skipped: power loss on {}: {error}", system.test),
@@ -168,7 +212,10 @@ fn sweep(system: &FileSystem, folder: &Path) {
         steps
     };
     let log = disk.into_log();
-    let flushes = log.iter().filter(|request| matches!(request, Request::Flush)).count();
+    let flushes = log
+        .iter()
+        .filter(|request| matches!(request, Request::Flush))
+        .count();
     eprintln!(
         "{}: {} commands, {} requests, {flushes} flushes, {:.1?}",
         system.test,
@@ -180,40 +227,70 @@ fn sweep(system: &FileSystem, folder: &Path) {
 
     let boot = folder.join("boot_id");
     std::fs::write(&boot, "a boot\n").expect("a boot id");
-    shell(&format!("mount --bind '{}' /proc/sys/kernel/random/boot_id", boot.display()))
-        .expect("a boot id of one's own");
+    shell(&format!(
+        "mount --bind '{}' /proc/sys/kernel/random/boot_id",
+        boot.display()
+    ))
+    .expect("a boot id of one's own");
     let seed = number("RECOVER_POWER_SEED").unwrap_or_else(|| fastrand::u64(0..1 << 32));
     let mut rng = Rng::with_seed(seed);
     let points = points(&log, &steps, &mut rng);
     let mut report = String::new();
     let mut found = [0; KINDS.len()];
     for (count, &point) in points.iter().enumerate() {
-        shell(&format!("cp --sparse=always '{base_name}' '{}'", crashed.display())).expect("copied");
+        shell(&format!(
+            "cp --sparse=always '{base_name}' '{}'",
+            crashed.display()
+        ))
+        .expect("copied");
         // A disk writes what is not flushed in any order, and may have written none or all of it.
         let chance = [0.0, 0.5, 0.9, 1.0][rng.usize(..4)];
         let torn = rng.bool();
         replay(&crashed, &log[..point], |sectors| {
             let whole = rng.f64() < chance;
-            sectors.filter(|_| if torn { rng.f64() < chance } else { whole }).collect()
+            sectors
+                .filter(|_| if torn { rng.f64() < chance } else { whole })
+                .collect()
         });
         std::fs::write(&boot, format!("boot {count}\n")).expect("a boot id");
         let wrong = {
-            let _mounted = system.mount_again(&crashed, &root).expect("mounted after the crash");
+            let _mounted = system
+                .mount_again(&crashed, &root)
+                .expect("mounted after the crash");
             judge(&env, &steps, point)
         };
-        for (kind, all) in wrong.0.into_iter().enumerate().filter(|(_, all)| !all.is_empty()) {
+        for (kind, all) in wrong
+            .0
+            .into_iter()
+            .enumerate()
+            .filter(|(_, all)| !all.is_empty())
+        {
             found[kind] += 1;
             let what = KINDS[kind];
             let (at, many) = (during(&steps, point), all.len());
-            let first: Vec<String> = all.iter().take(3).map(|one| one.replace('\n', "; ")).collect();
+            let first: Vec<String> = all
+                .iter()
+                .take(3)
+                .map(|one| one.replace('\n', "; "))
+                .collect();
             let first = first.join("\n    ");
-            writeln!(report, "{what} {many}: point {point}, {at}, chance {chance}, torn {torn}:\n    {first}")
-                .expect("text");
+            writeln!(
+                report,
+                "{what} {many}: point {point}, {at}, chance {chance}, torn {torn}:\n    {first}"
+            )
+            .expect("text");
         }
     }
-    let found: Vec<String> = KINDS.iter().zip(found).map(|(kind, count)| format!("{kind} {count}")).collect();
+    let found: Vec<String> = KINDS
+        .iter()
+        .zip(found)
+        .map(|(kind, count)| format!("{kind} {count}"))
+        .collect();
     let (test, count, took) = (system.test, points.len(), started.elapsed());
-    let summary = format!("{test}: seed {seed}, {count} points, with what is wrong: {}, {took:.1?}", found.join(", "));
+    let summary = format!(
+        "{test}: seed {seed}, {count} points, with what is wrong: {}, {took:.1?}",
+        found.join(", ")
+    );
     eprintln!("{summary}\n{report}");
     assert!(report.is_empty(), "{summary}\n{report}");
 }
@@ -254,7 +331,11 @@ fn record(env: &TestEnv, disk: &Disk, reuses_early: bool) -> Vec<Step> {
             end,
             checkpoints: references(env),
             ledger: std::fs::read_to_string(ledger(env)).unwrap_or_default(),
-            restored: if is_restore { changes(&before, &seen(env.work())) } else { BTreeMap::new() },
+            restored: if is_restore {
+                changes(&before, &seen(env.work()))
+            } else {
+                BTreeMap::new()
+            },
             line: line.replace(&program(), "recover"),
         });
     };
@@ -277,7 +358,11 @@ fn record(env: &TestEnv, disk: &Disk, reuses_early: bool) -> Vec<Step> {
             "recover --run loop-R attempt pass",
             "recover --run loop-R checkpoint create",
             // For what the system writes back in its own time.
-            if reuses_early { "case R in 2) sleep 6;; esac" } else { "case R in 2) sleep 6; git repack -dq;; esac" },
+            if reuses_early {
+                "case R in 2) sleep 6;; esac"
+            } else {
+                "case R in 2) sleep 6; git repack -dq;; esac"
+            },
         ];
         for line in lines {
             step(&line.replace('R', &round.to_string()));
@@ -288,16 +373,26 @@ fn record(env: &TestEnv, disk: &Disk, reuses_early: bool) -> Vec<Step> {
 
 fn changes(before: &Seen, after: &Seen) -> BTreeMap<Vec<u8>, Option<(u32, Vec<u8>)>> {
     let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    let differ = paths.into_iter().filter(|path| before.get(*path) != after.get(*path));
-    differ.map(|path| (path.clone(), after.get(path).cloned())).collect()
+    let differ = paths
+        .into_iter()
+        .filter(|path| before.get(*path) != after.get(*path));
+    differ
+        .map(|path| (path.clone(), after.get(path).cloned()))
+        .collect()
 }
 
 fn program() -> String {
-    std::env::var("RECOVER_POWER_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_recover").to_owned())
+    std::env::var("RECOVER_POWER_PROGRAM")
+        .unwrap_or_else(|_| env!("CARGO_BIN_EXE_recover").to_owned())
 }
 
 fn recover(env: &TestEnv, args: &[&str]) -> Ran {
-    Ran::of(&env.command(&program()).args(args).output().expect("recover starts"))
+    Ran::of(
+        &env.command(&program())
+            .args(args)
+            .output()
+            .expect("recover starts"),
+    )
 }
 
 fn ledger(env: &TestEnv) -> PathBuf {
@@ -306,8 +401,14 @@ fn ledger(env: &TestEnv) -> PathBuf {
 
 /// The checkpoints as git sees them: a reference that cannot be read is none.
 fn references(env: &TestEnv) -> BTreeMap<String, String> {
-    let listed = env.sh("git for-each-ref --format='%(refname) %(objectname)' refs/recover").stdout;
-    listed.lines().filter_map(|line| line.split_once(' ')).map(|(name, id)| (name.to_owned(), id.to_owned())).collect()
+    let listed = env
+        .sh("git for-each-ref --format='%(refname) %(objectname)' refs/recover")
+        .stdout;
+    listed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, id)| (name.to_owned(), id.to_owned()))
+        .collect()
 }
 
 /// Where the power is lost: right after acknowledgements, when nothing more was written than had to be; before flushes, when
@@ -315,14 +416,22 @@ fn references(env: &TestEnv) -> BTreeMap<String, String> {
 fn points(log: &[Request], steps: &[Step], rng: &mut Rng) -> Vec<usize> {
     let first = steps.first().expect("a step").begin;
     let last = steps.last().expect("a step").end;
-    let acknowledged: BTreeSet<usize> =
-        steps.iter().filter(|step| step.line.contains("recover")).map(|step| step.end).collect();
-    let flushes: BTreeSet<usize> = (first..last).filter(|&at| matches!(log[at], Request::Flush)).collect();
+    let acknowledged: BTreeSet<usize> = steps
+        .iter()
+        .filter(|step| step.line.contains("recover"))
+        .map(|step| step.end)
+        .collect();
+    let flushes: BTreeSet<usize> = (first..last)
+        .filter(|&at| matches!(log[at], Request::Flush))
+        .collect();
     if std::env::var_os("RECOVER_CRASH_ALL").is_some() {
         return acknowledged.union(&flushes).copied().collect();
     }
     let count = usize::try_from(number("RECOVER_POWER_POINTS").unwrap_or(8)).expect("a count");
-    let (acknowledged, flushes): (Vec<_>, Vec<_>) = (acknowledged.into_iter().collect(), flushes.into_iter().collect());
+    let (acknowledged, flushes): (Vec<_>, Vec<_>) = (
+        acknowledged.into_iter().collect(),
+        flushes.into_iter().collect(),
+    );
     (0..count)
         .map(|at| match at % 4 {
             0 | 1 => acknowledged[rng.usize(..acknowledged.len())],
@@ -335,12 +444,19 @@ fn points(log: &[Request], steps: &[Step], rng: &mut Rng) -> Vec<usize> {
 /// What of these commits cannot be read, with all that they lead to: each object's content must have its name.
 fn unreadable(env: &TestEnv, commits: &[&String]) -> Option<String> {
     let mut list = env.command("git");
-    let listed = list.args(["rev-list", "--objects", "--no-object-names"]).args(commits).output().expect("git starts");
+    let listed = list
+        .args(["rev-list", "--objects", "--no-object-names"])
+        .args(commits)
+        .output()
+        .expect("git starts");
     if !listed.status.success() {
         return Some(String::from_utf8_lossy(&listed.stderr).trim().to_owned());
     }
     let mut cat = env.command("git");
-    let cat = cat.args(["cat-file", "--batch", "--buffer"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let cat = cat
+        .args(["cat-file", "--batch", "--buffer"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut cat = cat.stderr(Stdio::piped()).spawn().expect("git starts");
     let mut stdin = cat.stdin.take().expect("a pipe");
     let names = listed.stdout;
@@ -352,11 +468,18 @@ fn unreadable(env: &TestEnv, commits: &[&String]) -> Option<String> {
     while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
         let head = String::from_utf8_lossy(&rest[..end]).into_owned();
         let words: Vec<&str> = head.split(' ').collect();
-        let [id, kind, size] = words[..] else { return Some(head) };
+        let [id, kind, size] = words[..] else {
+            return Some(head);
+        };
         let size: usize = size.parse().expect("a size");
         let content = &rest[end + 1..end + 1 + size];
-        let hash = Sha1::new().chain_update(format!("{kind} {size}\0")).chain_update(content).finalize();
-        let hash = hash.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
+        let hash = Sha1::new()
+            .chain_update(format!("{kind} {size}\0"))
+            .chain_update(content)
+            .finalize();
+        let hash = hash
+            .iter()
+            .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
         if hash != id {
             return Some(format!("{id} holds {hash}"));
         }
@@ -372,7 +495,11 @@ fn unreadable_own(env: &TestEnv, id: &String) -> Option<String> {
     if parents.code != 0 {
         return Some(parents.stderr.trim().to_owned());
     }
-    let parents = parents.stdout.lines().skip(1).map(|parent| format!("{parent}^{{tree}}"));
+    let parents = parents
+        .stdout
+        .lines()
+        .skip(1)
+        .map(|parent| format!("{parent}^{{tree}}"));
     let roots: Vec<String> = parents.chain([format!("{id}^{{tree}}")]).collect();
     unreadable(env, &roots.iter().collect::<Vec<_>>())
 }
@@ -381,20 +508,30 @@ fn unreadable_own(env: &TestEnv, id: &String) -> Option<String> {
 fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
     let mut wrong = Wrong::default();
     let done = steps.iter().rfind(|step| step.end <= point);
-    let under_way = steps.iter().find(|step| step.begin < point && point < step.end);
+    let under_way = steps
+        .iter()
+        .find(|step| step.begin < point && point < step.end);
 
     // What was acknowledged, but for what the command under way may have removed.
-    let mut acknowledged = done.map(|step| step.checkpoints.clone()).unwrap_or_default();
+    let mut acknowledged = done
+        .map(|step| step.checkpoints.clone())
+        .unwrap_or_default();
     if let Some(step) = under_way {
         acknowledged.retain(|name, _| step.checkpoints.contains_key(name));
     }
     let present = references(env);
-    let all_is_there = acknowledged.iter().all(|(name, id)| present.get(name) == Some(id))
-        && (acknowledged.is_empty() || unreadable(env, &acknowledged.values().collect::<Vec<_>>()).is_none());
+    let all_is_there = acknowledged
+        .iter()
+        .all(|(name, id)| present.get(name) == Some(id))
+        && (acknowledged.is_empty()
+            || unreadable(env, &acknowledged.values().collect::<Vec<_>>()).is_none());
     for (name, id) in acknowledged.iter().filter(|_| !all_is_there) {
         let is_checkpoint = !name.contains("/+kept/");
         if present.get(name) != Some(id) {
-            wrong.add(if is_checkpoint { "lost" } else { "history" }, format!("{name} is {:?}", present.get(name)));
+            wrong.add(
+                if is_checkpoint { "lost" } else { "history" },
+                format!("{name} is {:?}", present.get(name)),
+            );
         } else if is_checkpoint && let Some(why) = unreadable_own(env, id) {
             wrong.add("lost", format!("{name}: {why}"));
         } else if let Some(why) = unreadable(env, &[id]) {
@@ -403,21 +540,37 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
     }
     if let (Some(step), None) = (done, under_way) {
         let now = seen(env.work());
-        for (path, content) in step.restored.iter().filter(|(path, content)| now.get(*path) != content.as_ref()) {
-            let is = now.get(path).map(|(mode, content)| format!("{mode:o} {} bytes", content.len()));
-            let was = content.as_ref().map(|(mode, content)| format!("{mode:o} {} bytes", content.len()));
-            wrong.add("lost", format!("restored {}: {was:?}, is {is:?}", String::from_utf8_lossy(path)));
+        for (path, content) in step
+            .restored
+            .iter()
+            .filter(|(path, content)| now.get(*path) != content.as_ref())
+        {
+            let is = now
+                .get(path)
+                .map(|(mode, content)| format!("{mode:o} {} bytes", content.len()));
+            let was = content
+                .as_ref()
+                .map(|(mode, content)| format!("{mode:o} {} bytes", content.len()));
+            wrong.add(
+                "lost",
+                format!(
+                    "restored {}: {was:?}, is {is:?}",
+                    String::from_utf8_lossy(path)
+                ),
+            );
         }
     }
 
     // What git did after the last checkpoint may be gone, and then git itself does not work.
     // The machine started after them.
-    let locks_before =
-        env.sh("find .git -name '*.lock' -printf '%p %s bytes  ' -exec touch -d '1 year ago' {} +").stdout;
+    let locks_before = env
+        .sh("find .git -name '*.lock' -printf '%p %s bytes  ' -exec touch -d '1 year ago' {} +")
+        .stdout;
     let git_works = env.sh("git status --porcelain && git write-tree && git rev-parse HEAD^{tree}");
     let head = env.sh("git rev-parse HEAD $(GIT_INDEX_FILE=.git/index git write-tree)");
     let heads: Vec<String> = head.stdout.lines().map(str::to_owned).collect();
-    let broken = (git_works.code != 0 && !git_works.stderr.contains(".lock")).then_some(git_works.stderr);
+    let broken =
+        (git_works.code != 0 && !git_works.stderr.contains(".lock")).then_some(git_works.stderr);
     let broken = broken.or_else(|| unreadable(env, &heads.iter().collect::<Vec<_>>()));
 
     let command = |wrong: &mut Wrong, args: &[&str]| -> Option<Value> {
@@ -428,13 +581,21 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
         }
         if broken.is_none() {
             let said = document["error"]["message"].as_str().unwrap_or(&ran.stderr);
-            wrong.add("refused", format!("{}: {}: {said}", args.join(" "), ran.code));
+            wrong.add(
+                "refused",
+                format!("{}: {}: {said}", args.join(" "), ran.code),
+            );
         }
         None
     };
     let create = |wrong: &mut Wrong| {
-        let Some(made) = command(wrong, &["checkpoint", "create"]) else { return };
-        let commit = made["checkpoint"]["commit"].as_str().expect("a commit").to_owned();
+        let Some(made) = command(wrong, &["checkpoint", "create"]) else {
+            return;
+        };
+        let commit = made["checkpoint"]["commit"]
+            .as_str()
+            .expect("a commit")
+            .to_owned();
         if let Some(why) = unreadable(env, &[&commit]) {
             wrong.add("damaged", format!("{}: {why}", made["checkpoint"]["id"]));
         }
@@ -445,29 +606,51 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
     }
     create(&mut wrong);
     command(&mut wrong, &["doctor", "--repair", "--yes"]);
-    let listed = command(&mut wrong, &["checkpoint", "list", "--all-runs"]).unwrap_or_default().to_string();
-    for id in acknowledged.keys().filter(|name| !name.contains("/+kept/")).filter_map(|name| name.rsplit('/').next()) {
+    let listed = command(&mut wrong, &["checkpoint", "list", "--all-runs"])
+        .unwrap_or_default()
+        .to_string();
+    for id in acknowledged
+        .keys()
+        .filter(|name| !name.contains("/+kept/"))
+        .filter_map(|name| name.rsplit('/').next())
+    {
         if !listed.contains(id) {
             wrong.add("lost", format!("{id} is not listed"));
         }
     }
     let now = std::fs::read_to_string(ledger(env)).unwrap_or_default();
     if !now.starts_with(events) {
-        wrong.add("lost", format!("ledger: {} bytes, not the {} of before", now.len(), events.len()));
+        wrong.add(
+            "lost",
+            format!(
+                "ledger: {} bytes, not the {} of before",
+                now.len(),
+                events.len()
+            ),
+        );
     }
     let left = env.sh("find .git -name '*.lock'").stdout.replace('\n', " ");
     if !left.is_empty() {
-        wrong.add("lock", format!("after the repair {left} (before: {locks_before})"));
+        wrong.add(
+            "lock",
+            format!("after the repair {left} (before: {locks_before})"),
+        );
     }
 
     env.write("after.txt", "after\n");
     let git = env.sh("git add -A && git commit -qm after");
     if git.code != 0 && (broken.is_none() || git.stderr.contains(".lock")) {
-        wrong.add("refused", format!("git (locks before: {locks_before}): {}", git.stderr.trim()));
+        wrong.add(
+            "refused",
+            format!("git (locks before: {locks_before}): {}", git.stderr.trim()),
+        );
     }
     create(&mut wrong);
     env.write("after.txt", "edited\n");
-    command(&mut wrong, &["rollback", "--to", "latest", "--edits", "discard"]);
+    command(
+        &mut wrong,
+        &["rollback", "--to", "latest", "--edits", "discard"],
+    );
     command(&mut wrong, &["undo"]);
     if broken.is_none() && env.read("after.txt") != "edited\n" {
         wrong.add("refused", "undo brought nothing back".to_owned());
@@ -484,8 +667,14 @@ const EXT4: FileSystem = FileSystem {
     mebibytes: 128,
 };
 
-const XFS: FileSystem =
-    FileSystem { test: "xfs", make: "mkfs.xfs -q", mount: "nouuid", repair: None, reuses_early: false, mebibytes: 320 };
+const XFS: FileSystem = FileSystem {
+    test: "xfs",
+    make: "mkfs.xfs -q",
+    mount: "nouuid",
+    repair: None,
+    reuses_early: false,
+    mebibytes: 320,
+};
 
 #[test]
 fn ext4_ordered() {
@@ -494,7 +683,12 @@ fn ext4_ordered() {
 
 #[test]
 fn ext4_writeback() {
-    tier(&FileSystem { test: "ext4_writeback", mount: "noinit_itable,data=writeback", reuses_early: true, ..EXT4 });
+    tier(&FileSystem {
+        test: "ext4_writeback",
+        mount: "noinit_itable,data=writeback",
+        reuses_early: true,
+        ..EXT4
+    });
 }
 
 #[test]
@@ -504,5 +698,10 @@ fn xfs() {
 
 #[test]
 fn btrfs() {
-    tier(&FileSystem { test: "btrfs", make: "mkfs.btrfs -q", mount: "defaults", ..XFS });
+    tier(&FileSystem {
+        test: "btrfs",
+        make: "mkfs.btrfs -q",
+        mount: "defaults",
+        ..XFS
+    });
 }

@@ -10,10 +10,18 @@ use serde_json::Value;
 pub fn labelled() -> Vec<Value> {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/failures/cases");
     let folder = std::env::var_os("RECOVER_FAILURE_CASES").map_or_else(own, PathBuf::from);
-    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     files.sort();
-    assert!(files.len() >= 50, "only {} cases in {}", files.len(), folder.display());
+    assert!(
+        files.len() >= 50,
+        "only {} cases in {}",
+        files.len(),
+        folder.display()
+    );
     files.iter().map(|file| record(file)).collect()
 }
 

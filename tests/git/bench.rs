@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use recover::git::capture::{Capture, capture};
-use recover::git::checkpoint::{CheckpointParts, MemoryFile, StoredCheckpoint, load_checkpoint, write_checkpoint};
+use recover::git::checkpoint::{
+    CheckpointParts, MemoryFile, StoredCheckpoint, load_checkpoint, write_checkpoint,
+};
 use recover::git::repo::{ref_exists, ref_name, set_ref};
 use recover::git::restore::{Expect, Restored, execute, verify};
 use recover::git::tree::{TreeIgnores, TreeLookup, diff_trees};
@@ -35,9 +37,18 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("work");
         fs::create_dir(&root).unwrap();
-        let bench = Self { folder, root, rules: CaptureRules::default(), count: std::cell::Cell::new(0) };
+        let bench = Self {
+            folder,
+            root,
+            rules: CaptureRules::default(),
+            count: std::cell::Cell::new(0),
+        };
         bench.git(&["init", "-q", "-b", "main"]);
-        for (key, value) in [("user.name", "A"), ("user.email", "a@b"), ("core.excludesFile", "/dev/null")] {
+        for (key, value) in [
+            ("user.name", "A"),
+            ("user.email", "a@b"),
+            ("core.excludesFile", "/dev/null"),
+        ] {
             bench.git(&["config", key, value]);
         }
         bench
@@ -46,7 +57,12 @@ impl Bench {
     /// The repository of another bench, from another process.
     pub fn at(root: PathBuf) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, root, rules: CaptureRules::default(), count: std::cell::Cell::new(std::process::id() * 100) }
+        Self {
+            folder,
+            root,
+            rules: CaptureRules::default(),
+            count: std::cell::Cell::new(std::process::id() * 100),
+        }
     }
 
     pub fn with_commit() -> Self {
@@ -78,11 +94,16 @@ impl Bench {
         for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
             command.env_remove(name);
         }
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
         let output = command.output().context("git does not start")?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
-            bail!("git {args:?}: {}{text}", String::from_utf8_lossy(&output.stderr));
+            bail!(
+                "git {args:?}: {}{text}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         Ok(text)
     }
@@ -97,8 +118,12 @@ impl Bench {
 
     pub fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
         let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).with_context(|| format!("make way to {}", path.display())).unwrap();
-        fs::write(&path, content).with_context(|| format!("write {}", path.display())).unwrap();
+        fs::create_dir_all(path.parent().unwrap())
+            .with_context(|| format!("make way to {}", path.display()))
+            .unwrap();
+        fs::write(&path, content)
+            .with_context(|| format!("write {}", path.display()))
+            .unwrap();
     }
 
     pub fn chmod(&self, path: &str, mode: u32) {
@@ -107,7 +132,9 @@ impl Bench {
 
     pub fn read(&self, path: impl AsRef<[u8]>) -> Vec<u8> {
         let path = self.path(path);
-        fs::read(&path).with_context(|| format!("read {}", path.display())).unwrap()
+        fs::read(&path)
+            .with_context(|| format!("read {}", path.display()))
+            .unwrap()
     }
 
     pub fn exists(&self, path: &str) -> bool {
@@ -136,13 +163,23 @@ impl Bench {
         self.checkpoint_of(&[], &BTreeSet::new())
     }
 
-    pub fn checkpoint_of(&self, memory: &[MemoryFile], also: &BTreeSet<RepoPath>) -> StoredCheckpoint {
+    pub fn checkpoint_of(
+        &self,
+        memory: &[MemoryFile],
+        also: &BTreeSet<RepoPath>,
+    ) -> StoredCheckpoint {
         let repo = self.repo();
         let lock = Self::lock(&repo);
         let captured = capture(&repo, &lock, &self.rules, also).unwrap();
         let message = recover::git::checkpoint::trailers::format("a checkpoint", &[("Id", "x")]);
         let at = Timestamp::from_millis(1_700_000_000_000);
-        let parts = CheckpointParts { memory, events_jsonl: b"{}\n", copies: None, message: &message, at };
+        let parts = CheckpointParts {
+            memory,
+            events_jsonl: b"{}\n",
+            copies: None,
+            message: &message,
+            at,
+        };
         let commit = write_checkpoint(&repo, &captured, &parts).unwrap();
         // A process that was killed may have left one of the name.
         let name = loop {
@@ -156,13 +193,20 @@ impl Bench {
         captured.write_cache(&name, &commit);
         let stored = load_checkpoint(&repo, &commit).unwrap();
         let snapshot = stored.snapshot(&repo).unwrap();
-        assert_eq!(snapshot, captured.snapshot().unwrap(), "what is stored is what was captured");
+        assert_eq!(
+            snapshot,
+            captured.snapshot().unwrap(),
+            "what is stored is what was captured"
+        );
         assert!(stored.verify(&repo).unwrap().is_empty());
         stored
     }
 
     /// Restores a checkpoint as a rollback does. Returns the safety checkpoint, the plan and what was done.
-    pub fn restore(&self, target: &StoredCheckpoint) -> Result<(StoredCheckpoint, RestorePlan, Restored), Error> {
+    pub fn restore(
+        &self,
+        target: &StoredCheckpoint,
+    ) -> Result<(StoredCheckpoint, RestorePlan, Restored), Error> {
         self.restore_with(target, &Selection::all(), &mut |_, _| {})
     }
 
@@ -180,8 +224,11 @@ impl Bench {
         let lock = Self::lock(&repo);
         let now = safety.snapshot(&repo)?;
         let lookup = TreeLookup::stored(&repo)?;
-        let sides = [&safety, target].map(|stored| TreeIgnores::new(&repo, &lookup, stored.view()).unwrap());
-        let ignored = |path: &RepoPath, is_folder: bool| sides.iter().any(|side| side.has(path, is_folder).unwrap());
+        let sides = [&safety, target]
+            .map(|stored| TreeIgnores::new(&repo, &lookup, stored.view()).unwrap());
+        let ignored = |path: &RepoPath, is_folder: bool| {
+            sides.iter().any(|side| side.has(path, is_folder).unwrap())
+        };
         let plan_of = |now: &Snapshot, target: &Snapshot| {
             plan(&PlanInput {
                 now,
@@ -196,7 +243,11 @@ impl Bench {
         };
         let planned = plan_of(&now, &wanted);
         let (few_now, few_wanted) = diff_trees(&lookup, safety.view(), target.view())?;
-        assert_eq!(plan_of(&few_now, &few_wanted), planned, "what is the same on both sides makes no difference");
+        assert_eq!(
+            plan_of(&few_now, &few_wanted),
+            planned,
+            "what is the same on both sides makes no difference"
+        );
         meanwhile(&planned, &lock);
         let done = execute(&repo, &lock, &planned, Expect::Captured, &|| false)?;
         assert_eq!(verify(&repo, &planned, &done)?.differing, []);

@@ -21,10 +21,23 @@ fn changes_are_listed_with_lines_and_renames() {
     bench.write("binary", [0, 1, 3]);
     bench.write("new", "1\n2\n");
     let captured = bench.capture();
-    let list = changes(captured.objects(), from.view(), captured.view(), &Selection::all()).unwrap();
+    let list = changes(
+        captured.objects(),
+        from.view(),
+        captured.view(),
+        &Selection::all(),
+    )
+    .unwrap();
     let list: Vec<_> = list
         .iter()
-        .map(|change| (change.path.to_lossy().into_owned(), change.kind, change.added, change.deleted))
+        .map(|change| {
+            (
+                change.path.to_lossy().into_owned(),
+                change.kind,
+                change.added,
+                change.deleted,
+            )
+        })
         .collect();
     assert_eq!(
         list,
@@ -32,7 +45,12 @@ fn changes_are_listed_with_lines_and_renames() {
             ("binary".to_owned(), ChangeType::Modified, None, None),
             ("edited".to_owned(), ChangeType::Modified, Some(2), Some(1)),
             ("gone".to_owned(), ChangeType::Deleted, Some(0), Some(2)),
-            ("moved here".to_owned(), ChangeType::Renamed, Some(0), Some(0)),
+            (
+                "moved here".to_owned(),
+                ChangeType::Renamed,
+                Some(0),
+                Some(0)
+            ),
             ("new".to_owned(), ChangeType::Created, Some(2), Some(0)),
         ]
     );
@@ -53,10 +71,20 @@ fn an_earlier_comparison_is_taken_up_where_nothing_changed() {
     let list = |seen: &Seen| {
         let captured = bench.capture();
         let objects = captured.objects();
-        changes_with(objects, from.view(), captured.view(), &Selection::all(), seen).unwrap()
+        changes_with(
+            objects,
+            from.view(),
+            captured.view(),
+            &Selection::all(),
+            seen,
+        )
+        .unwrap()
     };
     // Marked, so that what is taken up can be told from what is counted.
-    let marked = |change: Change| Change { added: Some(77), ..change };
+    let marked = |change: Change| Change {
+        added: Some(77),
+        ..change
+    };
     let seen: Seen = list(&Seen::new())
         .into_iter()
         .map(|change| (change.path.clone(), (marked(change), Some(content.clone()))))
@@ -64,8 +92,17 @@ fn an_earlier_comparison_is_taken_up_where_nothing_changed() {
     bench.write("edited", "2\n");
     bench.write("back", "1\n");
     std::fs::remove_file(bench.path("turned")).unwrap();
-    let counts: Vec<_> =
-        list(&seen).iter().map(|one| (one.path.to_lossy().into_owned(), one.kind, one.added, one.deleted)).collect();
+    let counts: Vec<_> = list(&seen)
+        .iter()
+        .map(|one| {
+            (
+                one.path.to_lossy().into_owned(),
+                one.kind,
+                one.added,
+                one.deleted,
+            )
+        })
+        .collect();
     assert_eq!(
         counts,
         [

@@ -20,7 +20,11 @@ const ONLY: &str = "only this one has it\n";
 fn remove_ref(bench: &Bench, gone: &StoredCheckpoint) {
     let repo = bench.repo();
     let (refs, _) = list_refs(&repo).unwrap();
-    let names: Vec<_> = refs.into_iter().filter(|found| found.commit == gone.commit).map(|found| found.name).collect();
+    let names: Vec<_> = refs
+        .into_iter()
+        .filter(|found| found.commit == gone.commit)
+        .map(|found| found.name)
+        .collect();
     assert_eq!(names.len(), 1);
     delete_refs(&repo, &Bench::lock(&repo), &names).unwrap();
 }
@@ -40,13 +44,20 @@ fn prune(bench: &Bench, gone: &StoredCheckpoint) -> Discarded {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
-        if entry.path().is_dir() { all.extend(files(&entry.path())) } else { all.push(entry.path()) }
+        if entry.path().is_dir() {
+            all.extend(files(&entry.path()))
+        } else {
+            all.push(entry.path())
+        }
     }
     all
 }
 
 fn size(bench: &Bench) -> u64 {
-    files(&bench.path(".git/objects")).iter().map(|path| path.metadata().unwrap().len()).sum()
+    files(&bench.path(".git/objects"))
+        .iter()
+        .map(|path| path.metadata().unwrap().len())
+        .sum()
 }
 
 /// As if the objects had been touched long ago.
@@ -76,7 +87,10 @@ fn what_only_the_removed_one_held_is_gone_and_the_disk_has_room_again() {
     let second = bench.checkpoint();
     let between = size(&bench);
     let done = prune(&bench, &first);
-    assert!(done.objects >= 3 && done.bytes > 0 && done.left.is_none(), "{done:?}");
+    assert!(
+        done.objects >= 3 && done.bytes > 0 && done.left.is_none(),
+        "{done:?}"
+    );
     assert_eq!(size(&bench), between - done.bytes);
     assert!(!is_there(&bench, ONLY) && is_there(&bench, "shared") && is_there(&bench, "later"));
     assert_eq!(second.verify(&bench.repo()).unwrap(), Vec::<String>::new());
@@ -96,7 +110,10 @@ fn what_only_the_removed_one_held_is_gone_and_the_disk_has_room_again() {
     prune(&bench, &second);
     assert!(!is_there(&bench, "shared"));
     assert_eq!(size(&bench), before);
-    assert_eq!(files(&bench.path(".git/recover/written")), Vec::<PathBuf>::new());
+    assert_eq!(
+        files(&bench.path(".git/recover/written")),
+        Vec::<PathBuf>::new()
+    );
 }
 
 #[test]
@@ -108,11 +125,38 @@ fn what_the_user_refers_to_stays() {
         ("commit", &[add, commit]),
         ("staged", &[add]),
         ("stash", &[add, &["stash", "-q"]]),
-        ("reflog", &[add, commit, &["reset", "-q", "--hard", "HEAD~1"]]),
-        ("tag", &[add, commit, &["tag", "-a", "t", "-m", "t"], &["update-ref", "-d", "refs/heads/main"]]),
+        (
+            "reflog",
+            &[add, commit, &["reset", "-q", "--hard", "HEAD~1"]],
+        ),
+        (
+            "tag",
+            &[
+                add,
+                commit,
+                &["tag", "-a", "t", "-m", "t"],
+                &["update-ref", "-d", "refs/heads/main"],
+            ],
+        ),
         ("note", &[&["notes", "add", "-F", "f", "HEAD"]]),
-        ("packed", &[add, commit, &["pack-refs", "--all"], &["reflog", "expire", "--expire=now", "--all"]]),
-        ("worktree", &[add, commit, &["worktree", "add", "-q", "--detach", "../w"], &["update-ref", "-d", "HEAD"]]),
+        (
+            "packed",
+            &[
+                add,
+                commit,
+                &["pack-refs", "--all"],
+                &["reflog", "expire", "--expire=now", "--all"],
+            ],
+        ),
+        (
+            "worktree",
+            &[
+                add,
+                commit,
+                &["worktree", "add", "-q", "--detach", "../w"],
+                &["update-ref", "-d", "HEAD"],
+            ],
+        ),
     ];
     for (name, steps) in cases {
         let bench = Bench::with_commit();
@@ -139,9 +183,20 @@ fn a_conflict_and_the_index_of_another_worktree_keep_what_they_name() {
     fs::write(bench.path(".git/info-line"), line).unwrap();
     bench.git(&["rm", "-q", "--cached", "base"]);
     let shell = "git update-index --index-info < .git/info-line";
-    assert!(std::process::Command::new("sh").args(["-c", shell]).current_dir(&bench.root).status().unwrap().success());
+    assert!(
+        std::process::Command::new("sh")
+            .args(["-c", shell])
+            .current_dir(&bench.root)
+            .status()
+            .unwrap()
+            .success()
+    );
     let info = format!("100644,{},g", id_of(&bench, "staged elsewhere"));
-    Bench::git_in(&bench.root.join("../linked"), &["update-index", "--add", "--cacheinfo", &info]).unwrap();
+    Bench::git_in(
+        &bench.root.join("../linked"),
+        &["update-index", "--add", "--cacheinfo", &info],
+    )
+    .unwrap();
     grow_old(&bench, ".git/objects");
     let done = prune(&bench, &checkpoint);
     assert!(done.objects > 0, "{done:?}");
@@ -150,8 +205,9 @@ fn a_conflict_and_the_index_of_another_worktree_keep_what_they_name() {
 
 #[test]
 fn a_large_pack_goes_whole_or_not_at_all() {
-    let files =
-        |bench: &Bench| (0..2100).for_each(|number| bench.write(format!("d/{number}"), format!("{number} new")));
+    let files = |bench: &Bench| {
+        (0..2100).for_each(|number| bench.write(format!("d/{number}"), format!("{number} new")))
+    };
     for shared in [false, true] {
         let bench = Bench::with_commit();
         let before = size(&bench);
@@ -164,7 +220,11 @@ fn a_large_pack_goes_whole_or_not_at_all() {
             bench.checkpoint()
         });
         let done = prune(&bench, &first);
-        assert_eq!((done.objects > 2100, is_there(&bench, "8 new")), (!shared, shared), "{done:?}");
+        assert_eq!(
+            (done.objects > 2100, is_there(&bench, "8 new")),
+            (!shared, shared),
+            "{done:?}"
+        );
         if let Some(second) = second {
             assert_eq!(second.verify(&bench.repo()).unwrap(), Vec::<String>::new());
             prune(&bench, &second);
@@ -178,9 +238,17 @@ fn what_a_cut_off_removal_left_is_taken_up_and_a_checkpoint_in_the_making_is_not
     let bench = Bench::with_commit();
     bench.write("f", ONLY);
     let checkpoint = bench.checkpoint();
-    assert_eq!(call(&bench, std::slice::from_ref(&checkpoint.commit)), Discarded::default(), "it is named");
+    assert_eq!(
+        call(&bench, std::slice::from_ref(&checkpoint.commit)),
+        Discarded::default(),
+        "it is named"
+    );
     remove_ref(&bench, &checkpoint);
-    assert_eq!(call(&bench, &[]), Discarded::default(), "it may be in the making");
+    assert_eq!(
+        call(&bench, &[]),
+        Discarded::default(),
+        "it may be in the making"
+    );
     assert!(is_there(&bench, ONLY));
     grow_old(&bench, ".git/recover/written");
     assert!(call(&bench, &[]).objects > 0 && !is_there(&bench, ONLY));
@@ -196,7 +264,10 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
     bench.git(&["hash-object", "-w", "f"]);
     let done = prune(&bench, &checkpoint);
     assert!(done.objects > 0 && is_there(&bench, ONLY), "{done:?}");
-    assert!(done.left.is_some_and(|why| why.contains("touched")), "what stays is said");
+    assert!(
+        done.left.is_some_and(|why| why.contains("touched")),
+        "what stays is said"
+    );
     grow_old(&bench, ".git/objects");
     assert!(call(&bench, &[]).objects == 1 && !is_there(&bench, ONLY));
 
@@ -214,7 +285,10 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
     assert!(done.objects == 0 && done.left.is_some(), "{done:?}");
     fs::write(&path, whole).unwrap();
     grow_old(&bench, ".git/objects");
-    assert!(call(&bench, &[]).objects > 0 && is_there(&bench, ONLY), "committed by now");
+    assert!(
+        call(&bench, &[]).objects > 0 && is_there(&bench, ONLY),
+        "committed by now"
+    );
     bench.fsck();
 
     // Nothing goes while somebody counts on what is there.
@@ -222,10 +296,24 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
     let checkpoint = bench.checkpoint();
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    let capture = recover::git::capture::capture(&repo, &lock, &bench.rules, &std::collections::BTreeSet::new());
+    let capture = recover::git::capture::capture(
+        &repo,
+        &lock,
+        &bench.rules,
+        &std::collections::BTreeSet::new(),
+    );
     let (refs, _) = list_refs(&repo).unwrap();
-    delete_refs(&repo, &lock, &refs.into_iter().map(|found| found.name).collect::<Vec<_>>()).unwrap();
-    assert!(discard(&repo, &lock, std::slice::from_ref(&checkpoint.commit)).left.is_some());
+    delete_refs(
+        &repo,
+        &lock,
+        &refs.into_iter().map(|found| found.name).collect::<Vec<_>>(),
+    )
+    .unwrap();
+    assert!(
+        discard(&repo, &lock, std::slice::from_ref(&checkpoint.commit))
+            .left
+            .is_some()
+    );
     drop(capture);
     // A process that another test starts holds what this one has open until it runs its program.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
@@ -245,7 +333,10 @@ fn many_removed_at_once_are_each_settled_once() {
     }
     // So many names are not read from the folder at once.
     for number in 0..2000 {
-        bench.write(format!(".git/recover/written/{}-{number}", "of-no-list".repeat(4)), "");
+        bench.write(
+            format!(".git/recover/written/{}-{number}", "of-no-list".repeat(4)),
+            "",
+        );
     }
     let repo = bench.repo();
     let (refs, _) = list_refs(&repo).unwrap();

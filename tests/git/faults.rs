@@ -8,7 +8,8 @@ use std::process::Command;
 use recover::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use recover::git::repo::list_refs;
 use recover::git::restore::{
-    Expect, JOURNAL_VERSION, RestoreJournal, execute, read_journal, reap_temp_files, remove_journal, write_journal,
+    Expect, JOURNAL_VERSION, RestoreJournal, execute, read_journal, reap_temp_files,
+    remove_journal, write_journal,
 };
 use recover::model::snapshot::ObjectId;
 use recover::policy::path_filter::Selection;
@@ -18,20 +19,50 @@ use crate::bench::Bench;
 /// What changes something in a capture.
 const CAPTURE_CALLS: [&str; 5] = ["write", "fsync", "rename", "unlink", "mkdir"];
 /// What changes the work tree in a restore.
-const RESTORE_CALLS: [&str; 8] = ["write", "fsync", "rename", "renameat2", "renameat", "unlinkat", "mkdirat", "fchmod"];
+const RESTORE_CALLS: [&str; 8] = [
+    "write",
+    "fsync",
+    "rename",
+    "renameat2",
+    "renameat",
+    "unlinkat",
+    "mkdirat",
+    "fchmod",
+];
 
 /// Runs one of the `child_…` tests below in a process of its own. Returns whether it came to its end before the kill.
 fn child(name: &str, bench: &Bench, target: &str, call: &str, kill_at: u32) -> bool {
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
-    command.args(["-e", &format!("inject={call}:signal=SIGKILL:when={kill_at}")]);
-    command.arg(std::env::current_exe().unwrap()).args(["--exact", name, "--ignored", "--test-threads=1"]);
-    command.env("RECOVER_TEST_ROOT", &bench.root).env("RECOVER_TEST_TARGET", target);
+    command.args([
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        &format!("trace={call}"),
+    ]);
+    command.args([
+        "-e",
+        &format!("inject={call}:signal=SIGKILL:when={kill_at}"),
+    ]);
+    command.arg(std::env::current_exe().unwrap()).args([
+        "--exact",
+        name,
+        "--ignored",
+        "--test-threads=1",
+    ]);
+    command
+        .env("RECOVER_TEST_ROOT", &bench.root)
+        .env("RECOVER_TEST_TARGET", target);
     command.output().unwrap().status.success()
 }
 
 fn has_strace() -> bool {
-    let found = Command::new("strace").arg("-qq").arg("true").output().is_ok_and(|output| output.status.success());
+    let found = Command::new("strace")
+        .arg("-qq")
+        .arg("true")
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !found {
         eprintln!("skipped: strace is not there or may not trace");
     }
@@ -40,7 +71,10 @@ fn has_strace() -> bool {
 
 fn from_parent() -> (Bench, ObjectId) {
     let root = PathBuf::from(std::env::var_os("RECOVER_TEST_ROOT").unwrap());
-    (Bench::at(root), ObjectId(std::env::var("RECOVER_TEST_TARGET").unwrap()))
+    (
+        Bench::at(root),
+        ObjectId(std::env::var("RECOVER_TEST_TARGET").unwrap()),
+    )
 }
 
 #[test]
@@ -98,7 +132,13 @@ fn a_killed_capture_leaves_nothing_half() {
             let (refs, broken) = list_refs(&repo).unwrap();
             assert!(broken.is_empty(), "{broken:?}");
             for found in &refs {
-                assert_eq!(load_checkpoint(&repo, &found.commit).unwrap().verify(&repo).unwrap(), [] as [String; 0]);
+                assert_eq!(
+                    load_checkpoint(&repo, &found.commit)
+                        .unwrap()
+                        .verify(&repo)
+                        .unwrap(),
+                    [] as [String; 0]
+                );
             }
             if ended {
                 break;
@@ -120,7 +160,11 @@ fn settle<'s>(
     let lock = Bench::lock(&repo);
     let journal = read_journal(&repo).unwrap()?;
     reap_temp_files(&repo, &lock, &journal.plan).unwrap();
-    let plan = if finish { journal.plan } else { journal.plan.invert() };
+    let plan = if finish {
+        journal.plan
+    } else {
+        journal.plan.invert()
+    };
     let done = execute(&repo, &lock, &plan, Expect::CutOff, &|| false).unwrap();
     assert!(done.kept.is_empty(), "{:?}", done.kept);
     remove_journal(&repo, &lock).unwrap();
@@ -149,7 +193,13 @@ fn a_killed_restore_is_finished_or_reverted() {
     let mut cut_off = 0;
     for call in RESTORE_CALLS {
         for kill_at in 1.. {
-            let ended = child("faults::child_restore", &bench, &then.commit.0, call, kill_at);
+            let ended = child(
+                "faults::child_restore",
+                &bench,
+                &then.commit.0,
+                call,
+                kill_at,
+            );
             let expected = settle(&bench, kill_at % 2 == 0, &then, &now);
             let captured = bench.capture();
             let is = |stored: &StoredCheckpoint| captured.same_as(stored, &[]).unwrap();
@@ -159,7 +209,11 @@ fn a_killed_restore_is_finished_or_reverted() {
                 // It had not begun, or was done but for the removal of the journal's name.
                 None => is(&now) || is(&then),
             };
-            assert!(settled, "killed at {call} {kill_at}: {:?}", captured.snapshot());
+            assert!(
+                settled,
+                "killed at {call} {kill_at}: {:?}",
+                captured.snapshot()
+            );
             drop(captured);
             no_temp_files(&bench);
             if ended {

@@ -1,7 +1,9 @@
 //! HEAD, branches and commits, as `git log` and `git reflog` see them.
 
 use recover::git::Error;
-use recover::git::history::{commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking};
+use recover::git::history::{
+    commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking,
+};
 use recover::git::repo::resolve;
 
 use crate::bench::Bench;
@@ -11,7 +13,10 @@ fn unborn_and_detached_heads_are_captured() {
     let bench = Bench::new();
     bench.write("a", "1");
     let stored = bench.checkpoint();
-    assert_eq!(stored.manifest.head.branch.as_deref(), Some("refs/heads/main"));
+    assert_eq!(
+        stored.manifest.head.branch.as_deref(),
+        Some("refs/heads/main")
+    );
     assert_eq!(stored.manifest.head.commit, None);
     bench.write("a", "2");
     bench.restore(&stored).unwrap();
@@ -25,7 +30,10 @@ fn unborn_and_detached_heads_are_captured() {
 fn an_operation_in_progress_is_noted() {
     let bench = Bench::with_commit();
     bench.merge_in_conflict("base");
-    assert_eq!(bench.checkpoint().manifest.operation.as_deref(), Some("merge"));
+    assert_eq!(
+        bench.checkpoint().manifest.operation.as_deref(),
+        Some("merge")
+    );
 }
 
 #[test]
@@ -40,19 +48,43 @@ fn a_branch_is_moved_only_from_where_it_was_seen() {
     let head = seen.commit.clone().unwrap();
     let commits = commits_between(&repo, Some(&base), &head).unwrap();
     assert_eq!((commits.len(), &commits[0]), (2, &head));
-    assert!(is_ancestor(&repo, &base, &head).unwrap() && !is_ancestor(&repo, &head, &base).unwrap());
+    assert!(
+        is_ancestor(&repo, &base, &head).unwrap() && !is_ancestor(&repo, &head, &base).unwrap()
+    );
     bench.commit("three");
     let error = move_branch(&repo, &lock, &seen, Some(&base), "recover: rollback").unwrap_err();
     assert!(matches!(error, Error::HeadMoved { .. }), "{error}");
     assert_eq!(bench.git(&["log", "-1", "--format=%s"]), "three\n");
-    move_branch(&repo, &lock, &repo.head().unwrap(), Some(&base), "recover: rollback").unwrap();
+    move_branch(
+        &repo,
+        &lock,
+        &repo.head().unwrap(),
+        Some(&base),
+        "recover: rollback",
+    )
+    .unwrap();
     assert_eq!(bench.git(&["log", "-1", "--format=%s"]), "base\n");
-    assert!(bench.git(&["reflog", "-1", "main"]).contains("recover: rollback"));
-    assert!(bench.git(&["reflog", "-1", "HEAD"]).contains("recover: rollback"));
+    assert!(
+        bench
+            .git(&["reflog", "-1", "main"])
+            .contains("recover: rollback")
+    );
+    assert!(
+        bench
+            .git(&["reflog", "-1", "HEAD"])
+            .contains("recover: rollback")
+    );
     assert_eq!(bench.git(&["symbolic-ref", "HEAD"]), "refs/heads/main\n");
     assert!(!bench.exists(".git/HEAD.lock"));
     bench.git(&["checkout", "-q", "--detach"]);
-    move_branch(&repo, &lock, &repo.head().unwrap(), Some(&head), "recover: rollback").unwrap();
+    move_branch(
+        &repo,
+        &lock,
+        &repo.head().unwrap(),
+        Some(&head),
+        "recover: rollback",
+    )
+    .unwrap();
     assert_eq!(bench.git(&["rev-parse", "HEAD"]).trim(), head.0);
     assert_eq!(bench.git(&["rev-parse", "main"]).trim(), base.0);
     assert!(repo.head().unwrap().is_detached());
@@ -78,7 +110,14 @@ fn a_revert_is_one_commit_on_top() {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     let seen = repo.head().unwrap();
-    let top = commit_on_top(&repo, &lock, &stored.tree, seen.commit.as_ref(), "Revert to a checkpoint\n").unwrap();
+    let top = commit_on_top(
+        &repo,
+        &lock,
+        &stored.tree,
+        seen.commit.as_ref(),
+        "Revert to a checkpoint\n",
+    )
+    .unwrap();
     move_branch(&repo, &lock, &seen, Some(&top), "recover: revert").unwrap();
     assert_eq!(bench.git(&["log", "-1", "--format=%an"]), "A\n");
     assert_eq!(bench.git(&["show", "HEAD:base"]), "base\n");

@@ -17,7 +17,8 @@ use crate::bench::Bench;
 const WAIT: Duration = Duration::from_millis(50);
 
 fn staged(bench: &Bench) -> String {
-    bench.git(&["ls-files", "--stage", "-v", "-t"]) + &bench.git(&["diff", "--cached", "--raw", "--no-renames"])
+    bench.git(&["ls-files", "--stage", "-v", "-t"])
+        + &bench.git(&["diff", "--cached", "--raw", "--no-renames"])
 }
 
 #[test]
@@ -43,7 +44,10 @@ fn conflicts_intent_to_add_and_flags_come_back() {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     restore_index(&repo, &lock, &stored, WAIT).unwrap();
-    assert_eq!((staged(&bench), bench.git(&["status", "--porcelain"])), before);
+    assert_eq!(
+        (staged(&bench), bench.git(&["status", "--porcelain"])),
+        before
+    );
     bench.git(&["checkout", "-m", "base"]);
     assert!(!bench.exists(".git/index.lock"));
     bench.fsck();
@@ -55,7 +59,10 @@ fn a_file_beside_a_conflict_in_a_folder_of_its_name_comes_back() {
     let bench = Bench::with_commit();
     let id = |content: &str| {
         bench.write("content", content);
-        bench.git(&["hash-object", "-w", "content"]).trim().to_owned()
+        bench
+            .git(&["hash-object", "-w", "content"])
+            .trim()
+            .to_owned()
     };
     let (one, two, three) = (id("1"), id("2"), id("3"));
     std::fs::remove_file(bench.path("content")).unwrap();
@@ -66,7 +73,10 @@ fn a_file_beside_a_conflict_in_a_folder_of_its_name_comes_back() {
     bench.write("lines", lines);
     let lines = std::fs::File::open(bench.path("lines")).unwrap();
     let mut command = std::process::Command::new("git");
-    command.current_dir(&bench.root).args(["update-index", "--index-info"]).stdin(lines);
+    command
+        .current_dir(&bench.root)
+        .args(["update-index", "--index-info"])
+        .stdin(lines);
     assert!(command.status().unwrap().success());
     std::fs::remove_file(bench.path("lines")).unwrap();
     let before = bench.git(&["ls-files", "-s"]);
@@ -103,7 +113,14 @@ fn a_foreign_lock_is_waited_for_and_kept_but_our_own_is_not_left() {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     bench.write(".git/index.lock", "");
-    let error = refresh_index(&repo, &lock, &[RepoPath::from("base")], &Verified::default(), WAIT).unwrap_err();
+    let error = refresh_index(
+        &repo,
+        &lock,
+        &[RepoPath::from("base")],
+        &Verified::default(),
+        WAIT,
+    )
+    .unwrap_err();
     assert!(matches!(error, Error::Locked { .. }), "{error}");
     assert!(bench.exists(".git/index.lock"));
     drop(lock);
@@ -111,12 +128,22 @@ fn a_foreign_lock_is_waited_for_and_kept_but_our_own_is_not_left() {
     assert!(bench.exists(".git/index.lock"), "not ours");
     std::fs::remove_file(bench.path(".git/index.lock")).unwrap();
     // A process of ours died while it held the lock.
-    let (mark, held) = (bench.path(".git/recover/holds-index"), bench.path(".git/index.lock"));
+    let (mark, held) = (
+        bench.path(".git/recover/holds-index"),
+        bench.path(".git/index.lock"),
+    );
     std::fs::write(&mark, held.as_os_str().as_encoded_bytes()).unwrap();
     std::fs::hard_link(&mark, &held).unwrap();
     let lock = Bench::lock(&repo);
     assert!(!held.exists() && !mark.exists());
-    refresh_index(&repo, &lock, &[RepoPath::from("base")], &Verified::default(), WAIT).unwrap();
+    refresh_index(
+        &repo,
+        &lock,
+        &[RepoPath::from("base")],
+        &Verified::default(),
+        WAIT,
+    )
+    .unwrap();
     assert!(!held.exists() && !mark.exists());
 }
 
@@ -154,7 +181,11 @@ fn places(index: &[u8]) -> BTreeMap<(Vec<u8>, u8), usize> {
         name.extend_from_slice(&index[from..from + length]);
         found.insert((name.clone(), ((flags >> 12) & 3) as u8), at);
         let used = from + length + 1 - at;
-        at += if version == 4 { used } else { used.next_multiple_of(8) };
+        at += if version == 4 {
+            used
+        } else {
+            used.next_multiple_of(8)
+        };
     }
     found
 }
@@ -166,15 +197,32 @@ fn stat(bench: &Bench, path: &str) -> Stat {
     let stat = bench.path(path).symlink_metadata().unwrap();
     let number = |number: u64| number.cast_signed();
     (
-        [stat.ctime(), stat.ctime_nsec(), stat.mtime(), stat.mtime_nsec(), number(stat.dev()), number(stat.ino())],
-        [i64::from(stat.uid()), i64::from(stat.gid()), number(stat.size())],
+        [
+            stat.ctime(),
+            stat.ctime_nsec(),
+            stat.mtime(),
+            stat.mtime_nsec(),
+            number(stat.dev()),
+            number(stat.ino()),
+        ],
+        [
+            i64::from(stat.uid()),
+            i64::from(stat.gid()),
+            number(stat.size()),
+        ],
     )
 }
 
 fn refresh(bench: &Bench, paths: &[&str]) -> Result<(), Error> {
     let repo = bench.repo();
     let paths: Vec<RepoPath> = paths.iter().map(|path| RepoPath::from(*path)).collect();
-    refresh_index(&repo, &Bench::lock(&repo), &paths, &Verified::default(), WAIT)
+    refresh_index(
+        &repo,
+        &Bench::lock(&repo),
+        &paths,
+        &Verified::default(),
+        WAIT,
+    )
 }
 
 /// The bytes of an index whose entries of these paths have these metadata, and all else as before.
@@ -182,7 +230,10 @@ fn patched(before: &[u8], stats: &[(&str, Stat)]) -> Vec<u8> {
     let (mut bytes, places) = (before.to_vec(), places(before));
     for (path, (first, second)) in stats {
         let at = places[&(path.as_bytes().to_vec(), 0)];
-        let fields = (0..24).step_by(4).zip(first).chain((28..40).step_by(4).zip(second));
+        let fields = (0..24)
+            .step_by(4)
+            .zip(first)
+            .chain((28..40).step_by(4).zip(second));
         for (offset, value) in fields {
             let low = u32::try_from(value & 0xffff_ffff).unwrap();
             bytes[at + offset..at + offset + 4].copy_from_slice(&low.to_be_bytes());
@@ -199,7 +250,11 @@ fn patched(before: &[u8], stats: &[(&str, Stat)]) -> Vec<u8> {
 /// What git says of the work tree without touching the index.
 fn told(bench: &Bench) -> [String; 3] {
     let status = bench.git(&["--no-optional-locks", "status", "--porcelain"]);
-    [status, bench.git(&["diff-files"]), bench.git(&["ls-files", "-s", "-v", "-t"])]
+    [
+        status,
+        bench.git(&["diff-files"]),
+        bench.git(&["ls-files", "-s", "-v", "-t"]),
+    ]
 }
 
 /// Gives files new metadata, refreshes them, and checks that the index has these and is the same otherwise.
@@ -214,12 +269,22 @@ fn check_refresh(bench: &Bench, paths: &[&str]) {
         fs::rename(copy, path).unwrap();
     }
     let before = bench.read(".git/index");
-    assert_ne!(bench.git(&["diff-files"]), clean[1], "the metadata differ before");
+    assert_ne!(
+        bench.git(&["diff-files"]),
+        clean[1],
+        "the metadata differ before"
+    );
     refresh(bench, paths).unwrap();
     let after = bench.read(".git/index");
-    let stats: Vec<_> = paths.iter().map(|path| (*path, stat(bench, path))).collect();
+    let stats: Vec<_> = paths
+        .iter()
+        .map(|path| (*path, stat(bench, path)))
+        .collect();
     assert_ne!(after, before);
-    assert!(after == patched(&before, &stats), "nothing but the metadata of these entries changed");
+    assert!(
+        after == patched(&before, &stats),
+        "nothing but the metadata of these entries changed"
+    );
     for (path, ([ctime, ctime_ns, mtime, mtime_ns, dev, ino], [uid, gid, size])) in stats {
         let text = bench.git(&["--literal-pathspecs", "ls-files", "--debug", path]);
         let expected = format!(
@@ -237,7 +302,18 @@ fn check_refresh(bench: &Bench, paths: &[&str]) {
 /// Files and links whose names come before, between and after each other.
 fn files() -> Bench {
     let bench = Bench::with_commit();
-    for path in ["a", "a.b", "a/b", "a-b/c", "dir/sub/x", "dir/sub/y", "dir/z", "tool", "\u{e9}", "zz"] {
+    for path in [
+        "a",
+        "a.b",
+        "a/b",
+        "a-b/c",
+        "dir/sub/x",
+        "dir/sub/y",
+        "dir/z",
+        "tool",
+        "\u{e9}",
+        "zz",
+    ] {
         if path != "a" {
             bench.write(path, path);
         }
@@ -263,7 +339,12 @@ fn only_metadata_change_in_an_index_of_any_version() {
                 bench.git(&["update-index", "--skip-worktree", "a-b/c", "dir/sub/x"]);
                 bench.git(&["update-index", "--assume-unchanged", "base"]);
             }
-            bench.git(&["update-index", "--index-version", version, "--force-write-index"]);
+            bench.git(&[
+                "update-index",
+                "--index-version",
+                version,
+                "--force-write-index",
+            ]);
             let index = bench.read(".git/index");
             assert_eq!(index[7], version.as_bytes()[0] - b'0');
             assert_eq!(index.ends_with(&[0; 20]), hash == "true");
@@ -286,7 +367,12 @@ fn an_untracked_cache_stays() {
     bench.write("untracked/file", "x");
     bench.git(&["update-index", "--force-untracked-cache"]);
     bench.git(&["status", "--porcelain"]);
-    assert!(bench.read(".git/index").windows(4).any(|name| name == b"UNTR"));
+    assert!(
+        bench
+            .read(".git/index")
+            .windows(4)
+            .any(|name| name == b"UNTR")
+    );
     check_refresh(&bench, &SOME);
 }
 
@@ -323,9 +409,13 @@ fn a_split_index_is_left_alone() {
     bench.write("zz", "another");
     bench.git(&["add", "zz"]);
     let all = || {
-        let names = fs::read_dir(bench.path(".git")).unwrap().map(|entry| entry.unwrap().path());
+        let names = fs::read_dir(bench.path(".git"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         let index = names.filter(|path| path.to_string_lossy().contains("index"));
-        index.map(|path| (fs::read(&path).unwrap(), path)).collect::<std::collections::BTreeSet<_>>()
+        index
+            .map(|path| (fs::read(&path).unwrap(), path))
+            .collect::<std::collections::BTreeSet<_>>()
     };
     let before = all();
     assert_eq!(before.len(), 2);
@@ -347,7 +437,13 @@ fn a_path_longer_than_its_flags_can_say_is_refreshed() {
             dir = open(&dir, &part);
             path = path + &part + "/";
         }
-        let file = rustix::fs::openat(&dir, "file", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR | Mode::WUSR).unwrap();
+        let file = rustix::fs::openat(
+            &dir,
+            "file",
+            OFlags::CREATE | OFlags::WRONLY,
+            Mode::RUSR | Mode::WUSR,
+        )
+        .unwrap();
         rustix::io::write(&file, b"base\n").unwrap();
         path += "file";
         assert!(path.len() > 4400);
@@ -355,15 +451,40 @@ fn a_path_longer_than_its_flags_can_say_is_refreshed() {
         bench.write(".git/lines", format!("100644 {} 0\t{path}\n", blob.trim()));
         let lines = fs::File::open(bench.path(".git/lines")).unwrap();
         let mut command = std::process::Command::new("git");
-        command.current_dir(&bench.root).args(["update-index", "--index-info"]).stdin(lines);
+        command
+            .current_dir(&bench.root)
+            .args(["update-index", "--index-info"])
+            .stdin(lines);
         assert!(command.status().unwrap().success());
-        bench.git(&["update-index", "--index-version", version, "--force-write-index"]);
+        bench.git(&[
+            "update-index",
+            "--index-version",
+            version,
+            "--force-write-index",
+        ]);
         let found = rustix::fs::statat(&dir, "file", AtFlags::SYMLINK_NOFOLLOW).unwrap();
         let number = |number: u64| number.cast_signed();
-        let times = [(found.st_ctime, found.st_ctime_nsec), (found.st_mtime, found.st_mtime_nsec)];
+        let times = [
+            (found.st_ctime, found.st_ctime_nsec),
+            (found.st_mtime, found.st_mtime_nsec),
+        ];
         let nanos = times.map(|(_, nanos)| i64::try_from(nanos).unwrap());
-        let first = [times[0].0, nanos[0], times[1].0, nanos[1], number(found.st_dev), number(found.st_ino)];
-        let deep = (first, [i64::from(found.st_uid), i64::from(found.st_gid), found.st_size]);
+        let first = [
+            times[0].0,
+            nanos[0],
+            times[1].0,
+            nanos[1],
+            number(found.st_dev),
+            number(found.st_ino),
+        ];
+        let deep = (
+            first,
+            [
+                i64::from(found.st_uid),
+                i64::from(found.st_gid),
+                found.st_size,
+            ],
+        );
         let before = bench.read(".git/index");
         refresh(&bench, &[&path, "zz"]).unwrap();
         let expected = patched(&before, &[(&path, deep), ("zz", stat(&bench, "zz"))]);
@@ -388,7 +509,21 @@ fn what_differs_from_its_entry_is_not_refreshed() {
     bench.write("dir/z/file", "x");
     bench.write("untracked", "x");
     let told_before = told(&bench);
-    refresh(&bench, &["zz", "tool", "a.b", "link", "a/b", "dir/z", "untracked", "nowhere/at/all", ""]).unwrap();
+    refresh(
+        &bench,
+        &[
+            "zz",
+            "tool",
+            "a.b",
+            "link",
+            "a/b",
+            "dir/z",
+            "untracked",
+            "nowhere/at/all",
+            "",
+        ],
+    )
+    .unwrap();
     assert_eq!(identity(), before, "it is not even written");
     assert_eq!(told(&bench), told_before);
 }
@@ -417,7 +552,12 @@ fn a_change_that_only_the_age_of_the_index_shows_stays_visible() {
     // A change shows in the ctime, too, unless it is made in the same second.
     bench.git(&["config", "core.trustctime", "false"]);
     let at = SystemTime::now() - Duration::from_secs(1000);
-    let set = |path: &str| fs::File::open(bench.path(path)).unwrap().set_modified(at).unwrap();
+    let set = |path: &str| {
+        fs::File::open(bench.path(path))
+            .unwrap()
+            .set_modified(at)
+            .unwrap()
+    };
     for path in ["a.b", "dir/z", "zz"] {
         set(path);
     }
@@ -432,6 +572,13 @@ fn a_change_that_only_the_age_of_the_index_shows_stays_visible() {
     refresh(&bench, &["tool"]).unwrap();
     assert_eq!(told(&bench), before);
     let sizes = bench.git(&["ls-files", "--debug", "a.b", "dir/z", "zz"]);
-    let sizes: Vec<_> = sizes.lines().filter_map(|line| line.trim().strip_prefix("size: ")).collect();
-    assert_eq!(sizes, ["3\tflags: 0", "5\tflags: 0", "0\tflags: 0"], "only what did change is doubted");
+    let sizes: Vec<_> = sizes
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("size: "))
+        .collect();
+    assert_eq!(
+        sizes,
+        ["3\tflags: 0", "5\tflags: 0", "0\tflags: 0"],
+        "only what did change is doubted"
+    );
 }

@@ -1,6 +1,9 @@
 //! Capture and restore against real repositories; the `git` program is the judge.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not recognise as such")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not recognise as such"
+)]
 
 mod bench;
 mod capture;

@@ -16,13 +16,26 @@ fn loose(bench: &Bench) -> BTreeSet<String> {
     let folders = fs::read_dir(bench.path(".git/objects")).unwrap().flatten();
     let folders = folders.filter(|folder| folder.file_name().len() == 2);
     let name = |path: std::path::PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-    let inside = |folder: fs::DirEntry| fs::read_dir(folder.path()).unwrap().flatten().map(|file| file.path());
-    folders.flat_map(inside).map(|path| name(path.parent().unwrap().to_owned()) + &name(path)).collect()
+    let inside = |folder: fs::DirEntry| {
+        fs::read_dir(folder.path())
+            .unwrap()
+            .flatten()
+            .map(|file| file.path())
+    };
+    folders
+        .flat_map(inside)
+        .map(|path| name(path.parent().unwrap().to_owned()) + &name(path))
+        .collect()
 }
 
 fn packs(bench: &Bench) -> usize {
-    let Ok(files) = fs::read_dir(bench.path(".git/objects/pack")) else { return 0 };
-    files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == "pack")).count()
+    let Ok(files) = fs::read_dir(bench.path(".git/objects/pack")) else {
+        return 0;
+    };
+    files
+        .flatten()
+        .filter(|file| file.path().extension().is_some_and(|end| end == "pack"))
+        .count()
 }
 
 /// Checkpoints with 80 files each that no other one has, but for one that stays. All are loose, as version 0.1 left them.
@@ -41,8 +54,11 @@ fn prune(bench: &Bench, gone: &[&StoredCheckpoint]) -> Discarded {
     let repo = bench.repo();
     let commits: Vec<ObjectId> = gone.iter().map(|gone| gone.commit.clone()).collect();
     let (refs, _) = list_refs(&repo).unwrap();
-    let names: Vec<_> =
-        refs.into_iter().filter(|found| commits.contains(&found.commit)).map(|found| found.name).collect();
+    let names: Vec<_> = refs
+        .into_iter()
+        .filter(|found| commits.contains(&found.commit))
+        .map(|found| found.name)
+        .collect();
     let lock = Bench::lock(&repo);
     delete_refs(&repo, &lock, &names).unwrap();
     let done = discard(&repo, &lock, &commits);
@@ -58,12 +74,21 @@ fn is_there(bench: &Bench, content: &str) -> bool {
 
 fn size(bench: &Bench) -> u64 {
     let list = bench.git(&["count-objects", "-v"]);
-    let pack = fs::read_dir(bench.path(".git/objects/pack")).into_iter().flatten().flatten();
+    let pack = fs::read_dir(bench.path(".git/objects/pack"))
+        .into_iter()
+        .flatten()
+        .flatten();
     assert!(list.contains("garbage: 0\n"), "{list}");
     pack.map(|file| file.metadata().unwrap().len()).sum::<u64>()
         + loose(bench)
             .iter()
-            .map(|id| bench.path(format!(".git/objects/{}/{}", &id[..2], &id[2..])).metadata().unwrap().len())
+            .map(|id| {
+                bench
+                    .path(format!(".git/objects/{}/{}", &id[..2], &id[2..]))
+                    .metadata()
+                    .unwrap()
+                    .len()
+            })
             .sum::<u64>()
 }
 
@@ -78,15 +103,29 @@ fn loose_objects_of_ours_become_a_pack_and_those_of_the_user_do_not() {
         let content = format!("{number}\n").repeat(number + 1);
         bench.write(format!("d/{}", number % 5), &content);
         made.push((bench.checkpoint(), content));
-        assert!(loose(&bench).difference(&own).count() <= 500, "after {number}");
+        assert!(
+            loose(&bench).difference(&own).count() <= 500,
+            "after {number}"
+        );
     }
     assert!(loose(&bench).is_superset(&own), "the user's are left alone");
-    let small = fs::read_dir(bench.path(".git/recover/written")).unwrap().flatten();
-    let small = small.filter(|file| file.file_name().to_string_lossy().starts_with("small-")).count();
-    assert!(small <= 17 && (1..=3).contains(&(packs(&bench) - small)), "{small} of {}", packs(&bench));
+    let small = fs::read_dir(bench.path(".git/recover/written"))
+        .unwrap()
+        .flatten();
+    let small = small
+        .filter(|file| file.file_name().to_string_lossy().starts_with("small-"))
+        .count();
+    assert!(
+        small <= 17 && (1..=3).contains(&(packs(&bench) - small)),
+        "{small} of {}",
+        packs(&bench)
+    );
     bench.fsck();
     for (number, (checkpoint, content)) in made.iter().enumerate() {
-        assert_eq!(checkpoint.verify(&bench.repo()).unwrap(), Vec::<String>::new());
+        assert_eq!(
+            checkpoint.verify(&bench.repo()).unwrap(),
+            Vec::<String>::new()
+        );
         if number % 30 == 7 {
             bench.restore(checkpoint).unwrap();
             assert_eq!(bench.read(format!("d/{}", number % 5)), content.as_bytes());
@@ -101,7 +140,10 @@ fn loose_objects_of_ours_become_a_pack_and_those_of_the_user_do_not() {
     bench.git(&["gc", "-q", "--prune=now"]);
     many(&bench, 0..6);
     bench.fsck();
-    assert!(made.iter().all(|(checkpoint, _)| checkpoint.verify(&bench.repo()).unwrap().is_empty()));
+    assert!(
+        made.iter()
+            .all(|(checkpoint, _)| checkpoint.verify(&bench.repo()).unwrap().is_empty())
+    );
 }
 
 #[test]
@@ -111,7 +153,14 @@ fn what_only_removed_checkpoints_held_goes_from_the_pack() {
     let made = many(&bench, 0..6);
     assert_eq!(packs(&bench), 1);
     let listed = fs::read_to_string(bench.path(".git/recover/written/packs")).unwrap();
-    assert_eq!(listed.lines().filter(|line| line.starts_with("pack ")).count(), 1, "{listed}");
+    assert_eq!(
+        listed
+            .lines()
+            .filter(|line| line.starts_with("pack "))
+            .count(),
+        1,
+        "{listed}"
+    );
     // A commit of the user's, who wrote nothing of it again.
     bench.write("f", "1 7\n");
     bench.git(&["add", "f"]);
@@ -119,27 +168,56 @@ fn what_only_removed_checkpoints_held_goes_from_the_pack() {
     // git touched the pack, as it needs something of it.
     let before = size(&bench);
     let done = prune(&bench, &[&made[0]]);
-    assert!(is_there(&bench, "0 3\n"), "the pack stays for an hour: {done:?}");
-    for file in fs::read_dir(bench.path(".git/objects/pack")).unwrap().flatten() {
+    assert!(
+        is_there(&bench, "0 3\n"),
+        "the pack stays for an hour: {done:?}"
+    );
+    for file in fs::read_dir(bench.path(".git/objects/pack"))
+        .unwrap()
+        .flatten()
+    {
         let old = SystemTime::now() - Duration::from_secs(2 * 86_400);
-        fs::File::open(file.path()).unwrap().set_modified(old).unwrap();
+        fs::File::open(file.path())
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
     }
     let done = prune(&bench, &[&made[1]]);
     assert!(done.objects >= 160 && done.left.is_none(), "{done:?}");
-    assert!(!is_there(&bench, "0 3\n") && !is_there(&bench, "1 3\n"), "of both");
-    assert!(is_there(&bench, "1 7\n") && is_there(&bench, "in all of them\n") && is_there(&bench, "2 3\n"));
-    assert!(before - done.bytes >= size(&bench) && done.bytes > 0, "{done:?}");
+    assert!(
+        !is_there(&bench, "0 3\n") && !is_there(&bench, "1 3\n"),
+        "of both"
+    );
+    assert!(
+        is_there(&bench, "1 7\n")
+            && is_there(&bench, "in all of them\n")
+            && is_there(&bench, "2 3\n")
+    );
+    assert!(
+        before - done.bytes >= size(&bench) && done.bytes > 0,
+        "{done:?}"
+    );
     assert_eq!(packs(&bench), 1, "without them");
     for checkpoint in &made[2..] {
-        assert_eq!(checkpoint.verify(&bench.repo()).unwrap(), Vec::<String>::new());
+        assert_eq!(
+            checkpoint.verify(&bench.repo()).unwrap(),
+            Vec::<String>::new()
+        );
     }
     let (safety, ..) = bench.restore(&made[2]).unwrap();
     assert_eq!(bench.read("d/3"), b"2 3\n");
     let rest: Vec<_> = made[2..].iter().chain([&safety]).collect();
     let before = size(&bench);
     let done = prune(&bench, &rest);
-    assert!(done.objects > 300 && done.left.is_none() && done.bytes > 0, "{done:?}");
-    assert!(size(&bench) <= before - done.bytes && !is_there(&bench, "2 3\n") && !is_there(&bench, "5 3\n"));
+    assert!(
+        done.objects > 300 && done.left.is_none() && done.bytes > 0,
+        "{done:?}"
+    );
+    assert!(
+        size(&bench) <= before - done.bytes
+            && !is_there(&bench, "2 3\n")
+            && !is_there(&bench, "5 3\n")
+    );
     assert!(is_there(&bench, "1 7\n"));
 }
 
@@ -165,7 +243,10 @@ fn what_was_touched_before_it_was_packed_stays_for_an_hour() {
     made.extend(many(&bench, 2..6));
     assert_eq!(packs(&bench), 1);
     let done = prune(&bench, &made.iter().collect::<Vec<_>>());
-    assert!(is_there(&bench, "0 3\n") && !is_there(&bench, "0 4\n") && !is_there(&bench, "1 4\n"), "{done:?}");
+    assert!(
+        is_there(&bench, "0 3\n") && !is_there(&bench, "0 4\n") && !is_there(&bench, "1 4\n"),
+        "{done:?}"
+    );
 }
 
 // git touches the pack that has what it needs: then it stays for an hour.
@@ -177,17 +258,32 @@ fn a_small_pack_stays_while_git_needs_something_of_it_and_goes_by_objects() {
     let first = bench.checkpoint();
     bench.write("f", "later\n");
     bench.checkpoint();
-    assert_eq!((packs(&bench), loose(&bench).len()), (2, loose(&Bench::with_commit()).len()));
+    assert_eq!(
+        (packs(&bench), loose(&bench).len()),
+        (2, loose(&Bench::with_commit()).len())
+    );
     bench.write(".git/g", "only in the first\n");
     bench.git(&["hash-object", "-w", ".git/g"]);
     let done = prune(&bench, &[&first]);
-    assert!(done.objects == 0 && is_there(&bench, "only in the first\n"), "{done:?}");
-    for file in fs::read_dir(bench.path(".git/objects/pack")).unwrap().flatten() {
+    assert!(
+        done.objects == 0 && is_there(&bench, "only in the first\n"),
+        "{done:?}"
+    );
+    for file in fs::read_dir(bench.path(".git/objects/pack"))
+        .unwrap()
+        .flatten()
+    {
         let old = SystemTime::now() - Duration::from_secs(2 * 86_400);
-        fs::File::open(file.path()).unwrap().set_modified(old).unwrap();
+        fs::File::open(file.path())
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
     }
     let done = prune(&bench, &[]);
-    assert!(done.objects > 3 && done.left.is_none() && !is_there(&bench, "only in the first\n"), "{done:?}");
+    assert!(
+        done.objects > 3 && done.left.is_none() && !is_there(&bench, "only in the first\n"),
+        "{done:?}"
+    );
     assert!(is_there(&bench, "shared\n") && is_there(&bench, "later\n"));
 }
 
@@ -201,9 +297,11 @@ fn packing_beside_a_collection_loses_nothing() {
         let collector = scope.spawn(move || {
             let mut count = 0_u32;
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                let arguments: &[&str] =
-                    [&["gc", "-q", "--prune=now"][..], &["repack", "-qad"], &["prune-packed", "-q"]]
-                        [count as usize % 3];
+                let arguments: &[&str] = [
+                    &["gc", "-q", "--prune=now"][..],
+                    &["repack", "-qad"],
+                    &["prune-packed", "-q"],
+                ][count as usize % 3];
                 // One of two collections at once may give up.
                 let _ = Bench::git_in(&root, arguments);
                 count += 1;
@@ -221,7 +319,10 @@ fn packing_beside_a_collection_loses_nothing() {
     });
     bench.fsck();
     for checkpoint in &made {
-        assert_eq!(checkpoint.verify(&bench.repo()).unwrap(), Vec::<String>::new());
+        assert_eq!(
+            checkpoint.verify(&bench.repo()).unwrap(),
+            Vec::<String>::new()
+        );
     }
     bench.restore(&made[3]).unwrap();
     assert_eq!(bench.read("d/9"), b"3 9\n");
@@ -236,7 +337,10 @@ fn what_cannot_be_packed_is_kept_as_it_is_and_fails_nothing() {
     let id = bench.git(&["hash-object", ".git/x"]);
     let path = bench.path(format!(".git/objects/{}/{}", &id[..2], id[2..].trim()));
     let whole = fs::read(&path).unwrap();
-    bench.chmod(path.strip_prefix(&bench.root).unwrap().to_str().unwrap(), 0o644);
+    bench.chmod(
+        path.strip_prefix(&bench.root).unwrap().to_str().unwrap(),
+        0o644,
+    );
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
     // A folder lies in the way of the file that names the packs.
     fs::create_dir(bench.path(".git/recover/written/packs")).unwrap();
@@ -248,5 +352,8 @@ fn what_cannot_be_packed_is_kept_as_it_is_and_fails_nothing() {
     assert_eq!((packs(&bench), path.exists()), (1, true));
     fs::write(&path, whole).unwrap();
     bench.fsck();
-    assert!(made.iter().all(|checkpoint| checkpoint.verify(&bench.repo()).unwrap().is_empty()));
+    assert!(
+        made.iter()
+            .all(|checkpoint| checkpoint.verify(&bench.repo()).unwrap().is_empty())
+    );
 }

@@ -12,14 +12,23 @@ use crate::bench::Bench;
 type Edit = (Vec<u8>, u8, u8);
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {
-    prop::collection::vec((prop::collection::vec(0..3_u8, 1..4), any::<u8>(), any::<u8>()), 0..14)
+    prop::collection::vec(
+        (
+            prop::collection::vec(0..3_u8, 1..4),
+            any::<u8>(),
+            any::<u8>(),
+        ),
+        0..14,
+    )
 }
 
 /// Makes room for a path: files among its folders are removed.
 fn clear(root: &Path, path: &Path) {
     for ancestor in path.ancestors().take_while(|ancestor| *ancestor != root) {
         match ancestor.symlink_metadata() {
-            Ok(found) if found.is_dir() && ancestor == path => fs::remove_dir_all(ancestor).unwrap(),
+            Ok(found) if found.is_dir() && ancestor == path => {
+                fs::remove_dir_all(ancestor).unwrap()
+            }
             Ok(found) if !found.is_dir() => fs::remove_file(ancestor).unwrap(),
             _ => {}
         }
@@ -28,7 +37,10 @@ fn clear(root: &Path, path: &Path) {
 
 fn apply(bench: &Bench, edits: &[Edit]) {
     for (names, kind, seed) in edits {
-        let names: Vec<&str> = names.iter().map(|name| ["a", "b c", "\u{e9}"][usize::from(*name)]).collect();
+        let names: Vec<&str> = names
+            .iter()
+            .map(|name| ["a", "b c", "\u{e9}"][usize::from(*name)])
+            .collect();
         let path = bench.root.join(names.join("/"));
         clear(&bench.root, &path);
         let parent = || fs::create_dir_all(path.parent().unwrap()).unwrap();

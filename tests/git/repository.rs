@@ -22,7 +22,10 @@ fn it_is_found_from_a_folder_inside() {
     let repo = Repo::discover(&bench.path("a/b"), None).unwrap();
     assert_eq!(repo.workdir(), bench.root);
     assert_eq!(repo.main_worktree(), bench.root);
-    assert!(matches!(Repo::discover(std::path::Path::new("/proc"), None), Err(Error::NotARepository { .. })));
+    assert!(matches!(
+        Repo::discover(std::path::Path::new("/proc"), None),
+        Err(Error::NotARepository { .. })
+    ));
 }
 
 #[test]
@@ -31,18 +34,27 @@ fn what_is_no_project_is_refused() {
     let inside = bench.root.join("home");
     fs::create_dir(&inside).unwrap();
     for home in [bench.root.as_path(), inside.as_path()] {
-        assert!(matches!(Repo::discover(&bench.root, Some(home)), Err(Error::UnsafePath { .. })));
+        assert!(matches!(
+            Repo::discover(&bench.root, Some(home)),
+            Err(Error::UnsafePath { .. })
+        ));
     }
     let bare = bench.folder.path().join("bare");
     fs::create_dir(&bare).unwrap();
     Bench::git_in(&bare, &["init", "-q", "--bare"]).unwrap();
-    assert!(matches!(Repo::discover(&bare, None), Err(Error::Unsupported { .. })));
+    assert!(matches!(
+        Repo::discover(&bare, None),
+        Err(Error::Unsupported { .. })
+    ));
     for args in [["--object-format=sha256"], ["--ref-format=reftable"]] {
         let other = bench.folder.path().join(args[0]);
         fs::create_dir(&other).unwrap();
         Bench::git_in(&other, &["init", "-q", args[0]]).unwrap();
         let result = Repo::discover(&other, None);
-        assert!(matches!(result, Err(Error::Unusable(_))), "{args:?}: {result:?}");
+        assert!(
+            matches!(result, Err(Error::Unusable(_))),
+            "{args:?}: {result:?}"
+        );
     }
 }
 
@@ -54,7 +66,10 @@ fn a_repository_of_another_user_is_refused() {
     }
     let bench = Bench::with_commit();
     std::os::unix::fs::chown(bench.path(".git"), Some(12345), None).unwrap();
-    assert!(matches!(Repo::discover(&bench.root, None), Err(Error::ForeignOwner { owner: 12345, .. })));
+    assert!(matches!(
+        Repo::discover(&bench.root, None),
+        Err(Error::ForeignOwner { owner: 12345, .. })
+    ));
 }
 
 #[test]
@@ -67,7 +82,13 @@ fn split_and_sparse_indexes_are_read_and_put_back() {
     for make in [
         &["update-index", "--split-index"] as &[&str],
         &["sparse-checkout", "set", "--cone", "--sparse-index", "a"],
-        &["sparse-checkout", "set", "--no-cone", "--no-sparse-index", "/a/"],
+        &[
+            "sparse-checkout",
+            "set",
+            "--no-cone",
+            "--no-sparse-index",
+            "/a/",
+        ],
     ] {
         bench.git(make);
         bench.write("a/staged", "staged");
@@ -80,7 +101,14 @@ fn split_and_sparse_indexes_are_read_and_put_back() {
         let repo = bench.repo();
         let lock = Bench::lock(&repo);
         let wait = std::time::Duration::from_millis(50);
-        recover::git::restore::refresh_index(&repo, &lock, &["a/b".into()], &Verified::default(), wait).unwrap();
+        recover::git::restore::refresh_index(
+            &repo,
+            &lock,
+            &["a/b".into()],
+            &Verified::default(),
+            wait,
+        )
+        .unwrap();
         recover::git::restore::restore_index(&repo, &lock, &stored, wait).unwrap();
         assert_eq!(listing(), before, "{make:?}");
         assert_eq!(bench.git(&["status", "--porcelain"]), "A  a/staged\n");
@@ -96,11 +124,23 @@ fn linked_worktrees_are_separate() {
     bench.git(&["worktree", "add", "-q", linked.to_str().unwrap()]);
     fs::write(linked.join("only here"), "x").unwrap();
     let repo = Repo::discover(&linked, None).unwrap();
-    assert_eq!((repo.workdir(), repo.main_worktree()), (linked.as_path(), bench.root.clone()));
-    assert_ne!(repo.recover_dir().unwrap(), bench.repo().recover_dir().unwrap());
+    assert_eq!(
+        (repo.workdir(), repo.main_worktree()),
+        (linked.as_path(), bench.root.clone())
+    );
+    assert_ne!(
+        repo.recover_dir().unwrap(),
+        bench.repo().recover_dir().unwrap()
+    );
     let _other = Bench::lock(&bench.repo());
     let lock = Bench::lock(&repo);
-    let captured = capture(&repo, &lock, &CaptureRules::default(), &std::collections::BTreeSet::new()).unwrap();
+    let captured = capture(
+        &repo,
+        &lock,
+        &CaptureRules::default(),
+        &std::collections::BTreeSet::new(),
+    )
+    .unwrap();
     assert_eq!(captured.stats.files, 2);
     assert_eq!(captured.head.branch.as_deref(), Some("refs/heads/linked"));
 }
@@ -111,8 +151,13 @@ fn the_lock_is_held_by_one() {
     let repo = bench.repo();
     let held = Bench::lock(&repo);
     let error = WorktreeLock::acquire(&repo, Duration::from_millis(30)).unwrap_err();
-    let Error::Locked { holder, .. } = error else { panic!("{error}") };
-    assert!(holder.starts_with(&format!("pid {} (", std::process::id())), "{holder}");
+    let Error::Locked { holder, .. } = error else {
+        panic!("{error}")
+    };
+    assert!(
+        holder.starts_with(&format!("pid {} (", std::process::id())),
+        "{holder}"
+    );
     drop(held);
     // A child that another test is starting holds the file open for a moment.
     WorktreeLock::acquire(&repo, Duration::from_secs(5)).unwrap();
@@ -126,7 +171,10 @@ fn references_are_set_once_and_listed() {
     let name = ref_name(&"a b".into(), &"c".into());
     let lock = Bench::lock(&repo);
     set_ref(&repo, &lock, &name, &stored.commit).unwrap();
-    assert!(matches!(set_ref(&repo, &lock, &name, &stored.commit), Err(Error::HeadMoved { .. })));
+    assert!(matches!(
+        set_ref(&repo, &lock, &name, &stored.commit),
+        Err(Error::HeadMoved { .. })
+    ));
     assert_eq!(list_refs(&repo).unwrap().0.len(), 2);
     bench.git(&["pack-refs", "--all"]);
     delete_refs(&repo, &lock, std::slice::from_ref(&name)).unwrap();
@@ -142,7 +190,12 @@ fn references_are_set_while_git_packs_them() {
     let stored = bench.checkpoint();
     let (repo, names) = (
         bench.repo(),
-        (0..1500).map(|number| ref_name(&format!("packed{}", number / 3).into(), &format!("c{number}").into())),
+        (0..1500).map(|number| {
+            ref_name(
+                &format!("packed{}", number / 3).into(),
+                &format!("c{number}").into(),
+            )
+        }),
     );
     let lock = Bench::lock(&repo);
     let (root, is_done) = (bench.root.clone(), AtomicBool::new(false));
@@ -155,7 +208,9 @@ fn references_are_set_while_git_packs_them() {
             }
             times
         });
-        let failed: Vec<Error> = names.filter_map(|name| set_ref(&repo, &lock, &name, &stored.commit).err()).collect();
+        let failed: Vec<Error> = names
+            .filter_map(|name| set_ref(&repo, &lock, &name, &stored.commit).err())
+            .collect();
         is_done.store(true, Ordering::Relaxed);
         assert!(failed.is_empty(), "{failed:?}");
         packing.join().unwrap()
@@ -177,13 +232,30 @@ fn names_of_references_are_those_that_git_lists() {
         let listed: Vec<&str> = listed.lines().collect();
         assert_eq!(listed.len(), count, "{listed:?}");
         assert_eq!(ref_names(&repo, |_| false).unwrap(), listed);
-        assert_eq!(ref_names(&linked, |_| false).unwrap(), listed, "in a linked worktree");
-        let but_known: Vec<&str> = listed.iter().filter(|name| !name.ends_with("/a")).copied().collect();
+        assert_eq!(
+            ref_names(&linked, |_| false).unwrap(),
+            listed,
+            "in a linked worktree"
+        );
+        let but_known: Vec<&str> = listed
+            .iter()
+            .filter(|name| !name.ends_with("/a"))
+            .copied()
+            .collect();
         assert_eq!(ref_names(&repo, |id| id == "a").unwrap(), but_known);
     };
-    let set = |name: &str, to: &str| bench.git(&["update-ref", &format!("refs/recover/{name}"), to]);
+    let set =
+        |name: &str, to: &str| bench.git(&["update-ref", &format!("refs/recover/{name}"), to]);
     check(0);
-    for name in ["run/b", "run/a", "run-1/a", "run.1/a", "run0/%20", "deep/er/and/deeper", "\u{e9}/\u{e9}"] {
+    for name in [
+        "run/b",
+        "run/a",
+        "run-1/a",
+        "run.1/a",
+        "run0/%20",
+        "deep/er/and/deeper",
+        "\u{e9}/\u{e9}",
+    ] {
         set(name, "HEAD");
     }
     check(7);
@@ -210,7 +282,15 @@ fn names_of_references_are_those_that_git_lists() {
     // What others leave.
     fs::create_dir_all(bench.path(".git/refs/recover/empty/er")).unwrap();
     let id = bench.git(&["rev-parse", "HEAD"]);
-    for name in ["run/a.lock", "run/new.lock", "folder.lock/a", "run/.hidden", ".folder/a", "run/a~1", "run/a b"] {
+    for name in [
+        "run/a.lock",
+        "run/new.lock",
+        "folder.lock/a",
+        "run/.hidden",
+        ".folder/a",
+        "run/a~1",
+        "run/a b",
+    ] {
         bench.write(format!(".git/refs/recover/{name}"), &id);
     }
     bench.write(".git/packed-refs.lock", &id);
@@ -231,7 +311,10 @@ fn without_git_a_private_repository_does() {
     let state = root.join(".ultraplan/state");
     fs::create_dir_all(&state).unwrap();
     fs::write(root.join("file"), "1").unwrap();
-    let rules = CaptureRules { excluded_dirs: vec![state.clone()], ..CaptureRules::default() };
+    let rules = CaptureRules {
+        excluded_dirs: vec![state.clone()],
+        ..CaptureRules::default()
+    };
     let repo = Repo::private(&Root::own(&state), &state, &root, None).unwrap();
     let lock = Bench::lock(&repo);
     let none = std::collections::BTreeSet::new();
@@ -266,11 +349,17 @@ fn captures_of_one_process_do_not_disturb_each_other() {
     bench.write("file", "2");
     let second = capture(&repo, &lock, &bench.rules, &none).unwrap();
     drop(lock);
-    assert!(matches!(WorktreeLock::acquire(&repo, Duration::ZERO), Err(Error::Locked { .. })));
+    assert!(matches!(
+        WorktreeLock::acquire(&repo, Duration::ZERO),
+        Err(Error::Locked { .. })
+    ));
     second.keep_objects().unwrap();
     first.keep_objects().unwrap();
     for (captured, content) in [(&first, "1"), (&second, "2")] {
-        assert_eq!(bench.git(&["show", &format!("{}:file", captured.tree)]), content);
+        assert_eq!(
+            bench.git(&["show", &format!("{}:file", captured.tree)]),
+            content
+        );
     }
     drop((first, second));
     let lock = Bench::lock(&repo);

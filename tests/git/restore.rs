@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use recover::git::Error;
 use recover::git::restore::{
-    Expect, JOURNAL_VERSION, RestoreJournal, check, execute, read_journal, reap_temp_files, remove_journal,
-    write_journal,
+    Expect, JOURNAL_VERSION, RestoreJournal, check, execute, read_journal, reap_temp_files,
+    remove_journal, write_journal,
 };
 use recover::model::manifest::Head;
 use recover::model::path::RepoPath;
@@ -38,10 +38,24 @@ fn modes_empty_folders_and_links_come_back_and_undo_undoes() {
     bench.write("link/file", "a folder now");
     bench.write("new/deep/file", "new");
     let (safety, _, _) = bench.restore(&first).unwrap();
-    let mode = |path: &str| bench.path(path).symlink_metadata().unwrap().permissions().mode() & 0o7777;
-    assert_eq!((mode("private"), mode("tool"), mode("folder")), (0o600, 0o755, 0o750));
+    let mode = |path: &str| {
+        bench
+            .path(path)
+            .symlink_metadata()
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o7777
+    };
+    assert_eq!(
+        (mode("private"), mode("tool"), mode("folder")),
+        (0o600, 0o755, 0o750)
+    );
     assert!(bench.path("empty/inside").is_dir());
-    assert_eq!(fs::read_link(bench.path("link")).unwrap().to_str(), Some("tool"));
+    assert_eq!(
+        fs::read_link(bench.path("link")).unwrap().to_str(),
+        Some("tool")
+    );
     assert!(!bench.exists("new"));
     assert!(bench.capture().same_as(&first, &[]).unwrap());
     bench.restore(&safety).unwrap();
@@ -55,7 +69,13 @@ fn unchanged_files_keep_their_mtime_and_inode() {
     bench.write("same", "x");
     bench.write("other", "1");
     let stored = bench.checkpoint();
-    let stat = || bench.path("same").metadata().map(|stat| (stat.ino(), stat.mtime_nsec(), stat.ctime_nsec())).unwrap();
+    let stat = || {
+        bench
+            .path("same")
+            .metadata()
+            .map(|stat| (stat.ino(), stat.mtime_nsec(), stat.ctime_nsec()))
+            .unwrap()
+    };
     let before = stat();
     bench.write("other", "2");
     let (_, plan, _) = bench.restore(&stored).unwrap();
@@ -79,7 +99,12 @@ fn ignored_files_of_now_or_then_are_kept() {
     }
     assert!(!bench.exists("new/file"));
     assert_eq!(plan.kept.len(), 1, "{:?}", plan.kept);
-    assert_eq!(done.kept.len(), 1, "the folder stays for what is in it: {:?}", done.kept);
+    assert_eq!(
+        done.kept.len(),
+        1,
+        "the folder stays for what is in it: {:?}",
+        done.kept
+    );
 }
 
 #[test]
@@ -127,12 +152,18 @@ fn an_edit_made_meanwhile_is_never_lost() {
         })
         .unwrap_err();
     assert!(matches!(error, Error::Conflict { .. }), "{error}");
-    assert_eq!((bench.read("a"), bench.read("b")), (b"2".to_vec(), b"3".to_vec()));
+    assert_eq!(
+        (bench.read("a"), bench.read("b")),
+        (b"2".to_vec(), b"3".to_vec())
+    );
     // The caller reverts what was done.
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     let done = execute(&repo, &lock, &plan.invert(), Expect::CutOff, &|| false).unwrap();
-    assert_eq!((bench.read("a"), bench.read("b")), (b"2".to_vec(), b"3".to_vec()));
+    assert_eq!(
+        (bench.read("a"), bench.read("b")),
+        (b"2".to_vec(), b"3".to_vec())
+    );
     assert_eq!(done.kept.len(), 1);
 }
 
@@ -144,7 +175,9 @@ fn new_and_deleted_meanwhile_are_noticed() {
     fs::remove_file(bench.path("a")).unwrap();
     bench.write("b", "1");
     for (path, content) in [("a", "made"), ("b", "edited")] {
-        let result = bench.restore_with(&stored, &Selection::all(), &mut |_, _| bench.write(path, content));
+        let result = bench.restore_with(&stored, &Selection::all(), &mut |_, _| {
+            bench.write(path, content)
+        });
         assert!(matches!(result, Err(Error::Conflict { .. })), "{path}");
         assert_eq!(bench.read(path), content.as_bytes());
         bench.write("b", "1");
@@ -166,7 +199,13 @@ fn a_symlink_put_in_the_place_of_a_folder_leads_nowhere() {
         fs::rename(bench.path("folder"), bench.path("moved")).unwrap();
         symlink(&outside, bench.path("folder")).unwrap();
     });
-    assert!(matches!(result, Err(Error::UnsafePath { .. } | Error::Conflict { .. })), "{result:?}");
+    assert!(
+        matches!(
+            result,
+            Err(Error::UnsafePath { .. } | Error::Conflict { .. })
+        ),
+        "{result:?}"
+    );
     assert_eq!(fs::read(outside.join("file")).unwrap(), b"outside");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
     // Captured as a link, it is replaced like any other.
@@ -185,10 +224,25 @@ fn names_of_the_repository_are_refused_before_any_write() {
     let write = |path: &str| PlannedWrite {
         path: RepoPath::from(path),
         from: None,
-        entry: Entry { kind: EntryKind::File, oid: blob.clone(), mode: 0o644 },
+        entry: Entry {
+            kind: EntryKind::File,
+            oid: blob.clone(),
+            mode: 0o644,
+        },
     };
-    for path in [".git/hooks/x", ".GIT/x", "a/git~1", "../x", "a/./b", ".g\u{200c}it/x", "a//b"] {
-        let plan = RestorePlan { write: vec![write("first"), write(path)], ..RestorePlan::default() };
+    for path in [
+        ".git/hooks/x",
+        ".GIT/x",
+        "a/git~1",
+        "../x",
+        "a/./b",
+        ".g\u{200c}it/x",
+        "a//b",
+    ] {
+        let plan = RestorePlan {
+            write: vec![write("first"), write(path)],
+            ..RestorePlan::default()
+        };
         let error = execute(&repo, &lock, &plan, Expect::Captured, &|| false).unwrap_err();
         assert!(matches!(error, Error::UnsafePath { .. }), "{path}: {error}");
         assert!(!bench.exists("first"));
@@ -204,8 +258,17 @@ fn a_selection_touches_nothing_else() {
     bench.write("src/a", "2");
     bench.write("src/b", "2");
     bench.write("docs/a", "2");
-    bench.restore_with(&stored, &Selection::globs(&["src"]).unwrap(), &mut |_, _| {}).unwrap();
-    assert_eq!((bench.read("src/a"), bench.read("docs/a")), (b"1".to_vec(), b"2".to_vec()));
+    bench
+        .restore_with(
+            &stored,
+            &Selection::globs(&["src"]).unwrap(),
+            &mut |_, _| {},
+        )
+        .unwrap();
+    assert_eq!(
+        (bench.read("src/a"), bench.read("docs/a")),
+        (b"1".to_vec(), b"2".to_vec())
+    );
     assert!(!bench.exists("src/b"));
 }
 
@@ -220,7 +283,12 @@ fn nested_and_oversized_are_kept() {
     let (_, plan, done) = bench.restore(&stored).unwrap();
     assert_eq!(bench.read("clone/file"), b"x");
     assert!(bench.exists("new/large"));
-    let kept = plan.kept.iter().chain(&done.kept).map(|kept| kept.path.clone()).collect::<Vec<_>>();
+    let kept = plan
+        .kept
+        .iter()
+        .chain(&done.kept)
+        .map(|kept| kept.path.clone())
+        .collect::<Vec<_>>();
     assert!(kept.contains(&RepoPath::from("new")), "{kept:?}");
 }
 
@@ -237,7 +305,9 @@ fn a_restore_that_was_cut_off_is_finished_or_reverted() {
     let mut plan = RestorePlan::default();
     // Cut off after the deletions.
     let safety = bench.checkpoint();
-    let _ = bench.restore_with(&stored, &Selection::all(), &mut |planned, _| plan = planned.clone());
+    let _ = bench.restore_with(&stored, &Selection::all(), &mut |planned, _| {
+        plan = planned.clone()
+    });
     bench.restore(&safety).unwrap();
     for finish in [false, true] {
         fs::remove_file(bench.path("kind/inside")).unwrap();
@@ -248,7 +318,10 @@ fn a_restore_that_was_cut_off_is_finished_or_reverted() {
         assert!(done.kept.is_empty(), "{:?}", done.kept);
         drop(lock);
         let expected = if finish { &stored } else { &safety };
-        assert!(bench.capture().same_as(expected, &[]).unwrap(), "finish: {finish}");
+        assert!(
+            bench.capture().same_as(expected, &[]).unwrap(),
+            "finish: {finish}"
+        );
     }
 }
 
@@ -263,9 +336,20 @@ fn the_journal_is_kept_until_it_is_removed_and_temp_files_are_reaped() {
     bench.write(format!(".recover-tmp-{}-1", dead.id()), "half");
     bench.write(".recover-tmp-1-1", "a living process's");
     bench.write(".recover-tmp-x", "the user's");
-    let entry = Entry { kind: EntryKind::File, oid: ObjectId("0".repeat(40)), mode: 0o644 };
-    let write = PlannedWrite { path: RepoPath::new(b"x\xff".to_vec()), from: None, entry };
-    let plan = RestorePlan { write: vec![write], ..RestorePlan::default() };
+    let entry = Entry {
+        kind: EntryKind::File,
+        oid: ObjectId("0".repeat(40)),
+        mode: 0o644,
+    };
+    let write = PlannedWrite {
+        path: RepoPath::new(b"x\xff".to_vec()),
+        from: None,
+        entry,
+    };
+    let plan = RestorePlan {
+        write: vec![write],
+        ..RestorePlan::default()
+    };
     let id = ObjectId("1".repeat(40));
     let journal = RestoreJournal {
         version: JOURNAL_VERSION,
@@ -288,7 +372,11 @@ fn the_journal_is_kept_until_it_is_removed_and_temp_files_are_reaped() {
     assert!(bench.exists(".recover-tmp-1-1") && bench.exists(".recover-tmp-x"));
     remove_journal(&repo, &lock).unwrap();
     assert_eq!(read_journal(&repo).unwrap(), None);
-    fs::write(repo.recover_dir().unwrap().join("journal.json"), "{\"version\":99}").unwrap();
+    fs::write(
+        repo.recover_dir().unwrap().join("journal.json"),
+        "{\"version\":99}",
+    )
+    .unwrap();
     assert!(matches!(read_journal(&repo), Err(Error::Newer { .. })));
     fs::write(repo.recover_dir().unwrap().join("journal.json"), "").unwrap();
     assert!(matches!(read_journal(&repo), Err(Error::Corrupt { .. })));
@@ -305,7 +393,10 @@ fn a_folder_that_is_ignored_now_is_captured_as_far_as_it_is_written() {
     bench.write("out/cache", "precious");
     fs::remove_file(bench.path("out/b")).unwrap();
     let (safety, _, _) = bench.restore(&stored).unwrap();
-    assert_eq!((bench.read("out/a/file"), bench.read("out/b")), (b"then".to_vec(), b"then".to_vec()));
+    assert_eq!(
+        (bench.read("out/a/file"), bench.read("out/b")),
+        (b"then".to_vec(), b"then".to_vec())
+    );
     assert_eq!(bench.read("out/cache"), b"precious");
     bench.restore(&safety).unwrap();
     assert_eq!(bench.read("out/a/file"), b"now");
@@ -324,11 +415,26 @@ fn a_restore_without_room_is_refused_before_anything_is_written() {
     let entry = stored.snapshot(&repo).unwrap().entries[&RepoPath::from("large")].clone();
     // Twice as much, as others may free some meanwhile.
     let count = free.f_bavail * free.f_frsize / size as u64 * 2 + 2;
-    let write =
-        |n| PlannedWrite { path: RepoPath::from(format!("copy/{n:06}").as_str()), from: None, entry: entry.clone() };
-    let plan = RestorePlan { write: (0..count).map(write).collect(), ..RestorePlan::default() };
+    let write = |n| PlannedWrite {
+        path: RepoPath::from(format!("copy/{n:06}").as_str()),
+        from: None,
+        entry: entry.clone(),
+    };
+    let plan = RestorePlan {
+        write: (0..count).map(write).collect(),
+        ..RestorePlan::default()
+    };
     let error = check(&repo, &plan).unwrap_err();
-    assert!(matches!(error, Error::NoSpace { needed: Some(_), .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::NoSpace {
+                needed: Some(_),
+                ..
+            }
+        ),
+        "{error}"
+    );
     assert!(!bench.exists("copy"));
 }
 
@@ -340,7 +446,10 @@ fn a_symlink_to_a_folder_is_never_followed_by_a_capture() {
     fs::rename(bench.path("real"), bench.folder.path().join("outside")).unwrap();
     symlink(bench.folder.path().join("outside"), bench.path("real")).unwrap();
     let snapshot = bench.capture().snapshot().unwrap();
-    assert_eq!(snapshot.entries[&RepoPath::from("real")].kind, EntryKind::Symlink);
+    assert_eq!(
+        snapshot.entries[&RepoPath::from("real")].kind,
+        EntryKind::Symlink
+    );
     assert!(!snapshot.entries.contains_key(&RepoPath::from("real/file")));
 }
 
@@ -368,11 +477,15 @@ fn what_is_right_already_is_not_written_again_after_a_cut() {
     let then = bench.checkpoint();
     bench.write("file", "2");
     let (_, plan, _) = bench.restore(&then).unwrap();
-    let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(bench.path("file")).unwrap());
+    let inode =
+        || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(bench.path("file")).unwrap());
     let before = inode();
     let repo = bench.repo();
     let done = execute(&repo, &Bench::lock(&repo), &plan, Expect::CutOff, &|| false).unwrap();
-    assert_eq!((done.written, inode()), (vec![RepoPath::from("file")], before));
+    assert_eq!(
+        (done.written, inode()),
+        (vec![RepoPath::from("file")], before)
+    );
 }
 
 #[test]
@@ -385,7 +498,11 @@ fn one_conflict_among_many_files_leaves_nothing_half_way() {
     let stored = bench.checkpoint();
     // Some are overwritten, some made again.
     for n in 0..600 {
-        if n % 5 == 0 { fs::remove_file(bench.path(path(n))).unwrap() } else { bench.write(path(n), content(n, "now")) }
+        if n % 5 == 0 {
+            fs::remove_file(bench.path(path(n))).unwrap()
+        } else {
+            bench.write(path(n), content(n, "now"))
+        }
     }
     let before: Vec<_> = all().map(|path| fs::read(bench.path(path)).ok()).collect();
     let temps = || {
@@ -396,7 +513,13 @@ fn one_conflict_among_many_files_leaves_nothing_half_way() {
                 if entry.file_type().unwrap().is_dir() {
                     open.push(entry.path());
                 }
-                names.extend(entry.file_name().into_string().ok().filter(|name| name.contains("recover-tmp")));
+                names.extend(
+                    entry
+                        .file_name()
+                        .into_string()
+                        .ok()
+                        .filter(|name| name.contains("recover-tmp")),
+                );
             }
         }
         names
@@ -411,16 +534,35 @@ fn one_conflict_among_many_files_leaves_nothing_half_way() {
             })
             .unwrap_err();
         assert_eq!(plan.write.len(), 600);
-        assert!(matches!(&error, Error::Conflict { paths } if paths[0].path.to_lossy() == path(changed)), "{error}");
+        assert!(
+            matches!(&error, Error::Conflict { paths } if paths[0].path.to_lossy() == path(changed)),
+            "{error}"
+        );
         for n in (0..600).filter(|n| *n != changed) {
             let found = fs::read(bench.path(path(n))).ok();
-            assert!(found == before[n] || found == Some(content(n, "then").into_bytes()), "{n} is half-way");
+            assert!(
+                found == before[n] || found == Some(content(n, "then").into_bytes()),
+                "{n} is half-way"
+            );
         }
         assert_eq!(temps(), BTreeSet::new());
         // The caller reverts what was done.
         let repo = bench.repo();
-        let done = execute(&repo, &Bench::lock(&repo), &plan.invert(), Expect::CutOff, &|| false).unwrap();
-        assert_eq!(done.kept.iter().map(|kept| kept.path.to_lossy().into_owned()).collect::<Vec<_>>(), [path(changed)]);
+        let done = execute(
+            &repo,
+            &Bench::lock(&repo),
+            &plan.invert(),
+            Expect::CutOff,
+            &|| false,
+        )
+        .unwrap();
+        assert_eq!(
+            done.kept
+                .iter()
+                .map(|kept| kept.path.to_lossy().into_owned())
+                .collect::<Vec<_>>(),
+            [path(changed)]
+        );
         assert_eq!(bench.read(path(changed)), b"edited meanwhile");
         bench.write(path(changed), before[changed].as_ref().unwrap());
         let after: Vec<_> = all().map(|path| fs::read(bench.path(path)).ok()).collect();

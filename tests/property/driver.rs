@@ -45,7 +45,11 @@ pub struct Driver {
 
 impl Driver {
     pub fn new(root: &Path, home: &Path, program: bool) -> Self {
-        Self { root: root.to_owned(), home: home.to_owned(), program }
+        Self {
+            root: root.to_owned(),
+            home: home.to_owned(),
+            program,
+        }
     }
 
     /// Takes a checkpoint: whether it is a new one, and its id.
@@ -61,7 +65,10 @@ impl Driver {
         let (changed, made) = checkpoint::create(
             &self.context(),
             Request::default(),
-            checkpoint::Options { skip_if_unchanged: if_changed, ..checkpoint::Options::default() },
+            checkpoint::Options {
+                skip_if_unchanged: if_changed,
+                ..checkpoint::Options::default()
+            },
         )
         .unwrap();
         assert!(!made.partial, "{:?}", made.skipped);
@@ -82,7 +89,11 @@ impl Driver {
             index: how.restore_index.into(),
             ..Options::default()
         };
-        outcome(rollback::rollback(&self.context(), &Target::Checkpoint(Selector::Id(id.to_owned())), &options))
+        outcome(rollback::rollback(
+            &self.context(),
+            &Target::Checkpoint(Selector::Id(id.to_owned())),
+            &options,
+        ))
     }
 
     pub fn undo(&self, edits: Edits) -> Outcome {
@@ -128,17 +139,27 @@ impl Driver {
 
     fn run(&self, args: &[&str]) -> (i32, Value) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_recover"));
-        command.current_dir(&self.root).env_clear().env("HOME", &self.home).stdin(Stdio::null());
-        command.env("PATH", std::env::var_os("PATH").unwrap()).arg("--json").args(args);
+        command
+            .current_dir(&self.root)
+            .env_clear()
+            .env("HOME", &self.home)
+            .stdin(Stdio::null());
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .arg("--json")
+            .args(args);
         let output = command.output().unwrap();
         let document = serde_json::from_slice(&output.stdout);
-        let document = document.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        let document = document
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
         (output.status.code().unwrap(), document)
     }
 }
 
 fn with_edits(command: &str, edits: Edits) -> Vec<&str> {
-    let discard = ["--edits", "discard"].into_iter().filter(|_| edits == Edits::Discard);
+    let discard = ["--edits", "discard"]
+        .into_iter()
+        .filter(|_| edits == Edits::Discard);
     [command].into_iter().chain(discard).collect()
 }
 
@@ -156,12 +177,21 @@ fn restored((code, document): &(i32, Value)) -> Outcome {
 }
 
 fn how(edits: Edits) -> undo::How {
-    undo::How { commits: Commits::Refuse, edits, best_effort: false, of_run: false }
+    undo::How {
+        commits: Commits::Refuse,
+        edits,
+        best_effort: false,
+        of_run: false,
+    }
 }
 
 fn outcome(result: Result<Restore, Error>) -> Outcome {
     match result {
-        Ok(Restore { changed: true, result, .. }) => {
+        Ok(Restore {
+            changed: true,
+            result,
+            ..
+        }) => {
             assert!(result.verified && result.success, "{result:?}");
             Outcome::Changed
         }

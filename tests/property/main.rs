@@ -6,7 +6,10 @@
 //! A failure names its seed: `RECOVER_PROPERTY_SEED=… cargo test --test property` plays that case alone.
 //! `RECOVER_PROPERTY_CASES` says how many to play.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not recognise as such")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not recognise as such"
+)]
 
 mod case;
 mod driver;
@@ -27,14 +30,23 @@ const CASES: u64 = 2000;
 const PROGRAM_CASES: u64 = 60;
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+    std::env::var(name).ok().map(|text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is no number: {text}"))
+    })
 }
 
 /// A folder in memory where there is one: syncing is not what is tested here.
 fn folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
-    let place: PathBuf = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    tempfile::tempdir_in(place).or_else(|_| tempfile::tempdir()).unwrap()
+    let place: PathBuf = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    tempfile::tempdir_in(place)
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 /// A repository with one commit, to be copied.
@@ -43,14 +55,22 @@ fn template(folder: &Path) -> PathBuf {
     std::fs::create_dir(&root).unwrap();
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
-        command.current_dir(&root).args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        command
+            .current_dir(&root)
+            .args(args)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
         for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
             command.env_remove(name);
         }
         assert!(command.status().unwrap().success(), "git {args:?}");
     };
     git(&["init", "-q", "-b", "main", "--template="]);
-    for (key, value) in [("user.name", "A"), ("user.email", "a@b"), ("core.excludesFile", "/dev/null")] {
+    for (key, value) in [
+        ("user.name", "A"),
+        ("user.email", "a@b"),
+        ("core.excludesFile", "/dev/null"),
+    ] {
         git(&["config", key, value]);
     }
     for (path, content) in [("a", "a\n"), ("b", "b\n")] {
@@ -73,7 +93,10 @@ fn play_all(cases: u64, program: bool) {
     let one = number("RECOVER_PROPERTY_SEED");
     let (begin, cases) = one.map_or((1, cases), |seed| (seed, 1));
     let next = AtomicU64::new(0);
-    let (failed, ends) = (Mutex::new(Vec::new()), Mutex::new(BTreeMap::<End, u64>::new()));
+    let (failed, ends) = (
+        Mutex::new(Vec::new()),
+        Mutex::new(BTreeMap::<End, u64>::new()),
+    );
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -83,7 +106,9 @@ fn play_all(cases: u64, program: bool) {
             let seed = begin + number;
             let place = all.path().join(seed.to_string());
             std::fs::create_dir(&place).unwrap();
-            if let Ok(end) = catch_unwind(AssertUnwindSafe(|| play(seed, &place, &template, program))) {
+            if let Ok(end) =
+                catch_unwind(AssertUnwindSafe(|| play(seed, &place, &template, program)))
+            {
                 *ends.lock().unwrap().entry(end).or_default() += 1;
             } else {
                 eprintln!("failed: RECOVER_PROPERTY_SEED={seed} cargo test --test property");
@@ -95,7 +120,11 @@ fn play_all(cases: u64, program: bool) {
                     .args(["fsck", "--strict", "--no-dangling"])
                     .output();
                 let output = git.unwrap();
-                assert!(output.status.success(), "{seed}: {}", String::from_utf8_lossy(&output.stderr));
+                assert!(
+                    output.status.success(),
+                    "{seed}: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
             }
             std::fs::remove_dir_all(&place).unwrap();
         }
@@ -106,7 +135,10 @@ fn play_all(cases: u64, program: bool) {
     eprintln!("{cases} cases: {ends:?}");
     assert!(failed.is_empty(), "seeds that failed: {failed:?}");
     let whole = ends.get(&End::Whole).copied().unwrap_or(0);
-    assert!(one.is_some() || whole * 2 > cases, "too few cases came to their end");
+    assert!(
+        one.is_some() || whole * 2 > cases,
+        "too few cases came to their end"
+    );
 }
 
 #[test]

@@ -33,7 +33,12 @@ pub fn walk(root: &Path, aside: &[&str]) -> World {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.strip_prefix(root).unwrap().as_os_str().as_bytes().to_vec();
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .as_os_str()
+                .as_bytes()
+                .to_vec();
             if aside.iter().any(|aside| aside.as_bytes() == name) {
                 continue;
             }
@@ -55,7 +60,10 @@ pub fn walk(root: &Path, aside: &[&str]) -> World {
 
 /// The folders above a path, the outermost first.
 pub fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+    path.iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'/')
+        .map(|(at, _)| &path[..at])
 }
 
 fn is_below(path: &[u8], folder: &[u8]) -> bool {
@@ -82,19 +90,34 @@ impl Rules {
     }
 
     fn one(&self, path: &[u8], is_dir: bool) -> bool {
-        let last = |lines: &[String]| lines.iter().rev().find_map(|line| verdict(line, path, is_dir));
+        let last = |lines: &[String]| {
+            lines
+                .iter()
+                .rev()
+                .find_map(|line| verdict(line, path, is_dir))
+        };
         last(&self.0).or_else(|| last(&self.1)).unwrap_or(false)
     }
 }
 
 /// What one line says of one path; only the few forms that the test writes.
 fn verdict(line: &str, path: &[u8], is_dir: bool) -> Option<bool> {
-    let (line, ignore) = line.strip_prefix('!').map_or((line, true), |rest| (rest, false));
-    let (line, folders_only) = line.strip_suffix('/').map_or((line, false), |rest| (rest, true));
+    let (line, ignore) = line
+        .strip_prefix('!')
+        .map_or((line, true), |rest| (rest, false));
+    let (line, folders_only) = line
+        .strip_suffix('/')
+        .map_or((line, false), |rest| (rest, true));
     let anchored = line.contains('/');
     let line = line.strip_prefix('/').unwrap_or(line).as_bytes();
-    let subject = if anchored { path } else { path.rsplit(|byte| *byte == b'/').next()? };
-    let fits = line.strip_prefix(b"*").map_or(line == subject, |end| subject.ends_with(end));
+    let subject = if anchored {
+        path
+    } else {
+        path.rsplit(|byte| *byte == b'/').next()?
+    };
+    let fits = line
+        .strip_prefix(b"*")
+        .map_or(line == subject, |end| subject.ends_with(end));
     (!line.is_empty() && fits && (is_dir || !folders_only)).then_some(ignore)
 }
 
@@ -111,13 +134,24 @@ pub struct Kept {
 
 impl Kept {
     /// What a checkpoint of this tree takes. `also` are paths that it takes though they are ignored.
-    pub fn of(world: World, rules: &Rules, tracked: &BTreeSet<Name>, also: &BTreeSet<Name>) -> Self {
+    pub fn of(
+        world: World,
+        rules: &Rules,
+        tracked: &BTreeSet<Name>,
+        also: &BTreeSet<Name>,
+    ) -> Self {
         let (entries, folders) = (BTreeSet::new(), BTreeSet::new());
-        let mut kept = Self { world, entries, folders, tracked: tracked.clone() };
+        let mut kept = Self {
+            world,
+            entries,
+            folders,
+            tracked: tracked.clone(),
+        };
         // The deepest come first.
         for (path, node) in kept.world.iter().rev() {
             let held = kept.folders.contains(path);
-            let wanted = !rules.ignore(path, node.is_dir()) || tracked.contains(path) || also.contains(path);
+            let wanted =
+                !rules.ignore(path, node.is_dir()) || tracked.contains(path) || also.contains(path);
             if !held && wanted {
                 kept.entries.insert(path.clone());
             }
@@ -166,15 +200,27 @@ pub fn after(
     }
     // Nothing is put where something else stays, or below a file that stays.
     for (path, node) in target.world.iter().filter(|(path, _)| put_back(path)) {
-        let stays = |place: &[u8], as_dir: bool| result.get(place).is_some_and(|node| node.is_dir() == as_dir);
+        let stays = |place: &[u8], as_dir: bool| {
+            result
+                .get(place)
+                .is_some_and(|node| node.is_dir() == as_dir)
+        };
         if above(path).any(|folder| stays(folder, false)) || (!node.is_dir() && stays(path, true)) {
             return None;
         }
     }
     for (path, node) in target.world.iter().filter(|(path, _)| put_back(path)) {
         for folder in above(path) {
-            let mode = result.get(folder).or(now.world.get(folder)).filter(|node| node.is_dir()).cloned();
-            let mode = if selected(folder) || mode.is_none() { target.world[folder].clone() } else { mode? };
+            let mode = result
+                .get(folder)
+                .or(now.world.get(folder))
+                .filter(|node| node.is_dir())
+                .cloned();
+            let mode = if selected(folder) || mode.is_none() {
+                target.world[folder].clone()
+            } else {
+                mode?
+            };
             result.insert(folder.to_vec(), mode);
         }
         result.insert(path.clone(), node.clone());
@@ -209,7 +255,10 @@ pub fn staged(index: &[u8]) -> Staged {
         let more = if extended { short(at + 62) } else { 0 };
         let path = index[begin..begin + length].to_vec();
         let oid = index[at + 40..at + 60].to_vec();
-        all.insert((path, (flags >> 12) & 3), (number(at + 24), oid, flags & 0x8000, more));
+        all.insert(
+            (path, (flags >> 12) & 3),
+            (number(at + 24), oid, flags & 0x8000, more),
+        );
         at += (begin - at + length + 8) & !7;
     }
     all

@@ -14,7 +14,16 @@ use crate::oracle::{Name, Node, walk};
 pub const ASIDE: [&str; 2] = [".git", ".ultraplan"];
 
 /// Lines that ignore rules are made of.
-const RULES: [&str; 8] = ["*.ign", "/cache/", "skip", "!keep.ign", "sub/", "a/out", "*.o", "!/skip"];
+const RULES: [&str; 8] = [
+    "*.ign",
+    "/cache/",
+    "skip",
+    "!keep.ign",
+    "sub/",
+    "a/out",
+    "*.o",
+    "!/skip",
+];
 
 const MODES: [u32; 8] = [0o644, 0o600, 0o755, 0o700, 0o664, 0o640, 0o444, 0o400];
 const DIR_MODES: [u32; 5] = [0o755, 0o700, 0o775, 0o750, 0o711];
@@ -46,7 +55,9 @@ pub fn names(rng: &mut Rng) -> Vec<Name> {
         b"*",
         b"#h",
     ];
-    (0..rng.usize(3..8)).map(|_| pool[rng.usize(..pool.len())].to_vec()).collect()
+    (0..rng.usize(3..8))
+        .map(|_| pool[rng.usize(..pool.len())].to_vec())
+        .collect()
 }
 
 /// A random tree and what changes it.
@@ -59,14 +70,19 @@ pub struct Maker<'a> {
 impl Maker<'_> {
     fn path(&mut self) -> Name {
         let depth = 1 + self.rng.usize(..3);
-        let parts: Vec<Name> = (0..depth).map(|_| self.names[self.rng.usize(..self.names.len())].clone()).collect();
+        let parts: Vec<Name> = (0..depth)
+            .map(|_| self.names[self.rng.usize(..self.names.len())].clone())
+            .collect();
         parts.join(&b'/')
     }
 
     fn existing(&mut self) -> Option<(PathBuf, Node)> {
         let world = walk(self.root, &ASIDE);
         let at = (!world.is_empty()).then(|| self.rng.usize(..world.len()))?;
-        world.into_iter().nth(at).map(|(path, node)| (at_root(self.root, &path), node))
+        world
+            .into_iter()
+            .nth(at)
+            .map(|(path, node)| (at_root(self.root, &path), node))
     }
 
     pub fn content(&mut self) -> Vec<u8> {
@@ -113,13 +129,19 @@ impl Maker<'_> {
         fs::remove_file(path).unwrap();
         fs::write(path, changed).unwrap();
         fs::set_permissions(path, mode).unwrap();
-        let time = if self.rng.bool() { before } else { SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000) };
+        let time = if self.rng.bool() {
+            before
+        } else {
+            SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
+        };
         fs::File::open(path).unwrap().set_modified(time).unwrap();
     }
 
     fn ignore_rules(&mut self, path: &Path) {
         self.clear(path);
-        let lines: Vec<&str> = (0..self.rng.usize(..4)).map(|_| RULES[self.rng.usize(..RULES.len())]).collect();
+        let lines: Vec<&str> = (0..self.rng.usize(..4))
+            .map(|_| RULES[self.rng.usize(..RULES.len())])
+            .collect();
         fs::write(path, lines.join("\n")).unwrap();
     }
 
@@ -144,16 +166,21 @@ impl Maker<'_> {
             }
             (8, _) => {
                 self.clear(&path);
-                let target: &[u8] = [b"a".as_slice(), b"/etc", b"nowhere", b"..", b"\xfe\n"][self.rng.usize(..5)];
+                let target: &[u8] =
+                    [b"a".as_slice(), b"/etc", b"nowhere", b"..", b"\xfe\n"][self.rng.usize(..5)];
                 symlink(std::ffi::OsStr::from_bytes(target), &path).unwrap();
             }
-            (9 | 10, Some((old, node))) if !matches!(node, Node::Link(_)) => self.chmod(&old, node.is_dir()),
+            (9 | 10, Some((old, node))) if !matches!(node, Node::Link(_)) => {
+                self.chmod(&old, node.is_dir())
+            }
             (11 | 12, Some((old, _))) if !path.starts_with(&old) && !old.starts_with(&path) => {
                 self.clear(&path);
                 // Making room may have removed it.
                 let _ = fs::rename(old, &path);
             }
-            (13, Some((old, Node::File(_, content)))) if !content.is_empty() => self.sneak(&old, &content),
+            (13, Some((old, Node::File(_, content)))) if !content.is_empty() => {
+                self.sneak(&old, &content)
+            }
             (14, _) => self.ignore_rules(&at_root(self.root, b".gitignore")),
             // A file where a folder was, a folder where a file was.
             (15, Some((old, Node::Dir(_)))) => self.write(&old),
@@ -175,11 +202,25 @@ impl Maker<'_> {
         for _ in 0..self.rng.usize(..5) {
             let existing = self.existing().filter(|_| self.rng.u8(..4) > 0);
             let (path, node) = match existing {
-                Some((path, node)) => (path.strip_prefix(self.root).unwrap().as_os_str().as_bytes().to_vec(), node),
+                Some((path, node)) => (
+                    path.strip_prefix(self.root)
+                        .unwrap()
+                        .as_os_str()
+                        .as_bytes()
+                        .to_vec(),
+                    node,
+                ),
                 None => (self.path(), Node::File(0o644, self.content())),
             };
             let (mode, content) = match node {
-                Node::File(mode, content) => (if mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 }, content),
+                Node::File(mode, content) => (
+                    if mode & 0o100 == 0 {
+                        0o100_644
+                    } else {
+                        0o100_755
+                    },
+                    content,
+                ),
                 Node::Link(target) => (0o120_000, target),
                 Node::Dir(_) => continue,
             };
@@ -205,7 +246,13 @@ impl Maker<'_> {
                 6 => vec![entry(0x8000, 0, &content)],
                 7 => vec![entry(0x4000, 1 << 14, &content)],
                 8 => (1..4_u16)
-                    .map(|stage| entry(stage << 12, 0, &[&content[..], &stage.to_be_bytes()].concat()))
+                    .map(|stage| {
+                        entry(
+                            stage << 12,
+                            0,
+                            &[&content[..], &stage.to_be_bytes()].concat(),
+                        )
+                    })
                     .collect(),
                 _ => Vec::new(),
             };

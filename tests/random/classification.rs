@@ -41,7 +41,11 @@ impl Classification {
 /// A record as in `tests/failures`, or bytes that went to stderr.
 fn evidence(input: &[u8]) -> FailureEvidence {
     let Ok(Value::Object(case)) = serde_json::from_slice(input) else {
-        return FailureEvidence { exit_code: Some(1), stderr: input.to_vec(), ..FailureEvidence::default() };
+        return FailureEvidence {
+            exit_code: Some(1),
+            stderr: input.to_vec(),
+            ..FailureEvidence::default()
+        };
     };
     let case = Value::Object(case);
     let text = |name: &str| case[name].as_str().map(str::to_owned);
@@ -51,7 +55,9 @@ fn evidence(input: &[u8]) -> FailureEvidence {
         is_check: case["is_check"] == true,
         command: text("command"),
         agent: text("agent"),
-        exit_code: case["exit_code"].as_i64().and_then(|code| i32::try_from(code).ok()),
+        exit_code: case["exit_code"]
+            .as_i64()
+            .and_then(|code| i32::try_from(code).ok()),
         signal: text("signal"),
         timed_out: case["timed_out"] == true,
         cancelled: case["cancelled"] == true,
@@ -66,7 +72,11 @@ fn evidence(input: &[u8]) -> FailureEvidence {
 }
 
 fn classified(evidence: &FailureEvidence) -> Failure {
-    let kind = detect(evidence.command.as_deref(), evidence.agent.as_deref(), &evidence.stdout);
+    let kind = detect(
+        evidence.command.as_deref(),
+        evidence.agent.as_deref(),
+        &evidence.stdout,
+    );
     let record = kind.map(|kind| read(kind, &evidence.stdout, &evidence.stderr));
     let now: Timestamp = "2026-11-21T20:30:00Z".parse().unwrap();
     classify(evidence, record.as_ref(), &[], now)
@@ -74,27 +84,54 @@ fn classified(evidence: &FailureEvidence) -> Failure {
 
 /// Everything that is kept of a failure as text.
 fn texts(failure: &Failure) -> Vec<&str> {
-    let evidence = failure.evidence.iter().chain(&failure.rejected).map(|one| one.text.as_str());
-    evidence.chain([failure.message.as_str()]).chain(failure.details.as_deref()).collect()
+    let evidence = failure
+        .evidence
+        .iter()
+        .chain(&failure.rejected)
+        .map(|one| one.text.as_str());
+    evidence
+        .chain([failure.message.as_str()])
+        .chain(failure.details.as_deref())
+        .collect()
 }
 
 fn is_sound(failure: &Failure, evidence: &FailureEvidence) {
     assert!(Cause::ALL.contains(&failure.cause));
     assert_eq!(failure.severity, failure.kind.severity());
     let document = serde_json::to_value(failure).unwrap();
-    assert_eq!(serde_json::from_value::<Failure>(document).unwrap(), *failure);
-    assert!(failure.message.len() <= 200 && failure.message.lines().count() == 1, "{:?}", failure.message);
-    assert!(failure.details.as_ref().is_none_or(|details| details.len() <= 8 << 10));
+    assert_eq!(
+        serde_json::from_value::<Failure>(document).unwrap(),
+        *failure
+    );
+    assert!(
+        failure.message.len() <= 200 && failure.message.lines().count() == 1,
+        "{:?}",
+        failure.message
+    );
+    assert!(
+        failure
+            .details
+            .as_ref()
+            .is_none_or(|details| details.len() <= 8 << 10)
+    );
     assert_eq!(failure.evidence.len(), 1, "one piece of evidence decides");
     assert!(failure.rejected.len() <= 10);
     for one in failure.evidence.iter().chain(&failure.rejected) {
         assert!(one.text.len() <= 300 && !one.rule.is_empty(), "{one:?}");
         let lines = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').count() as u64;
         let most = lines(&evidence.stdout).max(lines(&evidence.stderr));
-        assert!(one.line.is_none_or(|line| (1..=most).contains(&line)), "{one:?}");
+        assert!(
+            one.line.is_none_or(|line| (1..=most).contains(&line)),
+            "{one:?}"
+        );
     }
     for text in texts(failure) {
-        assert!(!text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')), "{text:?}");
+        assert!(
+            !text
+                .chars()
+                .any(|c| c.is_control() && !matches!(c, '\n' | '\t')),
+            "{text:?}"
+        );
         // What was cut may end in a part of a mark.
         if text.len() < 150 {
             assert_eq!(redact(text), text, "masked, and masked again");
@@ -112,16 +149,34 @@ fn keeps_secrets(evidence: &FailureEvidence, number: u32) {
         _ => format!("fatal: could not read {secret} : permission denied"),
     };
     let mut more = evidence.clone();
-    let stream = if (number / 16).is_multiple_of(2) { &mut more.stderr } else { &mut more.stdout };
-    let at = if (number / 32).is_multiple_of(2) { 0 } else { stream.len() };
-    let line = if at > 0 { format!("\n{line}") } else { line + "\n" };
+    let stream = if (number / 16).is_multiple_of(2) {
+        &mut more.stderr
+    } else {
+        &mut more.stdout
+    };
+    let at = if (number / 32).is_multiple_of(2) {
+        0
+    } else {
+        stream.len()
+    };
+    let line = if at > 0 {
+        format!("\n{line}")
+    } else {
+        line + "\n"
+    };
     stream.splice(at..at, line.bytes());
     let lines = key_lines(number);
-    let key = format!("\n-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----\n", lines.join("\n"));
+    let key = format!(
+        "\n-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----\n",
+        lines.join("\n")
+    );
     stream.splice(at..at, key.bytes());
     let failure = classified(&more);
     for text in texts(&failure) {
-        assert!(!lines.iter().any(|line| text.contains(line.as_str())), "a private key: {text}");
+        assert!(
+            !lines.iter().any(|line| text.contains(line.as_str())),
+            "a private key: {text}"
+        );
     }
     let contains = |bytes: &[u8]| memchr::memmem::find(bytes, secret.as_bytes()).is_some();
     if contains(&evidence.stdout) || contains(&evidence.stderr) || evidence.message.is_some() {
@@ -134,24 +189,35 @@ fn keeps_secrets(evidence: &FailureEvidence, number: u32) {
 
 /// The inner lines of a private key, fewer or more than an excerpt holds.
 fn key_lines(number: u32) -> Vec<String> {
-    let line = |at: u32| format!("{:016x}", u64::from(number) * 0x9e37_79b9 + u64::from(at)).repeat(4);
+    let line =
+        |at: u32| format!("{:016x}", u64::from(number) * 0x9e37_79b9 + u64::from(at)).repeat(4);
     (0..10 + number / 64 % 140).map(line).collect()
 }
 
 /// The processor time of this thread.
 fn spent() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// An output that is as much longer takes as much more time, and not much more than that.
 fn is_linear(evidence: &FailureEvidence) {
     let cost = |length: usize| {
         let long = |bytes: &[u8]| -> Vec<u8> {
-            if bytes.is_empty() { Vec::new() } else { bytes.iter().copied().cycle().take(length).collect() }
+            if bytes.is_empty() {
+                Vec::new()
+            } else {
+                bytes.iter().copied().cycle().take(length).collect()
+            }
         };
-        let more =
-            FailureEvidence { stdout: long(&evidence.stdout), stderr: long(&evidence.stderr), ..evidence.clone() };
+        let more = FailureEvidence {
+            stdout: long(&evidence.stdout),
+            stderr: long(&evidence.stderr),
+            ..evidence.clone()
+        };
         let begun = spent();
         classified(&more);
         spent().saturating_sub(begun)
@@ -159,14 +225,22 @@ fn is_linear(evidence: &FailureEvidence) {
     let factor = u32::try_from(LONG / SHORT).unwrap() * SLACK;
     // What else the machine does shows in the caches: the best of a few counts.
     let fits = (0..4).any(|_| cost(LONG) <= cost(SHORT).max(Duration::from_millis(2)) * factor);
-    assert!(fits, "{:?} for {SHORT} bytes, {:?} for {LONG}", cost(SHORT), cost(LONG));
+    assert!(
+        fits,
+        "{:?} for {SHORT} bytes, {:?} for {LONG}",
+        cost(SHORT),
+        cost(LONG)
+    );
 }
 
 /// The agent's records: a session is one plain word, and what a person reads of them does not depend on how they come.
 fn reads_records(output: &[u8], cut: usize) {
     for kind in AgentKind::ALL {
         let record = read(kind, output, output);
-        assert!(record.session_id.as_deref().is_none_or(is_session_id), "{record:?}");
+        assert!(
+            record.session_id.as_deref().is_none_or(is_session_id),
+            "{record:?}"
+        );
         let streamed = |pieces: &[&[u8]]| {
             let mut stream = Stream::new(Some(kind));
             let mut shown: Vec<u8> = pieces.iter().flat_map(|piece| stream.take(piece)).collect();
@@ -174,7 +248,11 @@ fn reads_records(output: &[u8], cut: usize) {
             assert!(stream.session().is_none_or(is_session_id), "{stream:?}");
             shown
         };
-        assert_eq!(streamed(&[output]), streamed(&[&output[..cut], &output[cut..]]), "{kind:?} cut at {cut}");
+        assert_eq!(
+            streamed(&[output]),
+            streamed(&[&output[..cut], &output[cut..]]),
+            "{kind:?} cut at {cut}"
+        );
     }
 }
 
@@ -237,12 +315,26 @@ fn play_one(input: &[u8]) -> u64 {
     let number = crc32fast::hash(input);
     keeps_secrets(&evidence, number);
     if number.is_multiple_of(8) {
-        reads_records(&evidence.stdout, number as usize % (evidence.stdout.len() + 1));
+        reads_records(
+            &evidence.stdout,
+            number as usize % (evidence.stdout.len() + 1),
+        );
     }
     if number.is_multiple_of(LENGTHS) {
         is_linear(&evidence);
     }
     let rule = failure.evidence.first().map(|one| one.rule.clone());
-    let rejected: Vec<&str> = failure.rejected.iter().map(|one| one.rule.as_str()).collect();
-    seen(&(failure.kind, failure.cause, failure.retryable, rule, rejected, failure.retry_after.is_some()))
+    let rejected: Vec<&str> = failure
+        .rejected
+        .iter()
+        .map(|one| one.rule.as_str())
+        .collect();
+    seen(&(
+        failure.kind,
+        failure.cause,
+        failure.retryable,
+        rule,
+        rejected,
+        failure.retry_after.is_some(),
+    ))
 }

@@ -29,31 +29,54 @@ impl Configuration {
 
     fn load(&self, content: &[u8]) -> Result<Config, ConfigError> {
         fs::write(self.file(), content).unwrap();
-        let around = Around { env: &|_| None, user: &UserConfig::default(), task: None, trusts: &|_| true };
+        let around = Around {
+            env: &|_| None,
+            user: &UserConfig::default(),
+            task: None,
+            trusts: &|_| true,
+        };
         Config::load(&Root::shared(self.folder.path()), &self.file(), around)
     }
 
     /// The error names a place that there is in the file.
     fn is_placed(&self, error: &ConfigError, input: &[u8]) {
-        assert!(!error.message.trim().is_empty() && error.file() == Some(&self.file()), "{error:?}");
+        assert!(
+            !error.message.trim().is_empty() && error.file() == Some(&self.file()),
+            "{error:?}"
+        );
         let text = String::from_utf8_lossy(input);
-        let (Some(line), Some(column)) = (error.line(), error.column()) else { panic!("no place: {error:?}") };
+        let (Some(line), Some(column)) = (error.line(), error.column()) else {
+            panic!("no place: {error:?}")
+        };
         let lines: Vec<&str> = text.split('\n').collect();
-        let found = lines.get(line.wrapping_sub(1)).unwrap_or_else(|| panic!("no such line: {error}"));
-        assert!((1..=found.chars().count() + 1).contains(&column), "no such column: {error}");
+        let found = lines
+            .get(line.wrapping_sub(1))
+            .unwrap_or_else(|| panic!("no such line: {error}"));
+        assert!(
+            (1..=found.chars().count() + 1).contains(&column),
+            "no such column: {error}"
+        );
     }
 }
 
 fn values(config: &Config) -> BTreeMap<String, Value> {
-    config.origins().into_iter().map(|entry| (entry.key, entry.value)).collect()
+    config
+        .origins()
+        .into_iter()
+        .map(|entry| (entry.key, entry.value))
+        .collect()
 }
 
 /// Every value that the file says, a line each.
 fn written(config: &Config) -> String {
     let is_said = |origin: &Origin| matches!(origin, Origin::File { .. });
-    let own = config.origins().into_iter().filter(|entry| is_said(&entry.origin));
+    let own = config
+        .origins()
+        .into_iter()
+        .filter(|entry| is_said(&entry.origin));
     let own = own.filter(|entry| !NO_LINES.contains(&entry.key.as_str()));
-    own.map(|entry| entry.key + " = " + &entry.toml + "\n").collect()
+    own.map(|entry| entry.key + " = " + &entry.toml + "\n")
+        .collect()
 }
 
 impl Target for Configuration {
@@ -149,7 +172,9 @@ impl Configuration {
         // A list that adds to that of a preset would be added twice.
         if !is_preset {
             let text = written(&config);
-            let again = self.load(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let again = self
+                .load(text.as_bytes())
+                .unwrap_or_else(|error| panic!("{error}\n{text}"));
             let mut written = values(&again);
             for list in NO_LINES {
                 written.insert(list.to_owned(), said.get(list).cloned().unwrap_or_default());
@@ -160,8 +185,10 @@ impl Configuration {
             }
             assert_eq!(written, said, "{text}");
         }
-        let keys: Vec<&String> =
-            said.keys().filter(|key| config.origin(key).is_some_and(Origin::is_explicit)).collect();
+        let keys: Vec<&String> = said
+            .keys()
+            .filter(|key| config.origin(key).is_some_and(Origin::is_explicit))
+            .collect();
         seen(&(keys, by_user.is_ok()))
     }
 }

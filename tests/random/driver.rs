@@ -52,27 +52,50 @@ pub fn seen(what: &impl Hash) -> u64 {
 
 /// A message without what differs from input to input.
 pub fn kind_of(message: &str) -> String {
-    message.chars().filter(|c| !c.is_ascii_digit()).take(60).collect()
+    message
+        .chars()
+        .filter(|c| !c.is_ascii_digit())
+        .take(60)
+        .collect()
 }
 
 /// A folder in memory where there is one: syncing is not what is tested here.
 pub fn folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    tempfile::tempdir_in(place).or_else(|_| tempfile::tempdir()).unwrap()
+    let place = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    tempfile::tempdir_in(place)
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
 }
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+    std::env::var(name).ok().map(|text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is no number: {text}"))
+    })
 }
 
 /// The inputs that are kept for a target, by name.
 fn corpus(target: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random/corpus").join(target);
-    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let kept: BTreeMap<PathBuf, Vec<u8>> =
-        entries.map(|entry| entry.unwrap().path()).map(|path| (path.clone(), fs::read(path).unwrap())).collect();
-    assert!(kept.len() >= 3, "only {} inputs in {}", kept.len(), folder.display());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/random/corpus")
+        .join(target);
+    let entries =
+        fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let kept: BTreeMap<PathBuf, Vec<u8>> = entries
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    assert!(
+        kept.len() >= 3,
+        "only {} inputs in {}",
+        kept.len(),
+        folder.display()
+    );
     kept
 }
 
@@ -87,11 +110,13 @@ fn keep_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
-        std::panic::set_hook(Box::new(
-            move |info| {
-                if PLAYING.get() { PANIC.set(info.to_string()) } else { usual(info) }
-            },
-        ));
+        std::panic::set_hook(Box::new(move |info| {
+            if PLAYING.get() {
+                PANIC.set(info.to_string())
+            } else {
+                usual(info)
+            }
+        }));
     });
 }
 
@@ -120,7 +145,10 @@ impl Watch {
         let weak = Arc::downgrade(&current);
         std::thread::spawn(move || {
             while let Some(current) = weak.upgrade() {
-                let late = current.lock().unwrap().take_if(|(begun, _)| begun.elapsed() > LONGEST_ROUND);
+                let late = current
+                    .lock()
+                    .unwrap()
+                    .take_if(|(begun, _)| begun.elapsed() > LONGEST_ROUND);
                 if let Some((_, input)) = late {
                     let file = keep(target, &input);
                     eprintln!("{target}: {} does not come to an end", file.display());
@@ -140,7 +168,9 @@ impl Watch {
 
 /// Writes an input that broke a promise where it can be taken into the corpus.
 fn keep(target: &str, input: &[u8]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("random").join(target);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("random")
+        .join(target);
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join(format!("{:08x}", crc32fast::hash(input)));
     fs::write(&file, input).unwrap();
@@ -183,7 +213,12 @@ struct Row {
 static ROWS: Mutex<Vec<Row>> = Mutex::new(Vec::new());
 
 fn report(seed: u64, row: Row) {
-    let Row { target, executions, findings, .. } = row;
+    let Row {
+        target,
+        executions,
+        findings,
+        ..
+    } = row;
     eprintln!("random: {target}: seed {seed}, {executions} executions, {findings} findings");
     let mut rows = ROWS.lock().unwrap();
     rows.push(row);
@@ -191,11 +226,23 @@ fn report(seed: u64, row: Row) {
         return;
     }
     rows.sort_unstable_by_key(|row| row.target);
-    let mut table = format!("\n{:<16}{:>6}{:>12}{:>9}", "target", "kept", "executions", "seconds");
+    let mut table = format!(
+        "\n{:<16}{:>6}{:>12}{:>9}",
+        "target", "kept", "executions", "seconds"
+    );
     table.push_str(&format!("{:>12}{:>10}\n", "behaviours", "findings"));
     for row in rows.iter() {
-        let Row { target, kept, executions, seconds, behaviours, findings } = row;
-        table.push_str(&format!("{target:<16}{kept:>6}{executions:>12}{seconds:>9.1}{behaviours:>12}{findings:>10}\n"));
+        let Row {
+            target,
+            kept,
+            executions,
+            seconds,
+            behaviours,
+            findings,
+        } = row;
+        table.push_str(&format!(
+            "{target:<16}{kept:>6}{executions:>12}{seconds:>9.1}{behaviours:>12}{findings:>10}\n"
+        ));
     }
     eprintln!("{table}seed {seed}");
 }
@@ -211,7 +258,11 @@ pub fn run<T: Target>(mut target: T) {
     let mut pool = kept.clone();
     let (mut behaviours, mut executions) = (HashSet::new(), 0);
     let mut findings: BTreeMap<String, (Vec<u8>, String)> = BTreeMap::new();
-    let mut next = kept.chunks(T::AT_ONCE).map(<[Vec<u8>]>::to_vec).collect::<Vec<_>>().into_iter();
+    let mut next = kept
+        .chunks(T::AT_ONCE)
+        .map(<[Vec<u8>]>::to_vec)
+        .collect::<Vec<_>>()
+        .into_iter();
     let begun = Instant::now();
     loop {
         let inputs = match next.next() {
@@ -246,12 +297,18 @@ pub fn run<T: Target>(mut target: T) {
                         found.push((input, panic));
                     }
                 }
-                assert!(!found.is_empty(), "{}: only all inputs together: {panic}", T::NAME);
+                assert!(
+                    !found.is_empty(),
+                    "{}: only all inputs together: {panic}",
+                    T::NAME
+                );
                 for (input, panic) in found {
                     let at = place(&panic);
                     if let Entry::Vacant(new) = findings.entry(at) {
                         let input = cut_down(&mut target, input, new.key());
-                        let panic = played(&mut target, std::slice::from_ref(&input)).err().unwrap_or(panic);
+                        let panic = played(&mut target, std::slice::from_ref(&input))
+                            .err()
+                            .unwrap_or(panic);
                         new.insert((input, panic));
                     }
                 }
@@ -261,10 +318,30 @@ pub fn run<T: Target>(mut target: T) {
     *watch.0.lock().unwrap() = None;
     let seconds = begun.elapsed().as_secs_f64();
     let (behaviours, number) = (behaviours.len(), findings.len());
-    report(seed, Row { target: T::NAME, kept: kept.len(), executions, seconds, behaviours, findings: number });
+    report(
+        seed,
+        Row {
+            target: T::NAME,
+            kept: kept.len(),
+            executions,
+            seconds,
+            behaviours,
+            findings: number,
+        },
+    );
     let told: Vec<String> = findings
         .into_values()
-        .map(|(input, panic)| format!("{}\n{}\n{panic}", keep(T::NAME, &input).display(), mutate::shown(&input)))
+        .map(|(input, panic)| {
+            format!(
+                "{}\n{}\n{panic}",
+                keep(T::NAME, &input).display(),
+                mutate::shown(&input)
+            )
+        })
         .collect();
-    assert!(told.is_empty(), "RECOVER_RANDOM_SEED={seed}\n{}", told.join("\n\n"));
+    assert!(
+        told.is_empty(),
+        "RECOVER_RANDOM_SEED={seed}\n{}",
+        told.join("\n\n")
+    );
 }

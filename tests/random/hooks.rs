@@ -22,7 +22,12 @@ use crate::driver::{Target, folder, kind_of, seen};
 
 /// One of so many inputs is played at the program too.
 const PROGRAM: u32 = 40;
-const AGENTS: [HookAgent; 4] = [HookAgent::Claude, HookAgent::Codex, HookAgent::Gemini, HookAgent::Opencode];
+const AGENTS: [HookAgent; 4] = [
+    HookAgent::Claude,
+    HookAgent::Codex,
+    HookAgent::Gemini,
+    HookAgent::Opencode,
+];
 
 pub struct Hooks {
     root: PathBuf,
@@ -35,8 +40,10 @@ fn printed(event: &HookEvent) -> Value {
         Moment::BeforeTool(call) => json!({"hook_event_name": "PreToolUse", "tool_name": call.name,
             "tool_input": {"command": call.command, "file_path": call.path}}),
         Moment::TurnEnded(again) => json!({"hook_event_name": "Stop", "stop_hook_active": again}),
-        Moment::TurnFailed(failure) => json!({"hook_event_name": "StopFailure", "error_type": failure.error,
-            "error_details": failure.details, "last_assistant_message": failure.last_message}),
+        Moment::TurnFailed(failure) => {
+            json!({"hook_event_name": "StopFailure", "error_type": failure.error,
+            "error_details": failure.details, "last_assistant_message": failure.last_message})
+        }
         Moment::Compacting => json!({"hook_event_name": "PreCompact"}),
         Moment::SessionEnded => json!({"hook_event_name": "SessionEnd"}),
         Moment::Git(name) | Moment::Other(name) => json!({"hook_event_name": name}),
@@ -50,13 +57,22 @@ fn printed(event: &HookEvent) -> Value {
 fn is_seen_through(call: &ToolCall) {
     if let Some(command) = &call.command {
         for destructive in ["git reset --hard", "rm -rf x"] {
-            let longer = ToolCall { command: Some(format!("{command}\n{destructive}")), ..call.clone() };
-            let before = occasion(&ToolCall { command: Some(destructive.to_owned()), ..call.clone() });
+            let longer = ToolCall {
+                command: Some(format!("{command}\n{destructive}")),
+                ..call.clone()
+            };
+            let before = occasion(&ToolCall {
+                command: Some(destructive.to_owned()),
+                ..call.clone()
+            });
             let joined = command.ends_with('\\');
             assert!(occasion(&longer) == before || joined, "{longer:?}");
         }
         let found = occasion(call);
-        assert!(found != ToolCallRisk::Nothing, "a command is never nothing: {call:?}");
+        assert!(
+            found != ToolCallRisk::Nothing,
+            "a command is never nothing: {call:?}"
+        );
     }
 }
 
@@ -65,7 +81,10 @@ impl Hooks {
         let folder = folder();
         let root = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir(root.join("home")).unwrap();
-        let hooks = Self { root, _folder: folder };
+        let hooks = Self {
+            root,
+            _folder: folder,
+        };
         hooks.begin();
         hooks
     }
@@ -78,19 +97,32 @@ impl Hooks {
         }
         fs::create_dir(&work).unwrap();
         fs::write(work.join("a"), "a\n").unwrap();
-        let steps: [&[&str]; 3] = [&["init", "-q", "-b", "main"], &["add", "a"], &["commit", "-q", "-m", "a"]];
+        let steps: [&[&str]; 3] = [
+            &["init", "-q", "-b", "main"],
+            &["add", "a"],
+            &["commit", "-q", "-m", "a"],
+        ];
         for args in steps {
-            assert!(self.command("git").args(args).status().unwrap().success(), "git {args:?}");
+            assert!(
+                self.command("git").args(args).status().unwrap().success(),
+                "git {args:?}"
+            );
         }
     }
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.root.join("work")).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.root.join("home"));
-        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.root.join("home"));
+        command
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
         for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b");
+            command
+                .env(format!("GIT_{who}_NAME"), "A")
+                .env(format!("GIT_{who}_EMAIL"), "a@b");
         }
         command
     }
@@ -103,21 +135,49 @@ impl Hooks {
         }
         let mut command = self.command(env!("CARGO_BIN_EXE_recover"));
         command.args(["hook", "run", agent.as_str()]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         // It need not read all of it.
         let _ = child.stdin.take().unwrap().write_all(input);
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {stderr}", output.status);
-        assert!(output.stdout.is_empty(), "an agent reads this: {}", output.stdout.escape_ascii());
-        assert!(!stderr.contains("panicked") && !stderr.contains("a bug in recover"), "{stderr}");
+        assert!(
+            output.stdout.is_empty(),
+            "an agent reads this: {}",
+            output.stdout.escape_ascii()
+        );
+        assert!(
+            !stderr.contains("panicked") && !stderr.contains("a bug in recover"),
+            "{stderr}"
+        );
         let plain = |c: char| c == '\n' || !c.is_control();
         assert!(stderr.chars().all(plain), "{stderr:?}");
-        let status = self.command("git").args(["status", "--porcelain"]).output().unwrap();
-        assert!(status.stdout.is_empty(), "the work tree changed: {}", status.stdout.escape_ascii());
+        let status = self
+            .command("git")
+            .args(["status", "--porcelain"])
+            .output()
+            .unwrap();
+        assert!(
+            status.stdout.is_empty(),
+            "the work tree changed: {}",
+            status.stdout.escape_ascii()
+        );
         assert_eq!(fs::read(self.root.join("work/a")).unwrap(), b"a\n");
-        let log = self.command(env!("CARGO_BIN_EXE_recover")).args(["log"]).output().unwrap();
-        assert!(log.status.success(), "log: {}", String::from_utf8_lossy(&log.stderr));
+        let log = self
+            .command(env!("CARGO_BIN_EXE_recover"))
+            .args(["log"])
+            .output()
+            .unwrap();
+        assert!(
+            log.status.success(),
+            "log: {}",
+            String::from_utf8_lossy(&log.stderr)
+        );
     }
 }
 
@@ -125,7 +185,10 @@ fn is_in_its_place(agent: HookAgent, event: &HookEvent) {
     let store = Store::new(Path::new("/s").to_owned(), Duration::ZERO);
     let run = session_run(agent, event.session_id.as_deref());
     let place = store.run_dir(&RunKey::new(run, None, None));
-    assert_eq!(place.parent(), Some(store.private_dir().join("runs").as_path()));
+    assert_eq!(
+        place.parent(),
+        Some(store.private_dir().join("runs").as_path())
+    );
     let name = place.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.len() <= 255 && !name.starts_with('.'), "{name}");
 }
@@ -191,13 +254,19 @@ impl Hooks {
             }
         };
         let document = printed(&event);
-        let again = read(document.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}: {document}"));
+        let again = read(document.to_string().as_bytes())
+            .unwrap_or_else(|error| panic!("{error}: {document}"));
         assert_eq!(again, event);
         is_in_its_place(agent, &event);
         let about = match &event.moment {
             Moment::BeforeTool(call) => {
                 is_seen_through(call);
-                format!("{:?} {} {}", occasion(call), call.command.is_some(), call.path.is_some())
+                format!(
+                    "{:?} {} {}",
+                    occasion(call),
+                    call.command.is_some(),
+                    call.path.is_some()
+                )
             }
             Moment::Other(_) => "another".to_owned(),
             moment => kind_of(&format!("{moment:?}")),

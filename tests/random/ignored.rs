@@ -77,9 +77,15 @@ impl Ignored {
     pub fn new() -> Self {
         let folder = folder();
         let root = fs::canonicalize(folder.path()).unwrap();
-        let status = git(&root).args(["init", "-q", "-b", "main", "--template="]).status().unwrap();
+        let status = git(&root)
+            .args(["init", "-q", "-b", "main", "--template="])
+            .status()
+            .unwrap();
         assert!(status.success());
-        git(&root).args(["config", "core.excludesFile", "/dev/null"]).status().unwrap();
+        git(&root)
+            .args(["config", "core.excludesFile", "/dev/null"])
+            .status()
+            .unwrap();
         for at in 0..Self::AT_ONCE {
             for file in FILES {
                 let path = root.join(at.to_string()).join(OsStr::from_bytes(file));
@@ -89,31 +95,58 @@ impl Ignored {
         }
         let repo = Repo::discover(&root, None).unwrap();
         let lock = WorktreeLock::acquire(&repo, Duration::from_secs(5)).unwrap();
-        Self { root, repo, lock, _folder: folder }
+        Self {
+            root,
+            repo,
+            lock,
+            _folder: folder,
+        }
     }
 
     /// The files that git takes, by folder.
     fn by_git(&self) -> Left {
-        let output = git(&self.root).args(["ls-files", "-z", "-o", "--exclude-standard"]).output().unwrap();
+        let output = git(&self.root)
+            .args(["ls-files", "-z", "-o", "--exclude-standard"])
+            .output()
+            .unwrap();
         assert!(output.status.success());
-        by_folder(output.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()))
+        by_folder(
+            output
+                .stdout
+                .split(|byte| *byte == 0)
+                .filter(|path| !path.is_empty()),
+        )
     }
 
     /// The files that a capture takes, by folder.
     fn by_capture(&self) -> Left {
-        let taken = capture(&self.repo, &self.lock, &CaptureRules::default(), &BTreeSet::new()).unwrap();
+        let taken = capture(
+            &self.repo,
+            &self.lock,
+            &CaptureRules::default(),
+            &BTreeSet::new(),
+        )
+        .unwrap();
         let snapshot = taken.snapshot().unwrap();
-        let files = snapshot.entries.iter().filter(|(_, entry)| entry.kind != EntryKind::EmptyDir);
+        let files = snapshot
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.kind != EntryKind::EmptyDir);
         by_folder(files.map(|(path, _)| path.as_bytes()))
     }
 }
 
 fn git(root: &Path) -> Command {
     let mut command = Command::new("git");
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_"))
+    {
         command.env_remove(name);
     }
-    command.current_dir(root).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+        .current_dir(root)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
     command
 }
 
@@ -121,8 +154,13 @@ fn by_folder<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Left {
     let mut all = Left::new();
     for path in paths {
         let slash = memchr::memchr(b'/', path).unwrap();
-        let at = std::str::from_utf8(&path[..slash]).unwrap().parse().unwrap();
-        all.entry(at).or_default().insert(path[slash + 1..].to_vec());
+        let at = std::str::from_utf8(&path[..slash])
+            .unwrap()
+            .parse()
+            .unwrap();
+        all.entry(at)
+            .or_default()
+            .insert(path[slash + 1..].to_vec());
     }
     all
 }
@@ -193,7 +231,11 @@ impl Target for Ignored {
         let (ours, theirs) = (self.by_capture(), self.by_git());
         let nothing = BTreeSet::new();
         let of = |all: &Left, at| {
-            all.get(&at).unwrap_or(&nothing).iter().map(|name| name.escape_ascii().to_string()).collect()
+            all.get(&at)
+                .unwrap_or(&nothing)
+                .iter()
+                .map(|name| name.escape_ascii().to_string())
+                .collect()
         };
         let mut left = Vec::new();
         for at in 0..inputs.len() {

@@ -19,8 +19,13 @@ use tempfile::TempDir;
 
 use crate::driver::{Target, folder, kind_of, seen};
 
-const KINDS: [ImportKind; 5] =
-    [ImportKind::Battle, ImportKind::AttemptHistory, ImportKind::Lanes, ImportKind::Session, ImportKind::Recovery];
+const KINDS: [ImportKind; 5] = [
+    ImportKind::Battle,
+    ImportKind::AttemptHistory,
+    ImportKind::Lanes,
+    ImportKind::Session,
+    ImportKind::Recovery,
+];
 
 pub struct Imports {
     folder: TempDir,
@@ -31,7 +36,17 @@ pub struct Imports {
 fn parts(kind: ImportKind, document: &Value, state: &State) -> Result<Vec<Part>, Problem> {
     let now: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
     let worktree: FolderId = "/w".into();
-    read(kind, document, &ImportInput { state, source: "/f", worktree: &worktree, run: None, now })
+    read(
+        kind,
+        document,
+        &ImportInput {
+            state,
+            source: "/f",
+            worktree: &worktree,
+            run: None,
+            now,
+        },
+    )
 }
 
 /// Adds to the state what a document says; how many events that is.
@@ -40,9 +55,17 @@ fn take(state: &mut State, all: Vec<Part>) -> usize {
     for part in all {
         for (at, payload) in part.events {
             let (seq, run) = (state.last_seq + 1, Some(part.key.clone()));
-            let event = Event { seq, at, schema: EVENT_SCHEMA, run, source: EventSource::Recover, payload };
+            let event = Event {
+                seq,
+                at,
+                schema: EVENT_SCHEMA,
+                run,
+                source: EventSource::Recover,
+                payload,
+            };
             let line = serde_json::to_string(&event).unwrap();
-            let again: Event = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            let again: Event =
+                serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
             assert_eq!(again, event, "as the ledger reads it");
             state.apply(&event);
             made += 1;
@@ -53,13 +76,22 @@ fn take(state: &mut State, all: Vec<Part>) -> usize {
 
 /// How many attempts failed.
 fn failures(state: &State) -> usize {
-    state.runs.iter().flat_map(Run::attempts).filter(|(_, attempt)| attempt.failure.is_some()).count()
+    state
+        .runs
+        .iter()
+        .flat_map(Run::attempts)
+        .filter(|(_, attempt)| attempt.failure.is_some())
+        .count()
 }
 
 /// The document that a state's view of this kind is now.
 fn views(kind: ImportKind, state: &State) -> Vec<Value> {
     match kind {
-        ImportKind::Battle => state.runs.iter().map(|run| serde_json::to_value(battle(state, run)).unwrap()).collect(),
+        ImportKind::Battle => state
+            .runs
+            .iter()
+            .map(|run| serde_json::to_value(battle(state, run)).unwrap())
+            .collect(),
         ImportKind::AttemptHistory => vec![serde_json::to_value(attempt_view(state)).unwrap()],
         ImportKind::Recovery => vec![recovery_state(state)],
         ImportKind::Lanes | ImportKind::Session => Vec::new(),
@@ -69,8 +101,13 @@ fn views(kind: ImportKind, state: &State) -> Vec<Value> {
 impl Imports {
     pub fn new() -> Self {
         let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/random/corpus/imports");
-        let files = fs::read_dir(corpus).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
-        Self { folder: folder(), bundles: files.filter(|file| file.starts_with(b"# v2")).collect() }
+        let files = fs::read_dir(corpus)
+            .unwrap()
+            .map(|entry| fs::read(entry.unwrap().path()).unwrap());
+        Self {
+            folder: folder(),
+            bundles: files.filter(|file| file.starts_with(b"# v2")).collect(),
+        }
     }
 
     fn play_bundle(&self, input: &[u8]) -> u64 {
@@ -81,17 +118,29 @@ impl Imports {
         }
         let unbundled = match unbundle(&path) {
             Ok(unbundled) => unbundled,
-            Err(error) => return seen(&kind_of(&error.to_string().replace(&*path.to_string_lossy(), ""))),
+            Err(error) => {
+                return seen(&kind_of(
+                    &error.to_string().replace(&*path.to_string_lossy(), ""),
+                ));
+            }
         };
         // The pack has a checksum of its own: one that is accepted is one that was made.
-        let pack = |bytes: &[u8]| memchr::memmem::find(bytes, b"\n\nPACK").map(|at| bytes[at..].to_vec());
-        let is_known = self.bundles.iter().any(|made| pack(made) == pack(input) && pack(made).is_some());
+        let pack =
+            |bytes: &[u8]| memchr::memmem::find(bytes, b"\n\nPACK").map(|at| bytes[at..].to_vec());
+        let is_known = self
+            .bundles
+            .iter()
+            .any(|made| pack(made) == pack(input) && pack(made).is_some());
         assert!(is_known, "a changed pack is accepted");
         let mut said = Vec::new();
         for found in &unbundled.refs {
             let message = unbundled.message(&found.commit);
             let checked = unbundled.check(&found.commit);
-            assert!(message.is_ok() || checked.is_err(), "{:?} has no message and is whole", found.commit);
+            assert!(
+                message.is_ok() || checked.is_err(),
+                "{:?} has no message and is whole",
+                found.commit
+            );
             said.push((message.is_ok(), checked.is_ok()));
         }
         seen(&said)
@@ -105,23 +154,36 @@ impl Imports {
             let all = match parts(kind, document, &state) {
                 Ok(all) => all,
                 Err(problem) => {
-                    let place = if problem.place == "/" { "" } else { &problem.place };
-                    assert!(document.pointer(place).is_some(), "no such place: {problem}");
+                    let place = if problem.place == "/" {
+                        ""
+                    } else {
+                        &problem.place
+                    };
+                    assert!(
+                        document.pointer(place).is_some(),
+                        "no such place: {problem}"
+                    );
                     assert!(!problem.message.is_empty());
                     led.push(kind_of(&problem.message));
                     continue;
                 }
             };
             let made = take(&mut state, all);
-            let again = parts(kind, document, &state).unwrap_or_else(|problem| panic!("the second time: {problem}"));
+            let again = parts(kind, document, &state)
+                .unwrap_or_else(|problem| panic!("the second time: {problem}"));
             assert_eq!(take(&mut state, again), 0, "{kind:?} is taken over twice");
             is_known_history(document, &state);
             for view in views(kind, &state) {
                 let mut other = State::default();
                 let all = parts(kind, &view, &other);
-                let all = all.unwrap_or_else(|problem| panic!("the view of {kind:?}: {problem}\n{view}"));
+                let all =
+                    all.unwrap_or_else(|problem| panic!("the view of {kind:?}: {problem}\n{view}"));
                 take(&mut other, all);
-                assert_eq!(failures(&other), failures(&state), "{kind:?} by its view has as many failures: {view}");
+                assert_eq!(
+                    failures(&other),
+                    failures(&state),
+                    "{kind:?} by its view has as many failures: {view}"
+                );
             }
             led.push(format!("{made} {}", state.runs.len()));
         }

@@ -48,7 +48,14 @@ impl Index {
         let lock = WorktreeLock::acquire(&repo, Duration::from_secs(5)).unwrap();
         let whole = fs::read(root.join(".git/index")).unwrap();
         let nothing = (PathBuf::new(), Vec::new());
-        let mut target = Self { folder, repo, lock, cache: nothing, whole, trees: (String::new(), None) };
+        let mut target = Self {
+            folder,
+            repo,
+            lock,
+            cache: nothing,
+            whole,
+            trees: (String::new(), None),
+        };
         let taken = target.capture().unwrap();
         target.trees = trees(&taken);
         taken.keep_objects().unwrap();
@@ -56,7 +63,10 @@ impl Index {
         let commit = git(&root, &["commit-tree", "-m", "x", &target.trees.0]);
         let commit = commit.trim();
         git(&root, &["update-ref", "refs/recover/r/c", commit]);
-        taken.write_cache("refs/recover/r/c", &recover::model::snapshot::ObjectId(commit.to_owned()));
+        taken.write_cache(
+            "refs/recover/r/c",
+            &recover::model::snapshot::ObjectId(commit.to_owned()),
+        );
         let cache = root.join(".git/recover/index-cache");
         let content = fs::read(&cache).unwrap();
         target.cache = (cache, content);
@@ -64,7 +74,12 @@ impl Index {
     }
 
     fn capture(&self) -> recover::git::Result<Capture> {
-        capture(&self.repo, &self.lock, &CaptureRules::default(), &BTreeSet::new())
+        capture(
+            &self.repo,
+            &self.lock,
+            &CaptureRules::default(),
+            &BTreeSet::new(),
+        )
     }
 
     fn root(&self) -> PathBuf {
@@ -74,7 +89,10 @@ impl Index {
     /// What git reads in the index; `None` where it cannot, or does not come to an end.
     fn by_git(&self) -> Option<BTreeMap<(Vec<u8>, u8), Entry>> {
         let mut command = command("timeout", &self.root());
-        let output = command.args(["5", "git", "ls-files", "--stage", "--debug", "-z"]).output().unwrap();
+        let output = command
+            .args(["5", "git", "ls-files", "--stage", "--debug", "-z"])
+            .output()
+            .unwrap();
         output.status.success().then(|| entries(&output.stdout))
     }
 
@@ -82,14 +100,25 @@ impl Index {
         fs::write(self.root().join(".git/index"), input).unwrap();
         let taken = match self.capture() {
             Ok(taken) => taken,
-            Err(error) => return seen(&kind_of(&error.to_string().replace(&*self.root().to_string_lossy(), ""))),
+            Err(error) => {
+                return seen(&kind_of(
+                    &error
+                        .to_string()
+                        .replace(&*self.root().to_string_lossy(), ""),
+                ));
+            }
         };
         assert_eq!(taken.tree.0, self.trees.0, "the work tree is the same");
         // What these refer to is not in the file.
-        if [b"link", b"sdir"].iter().any(|name| memchr::memmem::find(input, *name).is_some()) {
+        if [b"link", b"sdir"]
+            .iter()
+            .any(|name| memchr::memmem::find(input, *name).is_some())
+        {
             return seen(&"split or sparse");
         }
-        let Some(entries) = self.by_git() else { return seen(&"git does not read it") };
+        let Some(entries) = self.by_git() else {
+            return seen(&"git does not read it");
+        };
         let special = |entry: &Entry| entry.2 > 0 || entry.3 & 0x6000_8000 != 0;
         let expected: BTreeSet<_> = entries
             .iter()
@@ -100,15 +129,33 @@ impl Index {
             .manifest
             .index_extras
             .iter()
-            .map(|one| (one.path.as_bytes().to_vec(), one.stage, one.mode, one.oid.0.clone()))
+            .map(|one| {
+                (
+                    one.path.as_bytes().to_vec(),
+                    one.stage,
+                    one.mode,
+                    one.oid.0.clone(),
+                )
+            })
             .collect();
-        assert!(expected.is_subset(&found), "git: {expected:?}, here: {found:?}");
-        let paths = |of: &BTreeSet<(Vec<u8>, u8, u32, String)>| of.iter().map(|one| one.0.clone()).collect();
-        let (named, all): (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) =
-            (paths(&found), entries.keys().map(|(path, _)| path.clone()).collect());
+        assert!(
+            expected.is_subset(&found),
+            "git: {expected:?}, here: {found:?}"
+        );
+        let paths = |of: &BTreeSet<(Vec<u8>, u8, u32, String)>| {
+            of.iter().map(|one| one.0.clone()).collect()
+        };
+        let (named, all): (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) = (
+            paths(&found),
+            entries.keys().map(|(path, _)| path.clone()).collect(),
+        );
         assert!(named.is_subset(&all), "git: {all:?}, here: {named:?}");
         if let Some(tree) = tree_of(&entries) {
-            assert_eq!(taken.index_tree.map(|tree| tree.0), Some(tree), "{entries:?}");
+            assert_eq!(
+                taken.index_tree.map(|tree| tree.0),
+                Some(tree),
+                "{entries:?}"
+            );
         }
         seen(&(entries.len(), found.len()))
     }
@@ -123,24 +170,38 @@ impl Index {
 }
 
 fn trees(taken: &Capture) -> (String, Option<String>) {
-    (taken.tree.0.clone(), taken.index_tree.as_ref().map(|tree| tree.0.clone()))
+    (
+        taken.tree.0.clone(),
+        taken.index_tree.as_ref().map(|tree| tree.0.clone()),
+    )
 }
 
 fn command(program: &str, root: &Path) -> Command {
     let mut command = Command::new(program);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_"))
+    {
         command.env_remove(name);
     }
-    command.current_dir(root).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+        .current_dir(root)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
     for who in ["AUTHOR", "COMMITTER"] {
-        command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@b");
+        command
+            .env(format!("GIT_{who}_NAME"), "A")
+            .env(format!("GIT_{who}_EMAIL"), "a@b");
     }
     command
 }
 
 fn git(root: &Path, args: &[&str]) -> String {
     let output = command("git", root).args(args).output().unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git {args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -164,7 +225,12 @@ fn entries(listing: &[u8]) -> BTreeMap<(Vec<u8>, u8), Entry> {
             rest = &rest[end + 1..];
         }
         let stage = words[2].parse().unwrap();
-        let entry = (u32::from_str_radix(words[0], 8).unwrap(), words[1].to_owned(), stage, flags);
+        let entry = (
+            u32::from_str_radix(words[0], 8).unwrap(),
+            words[1].to_owned(),
+            stage,
+            flags,
+        );
         found.insert((path, stage), entry);
     }
     found
@@ -182,7 +248,9 @@ fn tree_of(entries: &BTreeMap<(Vec<u8>, u8), Entry>) -> Option<String> {
     for ((path, stage), (mode, id, _, flags)) in entries {
         let usual = matches!(mode, 0o100_644 | 0o100_755 | 0o120_000 | 0o160_000);
         let parts: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
-        let odd = |part: &&[u8]| part.is_empty() || matches!(*part, b"." | b"..") || part.eq_ignore_ascii_case(b".git");
+        let odd = |part: &&[u8]| {
+            part.is_empty() || matches!(*part, b"." | b"..") || part.eq_ignore_ascii_case(b".git")
+        };
         if *stage > 0 || !usual || parts.iter().any(odd) {
             return None;
         }
@@ -190,8 +258,12 @@ fn tree_of(entries: &BTreeMap<(Vec<u8>, u8), Entry>) -> Option<String> {
             continue;
         }
         let (name, above) = parts.split_last()?;
-        let folder = above.iter().fold(&mut top, |folder, part| folder.folders.entry(part.to_vec()).or_default());
-        folder.files.insert(name.to_vec(), (*mode, Oid::from_str(id).ok()?));
+        let folder = above.iter().fold(&mut top, |folder, part| {
+            folder.folders.entry(part.to_vec()).or_default()
+        });
+        folder
+            .files
+            .insert(name.to_vec(), (*mode, Oid::from_str(id).ok()?));
     }
     top.id().map(|id| id.to_string())
 }
@@ -205,7 +277,11 @@ impl Folder {
             }
             items.push(([name, &b"/"[..]].concat(), name, 0o40_000, folder.id()?));
         }
-        items.extend(self.files.iter().map(|(name, (mode, id))| (name.clone(), &name[..], *mode, *id)));
+        items.extend(
+            self.files
+                .iter()
+                .map(|(name, (mode, id))| (name.clone(), &name[..], *mode, *id)),
+        );
         items.sort_unstable();
         let line = |(_, name, mode, id): &(Vec<u8>, &[u8], u32, Oid)| {
             [format!("{mode:o} ").as_bytes(), name, b"\0", id.as_bytes()].concat()
@@ -254,7 +330,8 @@ impl Target for Index {
             Some(edits) => {
                 let mut bytes = self.cache.1.clone();
                 for edit in edits.chunks_exact(4) {
-                    let at = usize::from(u16::from_be_bytes([edit[0], edit[1]])) % bytes.len().max(1);
+                    let at =
+                        usize::from(u16::from_be_bytes([edit[0], edit[1]])) % bytes.len().max(1);
                     match edit[2] % 4 {
                         0 => bytes.truncate(at),
                         1 if at < bytes.len() => drop(bytes.remove(at)),
@@ -271,7 +348,13 @@ impl Target for Index {
     }
 
     fn complete(&self, input: Vec<u8>, rng: &mut Rng) -> Vec<u8> {
-        let Some(length) = input.len().checked_sub(20).filter(|_| input.starts_with(MAGIC)) else { return input };
+        let Some(length) = input
+            .len()
+            .checked_sub(20)
+            .filter(|_| input.starts_with(MAGIC))
+        else {
+            return input;
+        };
         let content = &input[..length];
         match rng.u8(..8) {
             0 => input,

@@ -14,7 +14,9 @@ use recover::model::state::State;
 use recover::model::time::Timestamp;
 use recover::policy::retry_status::retry_status;
 use recover::policy::settings::RetrySettings;
-use recover::store::views::{active_checkpoint, attempt_view, battle, encode, lane_records, recovery_state};
+use recover::store::views::{
+    active_checkpoint, attempt_view, battle, encode, lane_records, recovery_state,
+};
 use recover::store::{NewEvent, Store, StoreError, salvage};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -41,7 +43,9 @@ fn now() -> Timestamp {
 
 /// The only file in a folder.
 fn only(folder: &Path) -> PathBuf {
-    let mut found = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let file = found.next().unwrap();
     assert!(found.next().is_none(), "more than one file");
     file
@@ -51,9 +55,16 @@ impl Ledger {
     pub fn new() -> Self {
         let folder = folder();
         fs::create_dir(folder.path().join("git")).unwrap();
-        let whole =
-            fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random/corpus/ledger/failures")).unwrap();
-        let mut ledger = Self { folder, whole, events: Vec::new(), copy: PathBuf::new() };
+        let whole = fs::read(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random/corpus/ledger/failures"),
+        )
+        .unwrap();
+        let mut ledger = Self {
+            folder,
+            whole,
+            events: Vec::new(),
+            copy: PathBuf::new(),
+        };
         ledger.set(&ledger.whole);
         let paired = ledger.paired();
         drop(paired.lock().unwrap());
@@ -89,7 +100,11 @@ impl Ledger {
         let paired = self.paired();
         let Ok(loaded) = paired.load() else { return };
         let read = events(&paired.read_lines(0).unwrap());
-        assert!(loaded.newer.is_some() || read.len() >= self.events.len(), "{} events are left", read.len());
+        assert!(
+            loaded.newer.is_some() || read.len() >= self.events.len(),
+            "{} events are left",
+            read.len()
+        );
         // Of lines that are the copy's own none is passed over.
         if read.iter().all(|event| self.events.contains(event)) {
             assert_eq!(read, self.events);
@@ -97,8 +112,15 @@ impl Ledger {
         }
         if goes_on && loaded.newer.is_none() {
             match paired.lock() {
-                Ok(ledger) => assert_eq!(*ledger.state(), *loaded.state, "repaired it is what was read"),
-                Err(error) => panic!("it was read and cannot be locked: {error}\n{}", input.escape_ascii()),
+                Ok(ledger) => assert_eq!(
+                    *ledger.state(),
+                    *loaded.state,
+                    "repaired it is what was read"
+                ),
+                Err(error) => panic!(
+                    "it was read and cannot be locked: {error}\n{}",
+                    input.escape_ascii()
+                ),
             }
             assert_eq!(*self.paired().load().unwrap().state, *loaded.state);
         }
@@ -113,10 +135,16 @@ impl Ledger {
         let paired = self.paired();
         let Ok(loaded) = paired.load() else { return };
         let read = paired.read_lines(0).unwrap().len() as u64;
-        assert!(loaded.newer.is_some() || read >= lines.len() as u64 / 2, "{read} events are left");
+        assert!(
+            loaded.newer.is_some() || read >= lines.len() as u64 / 2,
+            "{read} events are left"
+        );
         if salvaged.iter().all(|event| self.events.contains(event)) {
             let known = salvaged.iter().map(|event| event.seq).max().unwrap_or(0);
-            assert!(read >= known, "{read} events are left, and the copy has number {known}");
+            assert!(
+                read >= known,
+                "{read} events are left, and the copy has number {known}"
+            );
         }
     }
 }
@@ -135,8 +163,16 @@ fn folded(events: &[Event]) -> State {
 
 /// How many attempts are charged, by run.
 fn attempts(state: &State) -> Vec<(RunKey, usize, u32)> {
-    let charged = |run: &Run| run.attempts().filter(|(_, attempt)| attempt.charged).count();
-    state.runs.iter().map(|run| (run.key.clone(), charged(run), run.error_count)).collect()
+    let charged = |run: &Run| {
+        run.attempts()
+            .filter(|(_, attempt)| attempt.charged)
+            .count()
+    };
+    state
+        .runs
+        .iter()
+        .map(|run| (run.key.clone(), charged(run), run.error_count))
+        .collect()
 }
 
 /// What every version's lines have.
@@ -150,16 +186,28 @@ fn is_sound(line: &[u8], seq: u64) -> Option<bool> {
     if memchr::memmem::find(line, b",\"packed\":").is_some() {
         return None;
     }
-    let Some(at) = line.len().checked_sub(LABEL.len() + 10) else { return Some(false) };
+    let Some(at) = line.len().checked_sub(LABEL.len() + 10) else {
+        return Some(false);
+    };
     let (body, end) = line.split_at(at);
     let body = [body, b"}"].concat();
-    if end != [LABEL, format!("{:08x}\"}}", crc32fast::hash(&body)).as_bytes()].concat() {
+    if end
+        != [
+            LABEL,
+            format!("{:08x}\"}}", crc32fast::hash(&body)).as_bytes(),
+        ]
+        .concat()
+    {
         return Some(false);
     }
-    let Ok(body) = String::from_utf8(body) else { return Some(false) };
+    let Ok(body) = String::from_utf8(body) else {
+        return Some(false);
+    };
     match serde_json::from_str::<Event>(&body) {
         Ok(event) => Some(event.seq == seq),
-        Err(_) => Some(serde_json::from_str::<Head>(&body).is_ok_and(|head| head.schema > EVENT_SCHEMA)),
+        Err(_) => {
+            Some(serde_json::from_str::<Head>(&body).is_ok_and(|head| head.schema > EVENT_SCHEMA))
+        }
     }
 }
 
@@ -184,9 +232,16 @@ fn show(state: &State, store: &Store) {
         let status = retry_status(state, run, &RetrySettings::default(), now(), None);
         assert!(
             status.attempts_left
-                <= status.budgets.iter().map(|budget| budget.left.try_into().unwrap_or(u32::MAX)).max()
+                <= status
+                    .budgets
+                    .iter()
+                    .map(|budget| budget.left.try_into().unwrap_or(u32::MAX))
+                    .max()
         );
-        assert_eq!(store.run_dir(&run.key).parent(), Some(store.private_dir().join("runs").as_path()));
+        assert_eq!(
+            store.run_dir(&run.key).parent(),
+            Some(store.private_dir().join("runs").as_path())
+        );
     }
     let text = serde_json::to_string(state).unwrap();
     let read: State = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -241,21 +296,35 @@ impl Target for Ledger {
         }
         let renumbered = rng.bool();
         let lines = input.split_inclusive(|byte| *byte == b'\n');
-        (1..).zip(lines).flat_map(|(seq, line)| signed(line, renumbered.then_some(seq))).collect()
+        (1..)
+            .zip(lines)
+            .flat_map(|(seq, line)| signed(line, renumbered.then_some(seq)))
+            .collect()
     }
 }
 
 /// A line with the checksum that belongs to it, and with this number.
 fn signed(line: &[u8], seq: Option<u64>) -> Vec<u8> {
-    let Some(at) = memchr::memmem::rfind(line, LABEL) else { return line.to_vec() };
+    let Some(at) = memchr::memmem::rfind(line, LABEL) else {
+        return line.to_vec();
+    };
     let mut body = line[..at].to_vec();
     if let (Some(seq), Some(rest)) = (seq, body.strip_prefix(b"{\"seq\":")) {
-        let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+        let end = rest
+            .iter()
+            .position(|byte| !byte.is_ascii_digit())
+            .unwrap_or(rest.len());
         body = [format!("{{\"seq\":{seq}").as_bytes(), &rest[end..]].concat();
     }
     let checksum = crc32fast::hash(&[&body[..], b"}"].concat());
     let end: &[u8] = if line.ends_with(b"\n") { b"\n" } else { b"" };
-    [&body[..], LABEL, format!("{checksum:08x}\"}}").as_bytes(), end].concat()
+    [
+        &body[..],
+        LABEL,
+        format!("{checksum:08x}\"}}").as_bytes(),
+        end,
+    ]
+    .concat()
 }
 
 impl Ledger {
@@ -271,8 +340,13 @@ impl Ledger {
         let goes_on = crc32fast::hash(input).is_multiple_of(8);
         self.play_paired(input, goes_on);
         let whole = memchr::memrchr(b'\n', input).map_or(0, |at| at + 1);
-        let lines = input[..whole].split_inclusive(|byte| *byte == b'\n').map(|line| &line[..line.len() - 1]);
-        let sound: Option<Vec<bool>> = (1..).zip(lines).map(|(seq, line)| is_sound(line, seq)).collect();
+        let lines = input[..whole]
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(|line| &line[..line.len() - 1]);
+        let sound: Option<Vec<bool>> = (1..)
+            .zip(lines)
+            .map(|(seq, line)| is_sound(line, seq))
+            .collect();
         if let Some(sound) = sound {
             let expected = !sound.is_empty() && sound.iter().all(|sound| *sound);
             assert_eq!(loaded.is_ok(), expected, "{:?}", loaded.as_ref().err());
@@ -284,16 +358,30 @@ impl Ledger {
         };
         let read = match alone.read_lines(0) {
             // What follows a line of a newer version is for that to judge.
-            Err(StoreError::Corrupt { .. }) if loaded.newer.is_some() => return seen(&"newer, and then corrupt"),
+            Err(StoreError::Corrupt { .. }) if loaded.newer.is_some() => {
+                return seen(&"newer, and then corrupt");
+            }
             read => read.unwrap(),
         };
         let all = events(&read);
         if loaded.newer.is_none() {
             assert_eq!(folded(&all), *loaded.state, "read at once and line by line");
-            assert!(found.events.iter().filter(|event| all.contains(event)).count() >= all.len(), "all is salvaged");
+            assert!(
+                found
+                    .events
+                    .iter()
+                    .filter(|event| all.contains(event))
+                    .count()
+                    >= all.len(),
+                "all is salvaged"
+            );
         }
         for after in [1, all.len() as u64 / 2] {
-            let rest: Vec<_> = read.iter().filter(|(event, _)| event.seq > after).cloned().collect();
+            let rest: Vec<_> = read
+                .iter()
+                .filter(|(event, _)| event.seq > after)
+                .cloned()
+                .collect();
             assert_eq!(alone.read_lines(after).unwrap(), rest, "from the end");
         }
         show(&loaded.state, &alone);
@@ -301,14 +389,21 @@ impl Ledger {
             let mut ledger = alone.lock().unwrap();
             assert_eq!(*ledger.state(), *loaded.state);
             let run = RunKey::new("another", None, None);
-            ledger.append(now(), vec![NewEvent::about(&run, Payload::RetryReset {})]).unwrap();
+            ledger
+                .append(now(), vec![NewEvent::about(&run, Payload::RetryReset {})])
+                .unwrap();
             drop(ledger);
             let after = events(&self.alone().read_lines(0).unwrap());
             assert_eq!(after.len(), all.len() + 1);
             assert_eq!(after[..all.len()], all);
         }
         let kinds: BTreeSet<String> = all.iter().map(|event| kind(&event.payload)).collect();
-        let runs: BTreeSet<&str> = loaded.state.runs.iter().map(|run| run.status.as_str()).collect();
+        let runs: BTreeSet<&str> = loaded
+            .state
+            .runs
+            .iter()
+            .map(|run| run.status.as_str())
+            .collect();
         seen(&(loaded.newer, kinds, runs))
     }
 }

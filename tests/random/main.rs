@@ -7,7 +7,10 @@
 //! There is no coverage to go by, but each target says what an input led to (an error, the kinds of events, a verdict): an
 //! input that leads to something new is changed further.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not recognise as such")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not recognise as such"
+)]
 
 mod classification;
 mod configuration;

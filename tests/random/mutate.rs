@@ -34,7 +34,11 @@ pub fn changed(rng: &mut Rng, pool: &[Vec<u8>], tokens: &[&[u8]], longest: usize
 /// The beginning of an input for people.
 pub fn shown(input: &[u8]) -> String {
     let part = &input[..input.len().min(2000)];
-    let rest = if part.len() < input.len() { format!(" … {} bytes", input.len()) } else { String::new() };
+    let rest = if part.len() < input.len() {
+        format!(" … {} bytes", input.len())
+    } else {
+        String::new()
+    };
     format!("{}{rest}", part.escape_ascii())
 }
 
@@ -76,7 +80,11 @@ fn change(rng: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>], tokens: &[&[u8]]
         6..=8 if !tokens.is_empty() => {
             let token = one(rng, tokens);
             let at = rng.usize(..=length);
-            let over = if rng.bool() { token.len().min(length - at) } else { 0 };
+            let over = if rng.bool() {
+                token.len().min(length - at)
+            } else {
+                0
+            };
             input.splice(at..at + over, token.iter().copied());
         }
         9 => number(rng, input),
@@ -88,19 +96,26 @@ fn change(rng: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>], tokens: &[&[u8]]
 /// Another number in the place of one.
 fn number(rng: &mut Rng, input: &mut Vec<u8>) {
     let is_digit = |at: usize| input.get(at).is_some_and(u8::is_ascii_digit);
-    let begins: Vec<usize> = (0..input.len()).filter(|at| is_digit(*at) && (*at == 0 || !is_digit(*at - 1))).collect();
+    let begins: Vec<usize> = (0..input.len())
+        .filter(|at| is_digit(*at) && (*at == 0 || !is_digit(*at - 1)))
+        .collect();
     if begins.is_empty() {
         return;
     }
     let begin = *one(rng, &begins);
-    let end = (begin..input.len()).find(|at| !is_digit(*at)).unwrap_or(input.len());
+    let end = (begin..input.len())
+        .find(|at| !is_digit(*at))
+        .unwrap_or(input.len());
     let other = one(rng, &NUMBERS);
     input.splice(begin..end, other.bytes());
 }
 
 /// A line removed, doubled, moved, or taken from elsewhere.
 fn lines(rng: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>]) {
-    let mut lines: Vec<Vec<u8>> = input.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let mut lines: Vec<Vec<u8>> = input
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::to_vec)
+        .collect();
     if lines.is_empty() {
         return;
     }
@@ -110,7 +125,9 @@ fn lines(rng: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>]) {
         1 => lines.insert(to, lines[from].clone()),
         2 => lines.swap(from, to),
         _ => {
-            let others: Vec<&[u8]> = one(rng, pool).split_inclusive(|byte| *byte == b'\n').collect();
+            let others: Vec<&[u8]> = one(rng, pool)
+                .split_inclusive(|byte| *byte == b'\n')
+                .collect();
             if !others.is_empty() {
                 lines.insert(to, one(rng, &others).to_vec());
             }
@@ -140,10 +157,29 @@ fn structure(rng: &mut Rng, input: &mut Vec<u8>, pool: &[Vec<u8>], tokens: &[&[u
 fn donated(rng: &mut Rng, pool: &[Vec<u8>], tokens: &[&[u8]]) -> Value {
     let text = |bytes: &[u8]| Value::String(String::from_utf8_lossy(bytes).into_owned());
     match rng.u8(..10) {
-        0 => one(rng, &[json!(null), json!(true), json!(false), json!([]), json!({}), json!("")]).clone(),
+        0 => one(
+            rng,
+            &[
+                json!(null),
+                json!(true),
+                json!(false),
+                json!([]),
+                json!({}),
+                json!(""),
+            ],
+        )
+        .clone(),
         1 => serde_json::from_str(NUMBERS[rng.usize(..NUMBERS.len())]).unwrap_or(json!(1e300)),
         2 => {
-            let texts = ["9999-12-31T23:59:59.999Z", "0000-01-01T00:00:00Z", "\u{0}", "é\u{202e}", "/", "..", "a\nb"];
+            let texts = [
+                "9999-12-31T23:59:59.999Z",
+                "0000-01-01T00:00:00Z",
+                "\u{0}",
+                "é\u{202e}",
+                "/",
+                "..",
+                "a\nb",
+            ];
             json!(one(rng, &texts))
         }
         3 => json!(one(rng, &["a", "/", "\n", "🦀", "\""]).repeat(rng.usize(1..3000))),
@@ -155,9 +191,11 @@ fn donated(rng: &mut Rng, pool: &[Vec<u8>], tokens: &[&[u8]]) -> Value {
             for _ in 0..rng.usize(..4) {
                 value = match value {
                     Value::Array(items) if !items.is_empty() => one(rng, &items).clone(),
-                    Value::Object(fields) if !fields.is_empty() => {
-                        fields.values().nth(rng.usize(..fields.len())).cloned().unwrap_or_default()
-                    }
+                    Value::Object(fields) if !fields.is_empty() => fields
+                        .values()
+                        .nth(rng.usize(..fields.len()))
+                        .cloned()
+                        .unwrap_or_default(),
                     value => value,
                 };
             }
@@ -179,7 +217,11 @@ fn change_value(rng: &mut Rng, value: &mut Value, other: Value) {
             }
         }
         Value::Object(fields) if deeper && !fields.is_empty() => {
-            let name = fields.keys().nth(rng.usize(..fields.len())).cloned().unwrap_or_default();
+            let name = fields
+                .keys()
+                .nth(rng.usize(..fields.len()))
+                .cloned()
+                .unwrap_or_default();
             match rng.u8(..8) {
                 0 => drop(fields.shift_remove(&name)),
                 1 => rename(fields, &name, other.as_str().unwrap_or("x")),
@@ -193,6 +235,15 @@ fn change_value(rng: &mut Rng, value: &mut Value, other: Value) {
 
 /// Gives a field another name, at its place.
 fn rename(fields: &mut Map<String, Value>, name: &str, other: &str) {
-    let renamed = |(field, value): (String, Value)| (if field == name { other.to_owned() } else { field }, value);
+    let renamed = |(field, value): (String, Value)| {
+        (
+            if field == name {
+                other.to_owned()
+            } else {
+                field
+            },
+            value,
+        )
+    };
     *fields = std::mem::take(fields).into_iter().map(renamed).collect();
 }

@@ -18,17 +18,33 @@ const GUARDS: [Guard; 3] = [Guard::Stash, Guard::Loop, Guard::Recover];
 type Case = (&'static str, fn(Guard) -> Option<bool>);
 
 const CASES: [Case; 6] = [
-    ("the agent runs `git reset --hard` and `git clean -fd`: work that was in no commit comes back", loses_work),
-    ("it deletes an empty folder and makes a private file readable for all: both are as before", loses_modes),
-    ("it commits its failed work: the branch is where it was", commits),
-    ("going back was wrong: what the agent did can be had again", goes_back),
+    (
+        "the agent runs `git reset --hard` and `git clean -fd`: work that was in no commit comes back",
+        loses_work,
+    ),
+    (
+        "it deletes an empty folder and makes a private file readable for all: both are as before",
+        loses_modes,
+    ),
+    (
+        "it commits its failed work: the branch is where it was",
+        commits,
+    ),
+    (
+        "going back was wrong: what the agent did can be had again",
+        goes_back,
+    ),
     ("it always fails: it is stopped", always_fails),
-    ("everything is killed and started again: used attempts stay used", is_killed),
+    (
+        "everything is killed and started again: used attempts stay used",
+        is_killed,
+    ),
 ];
 
 /// As Markdown.
 pub fn table() -> String {
-    let mut table = "| | `git stash` | a loop | `recover` |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut table =
+        "| | `git stash` | a loop | `recover` |\n| --- | --- | --- | --- |\n".to_owned();
     for (what, happens) in CASES {
         let cells = GUARDS.map(|guard| match happens(guard) {
             Some(true) => "yes",
@@ -46,7 +62,8 @@ fn project(agent: &str) -> TestEnv {
     env.script("../agent.sh", agent);
     env.write("a.txt", "changed, not committed\n");
     env.write("new.txt", "in no commit\n");
-    env.sh("mkdir empty; echo secret > key; chmod 600 key; git rev-parse HEAD > ../head").expect(0);
+    env.sh("mkdir empty; echo secret > key; chmod 600 key; git rev-parse HEAD > ../head")
+        .expect(0);
     env
 }
 
@@ -55,7 +72,8 @@ fn harmed(guard: Guard, agent: &str) -> TestEnv {
     let env = project(agent);
     match guard {
         Guard::Stash => {
-            env.sh("git stash -q -u && git stash apply -q --index; ../agent.sh").expect(0);
+            env.sh("git stash -q -u && git stash apply -q --index; ../agent.sh")
+                .expect(0);
             // What may fail is what is looked at.
             env.sh("git checkout -q . && git clean -q -fd && git stash apply -q --index");
         }
@@ -84,8 +102,14 @@ fn loses_modes(guard: Guard) -> Option<bool> {
 
 #[expect(clippy::unnecessary_wraps, reason = "one of several cases")]
 fn commits(guard: Guard) -> Option<bool> {
-    let env = harmed(guard, "echo broken > app.txt; git add -A; git commit -q -m 'all done' || true");
-    Some(env.sh("test $(git rev-parse HEAD) = $(cat ../head)").code == 0 && env.read("app.txt") == "works\n")
+    let env = harmed(
+        guard,
+        "echo broken > app.txt; git add -A; git commit -q -m 'all done' || true",
+    );
+    Some(
+        env.sh("test $(git rev-parse HEAD) = $(cat ../head)").code == 0
+            && env.read("app.txt") == "works\n",
+    )
 }
 
 fn goes_back(guard: Guard) -> Option<bool> {
@@ -104,15 +128,20 @@ fn always_fails(guard: Guard) -> Option<bool> {
     let env = project("echo x >> ../attempts; echo broken > app.txt");
     let run = match guard {
         Guard::Stash => return None,
-        Guard::Loop => "timeout 2 sh -c 'while :; do ../agent.sh; ./check.sh && break; sleep 0.05; done'",
-        Guard::Recover => "timeout 60 recover run --attempts 3 --feedback test=./check.sh -- ../agent.sh",
+        Guard::Loop => {
+            "timeout 2 sh -c 'while :; do ../agent.sh; ./check.sh && break; sleep 0.05; done'"
+        }
+        Guard::Recover => {
+            "timeout 60 recover run --attempts 3 --feedback test=./check.sh -- ../agent.sh"
+        }
     };
     // 124: the time was up.
     Some(env.sh(run).code != 124 && env.read("../attempts").lines().count() == 3)
 }
 
 fn is_killed(guard: Guard) -> Option<bool> {
-    let env = project("echo x >> ../attempts; echo broken > app.txt; test ! -e ../kill || kill -9 $PPID");
+    let env =
+        project("echo x >> ../attempts; echo broken > app.txt; test ! -e ../kill || kill -9 $PPID");
     let run = match guard {
         Guard::Stash => return None,
         Guard::Loop => "sh -c 'for attempt in 1 2 3; do ../agent.sh; ./check.sh && break; done'",

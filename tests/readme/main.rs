@@ -38,7 +38,11 @@ fn blocks(page: &str) -> Vec<Block> {
     for line in page.lines() {
         match (open, line.strip_prefix("```")) {
             (false, Some(language)) => {
-                found.push(Block { language: language.to_owned(), body: String::new(), follows });
+                found.push(Block {
+                    language: language.to_owned(),
+                    body: String::new(),
+                    follows,
+                });
                 open = true;
             }
             (true, Some(_)) => (open, follows) = (false, true),
@@ -75,7 +79,10 @@ fn checked_otherwise(line: &str) -> bool {
         "sh tests/demo.sh" => assert!(root().join("tests/demo.sh").exists()),
         "cargo install --locked --path ." => {
             let manifest = text("Cargo.toml");
-            assert!(manifest.contains("[[bin]]\nname = \"recover\"") && root().join("Cargo.lock").exists());
+            assert!(
+                manifest.contains("[[bin]]\nname = \"recover\"")
+                    && root().join("Cargo.lock").exists()
+            );
         }
         "cargo test --locked"
         | "cargo fmt --check"
@@ -85,10 +92,15 @@ fn checked_otherwise(line: &str) -> bool {
             let ran = ci.lines().any(|ran| format!("{ran} ").starts_with(&line));
             assert!(ran, ".ci/run does not run: {line}");
         }
-        "RECOVER_RANDOM_SECONDS=60 RECOVER_RANDOM_SEED=1 cargo test --locked --test random -- --nocapture" => {
+        "RECOVER_RANDOM_SECONDS=60 RECOVER_RANDOM_SEED=1 cargo test --locked --test random -- --nocapture" =>
+        {
             assert!(ci.contains("cargo test --locked --test random -- --nocapture\n"));
             let driver = text("tests/random/driver.rs");
-            assert!(["RECOVER_RANDOM_SECONDS", "RECOVER_RANDOM_SEED"].iter().all(|name| driver.contains(name)));
+            assert!(
+                ["RECOVER_RANDOM_SECONDS", "RECOVER_RANDOM_SEED"]
+                    .iter()
+                    .all(|name| driver.contains(name))
+            );
         }
         "RECOVER_TEST_REFRESH=1 cargo test --test generated" => {
             assert!(text("tests/generated.rs").contains(&format!("\"{line}\"")));
@@ -96,9 +108,13 @@ fn checked_otherwise(line: &str) -> bool {
         "INSTA_UPDATE=always cargo test --test cli golden::" => {
             assert!(text("tests/cli/main.rs").contains("mod golden;"));
         }
-        "cargo nextest run --profile fast" => assert!(text(".config/nextest.toml").contains("\n[profile.fast]\n")),
+        "cargo nextest run --profile fast" => {
+            assert!(text(".config/nextest.toml").contains("\n[profile.fast]\n"))
+        }
         // A runner gets it from where it is kept.
-        "cargo install --locked --git \"$RECOVER_GIT\"" => assert!(text("README.md").contains("RECOVER_GIT: https://")),
+        "cargo install --locked --git \"$RECOVER_GIT\"" => {
+            assert!(text("README.md").contains("RECOVER_GIT: https://"))
+        }
         "cargo build --release" => {}
         // Made and installed by a part of the checks of its own.
         "packaging/build.py && sudo dpkg --install dist/recover_*.deb" => {
@@ -117,28 +133,46 @@ fn checked_otherwise(line: &str) -> bool {
 /// A repository with what the README calls the agent and the checks, and a `recover` on `PATH`.
 fn project() -> TestEnv {
     let mut env = TestEnv::repo();
-    env.script("check.sh", "grep -qx works app.txt || { echo 'FAILED app: it does not work'; exit 1; }");
-    env.script("agent.sh", "if [ $RECOVER_ATTEMPT = 1 ]; then echo broken > app.txt; else echo works > app.txt; fi");
+    env.script(
+        "check.sh",
+        "grep -qx works app.txt || { echo 'FAILED app: it does not work'; exit 1; }",
+    );
+    env.script(
+        "agent.sh",
+        "if [ $RECOVER_ATTEMPT = 1 ]; then echo broken > app.txt; else echo works > app.txt; fi",
+    );
     env.script("broken-agent.sh", "echo broken > app.txt");
-    env.script("flaky-agent.sh", "test -e ../flaky || { touch ../flaky; echo 'connection reset by peer'; exit 1; }");
+    env.script(
+        "flaky-agent.sh",
+        "test -e ../flaky || { touch ../flaky; echo 'connection reset by peer'; exit 1; }",
+    );
     env.write("TASK.md", "Make the checks pass.\n");
     env.write("app.txt", "works\n");
     env.git(&["add", "."]);
     env.git(&["commit", "-q", "-m", "agent and checks"]);
     let bin = env.root().join("bin");
     fs::create_dir(&bin).expect("a folder for programs");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_recover"), bin.join("recover")).expect("recover on PATH");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_recover"), bin.join("recover"))
+        .expect("recover on PATH");
     // The agents' programs in its place, with a record each as they print it.
-    let done =
-        r#"{"type":"result","subtype":"success","is_error":false,"result":"Claude Code works","session_id":"s1"}"#;
-    env.script("../bin/claude", &format!("cat > ../prompt; echo works > app.txt; echo done > task.txt; echo '{done}'"));
+    let done = r#"{"type":"result","subtype":"success","is_error":false,"result":"Claude Code works","session_id":"s1"}"#;
+    env.script(
+        "../bin/claude",
+        &format!("cat > ../prompt; echo works > app.txt; echo done > task.txt; echo '{done}'"),
+    );
     let done = r#"{"type":"item.completed","item":{"type":"agent_message","text":"codex works"}}"#;
-    env.script("../bin/codex", &format!("echo works > app.txt; echo '{done}'"));
+    env.script(
+        "../bin/codex",
+        &format!("echo works > app.txt; echo '{done}'"),
+    );
     let mut path = vec![bin];
-    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    path.extend(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
     let path: PathBuf = std::env::join_paths(path).expect("a search path").into();
     // A clock that stands still: cooldowns are there, and waits are taken at once.
-    env.set("PATH", &path.to_string_lossy()).set("RECOVER_TEST_NOW", "2026-01-05T10:00:00Z");
+    env.set("PATH", &path.to_string_lossy())
+        .set("RECOVER_TEST_NOW", "2026-01-05T10:00:00Z");
     env
 }
 
@@ -151,9 +185,16 @@ fn run_all(env: &TestEnv, page: &str) -> String {
         if known.iter().all(|known| *known) {
             continue;
         }
-        assert!(known.iter().all(|known| !known), "a block is run in part only:\n{block}");
+        assert!(
+            known.iter().all(|known| !known),
+            "a block is run in part only:\n{block}"
+        );
         let result = env.sh(&format!("set -eu\n{block}"));
-        assert_eq!(result.code, 0, "{block}\nstdout:\n{}\nstderr:\n{}", result.stdout, result.stderr);
+        assert_eq!(
+            result.code, 0,
+            "{block}\nstdout:\n{}\nstderr:\n{}",
+            result.stdout, result.stderr
+        );
         said.push_str(&result.stdout);
         ran += 1;
     }
@@ -166,7 +207,13 @@ fn the_commands_of_the_readme_work() {
     let env = project();
     let said = run_all(&env, &text("README.md"));
     // What the README says about them.
-    for part in ["ended with 6", "Run night complete", "Run codex complete", "Run ralph complete", "try again now"] {
+    for part in [
+        "ended with 6",
+        "Run night complete",
+        "Run codex complete",
+        "Run ralph complete",
+        "try again now",
+    ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
     assert!(env.read("../night.html").contains("</html>"));
@@ -177,12 +224,20 @@ fn the_commands_of_the_guide_work() {
     let env = project();
     let said = run_all(&env, &text("src/cli/guide.md"));
     // The first run waits, the script is told to, the fix is awaited and taken.
-    for part in ["ended with 6", "wait: retry_after", "ended with 8", "complete"] {
+    for part in [
+        "ended with 6",
+        "wait: retry_after",
+        "ended with 8",
+        "complete",
+    ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
     assert_eq!(env.read("app.txt"), "works\n", "{said}");
     let document: serde_json::Value = serde_json::from_str(&env.read("retry.json")).expect("JSON");
-    assert!(document["retry_after"].is_string() && document["wait_ms"].is_u64(), "{document}");
+    assert!(
+        document["retry_after"].is_string() && document["wait_ms"].is_u64(),
+        "{document}"
+    );
 }
 
 /// The page with what its commands print, and with the table of the comparison.
@@ -191,16 +246,31 @@ fn with_output(page: &str) -> String {
     let here = env.root().join("work").to_string_lossy().into_owned();
     let mut page = page.to_owned();
     let all = blocks(&page);
-    for pair in all.windows(2).filter(|pair| pair[0].language == "sh" && pair[1].follows) {
+    for pair in all
+        .windows(2)
+        .filter(|pair| pair[0].language == "sh" && pair[1].follows)
+    {
         // What goes on is told on stderr.
         let printed = env.sh(&pair[0].body).stdout.replace(&here, "~/project");
         let lines: Vec<&str> = printed.lines().map(str::trim_end).collect();
-        let (before, after) = (format!("```text\n{}```", pair[1].body), format!("```text\n{}\n```", lines.join("\n")));
+        let (before, after) = (
+            format!("```text\n{}```", pair[1].body),
+            format!("```text\n{}\n```", lines.join("\n")),
+        );
         page = page.replacen(&before, &after, 1);
     }
-    let is_row = |line: &&str| line.starts_with('|') && !line.starts_with("| code") && !line.contains("meaning");
-    let table: Vec<&str> = page.lines().skip_while(|line| !line.starts_with("## Why not")).collect();
-    let table: Vec<&str> = table.into_iter().skip_while(|line| !line.starts_with('|')).take_while(is_row).collect();
+    let is_row = |line: &&str| {
+        line.starts_with('|') && !line.starts_with("| code") && !line.contains("meaning")
+    };
+    let table: Vec<&str> = page
+        .lines()
+        .skip_while(|line| !line.starts_with("## Why not"))
+        .collect();
+    let table: Vec<&str> = table
+        .into_iter()
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(is_row)
+        .collect();
     page.replacen(&table.join("\n"), compared::table().trim_end(), 1)
 }
 
@@ -213,7 +283,10 @@ fn the_readme_shows_what_is_printed_and_what_was_compared() {
         return;
     }
     for (line, expected) in page.lines().zip(shown.lines()) {
-        assert_eq!(line, expected, "refresh it with: RECOVER_TEST_REFRESH=1 cargo test --test readme");
+        assert_eq!(
+            line, expected,
+            "refresh it with: RECOVER_TEST_REFRESH=1 cargo test --test readme"
+        );
     }
     assert_eq!(page.lines().count(), shown.lines().count());
 }
@@ -222,35 +295,57 @@ fn the_readme_shows_what_is_printed_and_what_was_compared() {
 #[test]
 fn the_workflow_of_the_readme_works() {
     let page = text("README.md");
-    let workflow = blocks(&page).into_iter().find(|block| block.language == "yaml").expect("a workflow").body;
+    let workflow = blocks(&page)
+        .into_iter()
+        .find(|block| block.language == "yaml")
+        .expect("a workflow")
+        .body;
     let mut env = project();
     let summary = env.root().join("summary.md").to_string_lossy().into_owned();
-    env.set("GITHUB_ACTIONS", "true").set("GITHUB_STEP_SUMMARY", &summary).set("CI", "true").set("RECOVER_TRUST", "1");
+    env.set("GITHUB_ACTIONS", "true")
+        .set("GITHUB_STEP_SUMMARY", &summary)
+        .set("CI", "true")
+        .set("RECOVER_TRUST", "1");
     // What the job comes to outlives its machine.
     env.git(&["init", "-q", "--bare", "../origin.git"]);
     env.git(&["remote", "add", "origin", "../origin.git"]);
-    let steps: Vec<&str> = workflow.lines().filter_map(|line| line.split_once("run: ").map(|(_, step)| step)).collect();
-    let steps: Vec<&str> = steps.into_iter().filter(|step| !checked_otherwise(step)).collect();
+    let steps: Vec<&str> = workflow
+        .lines()
+        .filter_map(|line| line.split_once("run: ").map(|(_, step)| step))
+        .collect();
+    let steps: Vec<&str> = steps
+        .into_iter()
+        .filter(|step| !checked_otherwise(step))
+        .collect();
     assert_eq!(steps.len(), 5, "{steps:?}");
     for step in steps {
         // As a job's shell does.
         let ran = env.sh(&format!("set -e\n{step}"));
         assert_eq!(ran.code, 0, "{step}\n{}\n{}", ran.stdout, ran.stderr);
     }
-    assert_eq!(env.git(&["-C", "../origin.git", "show", "agent-work:task.txt"]), "done\n");
+    assert_eq!(
+        env.git(&["-C", "../origin.git", "show", "agent-work:task.txt"]),
+        "done\n"
+    );
     assert!(env.exists("report.html") && env.read("../summary.md").contains("ci"));
 }
 
 #[test]
 fn the_readme_is_short() {
     let lines = text("README.md").lines().count();
-    assert!(lines <= 250, "{lines} lines: what is more belongs into src/cli/guide.md");
+    assert!(
+        lines <= 250,
+        "{lines} lines: what is more belongs into src/cli/guide.md"
+    );
 }
 
 #[test]
 fn the_commands_for_contributors_are_those_of_the_checks() {
     for block in scripts(&text("CONTRIBUTING.md")) {
-        let unknown: Vec<&str> = block.lines().filter(|line| !checked_otherwise(line)).collect();
+        let unknown: Vec<&str> = block
+            .lines()
+            .filter(|line| !checked_otherwise(line))
+            .collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 }
@@ -259,24 +354,37 @@ fn the_commands_for_contributors_are_those_of_the_checks() {
 fn the_demo_works() {
     let env = TestEnv::plain();
     let demo = root().join("tests/demo.sh");
-    let result = env.sh(&format!("sh '{}' '{}'", demo.display(), env!("CARGO_BIN_EXE_recover")));
+    let result = env.sh(&format!(
+        "sh '{}' '{}'",
+        demo.display(),
+        env!("CARGO_BIN_EXE_recover")
+    ));
     let result = result.expect(0);
-    assert!(
-        result
-            .stdout
-            .ends_with("The failure was explained, rolled back and undone, and the run resumed and completed.\n")
-    );
+    assert!(result.stdout.ends_with(
+        "The failure was explained, rolled back and undone, and the run resumed and completed.\n"
+    ));
 }
 
 #[test]
 fn the_places_that_the_pages_name_are_there() {
-    for page in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "src/cli/guide.md"] {
+    for page in [
+        "README.md",
+        "CONTRIBUTING.md",
+        "ARCHITECTURE.md",
+        "src/cli/guide.md",
+    ] {
         let page_text = text(page);
         let prose: String = page_text.split("```").step_by(2).collect();
         let quoted = prose.split('`').skip(1).step_by(2);
-        let is_place = |word: &&str| ["src/", "tests/", ".ci/"].iter().any(|folder| word.starts_with(folder));
+        let is_place = |word: &&str| {
+            ["src/", "tests/", ".ci/"]
+                .iter()
+                .any(|folder| word.starts_with(folder))
+        };
         let places = quoted.filter(is_place).filter(|place| !place.contains('*'));
-        let missing: Vec<&str> = places.filter(|place| !root().join(place).exists()).collect();
+        let missing: Vec<&str> = places
+            .filter(|place| !root().join(place).exists())
+            .collect();
         assert!(missing.is_empty(), "{page}: {missing:?}");
     }
 }
@@ -284,9 +392,16 @@ fn the_places_that_the_pages_name_are_there() {
 #[test]
 fn scripts_are_sound() {
     let sound = |program: &str, args: &[&str]| {
-        let output = Command::new(program).args(args).current_dir(root()).output();
+        let output = Command::new(program)
+            .args(args)
+            .current_dir(root())
+            .output();
         let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
-        assert!(output.status.success(), "{args:?}\n{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{args:?}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     };
     sound("sh", &["-n", "tests/demo.sh"]);
     sound("bash", &["-n", ".ci/run"]);
@@ -312,19 +427,44 @@ fn what_is_packed_is_there() {
     let mut pages = Vec::new();
     for folder in ["man", "completions"] {
         let all = fs::read_dir(root().join(folder)).expect("a folder");
-        pages.extend(all.map(|entry| format!("{folder}/{}", entry.expect("an entry").file_name().to_string_lossy())));
+        pages.extend(all.map(|entry| {
+            format!(
+                "{folder}/{}",
+                entry.expect("an entry").file_name().to_string_lossy()
+            )
+        }));
     }
     // No shell of Debian's reads the fourth kind of completion.
-    for page in pages.iter().filter(|page| Path::new(page).extension().is_none_or(|kind| kind != "ps1")) {
-        assert!(sources.iter().any(|source| matches(source, page)), "{page} is in no package");
+    for page in pages
+        .iter()
+        .filter(|page| Path::new(page).extension().is_none_or(|kind| kind != "ps1"))
+    {
+        assert!(
+            sources.iter().any(|source| matches(source, page)),
+            "{page} is in no package"
+        );
     }
-    for source in sources.iter().filter(|source| *source != "target/release/recover") {
-        let is_there = root().join(source).exists() || pages.iter().any(|page| matches(source, page));
+    for source in sources
+        .iter()
+        .filter(|source| *source != "target/release/recover")
+    {
+        let is_there =
+            root().join(source).exists() || pages.iter().any(|page| matches(source, page));
         assert!(is_there, "{source} is not there");
     }
     let (build, binstall) = (text("packaging/build.py"), &metadata["binstall"]);
     let name = "{ name }-{ version }-{ target }";
-    assert!(build.contains("f\"recover-{package['version']}-{target}\""), "the archive has another name");
-    assert!(binstall["pkg-url"].as_str().is_some_and(|url| url.ends_with(&format!("/{name}.tar.gz"))));
-    assert_eq!(binstall["bin-dir"].as_str(), Some(&*format!("{name}/{{ bin }}{{ binary-ext }}")));
+    assert!(
+        build.contains("f\"recover-{package['version']}-{target}\""),
+        "the archive has another name"
+    );
+    assert!(
+        binstall["pkg-url"]
+            .as_str()
+            .is_some_and(|url| url.ends_with(&format!("/{name}.tar.gz")))
+    );
+    assert_eq!(
+        binstall["bin-dir"].as_str(),
+        Some(&*format!("{name}/{{ bin }}{{ binary-ext }}"))
+    );
 }

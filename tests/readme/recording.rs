@@ -29,7 +29,10 @@ struct Shot {
 /// A project, and what an agent does to it: at first it breaks a check and leaves something behind.
 fn project() -> TestEnv {
     let mut env = TestEnv::repo();
-    env.script("check.sh", "grep -qx works app.txt || { echo 'FAILED app: it does not work'; exit 1; }");
+    env.script(
+        "check.sh",
+        "grep -qx works app.txt || { echo 'FAILED app: it does not work'; exit 1; }",
+    );
     let agent = "if [ $RECOVER_ATTEMPT = 1 ]; then echo broken > app.txt; touch junk; \
                  else echo works > app.txt; echo '- it is fast' >> notes.txt; fi";
     env.script("agent.sh", agent);
@@ -48,22 +51,36 @@ fn settled(said: &str, env: &TestEnv) -> String {
     let size = Regex::new(r"\b\d+\.\d KiB").expect("a pattern");
     let id = Regex::new(r"\b[0-9a-f]{10}\b").expect("a pattern");
     let said = size.replace_all(&said, "8.2 KiB");
-    id.replace_all(&took.replace_all(&said, "0.2${2}s$3"), "4f1c2a9b7e").into_owned()
+    id.replace_all(&took.replace_all(&said, "0.2${2}s$3"), "4f1c2a9b7e")
+        .into_owned()
 }
 
 /// A line of the terminal: pieces that look the same, each where it begins.
 fn line(screen: &vt100::Screen, row: u16) -> String {
     let mut pieces: Vec<(u16, String, String)> = Vec::new();
     for column in 0..COLUMNS {
-        let Some(cell) = screen.cell(row, column).filter(|cell| !cell.is_wide_continuation()) else { continue };
+        let Some(cell) = screen
+            .cell(row, column)
+            .filter(|cell| !cell.is_wide_continuation())
+        else {
+            continue;
+        };
         let mut class = match cell.fgcolor() {
             Color::Idx(number @ (1..=6 | 9..=14)) => format!("c{}", number % 8),
             _ => String::new(),
         };
-        for (set, name) in [(cell.bold(), " b"), (cell.dim(), " d"), (cell.inverse(), " i")] {
+        for (set, name) in [
+            (cell.bold(), " b"),
+            (cell.dim(), " d"),
+            (cell.inverse(), " i"),
+        ] {
             class.push_str(if set { name } else { "" });
         }
-        let content = if cell.has_contents() { cell.contents() } else { " " };
+        let content = if cell.has_contents() {
+            cell.contents()
+        } else {
+            " "
+        };
         match pieces.last_mut() {
             Some((_, last, text)) if *last == class => text.push_str(content),
             _ => pieces.push((column, class, content.to_owned())),
@@ -75,31 +92,54 @@ fn line(screen: &vt100::Screen, row: u16) -> String {
     for (column, class, text) in pieces {
         let (x, count) = (MARGIN + left * f64::from(column), text.chars().count());
         let inverse = class.contains(" i");
-        let text = if inverse { text.as_str() } else { text.trim_end() };
+        let text = if inverse {
+            text.as_str()
+        } else {
+            text.trim_end()
+        };
         if text.is_empty() {
             continue;
         }
         if inverse {
             let wide = left * count as f64;
-            let _ = write!(svg, r#"<rect x="{x:.1}" y="{y:.1}" width="{wide:.1}" height="{height}" class="s"/>"#);
+            let _ = write!(
+                svg,
+                r#"<rect x="{x:.1}" y="{y:.1}" width="{wide:.1}" height="{height}" class="s"/>"#
+            );
         }
-        let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let class = if class.is_empty() { String::new() } else { format!(r#" class="{}""#, class.trim()) };
+        let escaped = text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;");
+        let class = if class.is_empty() {
+            String::new()
+        } else {
+            format!(r#" class="{}""#, class.trim())
+        };
         let base = y + height * 0.75;
         let wide = left * text.chars().count() as f64;
-        let _ = write!(svg, r#"<text x="{x:.1}" y="{base:.1}" textLength="{wide:.1}"{class}>{escaped}</text>"#);
+        let _ = write!(
+            svg,
+            r#"<text x="{x:.1}" y="{base:.1}" textLength="{wide:.1}"{class}>{escaped}</text>"#
+        );
     }
     svg
 }
 
 fn shot(parser: &Parser, seconds: f64) -> Shot {
-    let lines = (0..ROWS).map(|row| line(parser.screen(), row)).filter(|line| !line.is_empty()).collect();
+    let lines = (0..ROWS)
+        .map(|row| line(parser.screen(), row))
+        .filter(|line| !line.is_empty())
+        .collect();
     Shot { lines, seconds }
 }
 
 /// The picture; with more than one shot they follow each other, and begin anew.
 fn svg(title: &str, shots: &[Shot]) -> String {
-    let (width, height) = (CELL.0 * f64::from(COLUMNS) + 2.0 * MARGIN, CELL.1 * f64::from(ROWS) + 2.0 * MARGIN);
+    let (width, height) = (
+        CELL.0 * f64::from(COLUMNS) + 2.0 * MARGIN,
+        CELL.1 * f64::from(ROWS) + 2.0 * MARGIN,
+    );
     let all: f64 = shots.iter().map(|shot| shot.seconds).sum();
     let mut style = String::from(
         "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre;fill:#d5d8de}\
@@ -115,12 +155,30 @@ fn svg(title: &str, shots: &[Shot]) -> String {
             let (from, to) = (begins / all * 100.0, ends / all * 100.0);
             // Whoever wants nothing to move sees the end.
             let still = if is_last { "visible" } else { "hidden" };
-            let _ = write!(style, "\n.f{number}{{visibility:{still};animation:f{number} {all:.1}s step-end infinite}}");
-            let before = if number == 0 { String::new() } else { "0%{visibility:hidden}".to_owned() };
-            let after = if is_last { String::new() } else { format!("{to:.2}%{{visibility:hidden}}") };
-            let _ = write!(style, "@keyframes f{number}{{{before}{from:.2}%{{visibility:visible}}{after}}}");
+            let _ = write!(
+                style,
+                "\n.f{number}{{visibility:{still};animation:f{number} {all:.1}s step-end infinite}}"
+            );
+            let before = if number == 0 {
+                String::new()
+            } else {
+                "0%{visibility:hidden}".to_owned()
+            };
+            let after = if is_last {
+                String::new()
+            } else {
+                format!("{to:.2}%{{visibility:hidden}}")
+            };
+            let _ = write!(
+                style,
+                "@keyframes f{number}{{{before}{from:.2}%{{visibility:visible}}{after}}}"
+            );
         }
-        let _ = write!(body, "<g class=\"f{number}\">\n{}\n</g>\n", shot.lines.join("\n"));
+        let _ = write!(
+            body,
+            "<g class=\"f{number}\">\n{}\n</g>\n",
+            shot.lines.join("\n")
+        );
         begins = ends;
     }
     if shots.len() > 1 {
@@ -155,13 +213,33 @@ fn compare(path: &str, made: &str) {
 type Step = (&'static str, bool, &'static str, f64);
 
 const SESSION: &[Step] = &[
-    ("01:12:00", true, "recover run --run night --no-wait --feedback test=./check.sh -- ./agent.sh", 5.0),
+    (
+        "01:12:00",
+        true,
+        "recover run --run night --no-wait --feedback test=./check.sh -- ./agent.sh",
+        5.0,
+    ),
     ("07:30:00", true, "recover", 6.0),
-    ("07:31:00", true, "recover checkpoint diff good --patch", 4.0),
+    (
+        "07:31:00",
+        true,
+        "recover checkpoint diff good --patch",
+        4.0,
+    ),
     ("07:32:00", false, "recover rollback --to good", 5.0),
     ("07:33:00", false, "recover undo", 3.0),
-    ("07:34:00", true, "recover resume --strategy rollback_and_retry", 5.0),
-    ("07:40:00", false, "recover accept -m 'Say that it is fast'", 6.0),
+    (
+        "07:34:00",
+        true,
+        "recover resume --strategy rollback_and_retry",
+        5.0,
+    ),
+    (
+        "07:40:00",
+        false,
+        "recover accept -m 'Say that it is fast'",
+        6.0,
+    ),
 ];
 
 #[test]
@@ -176,18 +254,27 @@ fn the_recording_is_what_the_program_shows() {
         env.set("RECOVER_TEST_NOW", &format!("2026-01-05T{time}.000Z"));
         let words = shlex::split(command).expect("words");
         let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-        let Some(mut terminal) = Terminal::with(&env, &words, (COLUMNS, ROWS), &[]) else { return };
+        let Some(mut terminal) = Terminal::with(&env, &words, (COLUMNS, ROWS), &[]) else {
+            return;
+        };
         if words.first() == Some(&"rollback") {
             terminal.expect("Do it?");
             terminal.press("y");
         }
         let (_, said) = terminal.end();
-        parser.process(settled(&format!("\n{said}"), &env).replace('\n', "\r\n").as_bytes());
+        parser.process(
+            settled(&format!("\n{said}"), &env)
+                .replace('\n', "\r\n")
+                .as_bytes(),
+        );
         shots.push(shot(&parser, *seconds));
     }
     compare(
         "docs/recording.svg",
-        &svg("recover: a run that fails, is explained, rolled back, undone and accepted", &shots),
+        &svg(
+            "recover: a run that fails, is explained, rolled back, undone and accepted",
+            &shots,
+        ),
     );
 }
 
@@ -202,7 +289,9 @@ fn the_picture_of_browse_is_what_it_shows() {
     env.recover(&["resume", "--strategy", "rollback_and_retry"]);
     env.set("RECOVER_TEST_NOW", "2026-01-05T07:45:00.000Z");
     let size = (COLUMNS, ROWS);
-    let Some(terminal) = Terminal::with(&env, &["browse"], size, &[]) else { return };
+    let Some(terminal) = Terminal::with(&env, &["browse"], size, &[]) else {
+        return;
+    };
     let mut terminal = terminal.drawing();
     terminal.expect_shown(size, "Run night");
     terminal.press("/attempt 1 failed\r2");

@@ -38,7 +38,10 @@ fn untimed(answer: Answer<()>) -> Answer<()> {
     match answer {
         Answer::Away { said, after } => {
             let mut words: Vec<&str> = said.split(' ').collect();
-            if let Some(at) = words.windows(3).position(|three| three[0] == "after" && three[2].starts_with("ms")) {
+            if let Some(at) = words
+                .windows(3)
+                .position(|three| three[0] == "after" && three[2].starts_with("ms"))
+            {
                 words.remove(at + 1);
             }
             let said = words.join(" ");
@@ -55,9 +58,14 @@ fn who_is_away_says_how_long() {
         env.sh(&format!("git remote remove x; git remote add x '{url}'"));
         let here = recover::git::Repo::discover(env.work(), None).unwrap();
         let remote = Remote::named(&here, "x").unwrap();
-        let listed = remote.list(&here, &["refs/recover-runs/"], &limits()).unwrap().map(drop);
+        let listed = remote
+            .list(&here, &["refs/recover-runs/"], &limits())
+            .unwrap()
+            .map(drop);
         let new = commit(&env, "1", None);
-        let pushed = remote.push(&here, &[update(RUN, None, Some(&new))], &limits()).unwrap();
+        let pushed = remote
+            .push(&here, &[update(RUN, None, Some(&new))], &limits())
+            .unwrap();
         assert_eq!(untimed(listed), untimed(pushed.clone()), "{url}");
         pushed
     };
@@ -66,37 +74,73 @@ fn who_is_away_says_how_long() {
         other => panic!("{other:?}"),
     };
     let http = |port: u16| format!("http://127.0.0.1:{port}/x.git");
-    assert_eq!(seconds(ask(&http(says("503 Service Unavailable", "Retry-After: 120\r\n")))), Some(120));
+    assert_eq!(
+        seconds(ask(&http(says(
+            "503 Service Unavailable",
+            "Retry-After: 120\r\n"
+        )))),
+        Some(120)
+    );
     let date = "Retry-After: Wed, 21 Oct 2026 07:29:30 GMT\r\n";
-    assert_eq!(seconds(ask(&http(says("429 Too Many Requests", date)))), Some(90));
-    assert_eq!(seconds(ask(&http(says("403 Forbidden", "Retry-After: 60\r\n")))), Some(60));
+    assert_eq!(
+        seconds(ask(&http(says("429 Too Many Requests", date)))),
+        Some(90)
+    );
+    assert_eq!(
+        seconds(ask(&http(says("403 Forbidden", "Retry-After: 60\r\n")))),
+        Some(60)
+    );
     assert_eq!(seconds(ask(&http(says("502 Bad Gateway", "")))), None);
     for port in [free_port(), free_port()] {
         assert_eq!(seconds(ask(&http(port))), None);
         assert_eq!(seconds(ask(&format!("git://127.0.0.1:{port}/x.git"))), None);
         assert_eq!(seconds(ask(&format!("ssh://127.0.0.1:{port}/x.git"))), None);
     }
-    for (status, headers) in
-        [("403 Forbidden", ""), ("404 Not Found", ""), ("401 Unauthorized", "WWW-Authenticate: Basic realm=\"x\"\r\n")]
-    {
+    for (status, headers) in [
+        ("403 Forbidden", ""),
+        ("404 Not Found", ""),
+        (
+            "401 Unauthorized",
+            "WWW-Authenticate: Basic realm=\"x\"\r\n",
+        ),
+    ] {
         let answer = ask(&http(says(status, headers)));
-        assert!(matches!(&answer, Answer::Refused(said) if !said.is_empty()), "{status}: {answer:?}");
+        assert!(
+            matches!(&answer, Answer::Refused(said) if !said.is_empty()),
+            "{status}: {answer:?}"
+        );
     }
     // One with files alone, which git would ask for one by one.
     let answer = ask(&http(says("200 OK", "Content-Type: text/plain\r\n")));
-    assert!(matches!(&answer, Answer::Refused(said) if said.contains("smart protocol is needed")), "{answer:?}");
+    assert!(
+        matches!(&answer, Answer::Refused(said) if said.contains("smart protocol is needed")),
+        "{answer:?}"
+    );
 }
 
 #[test]
 fn a_server_refuses_in_its_own_words() {
     for server in Server::all() {
-        server.hook("pre-receive", "echo 'GH013: no state here, ask the owners' >&2; exit 1");
+        server.hook(
+            "pre-receive",
+            "echo 'GH013: no state here, ask the owners' >&2; exit 1",
+        );
         let env = machine(&server, "one");
         let here = repo(&env, &server);
         let answer = push(&here, RUN, None, Some(&commit(&env, "1", None)));
-        let Answer::Refused(said) = answer else { panic!("{:?}: {answer:?}", server.kind) };
-        assert!(said.contains("GH013: no state here, ask the owners"), "{:?}: {said}", server.kind);
-        assert!(said.contains("pre-receive hook declined"), "{:?}: {said}", server.kind);
+        let Answer::Refused(said) = answer else {
+            panic!("{:?}: {answer:?}", server.kind)
+        };
+        assert!(
+            said.contains("GH013: no state here, ask the owners"),
+            "{:?}: {said}",
+            server.kind
+        );
+        assert!(
+            said.contains("pre-receive hook declined"),
+            "{:?}: {said}",
+            server.kind
+        );
     }
 }
 
@@ -108,8 +152,18 @@ fn a_strict_server_takes_states_and_keeps_them() {
         let here = repo(&env, &server);
         let first = commit(&env, "1", None);
         let second = commit(&env, "2", Some(&first));
-        assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()), "{:?}", server.kind);
-        assert_eq!(push(&here, RUN, Some(&first), Some(&second)), Answer::Done(()), "{:?}", server.kind);
+        assert_eq!(
+            push(&here, RUN, None, Some(&first)),
+            Answer::Done(()),
+            "{:?}",
+            server.kind
+        );
+        assert_eq!(
+            push(&here, RUN, Some(&first), Some(&second)),
+            Answer::Done(()),
+            "{:?}",
+            server.kind
+        );
         let answer = push(&here, RUN, Some(&second), None);
         assert!(
             matches!(&answer, Answer::Refused(said) if said.contains("prohibited")),
@@ -122,27 +176,43 @@ fn a_strict_server_takes_states_and_keeps_them() {
 
 #[test]
 fn a_wrong_password_is_refused_and_not_shown() {
-    let Some(server) = Server::start(Kind::Http) else { return };
+    let Some(server) = Server::start(Kind::Http) else {
+        return;
+    };
     let env = machine(&server, "one");
     env.git(&["config", "--unset-all", "credential.helper"]);
-    let url = server.url().replace("http://", "http://runner:hunter33-hunter33@");
+    let url = server
+        .url()
+        .replace("http://", "http://runner:hunter33-hunter33@");
     env.git(&["remote", "set-url", "origin", &url]);
     let here = repo(&env, &server);
     let answer = push(&here, RUN, None, Some(&commit(&env, "1", None)));
-    let Answer::Refused(said) = answer else { panic!("{answer:?}") };
+    let Answer::Refused(said) = answer else {
+        panic!("{answer:?}")
+    };
     assert!(!said.contains("hunter33"), "{said}");
     // Without any, nobody is asked.
     env.git(&["remote", "set-url", "origin", &server.url()]);
     let begun = Instant::now();
-    let answer = push(&repo(&env, &server), RUN, None, Some(&commit(&env, "1", None)));
-    assert!(matches!(&answer, Answer::Refused(said) if said.contains("prompts disabled")), "{answer:?}");
+    let answer = push(
+        &repo(&env, &server),
+        RUN,
+        None,
+        Some(&commit(&env, "1", None)),
+    );
+    assert!(
+        matches!(&answer, Answer::Refused(said) if said.contains("prompts disabled")),
+        "{answer:?}"
+    );
     assert!(begun.elapsed() < Duration::from_secs(10));
 }
 
 #[test]
 fn a_call_ends_in_time_and_when_it_is_stopped() {
     for kind in [Kind::Daemon, Kind::Http, Kind::Ssh] {
-        let Some(server) = Server::start(kind) else { continue };
+        let Some(server) = Server::start(kind) else {
+            continue;
+        };
         let proxy = Proxy::to(server.port);
         server.know_password(proxy.port);
         let env = machine_at(&server, proxy.port, "one", &[]);
@@ -156,11 +226,25 @@ fn a_call_ends_in_time_and_when_it_is_stopped() {
             let begun = Instant::now();
             let never = || false;
             let limits = Limits::new(Duration::from_secs(2), &never);
-            let answer = remote.push(&here, &[update(RUN, None, Some(&new))], &limits).unwrap();
-            assert!(matches!(answer, Answer::Cut(_)), "{kind:?} {fault:?}: {answer:?}");
-            let listed = remote.list(&here, &["refs/recover-runs/"], &limits).unwrap();
-            assert!(matches!(listed, Answer::Away { .. }), "{kind:?} {fault:?}: {listed:?}");
-            assert!(begun.elapsed() < Duration::from_secs(12), "{kind:?} {fault:?}: {:?}", begun.elapsed());
+            let answer = remote
+                .push(&here, &[update(RUN, None, Some(&new))], &limits)
+                .unwrap();
+            assert!(
+                matches!(answer, Answer::Cut(_)),
+                "{kind:?} {fault:?}: {answer:?}"
+            );
+            let listed = remote
+                .list(&here, &["refs/recover-runs/"], &limits)
+                .unwrap();
+            assert!(
+                matches!(listed, Answer::Away { .. }),
+                "{kind:?} {fault:?}: {listed:?}"
+            );
+            assert!(
+                begun.elapsed() < Duration::from_secs(12),
+                "{kind:?} {fault:?}: {:?}",
+                begun.elapsed()
+            );
 
             let asked = Cell::new(0);
             let stopped = || {
@@ -170,12 +254,23 @@ fn a_call_ends_in_time_and_when_it_is_stopped() {
             let limits = Limits::new(Duration::from_secs(60), &stopped);
             let begun = Instant::now();
             let stopped = remote.push(&here, &[update(RUN, None, Some(&new))], &limits);
-            assert!(matches!(stopped, Err(Error::Stopped)), "{kind:?} {fault:?}: {stopped:?}");
-            assert!(begun.elapsed() < Duration::from_secs(10), "{kind:?} {fault:?}: {:?}", begun.elapsed());
+            assert!(
+                matches!(stopped, Err(Error::Stopped)),
+                "{kind:?} {fault:?}: {stopped:?}"
+            );
+            assert!(
+                begun.elapsed() < Duration::from_secs(10),
+                "{kind:?} {fault:?}: {:?}",
+                begun.elapsed()
+            );
             let left = String::from_utf8(git.output().unwrap().stdout).unwrap();
             assert_eq!(left, "", "{kind:?} {fault:?}: processes of git are left");
         }
         proxy.set(Fault::None);
-        assert_eq!(push(&here, RUN, None, Some(&new)), Answer::Done(()), "{kind:?}");
+        assert_eq!(
+            push(&here, RUN, None, Some(&new)),
+            Answer::Done(()),
+            "{kind:?}"
+        );
     }
 }

@@ -13,7 +13,11 @@ fn examined(remote: &Remote, repo: &recover::git::Repo) -> Examined {
 }
 
 fn holds(examined: &Examined) -> Vec<(&'static str, Option<bool>)> {
-    examined.findings.iter().map(|finding| (finding.name, finding.holds)).collect()
+    examined
+        .findings
+        .iter()
+        .map(|finding| (finding.name, finding.holds))
+        .collect()
 }
 
 #[test]
@@ -22,12 +26,43 @@ fn a_git_server_guarantees_all() {
         let env = machine(&server, "one");
         let here = repo(&env, &server);
         let found = examined(&remote(&here), &here);
-        let all = ["create", "visible", "fast_forward", "compare_and_swap", "size", "delete"];
-        assert_eq!(holds(&found), all.map(|name| (name, Some(true))), "{:?}: {found:?}", server.kind);
-        assert!(found.is_usable() && found.left.is_none(), "{:?}", server.kind);
-        assert_eq!(server.git(&["for-each-ref", "refs/recover-runs"]), "", "{:?}", server.kind);
-        assert_eq!(env.git(&["for-each-ref", "refs/recover*"]), "", "{:?}", server.kind);
-        assert_eq!(env.sh("ls -A .git/recover | grep check").stdout, "", "{:?}", server.kind);
+        let all = [
+            "create",
+            "visible",
+            "fast_forward",
+            "compare_and_swap",
+            "size",
+            "delete",
+        ];
+        assert_eq!(
+            holds(&found),
+            all.map(|name| (name, Some(true))),
+            "{:?}: {found:?}",
+            server.kind
+        );
+        assert!(
+            found.is_usable() && found.left.is_none(),
+            "{:?}",
+            server.kind
+        );
+        assert_eq!(
+            server.git(&["for-each-ref", "refs/recover-runs"]),
+            "",
+            "{:?}",
+            server.kind
+        );
+        assert_eq!(
+            env.git(&["for-each-ref", "refs/recover*"]),
+            "",
+            "{:?}",
+            server.kind
+        );
+        assert_eq!(
+            env.sh("ls -A .git/recover | grep check").stdout,
+            "",
+            "{:?}",
+            server.kind
+        );
     }
 }
 
@@ -51,10 +86,16 @@ fn a_server_that_hides_or_refuses_is_not_usable() {
     let here = repo(&env, &server);
     server.git(&["config", "uploadpack.hideRefs", "refs/recover-runs"]);
     let found = examined(&remote(&here), &here);
-    assert!(!found.is_usable() && holds(&found).contains(&("visible", Some(false))), "{found:?}");
+    assert!(
+        !found.is_usable() && holds(&found).contains(&("visible", Some(false))),
+        "{found:?}"
+    );
     server.git(&["config", "receive.hideRefs", "refs/recover-runs"]);
     let found = examined(&remote(&here), &here);
-    assert!(!found.is_usable() && holds(&found)[0] == ("create", Some(false)), "{found:?}");
+    assert!(
+        !found.is_usable() && holds(&found)[0] == ("create", Some(false)),
+        "{found:?}"
+    );
     assert!(found.findings[0].detail.contains("hidden ref"), "{found:?}");
 }
 
@@ -73,5 +114,8 @@ fn a_server_that_does_not_compare_is_found_out() {
     );
     let found = examined(&remote(&here), &here);
     assert!(!found.is_usable(), "{found:?}");
-    assert!(holds(&found).contains(&("compare_and_swap", Some(false))), "{found:?}");
+    assert!(
+        holds(&found).contains(&("compare_and_swap", Some(false))),
+        "{found:?}"
+    );
 }

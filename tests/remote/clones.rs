@@ -26,16 +26,30 @@ fn goes_on(env: &TestEnv, what: &str) {
     let ran = env.recover(&RESUME);
     assert_eq!(ran.code, 0, "{what}: {}", ran.stderr);
     let who = env.read("who.txt");
-    assert!(who.starts_with("a\n") && who.ends_with("b\n"), "{what}: {who}\n{}", ran.stderr);
+    assert!(
+        who.starts_with("a\n") && who.ends_with("b\n"),
+        "{what}: {who}\n{}",
+        ran.stderr
+    );
     assert_eq!(env.read("sub/new.txt"), "x\n", "{what}");
     assert_eq!(env.read("large.txt").lines().count(), 1000, "{what}");
-    assert_eq!(env.git(&["config", "--local", "--list"]), before, "{what}: the clone is configured as it was");
+    assert_eq!(
+        env.git(&["config", "--local", "--list"]),
+        before,
+        "{what}: the clone is configured as it was"
+    );
 }
 
 #[test]
 fn a_run_goes_on_in_shallow_and_partial_clones() {
-    for how in [&["--depth=1"][..], &["--filter=blob:none"], &["--filter=tree:0"]] {
-        let Some(server) = Server::start(Kind::Daemon) else { return };
+    for how in [
+        &["--depth=1"][..],
+        &["--filter=blob:none"],
+        &["--filter=tree:0"],
+    ] {
+        let Some(server) = Server::start(Kind::Daemon) else {
+            return;
+        };
         stopped(&server);
         let b = machine_at(&server, server.port, "b", how);
         goes_on(&b, &format!("{how:?}"));
@@ -45,7 +59,12 @@ fn a_run_goes_on_in_shallow_and_partial_clones() {
 /// The server of the runs is not the one that promised what is missing.
 #[test]
 fn a_partial_clone_takes_up_a_run_from_another_server() {
-    let (Some(server), state) = (Server::start(Kind::Daemon), Server::start(Kind::Path).unwrap()) else { return };
+    let (Some(server), state) = (
+        Server::start(Kind::Daemon),
+        Server::start(Kind::Path).unwrap(),
+    ) else {
+        return;
+    };
     stopped(&server);
     let name = "refs/recover-runs/night";
     let moved = format!("{name}:{name}");

@@ -19,8 +19,18 @@ fn places(length: u64) -> Vec<u64> {
     if std::env::var_os("RECOVER_REMOTE_ALL").is_some() {
         return (1..length).collect();
     }
-    let near = [1, 2, 5, length.saturating_sub(1), length.saturating_sub(5), length.saturating_sub(20)];
-    let mut all: Vec<u64> = (1..SAMPLE).map(|step| length * step / SAMPLE).chain(near).collect();
+    let near = [
+        1,
+        2,
+        5,
+        length.saturating_sub(1),
+        length.saturating_sub(5),
+        length.saturating_sub(20),
+    ];
+    let mut all: Vec<u64> = (1..SAMPLE)
+        .map(|step| length * step / SAMPLE)
+        .chain(near)
+        .collect();
     all.retain(|place| (1..length).contains(place));
     all.sort_unstable();
     all.dedup();
@@ -31,7 +41,9 @@ fn places(length: u64) -> Vec<u64> {
 fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
     let (mut lost, mut unknown) = (0, 0);
     for kind in [Kind::Daemon, Kind::Http, Kind::Ssh] {
-        let Some(server) = Server::start(kind) else { continue };
+        let Some(server) = Server::start(kind) else {
+            continue;
+        };
         let proxy = Proxy::to(server.port);
         server.know_password(proxy.port);
         let env = machine_at(&server, proxy.port, "one", &[]);
@@ -43,26 +55,41 @@ fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
         };
         let name = "refs/recover-runs/cut";
         let mut at = next(None);
-        assert_eq!(push(&here, name, None, Some(&at)), Answer::Done(()), "{kind:?}");
+        assert_eq!(
+            push(&here, name, None, Some(&at)),
+            Answer::Done(()),
+            "{kind:?}"
+        );
         // As long as every later one is, but for what was cut.
         proxy.set(Fault::None);
         let second = next(Some(&at));
-        assert_eq!(push(&here, name, Some(&at), Some(&second)), Answer::Done(()), "{kind:?}");
+        assert_eq!(
+            push(&here, name, Some(&at), Some(&second)),
+            Answer::Done(()),
+            "{kind:?}"
+        );
         at = second;
         let (sent, answered, _) = proxy.counted();
         let sent = places(sent).into_iter().map(Fault::CutSent);
-        let faults: Vec<Fault> = sent.chain(places(answered).into_iter().map(Fault::CutAnswered)).collect();
+        let faults: Vec<Fault> = sent
+            .chain(places(answered).into_iter().map(Fault::CutAnswered))
+            .collect();
         for fault in faults {
             let new = next(Some(&at));
             proxy.set(fault);
             let answer = push(&here, name, Some(&at), Some(&new));
             proxy.set(Fault::None);
             let listed = remote(&here).list(&here, &[name], &limits()).unwrap();
-            let Answer::Done(listed) = listed else { panic!("{kind:?} {fault:?}: {listed:?}") };
+            let Answer::Done(listed) = listed else {
+                panic!("{kind:?} {fault:?}: {listed:?}")
+            };
             let there = listed[0].1.clone();
             match &answer {
                 Answer::Done(()) => assert_eq!(there, new, "{kind:?} {fault:?}"),
-                Answer::Away { .. } => assert_eq!(there, at, "{kind:?} {fault:?}: away is before anything was sent"),
+                Answer::Away { .. } => assert_eq!(
+                    there, at,
+                    "{kind:?} {fault:?}: away is before anything was sent"
+                ),
                 // A server that has all may be at it still.
                 Answer::Cut(_) => {
                     unknown += 1;
@@ -71,19 +98,28 @@ fn a_push_that_was_cut_is_done_or_not_and_once_more_is_enough() {
                 }
                 other => panic!("{kind:?} {fault:?}: {other:?}"),
             }
-            assert_eq!(push(&here, name, Some(&at), Some(&new)), Answer::Done(()), "{kind:?} {fault:?}: once more");
+            assert_eq!(
+                push(&here, name, Some(&at), Some(&new)),
+                Answer::Done(()),
+                "{kind:?} {fault:?}: once more"
+            );
             assert_eq!(server.at(name), Some(new.0.clone()), "{kind:?} {fault:?}");
             at = new;
         }
     }
     // Which of the two a cut is depends on how the bytes came through: with sshd all may be of one kind.
-    assert!(lost > 0 && unknown > lost, "{lost} answers were lost of {unknown} that were cut");
+    assert!(
+        lost > 0 && unknown > lost,
+        "{lost} answers were lost of {unknown} that were cut"
+    );
 }
 
 #[test]
 fn a_fetch_that_was_cut_leaves_nothing_half() {
     for kind in [Kind::Daemon, Kind::Http, Kind::Ssh] {
-        let Some(server) = Server::start(kind) else { continue };
+        let Some(server) = Server::start(kind) else {
+            continue;
+        };
         let proxy = Proxy::to(server.port);
         server.know_password(proxy.port);
         let writer = machine_at(&server, server.port, "writer", &[]);
@@ -91,14 +127,21 @@ fn a_fetch_that_was_cut_leaves_nothing_half() {
         let (name, place) = ("refs/recover-runs/cut", "refs/recover-tracking/origin/cut");
         let env = machine_at(&server, proxy.port, "reader", &[]);
         let here = repo(&env, &server);
-        let fetch = || remote(&here).fetch(&here, &[(name.to_owned(), place.to_owned())], &limits()).unwrap();
+        let fetch = || {
+            remote(&here)
+                .fetch(&here, &[(name.to_owned(), place.to_owned())], &limits())
+                .unwrap()
+        };
         let mut at = commit(&writer, "0", None);
         assert_eq!(push(&there, name, None, Some(&at)), Answer::Done(()));
         proxy.set(Fault::None);
         assert_eq!(fetch(), Answer::Done(()), "{kind:?}");
         let (sent, answered, _) = proxy.counted();
         let some = |length| places(length).into_iter().step_by(3);
-        let faults: Vec<Fault> = some(sent).map(Fault::CutSent).chain(some(answered).map(Fault::CutAnswered)).collect();
+        let faults: Vec<Fault> = some(sent)
+            .map(Fault::CutSent)
+            .chain(some(answered).map(Fault::CutAnswered))
+            .collect();
         for (number, fault) in faults.into_iter().enumerate() {
             let new = commit(&writer, &format!("{number}"), Some(&at));
             assert_eq!(push(&there, name, Some(&at), Some(&new)), Answer::Done(()));
@@ -112,7 +155,11 @@ fn a_fetch_that_was_cut_leaves_nothing_half() {
                 other => panic!("{kind:?} {fault:?}: {other:?}"),
             }
             assert_eq!(fetch(), Answer::Done(()), "{kind:?} {fault:?}: once more");
-            assert_eq!(env.git(&["rev-parse", place]).trim(), new.0, "{kind:?} {fault:?}");
+            assert_eq!(
+                env.git(&["rev-parse", place]).trim(),
+                new.0,
+                "{kind:?} {fault:?}"
+            );
             env.git(&["fsck", "--connectivity-only"]);
             at = new;
         }
@@ -122,7 +169,9 @@ fn a_fetch_that_was_cut_leaves_nothing_half() {
 /// After an answer that was cut in its headers git goes on as with a server that has files alone, which answers whole.
 #[test]
 fn an_answer_that_was_cut_in_its_headers_is_no_word_of_the_servers() {
-    let Some(server) = Server::start(Kind::Http) else { return };
+    let Some(server) = Server::start(Kind::Http) else {
+        return;
+    };
     let proxy = Proxy::to(server.port);
     server.know_password(proxy.port);
     let env = machine_at(&server, proxy.port, "one", &[]);
@@ -150,7 +199,11 @@ fn an_answer_that_was_cut_in_its_headers_is_no_word_of_the_servers() {
             let listed = remote(&here).list(&here, &[name], &limits()).unwrap();
             listed.map(|listed| assert_eq!(listed, [(name.to_owned(), at.clone())], "{bytes}"))
         });
-        once("fetch", &|| remote(&here).fetch(&here, &[(name.to_owned(), place.to_owned())], &limits()).unwrap());
+        once("fetch", &|| {
+            remote(&here)
+                .fetch(&here, &[(name.to_owned(), place.to_owned())], &limits())
+                .unwrap()
+        });
         let fresh = format!("{name}-{bytes}");
         once("push", &|| push(&here, &fresh, None, Some(&next)));
     }
@@ -158,7 +211,9 @@ fn an_answer_that_was_cut_in_its_headers_is_no_word_of_the_servers() {
 
 #[test]
 fn a_cut_answer_after_an_attempt_ends_no_run() {
-    let Some(server) = Server::start(Kind::Http) else { return };
+    let Some(server) = Server::start(Kind::Http) else {
+        return;
+    };
     push_agent(
         &server,
         "echo $RECOVER_ATTEMPT >> tried.txt; touch ../at-work; while [ -e ../at-work ]; do sleep 0.05; done; exit 1",
@@ -168,14 +223,32 @@ fn a_cut_answer_after_an_attempt_ends_no_run() {
     server.know_password(proxy.port);
     let mut env = machine_at(&server, proxy.port, "one", &[]);
     env.set("RECOVER_COOLDOWN", "0s");
-    let args = ["run", "--run", "night", "--remote", "origin", "--yes", "--attempts", "4", "--on-failure", "retry"];
+    let args = [
+        "run",
+        "--run",
+        "night",
+        "--remote",
+        "origin",
+        "--yes",
+        "--attempts",
+        "4",
+        "--on-failure",
+        "retry",
+    ];
     let mut run = env.recover_command(&[&args[..], &["--", "./agent.sh"]].concat());
-    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let run = run
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     for bytes in [30, 60, 200, 400] {
         let at_work = env.root().join("at-work");
         let begun = Instant::now();
         while !at_work.exists() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "no attempt begins after a cut");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "no attempt begins after a cut"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         proxy.cut_once(Fault::CutAnswered(bytes));

@@ -59,19 +59,33 @@ impl Machine {
         let proxy = Proxy::to(server.port);
         let name = format!("m{number}");
         let mut env = machine_at(server, proxy.port, &name, &[]);
-        env.set("NOTES", &notes.display().to_string()).set("RECOVER_COOLDOWN", "0s");
-        env.set("EACH", &EACH.to_string()).set("LAST", &format!("m{}", MACHINES - 1));
+        env.set("NOTES", &notes.display().to_string())
+            .set("RECOVER_COOLDOWN", "0s");
+        env.set("EACH", &EACH.to_string())
+            .set("LAST", &format!("m{}", MACHINES - 1));
         // Each ten minutes from the one before, back and forth.
-        env.set("RECOVER_TEST_NOW", &format!("2026-10-21T{:02}:{}0:00Z", 7 + number % 3, number % 6));
+        env.set(
+            "RECOVER_TEST_NOW",
+            &format!("2026-10-21T{:02}:{}0:00Z", 7 + number % 3, number % 6),
+        );
         let folder = env.root().join("home/.config/recover");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("config.toml"), format!("[remote]\nname = '{REMOTE}'\nlease = '30s'\n")).unwrap();
+        fs::write(
+            folder.join("config.toml"),
+            format!("[remote]\nname = '{REMOTE}'\nlease = '30s'\n"),
+        )
+        .unwrap();
         Self { name, env, proxy }
     }
 
     fn start(&self, args: &[&str]) -> Child {
         let log = fs::File::create(self.env.root().join("log")).unwrap();
-        self.env.recover_command(args).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+        self.env
+            .recover_command(args)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap()
     }
 
     fn log(&self) -> String {
@@ -81,18 +95,26 @@ impl Machine {
 
 fn noted(notes: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(notes.join("all")).unwrap_or_default();
-    text.lines().map(|line| line.split(' ').map(str::to_owned).collect()).collect()
+    text.lines()
+        .map(|line| line.split(' ').map(str::to_owned).collect())
+        .collect()
 }
 
 fn begun_on(notes: &Path, name: &str) -> usize {
-    noted(notes).iter().filter(|note| note[0] == "begin" && note[2] == name).count()
+    noted(notes)
+        .iter()
+        .filter(|note| note[0] == "begin" && note[2] == name)
+        .count()
 }
 
 #[track_caller]
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what} does not come");
+        assert!(
+            begun.elapsed() < Duration::from_secs(120),
+            "{what} does not come"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -106,7 +128,16 @@ fn said(mut event: Value) -> String {
 fn without(document: &mut Value) {
     match document {
         Value::Object(fields) => {
-            let own = ["seq", "commit", "tree", "partial", "skipped", "worktree", "state_dir", "state_directory"];
+            let own = [
+                "seq",
+                "commit",
+                "tree",
+                "partial",
+                "skipped",
+                "worktree",
+                "state_dir",
+                "state_directory",
+            ];
             fields.retain(|name, _| !own.contains(&name.as_str()));
             fields.values_mut().for_each(without);
         }
@@ -117,16 +148,25 @@ fn without(document: &mut Value) {
 
 /// The events of the run that a machine has recorded.
 fn recorded(env: &TestEnv) -> Vec<String> {
-    let (work, home) = (env.work().display().to_string(), env.root().join("home").display().to_string());
+    let (work, home) = (
+        env.work().display().to_string(),
+        env.root().join("home").display().to_string(),
+    );
     let key = RunKey::new("night", None, None);
-    let places = Places::new(&work, &format!("{work}/.ultraplan/state"), &home).with(Names::of(&key));
+    let places =
+        Places::new(&work, &format!("{work}/.ultraplan/state"), &home).with(Names::of(&key));
     let text = env.read_state("events.jsonl");
     let mut all = Vec::new();
     for line in text.lines() {
-        let Ok(event) = serde_json::from_str::<Event>(line) else { continue };
-        if event.run.as_ref() == Some(&key) && !matches!(event.payload, Payload::RunReplaced { .. }) {
+        let Ok(event) = serde_json::from_str::<Event>(line) else {
+            continue;
+        };
+        if event.run.as_ref() == Some(&key) && !matches!(event.payload, Payload::RunReplaced { .. })
+        {
             let payload = masked_payload(&event.payload).into_owned();
-            all.push(said(places.hide(serde_json::to_value(Event { payload, ..event }).unwrap())));
+            all.push(said(
+                places.hide(serde_json::to_value(Event { payload, ..event }).unwrap()),
+            ));
         }
     }
     assert!(all.len() > 3, "{text}");
@@ -136,12 +176,22 @@ fn recorded(env: &TestEnv) -> Vec<String> {
 /// The events of all states that the server has, in the run's chain and aside.
 fn on_the_server(server: &Server) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    let refs = server.git(&["for-each-ref", "--format=%(refname)", "refs/recover-runs", "refs/recover-runs-side"]);
+    let refs = server.git(&[
+        "for-each-ref",
+        "--format=%(refname)",
+        "refs/recover-runs",
+        "refs/recover-runs-side",
+    ]);
     for name in refs.lines() {
         for commit in server.git(&["rev-list", "--first-parent", name]).lines() {
-            let Some(text) = server.try_git(&["cat-file", "blob", &format!("{commit}:events.jsonl")]) else { break };
+            let Some(text) =
+                server.try_git(&["cat-file", "blob", &format!("{commit}:events.jsonl")])
+            else {
+                break;
+            };
             for line in text.lines() {
-                let mut fields: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+                let mut fields: serde_json::Map<String, Value> =
+                    serde_json::from_str(line).unwrap();
                 fields.retain(|name, _| !["run_seq", "previous", "id"].contains(&name.as_str()));
                 fields.insert("seq".to_owned(), 0.into());
                 let event: Event = serde_json::from_value(Value::Object(fields)).unwrap();
@@ -168,13 +218,24 @@ fn cut(machines: &[Machine], is_over: &AtomicBool) {
         if is_over.load(Ordering::Relaxed) {
             break;
         }
-        for (at, machine) in machines.iter().enumerate().filter(|(at, _)| at % 2 == number % 2) {
+        for (at, machine) in machines
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| at % 2 == number % 2)
+        {
             if !matches!(machine.proxy.fault(), Fault::StallSent(_)) {
-                machine.proxy.set(if at % 4 < 2 { Fault::CutSent(*place) } else { Fault::CutAnswered(*place) });
+                machine.proxy.set(if at % 4 < 2 {
+                    Fault::CutSent(*place)
+                } else {
+                    Fault::CutAnswered(*place)
+                });
             }
         }
         std::thread::sleep(Duration::from_millis(250));
-        for machine in machines.iter().filter(|machine| !matches!(machine.proxy.fault(), Fault::StallSent(_))) {
+        for machine in machines
+            .iter()
+            .filter(|machine| !matches!(machine.proxy.fault(), Fault::StallSent(_)))
+        {
             machine.proxy.set(Fault::None);
         }
         std::thread::sleep(Duration::from_millis(750));
@@ -190,33 +251,69 @@ fn judge(server: &Server, notes: &Path) -> usize {
         .history()
         .into_iter()
         .filter(|change| change.name == RUN)
-        .map(|change| (change.claim["nonce"].as_str().unwrap().to_owned(), change.claim["fencing"].as_u64().unwrap()))
+        .map(|change| {
+            (
+                change.claim["nonce"].as_str().unwrap().to_owned(),
+                change.claim["fencing"].as_u64().unwrap(),
+            )
+        })
         .collect();
     assert!(claims.len() > LIMIT, "{claims:?}");
     for pair in claims.windows(2) {
-        assert!(pair[0] == pair[1] || pair[0].1 < pair[1].1, "one holder at a time: {claims:?}");
+        assert!(
+            pair[0] == pair[1] || pair[0].1 < pair[1].1,
+            "one holder at a time: {claims:?}"
+        );
     }
     let fencings: BTreeSet<u64> = claims.iter().map(|claim| claim.1).collect();
     assert!(fencings.len() >= MACHINES, "{claims:?}");
     for pair in found.windows(2) {
         let fencing = |note: &[String]| note[3].parse::<u64>().unwrap();
-        assert!(pair[1][0] == "end" || fencing(&pair[0]) <= fencing(&pair[1]), "{found:?}");
+        assert!(
+            pair[1][0] == "end" || fencing(&pair[0]) <= fencing(&pair[1]),
+            "{found:?}"
+        );
     }
     begun
 }
 
 #[test]
 fn eight_machines_make_as_many_attempts_as_one() {
-    let Some(server) = Server::start(Kind::Daemon) else { return };
+    let Some(server) = Server::start(Kind::Daemon) else {
+        return;
+    };
     server.record_history();
     let notes: PathBuf = server.root().join("notes");
     fs::create_dir(&notes).unwrap();
     push_agent(&server, AGENT, "exit 0");
-    let machines: Vec<Machine> = (0..MACHINES).map(|number| Machine::on(&server, number, &notes)).collect();
+    let machines: Vec<Machine> = (0..MACHINES)
+        .map(|number| Machine::on(&server, number, &notes))
+        .collect();
     let limit = LIMIT.to_string();
-    let run = ["run", "--run", "night", "--yes", "--attempts", &limit, "--on-failure", "retry", "--", "./agent.sh"];
-    let resume = ["resume", "--run", "night", "--remote", REMOTE, "--yes", "--trust", "--steal"];
-    let ends = [End::Killed, End::Robbed, End::Stalled, End::Robbed, End::Stalled, End::Robbed, End::Killed];
+    let run = [
+        "run",
+        "--run",
+        "night",
+        "--yes",
+        "--attempts",
+        &limit,
+        "--on-failure",
+        "retry",
+        "--",
+        "./agent.sh",
+    ];
+    let resume = [
+        "resume", "--run", "night", "--remote", REMOTE, "--yes", "--trust", "--steal",
+    ];
+    let ends = [
+        End::Killed,
+        End::Robbed,
+        End::Stalled,
+        End::Robbed,
+        End::Stalled,
+        End::Robbed,
+        End::Killed,
+    ];
     let mut left: Vec<(usize, Child)> = Vec::new();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -225,7 +322,11 @@ fn eight_machines_make_as_many_attempts_as_one() {
         for (number, machine) in machines.iter().enumerate() {
             let mut recover = machine.start(if number == 0 { &run } else { &resume });
             let name = &machine.name;
-            let enough = if number == MACHINES - 1 { usize::MAX } else { EACH };
+            let enough = if number == MACHINES - 1 {
+                usize::MAX
+            } else {
+                EACH
+            };
             let mut tries = 0;
             wait_for(&format!("the last attempt of {name}"), || {
                 if let Some(status) = recover.try_wait().unwrap() {
@@ -234,7 +335,11 @@ fn eight_machines_make_as_many_attempts_as_one() {
                     }
                     // A take-over that was cut off does not wait by itself.
                     tries += 1;
-                    assert!(status.code() == Some(9) && tries < 30, "{name} ends with {status}: {}", machine.log());
+                    assert!(
+                        status.code() == Some(9) && tries < 30,
+                        "{name} ends with {status}: {}",
+                        machine.log()
+                    );
                     recover = machine.start(&resume);
                 }
                 begun_on(&notes, name) >= enough
@@ -266,16 +371,38 @@ fn eight_machines_make_as_many_attempts_as_one() {
             status.set(recover.try_wait().unwrap());
             status.get().is_some()
         });
-        assert_eq!(status.get().unwrap().code(), Some(11), "{}: {}", machine.name, machine.log());
+        assert_eq!(
+            status.get().unwrap().code(),
+            Some(11),
+            "{}: {}",
+            machine.name,
+            machine.log()
+        );
     }
 
     let begun = judge(&server, &notes);
 
     // Those that could not say it come back, and what they recorded that nobody has seen is kept.
-    let has_said = |machine: &&Machine| machine.log().contains("is there as refs/recover-runs-side/");
-    for machine in machines.iter().take(ends.len()).filter(|machine| !has_said(machine)) {
-        let back = machine.env.recover(&["resume", "--run", "night", "--remote", REMOTE, "--yes", "--trust"]);
-        assert!(![9, 12, 16].contains(&back.code), "{}: {} {}", machine.name, back.code, back.stderr);
+    let has_said = |machine: &&Machine| {
+        machine
+            .log()
+            .contains("is there as refs/recover-runs-side/")
+    };
+    for machine in machines
+        .iter()
+        .take(ends.len())
+        .filter(|machine| !has_said(machine))
+    {
+        let back = machine.env.recover(&[
+            "resume", "--run", "night", "--remote", REMOTE, "--yes", "--trust",
+        ]);
+        assert!(
+            ![9, 12, 16].contains(&back.code),
+            "{}: {} {}",
+            machine.name,
+            back.code,
+            back.stderr
+        );
     }
     let there = on_the_server(&server);
     let (mut all, mut lost) = (0, Vec::new());
@@ -287,8 +414,20 @@ fn eight_machines_make_as_many_attempts_as_one() {
             }
         }
     }
-    assert!(lost.is_empty(), "{} of {all} events are lost, the first: {}", lost.len(), lost[0]);
-    assert_eq!(noted(&notes).iter().filter(|note| note[0] == "begin").count(), LIMIT, "nothing more was begun");
+    assert!(
+        lost.is_empty(),
+        "{} of {all} events are lost, the first: {}",
+        lost.len(),
+        lost[0]
+    );
+    assert_eq!(
+        noted(&notes)
+            .iter()
+            .filter(|note| note[0] == "begin")
+            .count(),
+        LIMIT,
+        "nothing more was begun"
+    );
     let cuts: usize = machines.iter().map(|machine| machine.proxy.cuts()).sum();
     eprintln!(
         "eight machines: {begun} attempts of {LIMIT}, {cuts} connections cut, {all} events recorded, {} on the server, none lost",

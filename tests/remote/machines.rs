@@ -27,11 +27,17 @@ pub fn machine_at(server: &Server, port: u16, name: &str, how: &[&str]) -> TestE
         env.set(name, value);
     }
     env.set("RECOVER_TEST_HOST", name);
-    let settings: Vec<String> =
-        settings.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).collect();
+    let settings: Vec<String> = settings
+        .iter()
+        .flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")])
+        .collect();
     let url = server.url_at(port);
     // What a path names is copied by links without the protocol.
-    let url = if url.starts_with('/') && !how.is_empty() { format!("file://{url}") } else { url };
+    let url = if url.starts_with('/') && !how.is_empty() {
+        format!("file://{url}")
+    } else {
+        url
+    };
     let mut args = vec!["clone", "-q"];
     args.extend(settings.iter().map(String::as_str));
     args.extend(how);
@@ -61,8 +67,19 @@ pub fn limits() -> Limits<'static> {
 
 /// A commit with one file, on top of another one.
 pub fn commit(env: &TestEnv, content: &str, parent: Option<&ObjectId>) -> ObjectId {
-    let blob = env.sh(&format!("printf %s '{content}' | git hash-object -w --stdin")).expect(0).stdout;
-    let tree = env.sh(&format!("printf '100644 blob {}\\tfile\\n' | git mktree", blob.trim())).expect(0).stdout;
+    let blob = env
+        .sh(&format!(
+            "printf %s '{content}' | git hash-object -w --stdin"
+        ))
+        .expect(0)
+        .stdout;
+    let tree = env
+        .sh(&format!(
+            "printf '100644 blob {}\\tfile\\n' | git mktree",
+            blob.trim()
+        ))
+        .expect(0)
+        .stdout;
     let mut args = vec!["commit-tree", tree.trim(), "-m", "state"];
     if let Some(parent) = parent {
         args.extend(["-p", parent.0.as_str()]);
@@ -72,12 +89,18 @@ pub fn commit(env: &TestEnv, content: &str, parent: Option<&ObjectId>) -> Object
 
 /// An update of a reference.
 pub fn update(name: &str, old: Option<&ObjectId>, new: Option<&ObjectId>) -> Update {
-    Update { name: name.to_owned(), old: old.cloned(), new: new.cloned() }
+    Update {
+        name: name.to_owned(),
+        old: old.cloned(),
+        new: new.cloned(),
+    }
 }
 
 /// What came of one update.
 pub fn push(repo: &Repo, name: &str, old: Option<&ObjectId>, new: Option<&ObjectId>) -> Answer<()> {
-    remote(repo).push(repo, &[update(name, old, new)], &limits()).expect("git runs")
+    remote(repo)
+        .push(repo, &[update(name, old, new)], &limits())
+        .expect("git runs")
 }
 
 /// Puts an agent and a check on the server's branch.
@@ -103,8 +126,20 @@ pub const LEAVES_A: &str = "echo \"$RECOVER_TEST_HOST\" >> who.txt; mkdir -p sub
      if [ \"$RECOVER_TEST_HOST $RECOVER_ITERATION\" = 'a 2' ]; then kill -TERM $PPID; sleep 20; fi";
 
 /// The command line of a run of that agent.
-pub const NIGHT: [&str; 10] =
-    ["run", "--run", "night", "--remote", REMOTE, "--yes", "--iterations", "2", "--", "./agent.sh"];
+pub const NIGHT: [&str; 10] = [
+    "run",
+    "--run",
+    "night",
+    "--remote",
+    REMOTE,
+    "--yes",
+    "--iterations",
+    "2",
+    "--",
+    "./agent.sh",
+];
 
 /// The command line that takes it up.
-pub const RESUME: [&str; 7] = ["resume", "--run", "night", "--remote", REMOTE, "--yes", "--trust"];
+pub const RESUME: [&str; 7] = [
+    "resume", "--run", "night", "--remote", REMOTE, "--yes", "--trust",
+];

@@ -15,7 +15,14 @@ use crate::servers::{Kind, Server};
 
 fn filter() -> Filter {
     let plain = Some(BTreeSet::new());
-    Filter { max_object: 1 << 20, untracked: true, plain, whole: false, keep_base: true, previous: None }
+    Filter {
+        max_object: 1 << 20,
+        untracked: true,
+        plain,
+        whole: false,
+        keep_base: true,
+        previous: None,
+    }
 }
 
 /// Takes a checkpoint and returns its commit.
@@ -28,7 +35,10 @@ fn sent(repo: &Repo, commit: &ObjectId, filter: &Filter) -> Outgoing {
     let lock = WorktreeLock::acquire(repo, Duration::from_secs(5)).unwrap();
     let sent = outgoing(repo, &lock, commit, "a checkpoint\n", filter).unwrap();
     let planned = leaving(repo, commit, filter).unwrap();
-    assert_eq!((&planned.withheld, &planned.untracked), (&sent.withheld, &sent.untracked));
+    assert_eq!(
+        (&planned.withheld, &planned.untracked),
+        (&sent.withheld, &sent.untracked)
+    );
     sent
 }
 
@@ -49,7 +59,10 @@ fn prepare(env: &TestEnv) {
     env.write("a.txt", "changed\n");
     env.write("notes/new.txt", "new\n");
     env.write(".env", "PASSWORD=hunter22-hunter22\n");
-    env.write("deep/id_ed25519", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n");
+    env.write(
+        "deep/id_ed25519",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----\n",
+    );
     env.write("src/client.py", "token = 'ghp_0123456789abcdefghij'\n");
     noise(&env.work().join("large.bin"), 3 << 20);
     env.write("sub/only/.env", "SECRET_KEY=hunter22-hunter22\n");
@@ -63,32 +76,57 @@ fn what_looks_like_a_secret_stays_and_is_listed() {
     let commit = checkpoint(&env);
     let here = Repo::discover(env.work(), None).unwrap();
     let sent = sent(&here, &commit, &filter());
-    let stays = [".env", "deep/id_ed25519", "large.bin", "src/client.py", "sub/only/.env"];
+    let stays = [
+        ".env",
+        "deep/id_ed25519",
+        "large.bin",
+        "src/client.py",
+        "sub/only/.env",
+    ];
     assert_eq!(paths(&sent.withheld), stays);
     let mut goes = paths(&sent.untracked);
     goes.sort();
     assert_eq!(goes, ["empty/.keep", "notes/new.txt"]);
 
     let stored = load_checkpoint(&here, &sent.commit).unwrap();
-    let (before, after) = (load_checkpoint(&here, &commit).unwrap(), stored.snapshot(&here).unwrap());
+    let (before, after) = (
+        load_checkpoint(&here, &commit).unwrap(),
+        stored.snapshot(&here).unwrap(),
+    );
     assert!(stored.manifest.partial && !before.manifest.partial);
     for path in stays {
         assert!(!after.entries.contains_key(&path.into()), "{path}");
-        assert!(stored.manifest.skipped.iter().any(|one| one.path == path.into()), "{path}");
+        assert!(
+            stored
+                .manifest
+                .skipped
+                .iter()
+                .any(|one| one.path == path.into()),
+            "{path}"
+        );
     }
     let whole = before.snapshot(&here).unwrap();
     for (path, entry) in &whole.entries {
-        if !stays.contains(&path.to_string().as_str()) && !stays.iter().any(|one| one.starts_with(&format!("{path}/")))
+        if !stays.contains(&path.to_string().as_str())
+            && !stays.iter().any(|one| one.starts_with(&format!("{path}/")))
         {
             assert_eq!(after.entries.get(path), Some(entry), "{path}");
         }
     }
     // What is left of the times belongs to the right files.
-    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        (before.modified(&here).unwrap(), stored.modified(&here).unwrap());
-    assert!(!new.is_empty() && new.iter().all(|(path, at)| old.get(path) == Some(at)), "{old:?} {new:?}");
+    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) = (
+        before.modified(&here).unwrap(),
+        stored.modified(&here).unwrap(),
+    );
+    assert!(
+        !new.is_empty() && new.iter().all(|(path, at)| old.get(path) == Some(at)),
+        "{old:?} {new:?}"
+    );
     assert!(stored.verify(&here).unwrap().is_empty());
-    assert!(stored.events_jsonl(&here).unwrap().is_empty(), "events go another way");
+    assert!(
+        stored.events_jsonl(&here).unwrap().is_empty(),
+        "events go another way"
+    );
 
     // None of it is reachable, by no way.
     let all = reached(&env, &sent.commit);
@@ -96,7 +134,11 @@ fn what_looks_like_a_secret_stays_and_is_listed() {
         let oid = env.git(&["hash-object", path]);
         assert!(!all.contains(oid.trim()), "{path} is reachable");
     }
-    assert_eq!(sent, self::sent(&here, &commit, &filter()), "the same once more");
+    assert_eq!(
+        sent,
+        self::sent(&here, &commit, &filter()),
+        "the same once more"
+    );
 }
 
 #[test]
@@ -107,18 +149,50 @@ fn no_untracked_file_leaves_where_none_is_to() {
     env.write_state("notes.env", "API_TOKEN=abcdefgh-12345678\n");
     let commit = checkpoint(&env);
     let here = Repo::discover(env.work(), None).unwrap();
-    let none = sent(&here, &commit, &Filter { untracked: false, ..filter() });
+    let none = sent(
+        &here,
+        &commit,
+        &Filter {
+            untracked: false,
+            ..filter()
+        },
+    );
     let stored = load_checkpoint(&here, &none.commit).unwrap();
-    let names: Vec<String> = stored.snapshot(&here).unwrap().entries.keys().map(ToString::to_string).collect();
+    let names: Vec<String> = stored
+        .snapshot(&here)
+        .unwrap()
+        .entries
+        .keys()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(names, [".env.production", "a.txt", "tracked.env"]);
-    assert!(paths(&none.withheld).contains(&"notes/new.txt".to_owned()), "{none:?}");
+    assert!(
+        paths(&none.withheld).contains(&"notes/new.txt".to_owned()),
+        "{none:?}"
+    );
     // The loop's own files are known to no git either.
     assert!(stored.memory(&here).unwrap().is_empty());
-    assert!(paths(&none.withheld).contains(&".ultraplan/state/plan.json".to_owned()), "{none:?}");
+    assert!(
+        paths(&none.withheld).contains(&".ultraplan/state/plan.json".to_owned()),
+        "{none:?}"
+    );
     let all = sent(&here, &commit, &filter());
-    let memory = load_checkpoint(&here, &all.commit).unwrap().memory(&here).unwrap();
-    assert!(memory.iter().any(|file| file.path.to_string() == "plan.json"), "{memory:?}");
-    assert!(!memory.iter().any(|file| file.path.to_string() == "notes.env"), "{memory:?}");
+    let memory = load_checkpoint(&here, &all.commit)
+        .unwrap()
+        .memory(&here)
+        .unwrap();
+    assert!(
+        memory
+            .iter()
+            .any(|file| file.path.to_string() == "plan.json"),
+        "{memory:?}"
+    );
+    assert!(
+        !memory
+            .iter()
+            .any(|file| file.path.to_string() == "notes.env"),
+        "{memory:?}"
+    );
 }
 
 #[test]
@@ -127,15 +201,24 @@ fn memory_that_was_withheld_is_left_alone_by_a_restore() {
     let env = machine(&server, "one");
     env.write_state("notes.env", "API_TOKEN=abcdefgh-12345678\n");
     env.write_state("plan.json", "1");
-    let args = ["run", "--remote", "origin", "--run", "night", "--yes", "--", "true"];
+    let args = [
+        "run", "--remote", "origin", "--run", "night", "--yes", "--", "true",
+    ];
     env.recover(&args).expect(0);
     let there = machine(&server, "two");
-    there.recover(&["remote", "fetch", "--remote", "origin", "--run", "night"]).expect(0);
-    there.recover(&["resume", "--remote", "origin", "--run", "night", "--yes", "--trust"]);
+    there
+        .recover(&["remote", "fetch", "--remote", "origin", "--run", "night"])
+        .expect(0);
+    there.recover(&[
+        "resume", "--remote", "origin", "--run", "night", "--yes", "--trust",
+    ]);
     there.write_state("notes.env", "of this machine");
     there.write_state("plan.json", "2");
     there
-        .recover(&["rollback", "--to", "initial", "--run", "night", "--scope", "state", "--yes", "--edits", "discard"])
+        .recover(&[
+            "rollback", "--to", "initial", "--run", "night", "--scope", "state", "--yes",
+            "--edits", "discard",
+        ])
         .expect(0);
     assert_eq!(there.read_state("plan.json"), "1");
     assert_eq!(there.read_state("notes.env"), "of this machine");
@@ -151,9 +234,17 @@ fn what_was_withheld_is_left_alone_by_a_restore_there() {
     let here = repo(&env, &server);
     let sent = sent(&here, &commit, &filter());
     let name = "refs/recover-runs/night";
-    assert_eq!(push(&here, name, None, Some(&sent.commit)), Answer::Done(()));
+    assert_eq!(
+        push(&here, name, None, Some(&sent.commit)),
+        Answer::Done(())
+    );
     let there = machine(&server, "two");
-    there.git(&["fetch", "-q", "origin", &format!("{name}:refs/recover-tracking/x")]);
+    there.git(&[
+        "fetch",
+        "-q",
+        "origin",
+        &format!("{name}:refs/recover-tracking/x"),
+    ]);
     let other = repo(&there, &server);
     let stored = load_checkpoint(&other, &sent.commit).unwrap();
     assert!(stored.verify(&other).unwrap().is_empty());
@@ -163,30 +254,48 @@ fn what_was_withheld_is_left_alone_by_a_restore_there() {
 #[test]
 fn a_nested_repository_is_looked_through() {
     let env = TestEnv::repo();
-    env.sh("mkdir inner && cd inner && git init -q && echo 1 > f && git add f && git commit -qm inner").expect(0);
+    env.sh(
+        "mkdir inner && cd inner && git init -q && echo 1 > f && git add f && git commit -qm inner",
+    )
+    .expect(0);
     env.write("inner/.env", "PASSWORD=hunter22-hunter22\n");
     env.write("inner/more.txt", "more\n");
     let commit = checkpoint(&env);
     let here = Repo::discover(env.work(), None).unwrap();
     let secret = env.git(&["hash-object", "inner/.env"]);
     let more = env.git(&["hash-object", "inner/more.txt"]);
-    assert!(reached(&env, &commit).contains(secret.trim()), "the checkpoint itself holds it");
+    assert!(
+        reached(&env, &commit).contains(secret.trim()),
+        "the checkpoint itself holds it"
+    );
     let one = sent(&here, &commit, &filter());
     assert_eq!(paths(&one.withheld), ["inner/.env"]);
     let all = reached(&env, &one.commit);
-    assert!(!all.contains(secret.trim()) && all.contains(more.trim()), "{all}");
+    assert!(
+        !all.contains(secret.trim()) && all.contains(more.trim()),
+        "{all}"
+    );
     let stored = load_checkpoint(&here, &one.commit).unwrap();
     let copy = stored.nested_copy(&here, &"inner".into()).unwrap().unwrap();
     assert!(copy.manifest.partial);
     assert_eq!(paths(&copy.manifest.skipped), [".env"]);
-    let none = sent(&here, &commit, &Filter { untracked: false, ..filter() });
+    let none = sent(
+        &here,
+        &commit,
+        &Filter {
+            untracked: false,
+            ..filter()
+        },
+    );
     assert!(paths(&none.withheld).contains(&"inner".to_owned()));
     assert!(!reached(&env, &none.commit).contains(more.trim()));
 }
 
 #[test]
 fn a_push_costs_what_is_new() {
-    let Some(server) = Server::start(Kind::Daemon) else { return };
+    let Some(server) = Server::start(Kind::Daemon) else {
+        return;
+    };
     let proxy = Proxy::to(server.port);
     let env = machine_at(&server, proxy.port, "one", &[]);
     // What the server does not have, and is not compressed.
@@ -198,14 +307,30 @@ fn a_push_costs_what_is_new() {
     proxy.set(Fault::None);
     assert_eq!(push(&here, name, None, Some(&one.commit)), Answer::Done(()));
     let (bytes, _, connections) = proxy.counted();
-    assert!(bytes > 400_000 && connections == 1, "{bytes} bytes, {connections} connections");
+    assert!(
+        bytes > 400_000 && connections == 1,
+        "{bytes} bytes, {connections} connections"
+    );
 
     env.write("small.txt", "a small change\n");
     let second = checkpoint(&env);
-    let two = sent(&here, &second, &Filter { previous: Some(one.commit.clone()), ..filter() });
+    let two = sent(
+        &here,
+        &second,
+        &Filter {
+            previous: Some(one.commit.clone()),
+            ..filter()
+        },
+    );
     assert_eq!(paths(&two.untracked), ["small.txt"], "the rest went before");
     proxy.set(Fault::None);
-    assert_eq!(push(&here, name, Some(&one.commit), Some(&two.commit)), Answer::Done(()));
+    assert_eq!(
+        push(&here, name, Some(&one.commit), Some(&two.commit)),
+        Answer::Done(())
+    );
     let (bytes, _, connections) = proxy.counted();
-    assert!(bytes < 20_000 && connections == 1, "{bytes} bytes, {connections} connections");
+    assert!(
+        bytes < 20_000 && connections == 1,
+        "{bytes} bytes, {connections} connections"
+    );
 }

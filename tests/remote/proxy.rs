@@ -98,7 +98,11 @@ impl Proxy {
     /// Does this to all connections from now on, and counts anew. Those that are stalled are closed.
     pub fn set(&self, fault: Fault) {
         self.shared.heals.store(false, Ordering::Relaxed);
-        *self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner) = (fault, Arc::default());
+        *self
+            .shared
+            .fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = (fault, Arc::default());
     }
 
     /// Cuts one connection, and lets all later ones through.
@@ -116,7 +120,11 @@ impl Proxy {
     pub fn counted(&self) -> (u64, u64, usize) {
         let (_, counts) = self.shared.now();
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (get(&counts.sent), get(&counts.answered), counts.connections.load(Ordering::Relaxed))
+        (
+            get(&counts.sent),
+            get(&counts.answered),
+            counts.connections.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -130,16 +138,29 @@ impl Drop for Proxy {
 
 impl Shared {
     fn now(&self) -> (Fault, Arc<Counts>) {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.fault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn serve(&self, client: &TcpStream) {
         let (fault, counts) = self.now();
         counts.connections.fetch_add(1, Ordering::Relaxed);
-        let Ok(server) = TcpStream::connect(("127.0.0.1", self.target)) else { return };
+        let Ok(server) = TcpStream::connect(("127.0.0.1", self.target)) else {
+            return;
+        };
         thread::scope(|scope| {
             scope.spawn(|| self.copy(client, &server, &counts, &counts.sent, fault.of_sent()));
-            scope.spawn(|| self.copy(&server, client, &counts, &counts.answered, fault.of_answered()));
+            scope.spawn(|| {
+                self.copy(
+                    &server,
+                    client,
+                    &counts,
+                    &counts.answered,
+                    fault.of_answered(),
+                )
+            });
         });
     }
 
@@ -154,7 +175,11 @@ impl Shared {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = from.read(&mut buffer) {
             let before = count.fetch_add(length as u64, Ordering::Relaxed);
-            let room = |limit: u64| usize::try_from(limit.saturating_sub(before)).unwrap_or(usize::MAX).min(length);
+            let room = |limit: u64| {
+                usize::try_from(limit.saturating_sub(before))
+                    .unwrap_or(usize::MAX)
+                    .min(length)
+            };
             if let Some(limit) = cut.filter(|limit| before + length as u64 >= *limit) {
                 let _ = to.write_all(&buffer[..room(limit)]);
                 self.cuts.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +194,8 @@ impl Shared {
             }
             if let Some(limit) = stall.filter(|limit| before + length as u64 >= *limit) {
                 let _ = to.write_all(&buffer[..room(limit)]);
-                let goes_on = || !self.ended.load(Ordering::Relaxed) && Arc::ptr_eq(&self.now().1, counts);
+                let goes_on =
+                    || !self.ended.load(Ordering::Relaxed) && Arc::ptr_eq(&self.now().1, counts);
                 while goes_on() && is_open(from) {
                     thread::sleep(Duration::from_millis(20));
                 }

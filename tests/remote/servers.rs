@@ -49,7 +49,12 @@ impl Server {
     /// Starts one; `None`, and a line about it, where the program is not installed.
     pub fn start(kind: Kind) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut server = Self { kind, port: 0, folder, child: None };
+        let mut server = Self {
+            kind,
+            port: 0,
+            folder,
+            child: None,
+        };
         server.make_repository();
         match kind {
             Kind::Path => {}
@@ -105,7 +110,10 @@ impl Server {
     /// Runs git in the bare repository and returns what it printed.
     #[track_caller]
     pub fn git(&self, args: &[&str]) -> String {
-        let output = git(&self.repository()).args(args).output().expect("git starts");
+        let output = git(&self.repository())
+            .args(args)
+            .output()
+            .expect("git starts");
         let ran = Ran::of(&output);
         assert_eq!(ran.code, 0, "git {args:?}\n{}{}", ran.stdout, ran.stderr);
         ran.stdout
@@ -113,14 +121,26 @@ impl Server {
 
     /// The same; `None` where git fails.
     pub fn try_git(&self, args: &[&str]) -> Option<String> {
-        let output = git(&self.repository()).args(args).output().expect("git starts");
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        let output = git(&self.repository())
+            .args(args)
+            .output()
+            .expect("git starts");
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// What a reference names there; `None` where it is not there.
     pub fn at(&self, name: &str) -> Option<String> {
-        let output = git(&self.repository()).args(["rev-parse", "--verify", "-q", name]).output().expect("git starts");
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let output = git(&self.repository())
+            .args(["rev-parse", "--verify", "-q", name])
+            .output()
+            .expect("git starts");
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
     /// Neither forced pushes nor deletions are taken from now on. What git has for it is about branches alone.
@@ -191,11 +211,21 @@ impl Server {
 
     fn start_daemon(&mut self) {
         self.port = free_port();
-        let output = Command::new("git").arg("--exec-path").output().expect("git starts");
+        let output = Command::new("git")
+            .arg("--exec-path")
+            .output()
+            .expect("git starts");
         let program = Path::new(String::from_utf8_lossy(&output.stdout).trim()).join("git-daemon");
         let mut command = Command::new(program);
-        command.args(["--reuseaddr", "--export-all", "--enable=receive-pack", "--listen=127.0.0.1"]);
-        command.arg(format!("--port={}", self.port)).arg(format!("--base-path={}", self.root().join("git").display()));
+        command.args([
+            "--reuseaddr",
+            "--export-all",
+            "--enable=receive-pack",
+            "--listen=127.0.0.1",
+        ]);
+        command
+            .arg(format!("--port={}", self.port))
+            .arg(format!("--base-path={}", self.root().join("git").display()));
         self.spawn(command);
     }
 
@@ -203,7 +233,10 @@ impl Server {
         let program = installed("lighttpd")?;
         self.port = free_port();
         let root = self.root();
-        let output = Command::new("git").arg("--exec-path").output().expect("git starts");
+        let output = Command::new("git")
+            .arg("--exec-path")
+            .output()
+            .expect("git starts");
         let exec_path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         fs::write(root.join("passwords"), format!("{USER}:{PASSWORD}\n")).expect("written");
         self.know_password(self.port);
@@ -233,7 +266,11 @@ impl Server {
     pub fn know_password(&self, port: u16) {
         let file = self.root().join("credentials");
         let known = fs::read_to_string(&file).unwrap_or_default();
-        fs::write(&file, format!("{known}http://{USER}:{PASSWORD}@127.0.0.1%3a{port}\n")).expect("written");
+        fs::write(
+            &file,
+            format!("{known}http://{USER}:{PASSWORD}@127.0.0.1%3a{port}\n"),
+        )
+        .expect("written");
     }
 
     fn start_sshd(&mut self) -> Option<()> {
@@ -245,8 +282,13 @@ impl Server {
         }
         for key in ["host_key", "user_key"] {
             let mut keygen = Command::new("ssh-keygen");
-            keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"]).arg(root.join(key));
-            assert!(keygen.status().is_ok_and(|status| status.success()), "ssh-keygen");
+            keygen
+                .args(["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"])
+                .arg(root.join(key));
+            assert!(
+                keygen.status().is_ok_and(|status| status.success()),
+                "ssh-keygen"
+            );
         }
         fs::copy(root.join("user_key.pub"), root.join("authorized_keys")).expect("copied");
         self.port = free_port();
@@ -266,22 +308,37 @@ impl Server {
         );
         fs::write(root.join("ssh_config"), client).expect("written");
         let mut command = Command::new(program);
-        command.args(["-D", "-e", "-f"]).arg(root.join("sshd_config"));
+        command
+            .args(["-D", "-e", "-f"])
+            .arg(root.join("sshd_config"));
         self.spawn(command);
         Some(())
     }
 
     fn spawn(&mut self, mut command: Command) {
         let log = fs::File::create(self.root().join("log")).expect("a log");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).current_dir(self.root());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .current_dir(self.root());
         // What the user has configured is none of the server's business.
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         self.child = Some(child);
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             let log = || fs::read_to_string(self.root().join("log")).unwrap_or_default();
-            assert!(begun.elapsed() < Duration::from_secs(20), "{:?} does not listen: {}", self.kind, log());
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "{:?} does not listen: {}",
+                self.kind,
+                log()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -318,7 +375,10 @@ pub fn script(path: &Path, body: &str) {
 /// git without anybody's configuration.
 fn git(folder: &Path) -> Command {
     let mut command = Command::new("git");
-    command.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
     command
 }
 
@@ -342,8 +402,13 @@ fn nix_root() -> bool {
 /// Where a program is; `None`, and a line about it, where it is not installed.
 fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default();
-    let folders = path.split(':').map(PathBuf::from).chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
-    let found = folders.map(|folder| folder.join(name)).find(|path| path.is_file());
+    let folders = path
+        .split(':')
+        .map(PathBuf::from)
+        .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
+    let found = folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file());
     if found.is_none() {
         eprintln!("skipped: {name} is missing");
     }

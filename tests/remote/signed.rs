@@ -15,7 +15,10 @@ use crate::servers::{Kind, Server, script};
 /// A key of ssh's; `None`, and a line about it, where nothing makes one.
 fn key(env: &TestEnv) -> Option<String> {
     let path = env.root().join("key");
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&path).status();
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&path)
+        .status();
     if made.is_ok_and(|status| status.success()) {
         return Some(path.display().to_string());
     }
@@ -24,7 +27,11 @@ fn key(env: &TestEnv) -> Option<String> {
 }
 
 fn signs_with(env: &TestEnv, key: &str) {
-    for (name, value) in [("gpg.format", "ssh"), ("user.signingkey", key), ("commit.gpgsign", "true")] {
+    for (name, value) in [
+        ("gpg.format", "ssh"),
+        ("user.signingkey", key),
+        ("commit.gpgsign", "true"),
+    ] {
         env.git(&["config", name, value]);
     }
 }
@@ -32,7 +39,11 @@ fn signs_with(env: &TestEnv, key: &str) {
 fn demands(env: &TestEnv, signers: &str) {
     let folder = env.root().join("home/.config/recover");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), format!("[remote]\nallowed_signers = '{signers}'\n")).unwrap();
+    fs::write(
+        folder.join("config.toml"),
+        format!("[remote]\nallowed_signers = '{signers}'\n"),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -46,7 +57,11 @@ fn only_the_word_of_allowed_signers_is_taken() {
     fs::write(&signers, format!("* {public}")).unwrap();
     signs_with(&a, &key);
     a.recover(&NIGHT).expect(143);
-    assert!(server.git(&["cat-file", "commit", "refs/recover-runs/night"]).contains("BEGIN SSH SIGNATURE"));
+    assert!(
+        server
+            .git(&["cat-file", "commit", "refs/recover-runs/night"])
+            .contains("BEGIN SSH SIGNATURE")
+    );
 
     // Whoever demands signatures takes up what the key signed.
     let b = machine(&server, "b");
@@ -59,11 +74,22 @@ fn only_the_word_of_allowed_signers_is_taken() {
     // What another key signed is nobody's word, for readers and for who would take it up.
     let c = machine(&server, "c");
     signs_with(&c, &other);
-    c.json(0, &["remote", "claim", "--run", "night", "--remote", REMOTE, "--yes", "--steal"]);
+    c.json(
+        0,
+        &[
+            "remote", "claim", "--run", "night", "--remote", REMOTE, "--yes", "--steal",
+        ],
+    );
     let d = machine(&server, "d");
     demands(&d, &signers);
     let refused = d.error(13, &RESUME);
-    assert!(refused["message"].as_str().unwrap().contains("signed by none of"), "{refused}");
+    assert!(
+        refused["message"]
+            .as_str()
+            .unwrap()
+            .contains("signed by none of"),
+        "{refused}"
+    );
     assert!(!d.exists("who.txt"));
 }
 
@@ -73,27 +99,50 @@ fn a_program_that_signs_and_does_not_end_is_ended() {
     let env = machine(&server, "one");
     let program = env.root().join("sign");
     let begun = env.root().join("begun");
-    script(&program, &format!("touch {}; exec sleep 600", begun.display()));
+    script(
+        &program,
+        &format!("touch {}; exec sleep 600", begun.display()),
+    );
     env.git(&["config", "gpg.program", &program.display().to_string()]);
     env.git(&["config", "commit.gpgsign", "true"]);
 
     let here = repo(&env, &server);
     let files = [("claim.json", b"{}".to_vec())];
-    let state = NewState { parents: &[], files: &files, message: "x\n", at: Timestamp::default() };
+    let state = NewState {
+        parents: &[],
+        files: &files,
+        message: "x\n",
+        at: Timestamp::default(),
+    };
     let started = Instant::now();
     let never = || false;
     let answer = write_state(&here, &state, &Limits::new(Duration::from_secs(1), &never));
-    assert!(matches!(&answer, Err(Error::Program { said, .. }) if said.contains("did not end in time")), "{answer:?}");
+    assert!(
+        matches!(&answer, Err(Error::Program { said, .. }) if said.contains("did not end in time")),
+        "{answer:?}"
+    );
     let stopped = || begun.exists();
     fs::remove_file(&begun).unwrap();
-    let answer = write_state(&here, &state, &Limits::new(Duration::from_secs(60), &stopped));
+    let answer = write_state(
+        &here,
+        &state,
+        &Limits::new(Duration::from_secs(60), &stopped),
+    );
     assert!(matches!(answer, Err(Error::Stopped)), "{answer:?}");
-    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        started.elapsed()
+    );
 
     // The same of a whole run: a request to stop is heard.
     fs::remove_file(&begun).unwrap();
     let mut run = env.recover_command(&["run", "--remote", REMOTE, "--yes", "--", "true"]);
-    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut run = run
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let started = Instant::now();
     let wait = |what: &str, is_so: &mut dyn FnMut() -> bool| {
         while !is_so() {
@@ -105,7 +154,11 @@ fn a_program_that_signs_and_does_not_end_is_ended() {
     env.sh(&format!("kill -TERM {}", run.id())).expect(0);
     let asked = Instant::now();
     wait("it ends", &mut || run.try_wait().unwrap().is_some());
-    assert!(asked.elapsed() < Duration::from_secs(30), "{:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        asked.elapsed()
+    );
 }
 
 #[test]
@@ -119,7 +172,12 @@ fn a_signature_is_not_taken_for_missing_when_it_was_not_looked_at() {
     fs::write(&signers, format!("* {public}")).unwrap();
     let here = repo(&env, &server);
     let files = [("claim.json", b"{}".to_vec())];
-    let state = NewState { parents: &[], files: &files, message: "x\n", at: Timestamp::default() };
+    let state = NewState {
+        parents: &[],
+        files: &files,
+        message: "x\n",
+        at: Timestamp::default(),
+    };
     let limits = crate::machines::limits();
     let commit = write_state(&here, &state, &limits).unwrap();
     assert!(is_signed(&here, &commit, &signers, &limits).unwrap());
@@ -129,6 +187,11 @@ fn a_signature_is_not_taken_for_missing_when_it_was_not_looked_at() {
     script(&slow, "exec sleep 600");
     env.git(&["config", "gpg.ssh.program", &slow.display().to_string()]);
     let stopped = || true;
-    let answer = is_signed(&here, &commit, &signers, &Limits::new(Duration::from_secs(60), &stopped));
+    let answer = is_signed(
+        &here,
+        &commit,
+        &signers,
+        &Limits::new(Duration::from_secs(60), &stopped),
+    );
     assert!(matches!(answer, Err(Error::Stopped)), "{answer:?}");
 }

@@ -28,7 +28,11 @@ fi"#;
 fn wait_for(path: &Path) -> String {
     let begun = Instant::now();
     while !path.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{} does not come", path.display());
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{} does not come",
+            path.display()
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
     fs::read_to_string(path).unwrap()
@@ -50,34 +54,86 @@ fn a_run_goes_on_in_a_fresh_clone() {
 
         let a = on(&server, "a", &notes);
         let prompt = "Write what is asked for: ünï & 'quotes'";
-        let args = ["run", "--remote", REMOTE, "--run", "night", "--yes", "--iterations", "3", "--prompt", prompt];
-        let mut run = a.recover_command(&[&args[..], &["--feedback", "check=./check.sh", "--", "./agent.sh"]].concat());
-        let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let args = [
+            "run",
+            "--remote",
+            REMOTE,
+            "--run",
+            "night",
+            "--yes",
+            "--iterations",
+            "3",
+            "--prompt",
+            prompt,
+        ];
+        let mut run = a.recover_command(
+            &[
+                &args[..],
+                &["--feedback", "check=./check.sh", "--", "./agent.sh"],
+            ]
+            .concat(),
+        );
+        let mut run = run
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let agent = wait_for(&notes.join("pid"));
         run.kill().unwrap();
         run.wait().unwrap();
         a.sh(&format!("kill -KILL {}", agent.trim()));
 
         let b = on(&server, "b", &notes);
-        let claimed = b.error(11, &["--yes", "resume", "--remote", REMOTE, "--run", "night", "--trust"]);
-        assert!(claimed["message"].as_str().unwrap().contains("held by a"), "{kind:?}: {claimed}");
-        let resumed = b.json(0, &["--yes", "resume", "--remote", REMOTE, "--run", "night", "--trust", "--steal"]);
+        let claimed = b.error(
+            11,
+            &[
+                "--yes", "resume", "--remote", REMOTE, "--run", "night", "--trust",
+            ],
+        );
+        assert!(
+            claimed["message"].as_str().unwrap().contains("held by a"),
+            "{kind:?}: {claimed}"
+        );
+        let resumed = b.json(
+            0,
+            &[
+                "--yes", "resume", "--remote", REMOTE, "--run", "night", "--trust", "--steal",
+            ],
+        );
         assert_eq!(resumed["outcome"], "complete", "{kind:?}: {resumed:#}");
 
         let attempts = fs::read_to_string(notes.join("attempts")).unwrap();
-        let attempts: Vec<Vec<&str>> = attempts.lines().map(|line| line.split(' ').collect()).collect();
+        let attempts: Vec<Vec<&str>> = attempts
+            .lines()
+            .map(|line| line.split(' ').collect())
+            .collect();
         let who: Vec<&str> = attempts.iter().map(|attempt| attempt[0]).collect();
         assert_eq!(who, ["a", "a", "b", "b"], "{kind:?}: {attempts:?}");
-        assert!(attempts[2][1].starts_with("2.") && attempts[3][1].starts_with("3."), "{kind:?}: {attempts:?}");
+        assert!(
+            attempts[2][1].starts_with("2.") && attempts[3][1].starts_with("3."),
+            "{kind:?}: {attempts:?}"
+        );
         let fencing = |attempt: &[&str]| attempt[2].parse::<u64>().unwrap();
-        assert!(fencing(&attempts[2]) > fencing(&attempts[1]), "{kind:?}: {attempts:?}");
+        assert!(
+            fencing(&attempts[2]) > fencing(&attempts[1]),
+            "{kind:?}: {attempts:?}"
+        );
 
         // The same files, byte for byte, with modes, links and empty folders; and the same words.
         let seen = |name: &str| fs::read_to_string(notes.join(name)).unwrap();
         assert_eq!(seen("b-2.files"), seen("a-2.files"), "{kind:?}");
-        assert!(seen("a-2.files").contains("bytes.bin") && !seen("a-2.files").contains("a.txt"), "{kind:?}");
-        assert!(seen("b-2.prompt").contains(prompt) && seen("b-3.prompt").contains(prompt), "{kind:?}");
+        assert!(
+            seen("a-2.files").contains("bytes.bin") && !seen("a-2.files").contains("a.txt"),
+            "{kind:?}"
+        );
+        assert!(
+            seen("b-2.prompt").contains(prompt) && seen("b-3.prompt").contains(prompt),
+            "{kind:?}"
+        );
         assert_eq!(b.read("done.txt"), "1\n2\n3\n", "{kind:?}");
-        assert!(!b.exists("half.txt"), "{kind:?}: what nobody had checkpointed stays on its machine");
+        assert!(
+            !b.exists("half.txt"),
+            "{kind:?}: what nobody had checkpointed stays on its machine"
+        );
     }
 }

@@ -18,36 +18,82 @@ fn each_server_compares_and_sets() {
         let (one, two) = (machine(&server, "one"), machine(&server, "two"));
         let (here, there) = (repo(&one, &server), repo(&two, &server));
         let kind = server.kind;
-        let list = || remote(&here).list(&here, &["refs/recover-runs/"], &limits()).unwrap();
+        let list = || {
+            remote(&here)
+                .list(&here, &["refs/recover-runs/"], &limits())
+                .unwrap()
+        };
         assert_eq!(list(), Answer::Done(vec![]), "{kind:?}");
 
         let first = commit(&one, "1", None);
-        assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()), "{kind:?}");
-        assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()), "{kind:?}: what is there is done");
+        assert_eq!(
+            push(&here, RUN, None, Some(&first)),
+            Answer::Done(()),
+            "{kind:?}"
+        );
+        assert_eq!(
+            push(&here, RUN, None, Some(&first)),
+            Answer::Done(()),
+            "{kind:?}: what is there is done"
+        );
         let other = commit(&two, "another", None);
-        assert_eq!(push(&there, RUN, None, Some(&other)), Answer::Moved, "{kind:?}");
+        assert_eq!(
+            push(&there, RUN, None, Some(&other)),
+            Answer::Moved,
+            "{kind:?}"
+        );
 
         let second = commit(&one, "2", Some(&first));
-        assert_eq!(push(&here, RUN, Some(&first), Some(&second)), Answer::Done(()), "{kind:?}");
-        assert_eq!(list(), Answer::Done(vec![(RUN.to_owned(), second.clone())]), "{kind:?}");
+        assert_eq!(
+            push(&here, RUN, Some(&first), Some(&second)),
+            Answer::Done(()),
+            "{kind:?}"
+        );
+        assert_eq!(
+            list(),
+            Answer::Done(vec![(RUN.to_owned(), second.clone())]),
+            "{kind:?}"
+        );
 
         let fetch = |from: &str, to: &str| {
-            remote(&there).fetch(&there, &[(from.to_owned(), to.to_owned())], &limits()).unwrap()
+            remote(&there)
+                .fetch(&there, &[(from.to_owned(), to.to_owned())], &limits())
+                .unwrap()
         };
         let place = "refs/recover-tracking/origin/night";
         assert_eq!(fetch(RUN, place), Answer::Done(()), "{kind:?}");
         assert_eq!(two.git(&["rev-parse", place]).trim(), second.0, "{kind:?}");
-        assert_eq!(fetch("refs/recover-runs/none", place), Answer::Moved, "{kind:?}");
+        assert_eq!(
+            fetch("refs/recover-runs/none", place),
+            Answer::Moved,
+            "{kind:?}"
+        );
         assert!(!two.exists(".git/FETCH_HEAD"), "{kind:?}");
 
         let third = commit(&two, "3", Some(&second));
-        assert_eq!(push(&there, RUN, Some(&second), Some(&third)), Answer::Done(()), "{kind:?}");
+        assert_eq!(
+            push(&there, RUN, Some(&second), Some(&third)),
+            Answer::Done(()),
+            "{kind:?}"
+        );
         let late = commit(&one, "late", Some(&second));
-        assert_eq!(push(&here, RUN, Some(&second), Some(&late)), Answer::Moved, "{kind:?}");
+        assert_eq!(
+            push(&here, RUN, Some(&second), Some(&late)),
+            Answer::Moved,
+            "{kind:?}"
+        );
         assert_eq!(server.at(RUN), Some(third.0.clone()), "{kind:?}");
 
-        assert_eq!(push(&there, RUN, Some(&second), None), Answer::Moved, "{kind:?}: it is another one by now");
-        assert_eq!(push(&there, RUN, Some(&third), None), Answer::Done(()), "{kind:?}");
+        assert_eq!(
+            push(&there, RUN, Some(&second), None),
+            Answer::Moved,
+            "{kind:?}: it is another one by now"
+        );
+        assert_eq!(
+            push(&there, RUN, Some(&third), None),
+            Answer::Done(()),
+            "{kind:?}"
+        );
         assert_eq!(server.at(RUN), None, "{kind:?}");
     }
 }
@@ -60,18 +106,24 @@ fn of_many_at_once_one_wins() {
         let here = repo(&env, &server);
         let first = commit(&env, "1", None);
         assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()));
-        let all: Vec<ObjectId> = (0..6).map(|number| commit(&env, &format!("of {number}"), Some(&first))).collect();
+        let all: Vec<ObjectId> = (0..6)
+            .map(|number| commit(&env, &format!("of {number}"), Some(&first)))
+            .collect();
         let barrier = Barrier::new(all.len());
         let answers: Vec<Answer<()>> = thread::scope(|scope| {
             let start = |new: &ObjectId| {
-                let (here, new, first, barrier) = (repo(&env, &server), new.clone(), first.clone(), &barrier);
+                let (here, new, first, barrier) =
+                    (repo(&env, &server), new.clone(), first.clone(), &barrier);
                 scope.spawn(move || {
                     barrier.wait();
                     push(&here, RUN, Some(&first), Some(&new))
                 })
             };
             let threads: Vec<_> = all.iter().map(start).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         let winners: Vec<&ObjectId> = answers
             .iter()
@@ -80,13 +132,34 @@ fn of_many_at_once_one_wins() {
             .map(|(_, commit)| commit)
             .collect();
         assert_eq!(winners.len(), 1, "{:?}: {answers:?}", server.kind);
-        assert_eq!(server.at(RUN).as_ref(), Some(&winners[0].0), "{:?}", server.kind);
+        assert_eq!(
+            server.at(RUN).as_ref(),
+            Some(&winners[0].0),
+            "{:?}",
+            server.kind
+        );
         let history = server.history();
         assert_eq!(history.len(), 2, "{:?}: {history:?}", server.kind);
-        assert_eq!((&history[1].old, &history[1].new), (&first.0, &winners[0].0), "{:?}", server.kind);
-        assert!(history[1].name == RUN && history[1].at > history[0].at && history[1].claim.is_null());
-        let is_known = |answer: &Answer<()>| matches!(answer, Answer::Done(()) | Answer::Moved | Answer::Away { .. });
-        assert!(answers.iter().all(is_known), "{:?}: {answers:?}", server.kind);
+        assert_eq!(
+            (&history[1].old, &history[1].new),
+            (&first.0, &winners[0].0),
+            "{:?}",
+            server.kind
+        );
+        assert!(
+            history[1].name == RUN && history[1].at > history[0].at && history[1].claim.is_null()
+        );
+        let is_known = |answer: &Answer<()>| {
+            matches!(
+                answer,
+                Answer::Done(()) | Answer::Moved | Answer::Away { .. }
+            )
+        };
+        assert!(
+            answers.iter().all(is_known),
+            "{:?}: {answers:?}",
+            server.kind
+        );
     }
 }
 
@@ -123,7 +196,10 @@ fn only_what_is_named_is_touched() {
         env.git(&["config", name, value]);
     }
     for hook in ["pre-push", "reference-transaction", "post-merge"] {
-        script(&env.work().join(".git/hooks").join(hook), "echo ran >> ../ran; echo ran >> ran; exit 1");
+        script(
+            &env.work().join(".git/hooks").join(hook),
+            "echo ran >> ../ran; echo ran >> ran; exit 1",
+        );
     }
     script(&env.work().join("monitor"), "echo ran >> ran");
     env.sh("git -c core.hooksPath=/dev/null branch local && git -c core.hooksPath=/dev/null tag -m t tagged").expect(0);
@@ -134,19 +210,42 @@ fn only_what_is_named_is_touched() {
     let first = commit(&env, "1", None);
     assert_eq!(push(&here, RUN, None, Some(&first)), Answer::Done(()));
     let place = "refs/recover-tracking/origin/night".to_owned();
-    let fetched = remote(&here).fetch(&here, &[(RUN.to_owned(), place.clone())], &limits()).unwrap();
+    let fetched = remote(&here)
+        .fetch(&here, &[(RUN.to_owned(), place.clone())], &limits())
+        .unwrap();
     assert_eq!(fetched, Answer::Done(()));
 
     let there = server.git(&["for-each-ref", "--format=%(refname)"]);
-    assert_eq!(there.lines().collect::<Vec<_>>(), ["refs/heads/main", "refs/heads/other", RUN, "refs/tags/theirs"]);
+    assert_eq!(
+        there.lines().collect::<Vec<_>>(),
+        [
+            "refs/heads/main",
+            "refs/heads/other",
+            RUN,
+            "refs/tags/theirs"
+        ]
+    );
     let after = env.git(&["for-each-ref"]);
-    let new: Vec<&str> = after.lines().filter(|line| !before.contains(line)).collect();
+    let new: Vec<&str> = after
+        .lines()
+        .filter(|line| !before.contains(line))
+        .collect();
     assert_eq!(new.len(), 1, "{new:?}");
     assert!(new[0].ends_with(&place), "{new:?}");
-    assert!(!env.exists("ran") && !env.exists(".git/ran"), "a program was run");
+    assert!(
+        !env.exists("ran") && !env.exists(".git/ran"),
+        "a program was run"
+    );
 
-    let refused = remote(&here).fetch(&here, &[(RUN.to_owned(), "refs/heads/main".to_owned())], &limits());
-    assert!(matches!(refused, Err(Error::UnsafePath { .. })), "{refused:?}");
+    let refused = remote(&here).fetch(
+        &here,
+        &[(RUN.to_owned(), "refs/heads/main".to_owned())],
+        &limits(),
+    );
+    assert!(
+        matches!(refused, Err(Error::UnsafePath { .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -169,7 +268,10 @@ fn a_remote_is_a_name_that_git_knows() {
         "a b",
     ] {
         let found = Remote::named(&here, name);
-        assert!(matches!(found, Err(Error::UnknownRemote { .. })), "{name}: {found:?}");
+        assert!(
+            matches!(found, Err(Error::UnknownRemote { .. })),
+            "{name}: {found:?}"
+        );
     }
     env.git(&["remote", "add", "bad", "ext::sh -c 'touch ran'"]);
     env.git(&["remote", "add", "helped", "https://127.0.0.1:1/x"]);
@@ -181,7 +283,10 @@ fn a_remote_is_a_name_that_git_knows() {
     env.git(&["config", "url.ext::sh -c x .insteadOf", "https://h/"]);
     for name in ["bad", "helped", "two", "turned"] {
         let found = Remote::named(&here, name);
-        assert!(matches!(found, Err(Error::RefusedRemote { .. })), "{name}: {found:?}");
+        assert!(
+            matches!(found, Err(Error::RefusedRemote { .. })),
+            "{name}: {found:?}"
+        );
     }
     assert_eq!(Remote::named(&here, REMOTE).unwrap().url, path);
     env.git(&["remote", "add", "secret", "https://me:hunter22@h2/x"]);
@@ -203,14 +308,25 @@ fn what_a_shallow_clone_lacks_is_not_sent() {
     let state = Remote::named(&here, "state").unwrap();
     assert!(!state.keeps_base(&here, &head), "nobody knows");
     // That is what it is about.
-    let answer = state.push(&here, &[update(RUN, None, Some(&commit(&env, "1", Some(&head))))], &limits()).unwrap();
-    assert!(matches!(&answer, Answer::Refused(said) if said.contains("shallow update not allowed")), "{answer:?}");
+    let answer = state
+        .push(
+            &here,
+            &[update(RUN, None, Some(&commit(&env, "1", Some(&head))))],
+            &limits(),
+        )
+        .unwrap();
+    assert!(
+        matches!(&answer, Answer::Refused(said) if said.contains("shallow update not allowed")),
+        "{answer:?}"
+    );
 }
 
 #[test]
 fn a_partial_clone_gets_what_it_lacks() {
     for kind in [Kind::Path, Kind::Daemon] {
-        let Some(server) = Server::start(kind) else { continue };
+        let Some(server) = Server::start(kind) else {
+            continue;
+        };
         let whole = machine(&server, "whole");
         let head = ObjectId(whole.git(&["rev-parse", "HEAD"]).trim().to_owned());
         let here = repo(&whole, &server);
@@ -218,14 +334,32 @@ fn a_partial_clone_gets_what_it_lacks() {
         let state = ObjectId(state.trim().to_owned());
         assert_eq!(push(&here, RUN, None, Some(&state)), Answer::Done(()));
 
-        let env = machine_at(&server, server.port, "partial", &["--filter=blob:none", "--no-checkout"]);
+        let env = machine_at(
+            &server,
+            server.port,
+            "partial",
+            &["--filter=blob:none", "--no-checkout"],
+        );
         let here = repo(&env, &server);
         let place = "refs/recover-tracking/origin/night".to_owned();
-        assert_eq!(remote(&here).fetch(&here, &[(RUN.to_owned(), place)], &limits()).unwrap(), Answer::Done(()));
+        assert_eq!(
+            remote(&here)
+                .fetch(&here, &[(RUN.to_owned(), place)], &limits())
+                .unwrap(),
+            Answer::Done(())
+        );
         let missing = "GIT_NO_LAZY_FETCH=1 git rev-list --objects --no-walk --missing=print %s | grep -c '^?'";
-        let missing = || env.sh(&missing.replace("%s", &state.0)).stdout.trim().to_owned();
+        let missing = || {
+            env.sh(&missing.replace("%s", &state.0))
+                .stdout
+                .trim()
+                .to_owned()
+        };
         assert_ne!(missing(), "0", "{kind:?}: there is something to get");
-        assert_eq!(remote(&here).backfill(&here, &state, &limits()).unwrap(), Answer::Done(()));
+        assert_eq!(
+            remote(&here).backfill(&here, &state, &limits()).unwrap(),
+            Answer::Done(())
+        );
         assert_eq!(missing(), "0", "{kind:?}");
     }
 }

@@ -12,7 +12,11 @@ use crate::servers::{Kind, Server};
 /// The steps of the workflow that a shell runs, but for the one that installs `recover`.
 fn steps() -> Vec<String> {
     let page = include_str!("../../src/cli/guide.md");
-    let workflow = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a workflow");
+    let workflow = page
+        .split("```yaml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("a workflow");
     let mut steps: Vec<String> = Vec::new();
     let mut open = false;
     for line in workflow.lines() {
@@ -47,22 +51,36 @@ fn runner(server: &Server, state: &Server, name: &str, notes: &std::path::Path) 
     let mut env = machine(server, name);
     let bin = env.root().join("bin");
     fs::create_dir(&bin).expect("a folder for programs");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_recover"), bin.join("recover")).expect("recover on PATH");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_recover"), bin.join("recover"))
+        .expect("recover on PATH");
     let mut path = vec![bin];
-    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    path.extend(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
     let path: PathBuf = std::env::join_paths(path).expect("a search path").into();
     env.set("PATH", &path.to_string_lossy());
-    for (name, value) in [("CI", "true"), ("GITHUB_ACTIONS", "true"), ("RECOVER_TRUST", "1")] {
+    for (name, value) in [
+        ("CI", "true"),
+        ("GITHUB_ACTIONS", "true"),
+        ("RECOVER_TRUST", "1"),
+    ] {
         env.set(name, value);
     }
-    env.set("GITHUB_STEP_SUMMARY", &env.root().join("summary.md").display().to_string());
-    env.set("STATE_URL", &state.url()).set("NOTES", &notes.display().to_string());
+    env.set(
+        "GITHUB_STEP_SUMMARY",
+        &env.root().join("summary.md").display().to_string(),
+    );
+    env.set("STATE_URL", &state.url())
+        .set("NOTES", &notes.display().to_string());
     env
 }
 
 #[test]
 fn the_next_job_goes_on_where_one_was_thrown_away() {
-    let (server, state) = (Server::start(Kind::Path).unwrap(), Server::start(Kind::Path).unwrap());
+    let (server, state) = (
+        Server::start(Kind::Path).unwrap(),
+        Server::start(Kind::Path).unwrap(),
+    );
     let notes = server.root().join("notes");
     fs::create_dir(&notes).unwrap();
     // The first runner never comes to the end of its attempt.
@@ -74,10 +92,17 @@ fn the_next_job_goes_on_where_one_was_thrown_away() {
 
     let first = runner(&server, &state, "runner-1", &notes);
     Ran::of(&step(&first, &prepare).output().unwrap()).expect(0);
-    let mut job = step(&first, &work).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut job = step(&first, &work)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let begun = Instant::now();
     while !notes.join("pid").exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60) && job.try_wait().unwrap().is_none(), "no attempt begins");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60) && job.try_wait().unwrap().is_none(),
+            "no attempt begins"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
     // The machine is gone: shell, recover, agent, at once.
@@ -98,11 +123,20 @@ fn the_next_job_goes_on_where_one_was_thrown_away() {
     let attempts = fs::read_to_string(notes.join("attempts")).unwrap();
     let attempts: Vec<&str> = attempts.lines().collect();
     assert_eq!(attempts.len(), 2, "{attempts:?}");
-    assert!(attempts[0].starts_with("runner-1 1.") && attempts[1].starts_with("runner-2 1."), "{attempts:?}");
+    assert!(
+        attempts[0].starts_with("runner-1 1.") && attempts[1].starts_with("runner-2 1."),
+        "{attempts:?}"
+    );
     // What it came to outlives this machine too.
     second.git(&["fetch", "-q", "origin"]);
-    assert_eq!(second.git(&["show", "origin/agent-work:app.txt"]), "works\n");
-    assert_eq!(second.git(&["show", "origin/agent-work:found.txt"]), "new\n");
+    assert_eq!(
+        second.git(&["show", "origin/agent-work:app.txt"]),
+        "works\n"
+    );
+    assert_eq!(
+        second.git(&["show", "origin/agent-work:found.txt"]),
+        "new\n"
+    );
     let run = second.json(0, &["status", "--run", "ci"]);
     assert_eq!(run["run"]["status"], "accepted", "{run:#}");
 
@@ -116,6 +150,15 @@ fn the_next_job_goes_on_where_one_was_thrown_away() {
         let run = later.json(0, &["status", "--run", "ci"]);
         assert_eq!(run["run"]["status"], "accepted", "{run:#}");
     }
-    assert_eq!(fs::read_to_string(notes.join("attempts")).unwrap().lines().count(), 2);
-    assert_eq!(server.at("agent-work").unwrap(), second.git(&["rev-parse", "origin/agent-work"]).trim());
+    assert_eq!(
+        fs::read_to_string(notes.join("attempts"))
+            .unwrap()
+            .lines()
+            .count(),
+        2
+    );
+    assert_eq!(
+        server.at("agent-work").unwrap(),
+        second.git(&["rev-parse", "origin/agent-work"]).trim()
+    );
 }

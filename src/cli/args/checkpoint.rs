@@ -87,23 +87,49 @@ pub struct CreateArgs {
     pub status: Option<String>,
 
     /// Branch the lane is based on
-    #[arg(long, value_name = "B", hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(
+        long,
+        value_name = "B",
+        hide_short_help = true,
+        help_heading = "Lane contract"
+    )]
     pub base_branch: Option<String>,
 
     /// Free-form notes
-    #[arg(long, value_name = "T", hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(
+        long,
+        value_name = "T",
+        hide_short_help = true,
+        help_heading = "Lane contract"
+    )]
     pub notes: Option<String>,
 
     /// Test command that was run
-    #[arg(long, value_name = "C", hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(
+        long,
+        value_name = "C",
+        hide_short_help = true,
+        help_heading = "Lane contract"
+    )]
     pub test_command: Option<String>,
 
     /// Exit code of the test command
-    #[arg(long, value_name = "N", allow_hyphen_values = true, hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        hide_short_help = true,
+        help_heading = "Lane contract"
+    )]
     pub exit_code: Option<i32>,
 
     /// HEAD of the lane
-    #[arg(long, value_name = "S", hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(
+        long,
+        value_name = "S",
+        hide_short_help = true,
+        help_heading = "Lane contract"
+    )]
     pub head_sha: Option<String>,
 
     /// Commits of the lane
@@ -111,7 +137,12 @@ pub struct CreateArgs {
     pub commit_sha: Vec<String>,
 
     /// Branch to merge into
-    #[arg(long, value_name = "B", hide_short_help = true, help_heading = "Lane contract")]
+    #[arg(
+        long,
+        value_name = "B",
+        hide_short_help = true,
+        help_heading = "Lane contract"
+    )]
     pub target_branch: Option<String>,
 }
 
@@ -294,7 +325,9 @@ pub struct VerifyArgs {
 
 /// Export a checkpoint as a patch, a bundle or JSON.
 #[derive(Args, Debug)]
-#[command(override_usage = "recover checkpoint export [OPTIONS] SEL (--patch F|--bundle F|--format F)")]
+#[command(
+    override_usage = "recover checkpoint export [OPTIONS] SEL (--patch F|--bundle F|--format F)"
+)]
 #[command(group = clap::ArgGroup::new("how").required(true).args(["patch", "bundle", "format"]))]
 pub struct ExportArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME

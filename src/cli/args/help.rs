@@ -32,12 +32,32 @@ pub(super) const STYLES: Styles = Styles::styled()
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["run", "init"]),
     ("Look", &["status", "log", "report", "runs", "browse"]),
-    ("Go back", &["rollback", "undo", "redo", "checkpoint", "bisect"]),
-    ("Go on", &["resume", "retry-status", "manual-fix", "accept", "close"]),
-    ("Loops and scripts", &["attempt", "step", "hook", "classify"]),
+    (
+        "Go back",
+        &["rollback", "undo", "redo", "checkpoint", "bisect"],
+    ),
+    (
+        "Go on",
+        &["resume", "retry-status", "manual-fix", "accept", "close"],
+    ),
+    (
+        "Loops and scripts",
+        &["attempt", "step", "hook", "classify"],
+    ),
     (
         "Plumbing",
-        &["agents", "config", "trust", "doctor", "forget", "import", "sync", "remote", "completions", "schema"],
+        &[
+            "agents",
+            "config",
+            "trust",
+            "doctor",
+            "forget",
+            "import",
+            "sync",
+            "remote",
+            "completions",
+            "schema",
+        ],
     ),
 ];
 
@@ -49,7 +69,8 @@ const EXIT_CODES: &str = "\
     129/130/143 interrupted.";
 
 /// How the top level is laid out: its commands by their groups stand in `before-help`.
-const ROOT: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
+const ROOT: &str =
+    "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
 
 /// The whole tree of commands, with examples.
 pub fn command(name: &str) -> Command {
@@ -83,9 +104,19 @@ fn with_examples(command: Command, words: &str) -> Command {
         with_examples(sub, words.trim_start())
     };
     let command = command.mut_subcommands(below);
-    let command = command.mut_args(|arg| if is_general(&arg) { arg.help_heading("Global options") } else { arg });
+    let command = command.mut_args(|arg| {
+        if is_general(&arg) {
+            arg.help_heading("Global options")
+        } else {
+            arg
+        }
+    });
     let own = examples::of(words);
-    if own.is_empty() { command } else { command.after_long_help(section(own)) }
+    if own.is_empty() {
+        command
+    } else {
+        command.after_long_help(section(own))
+    }
 }
 
 fn section(examples: &[Example]) -> String {
@@ -96,7 +127,10 @@ fn section(examples: &[Example]) -> String {
 fn section_within(examples: &[Example], columns: usize) -> String {
     let mut text = format!("{HEADER}Examples:{HEADER:#}");
     for (command, meaning) in examples {
-        for line in between_words(meaning, columns.saturating_sub(4)).lines().map(str::trim_start) {
+        for line in between_words(meaning, columns.saturating_sub(4))
+            .lines()
+            .map(str::trim_start)
+        {
             // A string takes whatever is written.
             let _ = write!(text, "\n  {DIMMED}# {line}{DIMMED:#}");
         }
@@ -107,8 +141,11 @@ fn section_within(examples: &[Example], columns: usize) -> String {
 
 /// The columns that help is broken at, as clap finds them out.
 fn columns() -> usize {
-    let of =
-        |size: rustix::io::Result<Winsize>| size.ok().map(|size| usize::from(size.ws_col)).filter(|size| *size > 0);
+    let of = |size: rustix::io::Result<Winsize>| {
+        size.ok()
+            .map(|size| usize::from(size.ws_col))
+            .filter(|size| *size > 0)
+    };
     let terminal = of(tcgetwinsize(io::stdout()))
         .or_else(|| of(tcgetwinsize(io::stderr())))
         .or_else(|| of(tcgetwinsize(io::stdin())));
@@ -118,30 +155,59 @@ fn columns() -> usize {
 
 /// The names alone, a line a group where it is wide enough.
 fn groups_in_short() -> String {
-    let width = GROUPS.iter().map(|(title, _)| title.len()).max().unwrap_or(0);
+    let width = GROUPS
+        .iter()
+        .map(|(title, _)| title.len())
+        .max()
+        .unwrap_or(0);
     let mut text = String::new();
     for (title, names) in GROUPS {
-        let names: Vec<String> = names.iter().map(|name| format!("{LITERAL}{name}{LITERAL:#}")).collect();
+        let names: Vec<String> = names
+            .iter()
+            .map(|name| format!("{LITERAL}{name}{LITERAL:#}"))
+            .collect();
         let blank = " ".repeat(width - title.len());
         // A string takes whatever is written.
-        let _ = writeln!(text, "  {HEADER}{title}{HEADER:#}{blank}  {}", names.join(", "));
+        let _ = writeln!(
+            text,
+            "  {HEADER}{title}{HEADER:#}{blank}  {}",
+            names.join(", ")
+        );
     }
-    let columns = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0).map_or(80, |size| size.ws_col);
+    let columns = tcgetwinsize(io::stdout())
+        .ok()
+        .filter(|size| size.ws_col > 0)
+        .map_or(80, |size| size.ws_col);
     wrapped(&text, columns.min(80).into())
 }
 
 /// A section a group: each command with what it does.
 fn groups_in_full(root: &Command) -> String {
-    let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
-    let about = |name: &str| root.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
-    GROUPS.iter().fold(String::new(), |mut text, (title, names)| {
-        let _ = writeln!(text, "{HEADER}{title}:{HEADER:#}");
-        for name in *names {
-            let _ = writeln!(text, "  {LITERAL}{name:width$}{LITERAL:#}  {}", about(name).unwrap_or_default());
-        }
-        text.push('\n');
-        text
-    })
+    let width = GROUPS
+        .iter()
+        .flat_map(|(_, names)| *names)
+        .map(|name| name.len())
+        .max()
+        .unwrap_or(0);
+    let about = |name: &str| {
+        root.find_subcommand(name)
+            .and_then(Command::get_about)
+            .map(ToString::to_string)
+    };
+    GROUPS
+        .iter()
+        .fold(String::new(), |mut text, (title, names)| {
+            let _ = writeln!(text, "{HEADER}{title}:{HEADER:#}");
+            for name in *names {
+                let _ = writeln!(
+                    text,
+                    "  {LITERAL}{name:width$}{LITERAL:#}  {}",
+                    about(name).unwrap_or_default()
+                );
+            }
+            text.push('\n');
+            text
+        })
 }
 
 #[cfg(test)]
@@ -168,11 +234,18 @@ mod tests {
 
     #[test]
     fn short_help_fits_a_small_terminal() {
-        let root = for_people("recover").term_width(80).render_help().to_string();
-        let all = commands().into_iter().map(|(words, sub)| (words, sub.term_width(80).render_help().to_string()));
+        let root = for_people("recover")
+            .term_width(80)
+            .render_help()
+            .to_string();
+        let all = commands()
+            .into_iter()
+            .map(|(words, sub)| (words, sub.term_width(80).render_help().to_string()));
         let long: Vec<String> = all
             .chain([(String::new(), root)])
-            .filter(|(_, text)| text.lines().count() > 24 || text.lines().any(|line| line.chars().count() > 80))
+            .filter(|(_, text)| {
+                text.lines().count() > 24 || text.lines().any(|line| line.chars().count() > 80)
+            })
             .map(|(words, text)| format!("{} lines: recover {words}\n{text}", text.lines().count()))
             .collect();
         assert!(long.is_empty(), "{}", long.join("\n"));
@@ -180,19 +253,33 @@ mod tests {
 
     #[test]
     fn examples_can_be_pasted_at_any_width() {
-        let all = commands().into_iter().flat_map(|(words, _)| examples::of(&words)).chain(examples::DAILY);
+        let all = commands()
+            .into_iter()
+            .flat_map(|(words, _)| examples::of(&words))
+            .chain(examples::DAILY);
         for example in all {
             for columns in [40, 60, 80] {
                 let section = section_within(&[*example], columns);
-                let plain = section.replace(&HEADER.render().to_string(), "").replace(&DIMMED.render().to_string(), "");
+                let plain = section
+                    .replace(&HEADER.render().to_string(), "")
+                    .replace(&DIMMED.render().to_string(), "");
                 let plain = plain.replace(&HEADER.render_reset().to_string(), "");
                 let lines: Vec<&str> = plain.lines().skip(1).collect();
-                let command = lines.iter().position(|line| !line.starts_with("  # ")).expect("a command");
+                let command = lines
+                    .iter()
+                    .position(|line| !line.starts_with("  # "))
+                    .expect("a command");
                 assert!(command > 0, "{plain}");
                 let typed = lines[command..].join("\n").replace("\\\n", " ");
-                assert_eq!(shlex::split(&typed), shlex::split(example.0), "{columns}: {plain}");
+                assert_eq!(
+                    shlex::split(&typed),
+                    shlex::split(example.0),
+                    "{columns}: {plain}"
+                );
                 let is_wide = |line: &&&str| {
-                    line.chars().count() > columns && line.trim().contains(' ') && !line.contains(['"', '\''])
+                    line.chars().count() > columns
+                        && line.trim().contains(' ')
+                        && !line.contains(['"', '\''])
                 };
                 assert_eq!(lines.iter().find(is_wide), None, "{columns}: {plain}");
             }
@@ -201,10 +288,16 @@ mod tests {
 
     #[test]
     fn every_command_is_in_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
         let root = command("recover");
-        let mut shown: Vec<&str> =
-            root.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name).collect();
+        let mut shown: Vec<&str> = root
+            .get_subcommands()
+            .filter(|sub| !sub.is_hide_set())
+            .map(Command::get_name)
+            .collect();
         grouped.sort_unstable();
         shown.sort_unstable();
         assert_eq!(grouped, shown);
@@ -214,21 +307,41 @@ mod tests {
     fn every_command_has_examples_that_parse() {
         for (words, sub) in commands() {
             let help = sub.clone().render_long_help().to_string();
-            let examples: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  recover ")).collect();
+            let examples: Vec<&str> = help
+                .lines()
+                .filter_map(|line| line.strip_prefix("  recover "))
+                .collect();
             assert!(!examples.is_empty(), "recover {words} has no example");
             for example in examples {
                 // The shell's part of the line: what is chained or redirected, and the next column.
-                let line = example.split(" && ").next().unwrap_or(example).split(['<', '>']).next().unwrap_or(example);
+                let line = example
+                    .split(" && ")
+                    .next()
+                    .unwrap_or(example)
+                    .split(['<', '>'])
+                    .next()
+                    .unwrap_or(example);
                 let line = line.split("   ").next().unwrap_or(line);
                 let args = shlex::split(&format!("recover {line}")).expect(line);
                 let args = expand_aliases(args.into_iter().map(Into::into)).into_iter();
-                let args: Vec<_> = args.map(|arg| if arg == "$?" { "1".into() } else { arg }).collect();
+                let args: Vec<_> = args
+                    .map(|arg| if arg == "$?" { "1".into() } else { arg })
+                    .collect();
                 let parsed = |tree: Command| {
-                    Cli::from_arg_matches(&tree.try_get_matches_from(&args)?).map(|cli| format!("{cli:?}"))
+                    Cli::from_arg_matches(&tree.try_get_matches_from(&args)?)
+                        .map(|cli| format!("{cli:?}"))
                 };
                 let whole = parsed(command("recover"));
-                assert!(whole.is_ok(), "recover {words}: {example}\n{}", whole.unwrap_err());
-                assert_eq!(parsed(named_in(&args)).ok(), whole.ok(), "recover {words}: {example}");
+                assert!(
+                    whole.is_ok(),
+                    "recover {words}: {example}\n{}",
+                    whole.unwrap_err()
+                );
+                assert_eq!(
+                    parsed(named_in(&args)).ok(),
+                    whole.ok(),
+                    "recover {words}: {example}"
+                );
             }
         }
     }

@@ -1,9 +1,21 @@
 //! The clap tree: one doc-commented struct a command. Completions and man pages are made from it.
 
-#![expect(missing_docs, reason = "doc comments here are help texts; flattened groups and subcommands have their own")]
-#![expect(clippy::doc_markdown, reason = "help texts are plain text: a terminal shows backticks as they are")]
-#![allow(rustdoc::broken_intra_doc_links, reason = "help texts name sections of the configuration: [retry]")]
-#![expect(clippy::struct_excessive_bools, reason = "flags are what a command line is made of")]
+#![expect(
+    missing_docs,
+    reason = "doc comments here are help texts; flattened groups and subcommands have their own"
+)]
+#![expect(
+    clippy::doc_markdown,
+    reason = "help texts are plain text: a terminal shows backticks as they are"
+)]
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "help texts name sections of the configuration: [retry]"
+)]
+#![expect(
+    clippy::struct_excessive_bools,
+    reason = "flags are what a command line is made of"
+)]
 
 mod accept;
 mod agents;
@@ -35,24 +47,27 @@ use crate::policy::settings::ColorWhen;
 
 pub use accept::AcceptArgs;
 pub use agents::AgentsArgs;
-pub use attempt::{AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs};
+pub use attempt::{
+    AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs,
+};
 pub use bisect::BisectArgs;
 pub use checkpoint::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs, PruneArgs, RestoreArgs,
-    ShowArgs, UnpinArgs, VerifyArgs,
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs,
+    PruneArgs, RestoreArgs, ShowArgs, UnpinArgs, VerifyArgs,
 };
 pub use exchange::{ImportArgs, SyncArgs};
 pub use hook::{
-    HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookStatusArgs, HookUninstallArgs, PlaceArgs,
+    HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookStatusArgs,
+    HookUninstallArgs, PlaceArgs,
 };
 pub use inspect::{
-    ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs, ReportFormat,
-    RetryStatusArgs, SchemaArgs, StatusArgs,
+    ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs,
+    ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs,
 };
 pub use manual_fix::{ManualFixArgs, ManualFixCommand};
 pub use remote::{
-    RemoteArgs, RemoteCheckArgs, RemoteClaimArgs, RemoteCommand, RemoteFetchArgs, RemoteName, RemotePruneArgs,
-    RemotePushArgs, RemoteReleaseArgs, RemoteStatusArgs,
+    RemoteArgs, RemoteCheckArgs, RemoteClaimArgs, RemoteCommand, RemoteFetchArgs, RemoteName,
+    RemotePruneArgs, RemotePushArgs, RemoteReleaseArgs, RemoteStatusArgs,
 };
 pub use restore::{RollbackArgs, UndoArgs, UndoCommand};
 pub use run::{ResumeArgs, RunArgs};
@@ -145,7 +160,13 @@ pub struct GlobalArgs {
     pub dry_run: bool,
 
     /// Print only errors on stderr
-    #[arg(short, long, hide_short_help = true, global = true, conflicts_with = "verbose")]
+    #[arg(
+        short,
+        long,
+        hide_short_help = true,
+        global = true,
+        conflicts_with = "verbose"
+    )]
     pub quiet: bool,
 
     /// Print more detail on stderr; repeat for more (also RECOVER_LOG)
@@ -153,7 +174,13 @@ pub struct GlobalArgs {
     pub verbose: u8,
 
     /// When to use color (also NO_COLOR, and ui.color of the user's configuration) [default: auto]
-    #[arg(long, hide_short_help = true, value_name = "WHEN", global = true, value_enum)]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "WHEN",
+        global = true,
+        value_enum
+    )]
     pub color: Option<ColorWhen>,
 
     /// Print long answers as they are, in no pager
@@ -228,8 +255,16 @@ pub fn named_in(words: &[OsString]) -> clap::Command {
 }
 
 /// Flags before which a value follows, so that `--resume` is not taken for a value.
-pub const VALUE_FLAGS: [&str; 8] =
-    ["-C", "--run", "--phase", "--lane", "--task", "--color", "--state-dir", "--lock-timeout"];
+pub const VALUE_FLAGS: [&str; 8] = [
+    "-C",
+    "--run",
+    "--phase",
+    "--lane",
+    "--task",
+    "--color",
+    "--state-dir",
+    "--lock-timeout",
+];
 
 /// Turns the top-level `--resume` and `--rollback` into the subcommands that they are the same as (cli.md, C4, C5), and the
 /// short names `diff`, `list`, `show` and `help COMMAND` into what they stand for.
@@ -271,7 +306,10 @@ mod tests {
 
     fn expanded(line: &str) -> String {
         let args = expand_aliases(line.split(' ').map(OsString::from));
-        args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        args.iter()
+            .map(|arg| arg.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     #[test]
@@ -283,10 +321,22 @@ mod tests {
     fn a_command_named_among_the_values_is_not_the_one_that_is_called() {
         let command = |line: &str| {
             let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            Some(named_in(&args).try_get_matches_from(args).ok()?.subcommand_name()?.to_owned())
+            Some(
+                named_in(&args)
+                    .try_get_matches_from(args)
+                    .ok()?
+                    .subcommand_name()?
+                    .to_owned(),
+            )
         };
-        assert_eq!(command("recover --run log status --lane report").as_deref(), Some("status"));
-        assert_eq!(command("recover run -- status --json").as_deref(), Some("run"));
+        assert_eq!(
+            command("recover --run log status --lane report").as_deref(),
+            Some("status")
+        );
+        assert_eq!(
+            command("recover run -- status --json").as_deref(),
+            Some("run")
+        );
         assert_eq!(command("recover -C runs"), None);
         assert_eq!(command("recover stat"), None);
     }
@@ -298,17 +348,35 @@ mod tests {
             expanded("recover -C d --run --resume --rollback --full"),
             "recover rollback -C d --run --resume --full"
         );
-        assert_eq!(expanded("recover --json --rollback --to good"), "recover rollback --json --to good");
-        assert_eq!(expanded("recover run -- agent --resume"), "recover run -- agent --resume");
+        assert_eq!(
+            expanded("recover --json --rollback --to good"),
+            "recover rollback --json --to good"
+        );
+        assert_eq!(
+            expanded("recover run -- agent --resume"),
+            "recover run -- agent --resume"
+        );
         assert_eq!(expanded("recover status"), "recover status");
     }
 
     #[test]
     fn short_names_are_the_commands_that_they_stand_for() {
-        assert_eq!(expanded("recover --run list diff good"), "recover --run list checkpoint diff good");
-        assert_eq!(expanded("recover checkpoint list"), "recover checkpoint list");
-        assert_eq!(expanded("recover step list -- show"), "recover step list -- show");
-        assert_eq!(expanded("recover help checkpoint create"), "recover checkpoint create --help");
+        assert_eq!(
+            expanded("recover --run list diff good"),
+            "recover --run list checkpoint diff good"
+        );
+        assert_eq!(
+            expanded("recover checkpoint list"),
+            "recover checkpoint list"
+        );
+        assert_eq!(
+            expanded("recover step list -- show"),
+            "recover step list -- show"
+        );
+        assert_eq!(
+            expanded("recover help checkpoint create"),
+            "recover checkpoint create --help"
+        );
         assert_eq!(expanded("recover help"), "recover --help");
     }
 }

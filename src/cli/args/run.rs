@@ -257,9 +257,17 @@ pub struct ResumeArgs {
 }
 
 fn strategy(text: &str) -> Result<Strategy, String> {
-    let known = Strategy::ALL.into_iter().find(|strategy| strategy.as_str() == text.replace('-', "_"));
+    let known = Strategy::ALL
+        .into_iter()
+        .find(|strategy| strategy.as_str() == text.replace('-', "_"));
     known.ok_or_else(|| {
-        let names: Vec<_> = Strategy::ALL.iter().map(|strategy| strategy.as_str()).collect();
-        format!("unknown resume strategy '{text}' (one of {})", names.join(", "))
+        let names: Vec<_> = Strategy::ALL
+            .iter()
+            .map(|strategy| strategy.as_str())
+            .collect();
+        format!(
+            "unknown resume strategy '{text}' (one of {})",
+            names.join(", ")
+        )
     })
 }

@@ -42,7 +42,9 @@ where
 {
     match text.parse::<N>() {
         Ok(number) if number >= least => Ok(number),
-        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(format!("the largest number is {most}")),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
+            Err(format!("the largest number is {most}"))
+        }
         _ => Err(format!("a number from {least} up is expected")),
     }
 }
@@ -54,12 +56,19 @@ pub fn size(text: &str) -> Result<u64, String> {
 
 /// Reads the name of a run, a phase, a lane or a task: anything but nothing.
 pub fn name(text: &str) -> Result<String, String> {
-    if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+    if text.is_empty() {
+        Err("it is empty".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 /// A value as it is written on the command line.
 pub fn word_of(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map(|word| word.get_name().to_owned()).unwrap_or_default()
+    value
+        .to_possible_value()
+        .map(|word| word.get_name().to_owned())
+        .unwrap_or_default()
 }
 
 /// Makes an enum of the model the value of a flag: each variant with its word and its help.
@@ -155,7 +164,11 @@ impl FromStr for Wait {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.is_empty() { Ok(Self::Forever) } else { duration(text).map(Self::AtMost) }
+        if text.is_empty() {
+            Ok(Self::Forever)
+        } else {
+            duration(text).map(Self::AtMost)
+        }
     }
 }
 

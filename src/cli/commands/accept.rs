@@ -21,19 +21,31 @@ use super::manual_fix::show;
 /// `recover accept`.
 pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    if args.message.as_ref().is_some_and(|message| message.trim().is_empty()) {
+    if args
+        .message
+        .as_ref()
+        .is_some_and(|message| message.trim().is_empty())
+    {
         return Err(Error::new(
             ErrorKind::Usage,
             "-m: a commit needs a message; without -m it is written from the record",
         ));
     }
-    let undecided = if context.dry_run() { Uncommitted::Prompt } else { Uncommitted::Refuse };
+    let undecided = if context.dry_run() {
+        Uncommitted::Prompt
+    } else {
+        Uncommitted::Refuse
+    };
     let mut request = Request {
         run_id: args.run_id.clone().map(RunId::from),
         per_iteration: args.per_iteration,
         branch: args.branch.clone(),
         message: args.message.clone(),
-        include: args.include.iter().map(|path| below(context, path)).collect::<Result<_>>()?,
+        include: args
+            .include
+            .iter()
+            .map(|path| below(context, path))
+            .collect::<Result<_>>()?,
         all: args.all,
         checks: !args.no_checks,
         prepare: args.prepare.clone(),
@@ -51,13 +63,23 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
             request.uncommitted = ask_uncommitted(context, ui, &planned)?;
         }
         if !planned.notes.is_empty() {
-            if !agrees(context, ui, &told(&planned, false), "Commit it all the same?")? {
-                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+            if !agrees(
+                context,
+                ui,
+                &told(&planned, false),
+                "Commit it all the same?",
+            )? {
+                return Err(Error::new(
+                    ErrorKind::Interrupted(130),
+                    "cancelled; nothing was changed",
+                ));
             }
             context.confirm();
         }
         let undecided: Vec<RepoPath> = planned.undecided().map(|one| one.path.clone()).collect();
-        if !undecided.is_empty() && agrees(context, ui, &left_out(&planned), "Commit these files too?")? {
+        if !undecided.is_empty()
+            && agrees(context, ui, &left_out(&planned), "Commit these files too?")?
+        {
             request.include.extend(undecided);
         }
     }
@@ -65,7 +87,11 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
     let is_plan = context.dry_run();
     ui.learn(context);
     let text = ui.text(|| text_of(&accepted, is_plan));
-    let exit = if accepted.undecided().next().is_some() { ExitCode::Partial } else { ExitCode::Done };
+    let exit = if accepted.undecided().next().is_some() {
+        ExitCode::Partial
+    } else {
+        ExitCode::Done
+    };
     Ok(Reply::new(AcceptReply::new(&accepted, is_plan), text).exit(exit))
 }
 
@@ -73,13 +99,26 @@ pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply
 fn ask_uncommitted(context: &Context, ui: &Ui, planned: &Accepted) -> Result<Uncommitted> {
     let patch = changed_work_patch(context, planned)?;
     let shown = format!("The run changed files that had uncommitted changes before it:\n{patch}");
-    if agrees(context, ui, &shown, "Put your changes back, uncommitted (the run's version is left as FILE.run)?")? {
+    if agrees(
+        context,
+        ui,
+        &shown,
+        "Put your changes back, uncommitted (the run's version is left as FILE.run)?",
+    )? {
         return Ok(Uncommitted::Keep);
     }
-    if agrees(context, ui, "", "Commit the run's version instead (yours stay in its first checkpoint)?")? {
+    if agrees(
+        context,
+        ui,
+        "",
+        "Commit the run's version instead (yours stay in its first checkpoint)?",
+    )? {
         return Ok(Uncommitted::Replace);
     }
-    Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"))
+    Err(Error::new(
+        ErrorKind::Interrupted(130),
+        "cancelled; nothing was changed",
+    ))
 }
 
 /// A path of the work tree, as it was given from the folder that the command was called in.
@@ -93,17 +132,34 @@ fn below(context: &Context, path: &Path) -> Result<RepoPath> {
         }
     }
     let outside = |_| {
-        let message = format!("--include {}: not in the work tree {}", path.display(), context.worktree().display());
+        let message = format!(
+            "--include {}: not in the work tree {}",
+            path.display(),
+            context.worktree().display()
+        );
         Error::new(ErrorKind::Usage, message)
     };
-    Ok(RepoPath::new(whole.strip_prefix(context.worktree()).map_err(outside)?.as_os_str().as_bytes()))
+    Ok(RepoPath::new(
+        whole
+            .strip_prefix(context.worktree())
+            .map_err(outside)?
+            .as_os_str()
+            .as_bytes(),
+    ))
 }
 
 fn text_of(accepted: &Accepted, is_plan: bool) -> String {
     let run = escape(&accepted.run.key.to_string());
     if !accepted.changed {
-        let rest = if accepted.run.was_accepted() && !accepted.left_out.is_empty() { " but these files" } else { "" };
-        return format!("Nothing to commit of run {run}{rest}.\n{}", told(accepted, true));
+        let rest = if accepted.run.was_accepted() && !accepted.left_out.is_empty() {
+            " but these files"
+        } else {
+            ""
+        };
+        return format!(
+            "Nothing to commit of run {run}{rest}.\n{}",
+            told(accepted, true)
+        );
     }
     let verb = if is_plan { "Would commit" } else { "Committed" };
     let place = short_branch(accepted).map_or("a detached HEAD".to_owned(), escape);
@@ -112,14 +168,21 @@ fn text_of(accepted: &Accepted, is_plan: bool) -> String {
         (None, true) => "HEAD is on no branch: --branch NAME begins one for it.\n",
         (None, false) => "HEAD is on no branch: git switch -c NAME begins one for it.\n",
     };
-    format!("{verb} run {run} on {place}:\n{}{advice}", told(accepted, true))
+    format!(
+        "{verb} run {run} on {place}:\n{}{advice}",
+        told(accepted, true)
+    )
 }
 
 /// The commits, what is left out, and with `all` nothing of what is to look at, which stands in front otherwise.
 fn told(accepted: &Accepted, all: bool) -> String {
     let mut text = left_out(accepted);
     if !accepted.notes.is_empty() {
-        text.push_str(if all { "  to look at:\n" } else { "To look at first:\n" });
+        text.push_str(if all {
+            "  to look at:\n"
+        } else {
+            "To look at first:\n"
+        });
         for note in &accepted.notes {
             text.push_str(&format!("    {}\n", escape(note)));
         }
@@ -128,7 +191,10 @@ fn told(accepted: &Accepted, all: bool) -> String {
         text.push_str("Would commit:\n");
     }
     for made in &accepted.commits {
-        let id = made.commit.as_ref().map_or(String::new(), |commit| format!("{} ", commit.short()));
+        let id = made
+            .commit
+            .as_ref()
+            .map_or(String::new(), |commit| format!("{} ", commit.short()));
         text.push_str(&format!("  {id}{}\n", escape(&made.subject)));
         // Of one that was made, git shows them.
         for path in made.files.iter().filter(|_| made.commit.is_none()) {
@@ -142,7 +208,10 @@ fn told(accepted: &Accepted, all: bool) -> String {
         }
     }
     if let Some(kept) = &accepted.kept_ref {
-        text.push_str(&format!("  the run's own commits are kept: {}\n", escape(kept)));
+        text.push_str(&format!(
+            "  the run's own commits are kept: {}\n",
+            escape(kept)
+        ));
     }
     if !accepted.hand_edits.is_empty() {
         text.push_str("  edited since the run, and still uncommitted:\n");
@@ -157,7 +226,13 @@ fn told(accepted: &Accepted, all: bool) -> String {
 fn left_out(accepted: &Accepted) -> String {
     let mut all: Vec<&PathReason> = accepted.left_out.iter().collect();
     all.sort_by_key(|one| !accepted.undecided().any(|other| other == *one));
-    let line = |one: &&PathReason| format!("    {}  ({})\n", escape(&one.path.to_lossy()), explained(&one.reason));
+    let line = |one: &&PathReason| {
+        format!(
+            "    {}  ({})\n",
+            escape(&one.path.to_lossy()),
+            explained(&one.reason)
+        )
+    };
     if all.is_empty() {
         return String::new();
     }

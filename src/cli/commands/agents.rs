@@ -11,9 +11,19 @@ use super::super::ui::{Reply, Ui};
 /// `recover agents`.
 pub fn agents(context: &Context, ui: &Ui) -> Result<Reply> {
     let agents = known(context)?;
-    if context.config().withheld().iter().any(|entry| entry.key.starts_with("agent.")) {
-        let (file, way) = (context.config().file.display(), context.line(Hint::recover(["trust"])));
-        context.warn(format!("the agents of {file} are not trusted, and not listed: `{way}`"));
+    if context
+        .config()
+        .withheld()
+        .iter()
+        .any(|entry| entry.key.starts_with("agent."))
+    {
+        let (file, way) = (
+            context.config().file.display(),
+            context.line(Hint::recover(["trust"])),
+        );
+        context.warn(format!(
+            "the agents of {file} are not trusted, and not listed: `{way}`"
+        ));
     }
     let text = ui.text(|| render::agents_table(ui, &agents));
     Ok(Reply::new(AgentsReply { agents: &agents }, text))

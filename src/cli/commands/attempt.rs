@@ -18,7 +18,8 @@ use crate::policy::condense::condensed;
 use crate::store::views::attempt_history;
 
 use super::super::args::{
-    AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs, EvidenceArgs,
+    AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, ClassifyArgs,
+    EvidenceArgs,
 };
 use super::super::exit::ExitCode;
 use super::super::render;
@@ -43,7 +44,10 @@ fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
         supervisor: None,
     };
     let started = start(context, &request)?;
-    let text = format!("Attempt {} of iteration {} of run {}.\n", started.attempt, started.iteration, started.run.key);
+    let text = format!(
+        "Attempt {} of iteration {} of run {}.\n",
+        started.attempt, started.iteration, started.run.key
+    );
     let document = AttemptStartReply {
         run: (&started.run).into(),
         iteration: started.iteration,
@@ -56,15 +60,35 @@ fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
 
 fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
     let (headline, approach) = (args.message.clone(), args.approach.clone());
-    let end = AttemptEnd { approach, ..AttemptEnd::default() };
-    let ended = finish(context, Ending { end, headline, ..Ending::default() })?;
-    let id = ended.checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
+    let end = AttemptEnd {
+        approach,
+        ..AttemptEnd::default()
+    };
+    let ended = finish(
+        context,
+        Ending {
+            end,
+            headline,
+            ..Ending::default()
+        },
+    )?;
+    let id = ended
+        .checkpoint
+        .as_ref()
+        .map(|checkpoint| checkpoint.id.clone());
     let text = match (&id, &ended.checkpoint_error) {
         _ if context.dry_run() => "Would record a pass and take a good checkpoint.\n".to_owned(),
         (Some(id), _) => format!("Passed: {id} is the last good checkpoint.\n"),
-        (None, error) => format!("Passed, without a checkpoint: {}\n", error.as_deref().unwrap_or_default()),
+        (None, error) => format!(
+            "Passed, without a checkpoint: {}\n",
+            error.as_deref().unwrap_or_default()
+        ),
     };
-    let exit = if id.is_some() || context.dry_run() { ExitCode::Done } else { ExitCode::Partial };
+    let exit = if id.is_some() || context.dry_run() {
+        ExitCode::Done
+    } else {
+        ExitCode::Partial
+    };
     let text = text + &render::conditions_text(&ended.end.conditions, &ended.end.notes);
     let document = AttemptPassReply {
         run: (&ended.run).into(),
@@ -79,11 +103,21 @@ fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {
 fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     let mut evidence = evidence(&args.evidence)?;
     // Nothing but which loop failed, as of a check that prints nothing.
-    let is_told = [&evidence.stdout, &evidence.stderr].into_iter().any(|said| !said.trim_ascii().is_empty());
-    evidence.is_check =
-        !is_told && evidence.message.is_none() && evidence.stage.is_some_and(|stage| stage != CheckKind::Agent);
+    let is_told = [&evidence.stdout, &evidence.stderr]
+        .into_iter()
+        .any(|said| !said.trim_ascii().is_empty());
+    evidence.is_check = !is_told
+        && evidence.message.is_none()
+        && evidence
+            .stage
+            .is_some_and(|stage| stage != CheckKind::Agent);
     let record = record(&args.evidence, &evidence);
-    let failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
+    let failure = judge(
+        &evidence,
+        record.as_ref(),
+        &context.settings().rules,
+        context.clock.now(),
+    );
     let used = record.as_ref().map(AgentRecord::usage).unwrap_or_default();
     let ending = Ending {
         end: AttemptEnd {
@@ -98,7 +132,9 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
             agent_session: record.and_then(|record| record.session_id),
             ..AttemptEnd::default()
         },
-        in_feedback_loop: evidence.stage.is_some_and(|stage| stage != CheckKind::Agent),
+        in_feedback_loop: evidence
+            .stage
+            .is_some_and(|stage| stage != CheckKind::Agent),
         log_end: log_end(&evidence),
         plan: args.plan,
         keep_state: args.no_rollback,
@@ -106,7 +142,9 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
     };
     let ended = finish(context, ending)?;
     let exit = match &ended.end.decision {
-        Some(decision) if args.check => ExitCode::of_failed(decision.standing(context.clock.now(), None)),
+        Some(decision) if args.check => {
+            ExitCode::of_failed(decision.standing(context.clock.now(), None))
+        }
         _ => ExitCode::Done,
     };
     if let Some(path) = &ended.report {
@@ -130,7 +168,11 @@ fn fail(context: &Context, args: &AttemptFailArgs, ui: &Ui) -> Result<Reply> {
 /// The end of what the command said: of its output, else of its errors.
 fn log_end(evidence: &FailureEvidence) -> String {
     const LONGEST: usize = 64 << 10;
-    let said = if evidence.stdout.is_empty() { &evidence.stderr } else { &evidence.stdout };
+    let said = if evidence.stdout.is_empty() {
+        &evidence.stderr
+    } else {
+        &evidence.stdout
+    };
     String::from_utf8_lossy(&said[said.len().saturating_sub(LONGEST)..]).into_owned()
 }
 
@@ -141,7 +183,11 @@ fn failed_text(failure: Option<&Failure>, decision: Option<&Decision>) -> String
         text.push_str(&format!("{kind} ({cause}): {}\n", escape(&failure.message)));
     }
     if let Some(decision) = decision {
-        text.push_str(&format!("Decision: {} ({})\n", render::actions(decision), clock::local_times(&decision.reason)));
+        text.push_str(&format!(
+            "Decision: {} ({})\n",
+            render::actions(decision),
+            clock::local_times(&decision.reason)
+        ));
     }
     text
 }
@@ -167,17 +213,33 @@ pub fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> {
         evidence.stage = args.command.as_deref().and_then(guess_stage);
     }
     let record = record(&args.evidence, &evidence);
-    let mut failure = judge(&evidence, record.as_ref(), &context.settings().rules, context.clock.now());
+    let mut failure = judge(
+        &evidence,
+        record.as_ref(),
+        &context.settings().rules,
+        context.clock.now(),
+    );
     if !args.explain {
         failure.rejected.clear();
     }
-    let again = if failure.retryable { ", may pass when tried again" } else { "" };
+    let again = if failure.retryable {
+        ", may pass when tried again"
+    } else {
+        ""
+    };
     let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());
     let mut text = format!("{kind} ({cause}{again}): {}\n", escape(&failure.message));
     for (what, all) in [("because", &failure.evidence), ("not", &failure.rejected)] {
         for evidence in all {
-            let line = evidence.line.map(|line| format!(" line {line}")).unwrap_or_default();
-            text.push_str(&format!("  {what} {}{line}: {}\n", evidence.rule, escape(&evidence.text)));
+            let line = evidence
+                .line
+                .map(|line| format!(" line {line}"))
+                .unwrap_or_default();
+            text.push_str(&format!(
+                "  {what} {}{line}: {}\n",
+                evidence.rule,
+                escape(&evidence.text)
+            ));
         }
     }
     Ok(Reply::new(failure, text))
@@ -185,7 +247,11 @@ pub fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> {
 
 /// What the agent's program recorded, where it is one.
 fn record(args: &EvidenceArgs, evidence: &FailureEvidence) -> Option<AgentRecord> {
-    let kind = agent::detect(evidence.command.as_deref(), args.agent.as_deref(), &evidence.stdout)?;
+    let kind = agent::detect(
+        evidence.command.as_deref(),
+        args.agent.as_deref(),
+        &evidence.stdout,
+    )?;
     Some(agent::read(kind, &evidence.stdout, &evidence.stderr))
 }
 
@@ -199,8 +265,18 @@ fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
         duration: args.duration,
         message: args.message.clone(),
         is_merged: args.log.is_some() && args.stderr.is_none(),
-        stdout: args.log.as_deref().map(read).transpose()?.unwrap_or_default(),
-        stderr: args.stderr.as_deref().map(read).transpose()?.unwrap_or_default(),
+        stdout: args
+            .log
+            .as_deref()
+            .map(read)
+            .transpose()?
+            .unwrap_or_default(),
+        stderr: args
+            .stderr
+            .as_deref()
+            .map(read)
+            .transpose()?
+            .unwrap_or_default(),
         ..FailureEvidence::default()
     })
 }
@@ -208,12 +284,20 @@ fn evidence(args: &EvidenceArgs) -> Result<FailureEvidence> {
 /// A log may be larger than the memory.
 fn read(path: &Path) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| {
-        Error::new(ErrorKind::Usage, format!("cannot read {}: {error}; - is standard input", path.display()))
+        Error::new(
+            ErrorKind::Usage,
+            format!(
+                "cannot read {}: {error}; - is standard input",
+                path.display()
+            ),
+        )
     };
     if path == Path::new("-") {
         return condensed(std::io::stdin().lock()).map_err(failed);
     }
-    std::fs::File::open(path).and_then(condensed).map_err(failed)
+    std::fs::File::open(path)
+        .and_then(condensed)
+        .map_err(failed)
 }
 
 /// `SIGKILL`, `KILL` and `9` are the same.
@@ -243,6 +327,9 @@ fn signal_name(text: &str) -> Result<String> {
     match known {
         Some((name, _)) => Ok((*name).to_owned()),
         None if upper.starts_with("SIG") => Ok(upper),
-        None => Err(Error::new(ErrorKind::Usage, format!("'{text}' is no signal (write SIGKILL, KILL or 9)"))),
+        None => Err(Error::new(
+            ErrorKind::Usage,
+            format!("'{text}' is no signal (write SIGKILL, KILL or 9)"),
+        )),
     }
 }

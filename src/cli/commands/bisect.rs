@@ -30,12 +30,20 @@ pub fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Reply> {
             Judged::Skipped => "skipped",
         };
         if !ui.quiet {
-            Ui::say(&format!("{word}: {} ({}); at most {left} left", checkpoint.id, escape(&checkpoint.description)));
+            Ui::say(&format!(
+                "{word}: {} ({}); at most {left} left",
+                checkpoint.id,
+                escape(&checkpoint.description)
+            ));
         }
     };
     let found = find(context, &request, &say)?;
     let text = ui.text(|| text_of(context, &found));
-    let exit = if found.candidates.is_empty() { ExitCode::Done } else { ExitCode::Partial };
+    let exit = if found.candidates.is_empty() {
+        ExitCode::Done
+    } else {
+        ExitCode::Partial
+    };
     Ok(Reply::new(BisectReply::new(&found), text).exit(exit))
 }
 
@@ -47,9 +55,17 @@ fn text_of(context: &Context, found: &Found) -> String {
             escape(&found.run.key.to_string())
         );
     }
-    if let (Some(good), Some(bad), 1..) = (&found.last_good, found.candidates.first(), found.removed) {
+    if let (Some(good), Some(bad), 1..) =
+        (&found.last_good, found.candidates.first(), found.removed)
+    {
         let removed = count(found.removed, "checkpoint");
-        let changes = Hint::recover(["checkpoint", "diff", good.id.as_str(), bad.as_str(), "--patch"]);
+        let changes = Hint::recover([
+            "checkpoint",
+            "diff",
+            good.id.as_str(),
+            bad.as_str(),
+            "--patch",
+        ]);
         return format!(
             "The change lies between {} and {bad}: {removed} between them were removed.\nChanges:   {}\n",
             good.id,
@@ -58,15 +74,31 @@ fn text_of(context: &Context, found: &Found) -> String {
     }
     let Some(bad) = &found.first_bad else {
         let all: Vec<&str> = found.candidates.iter().map(CheckpointId::as_str).collect();
-        return format!("Some could not be tested. The first bad one is one of: {}\n", all.join(", "));
+        return format!(
+            "Some could not be tested. The first bad one is one of: {}\n",
+            all.join(", ")
+        );
     };
     let mut text = format!("First bad: {} ({})\n", bad.id, escape(&bad.description));
     if let Some(attempt) = bad.attempt {
-        text.push_str(&format!("Attempt:   iteration {}, attempt {attempt}\n", bad.after_iteration));
+        text.push_str(&format!(
+            "Attempt:   iteration {}, attempt {attempt}\n",
+            bad.after_iteration
+        ));
     }
     if let Some(good) = &found.last_good {
-        let changes = Hint::recover(["checkpoint", "diff", good.id.as_str(), bad.id.as_str(), "--patch"]);
-        text.push_str(&format!("Last good: {} ({})\n", good.id, escape(&good.description)));
+        let changes = Hint::recover([
+            "checkpoint",
+            "diff",
+            good.id.as_str(),
+            bad.id.as_str(),
+            "--patch",
+        ]);
+        text.push_str(&format!(
+            "Last good: {} ({})\n",
+            good.id,
+            escape(&good.description)
+        ));
         text.push_str(&format!("Changes:   {}\n", context.line(changes)));
     }
     text

@@ -7,7 +7,9 @@ use anyhow::Context as _;
 use crate::engine::flow::archive::age;
 use crate::engine::flow::checkpoint::{Options, create as take, not_due, pin as set_pin, preview};
 use crate::engine::flow::export::{Format, session_file, to_file, to_stream};
-use crate::engine::flow::inspect::{diff as compare, patch_since_previous, show as look, show_nested};
+use crate::engine::flow::inspect::{
+    diff as compare, patch_since_previous, show as look, show_nested,
+};
 use crate::engine::flow::prune::prune as remove;
 use crate::engine::flow::restore::restore_with as put_back;
 use crate::engine::flow::verify::verify as check;
@@ -29,12 +31,14 @@ use crate::policy::redact::{redact, redact_json};
 use crate::policy::retention::Limits;
 
 use super::super::args::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs, RestoreArgs, ShowArgs,
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
+    RestoreArgs, ShowArgs,
 };
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::replies::checkpoint::{
-    CreatePlan, CreatePlanReply, CreateReply, DiffReply, ExportReply, ListReply, PinReply, ShowReply,
+    CreatePlan, CreatePlanReply, CreateReply, DiffReply, ExportReply, ListReply, PinReply,
+    ShowReply,
 };
 use super::super::screens::{How, choose_checkpoint, choose_restore};
 use super::super::ui::{Form, Paged, Reply, Ui, escape};
@@ -63,17 +67,35 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             && let Some(latest) = not_due(context, args.trigger.as_deref().unwrap_or_default())?
         {
             let text = format!("None is due: {} is young enough.\n", latest.id);
-            return Ok(Reply::new(CreatePlanReply { checkpoint: Some(&latest), ..CreatePlanReply::default() }, text));
+            return Ok(Reply::new(
+                CreatePlanReply {
+                    checkpoint: Some(&latest),
+                    ..CreatePlanReply::default()
+                },
+                text,
+            ));
         }
         let totals = preview(context)?;
-        let text = format!("Would capture {} ({} bytes).\n", count(totals.files, "file"), totals.bytes);
+        let text = format!(
+            "Would capture {} ({} bytes).\n",
+            count(totals.files, "file"),
+            totals.bytes
+        );
         let plan = Some(CreatePlan { captured: totals });
-        return Ok(Reply::new(CreatePlanReply { plan, ..CreatePlanReply::default() }, text));
+        return Ok(Reply::new(
+            CreatePlanReply {
+                plan,
+                ..CreatePlanReply::default()
+            },
+            text,
+        ));
     }
     let request = Request {
         description: args.message.clone().unwrap_or_default(),
         trigger: args.trigger.clone().unwrap_or_default(),
-        kind: args.kind.unwrap_or_else(|| trigger::kind_of(args.trigger.as_deref().unwrap_or_default())),
+        kind: args
+            .kind
+            .unwrap_or_else(|| trigger::kind_of(args.trigger.as_deref().unwrap_or_default())),
         after_iteration: args.iteration,
         lane_fields: LaneFields {
             stage: args.stage.clone(),
@@ -91,12 +113,20 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
         storage: args.storage,
         ..Request::default()
     };
-    let options = Options { skip_if_unchanged: args.if_changed, skip_if_not_due: args.if_due, ..Options::default() };
+    let options = Options {
+        skip_if_unchanged: args.if_changed,
+        skip_if_not_due: args.if_due,
+        ..Options::default()
+    };
     let (changed, checkpoint) = take(context, request, options)?;
     let text = if changed {
         let skipped = match checkpoint.skipped.len() {
             0 => String::new(),
-            left => format!(", {} left out: recover checkpoint show {}", count(left, "path"), checkpoint.id),
+            left => format!(
+                ", {} left out: recover checkpoint show {}",
+                count(left, "path"),
+                checkpoint.id
+            ),
         };
         let totals = checkpoint.captured;
         let also = match (&checkpoint.branch_commit, &checkpoint.patch_path) {
@@ -104,40 +134,79 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
             (None, Some(path)) => format!("Patch: {}\n", escape(path)),
             (None, None) => String::new(),
         };
-        format!("{} ({}, {} bytes{skipped})\n{also}", checkpoint.id, count(totals.files, "file"), totals.bytes)
+        format!(
+            "{} ({}, {} bytes{skipped})\n{also}",
+            checkpoint.id,
+            count(totals.files, "file"),
+            totals.bytes
+        )
     } else if args.if_due && !args.if_changed {
         format!("None is due: {} is young enough.\n", checkpoint.id)
     } else {
         format!("Nothing has changed since {}.\n", checkpoint.id)
     };
-    let exit = if checkpoint.partial && changed { ExitCode::Partial } else { ExitCode::Done };
-    Ok(Reply::new(CreateReply { changed, checkpoint: &checkpoint }, text).exit(exit))
+    let exit = if checkpoint.partial && changed {
+        ExitCode::Partial
+    } else {
+        ExitCode::Done
+    };
+    Ok(Reply::new(
+        CreateReply {
+            changed,
+            checkpoint: &checkpoint,
+        },
+        text,
+    )
+    .exit(exit))
 }
 
 fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let state = crash::load_recovered(context)?;
-    let run = if args.all_runs { None } else { select::find_captured(context, &state, &[])? };
-    let wanted = |checkpoint: &&Checkpoint| args.all_runs || run.is_some_and(|run| run.key == checkpoint.run);
+    let run = if args.all_runs {
+        None
+    } else {
+        select::find_captured(context, &state, &[])?
+    };
+    let wanted = |checkpoint: &&Checkpoint| {
+        args.all_runs || run.is_some_and(|run| run.key == checkpoint.run)
+    };
     let mut all: Vec<&Checkpoint> = state.checkpoints.values().filter(wanted).collect();
     if let Some(limit) = args.limit {
         all.drain(..all.len().saturating_sub(limit));
     }
-    let superseded = all.iter().filter(|one| !one.is_safety() && state.is_superseded(one));
+    let superseded = all
+        .iter()
+        .filter(|one| !one.is_safety() && state.is_superseded(one));
     let superseded: BTreeSet<&str> = superseded.map(|one| one.id.as_str()).collect();
-    let imported = foreign(context, &state, run.filter(|_| !args.all_runs).map(|run| &run.key));
+    let imported = foreign(
+        context,
+        &state,
+        run.filter(|_| !args.all_runs).map(|run| &run.key),
+    );
     ui.learn(context);
     let text = ui.text(|| {
-        let foreign = imported.iter().map(|one| format!("{}\n", foreign_line(one)));
+        let foreign = imported
+            .iter()
+            .map(|one| format!("{}\n", foreign_line(one)));
         render::checkpoints_table(ui, &all, &superseded, args.all_runs, context.clock.now())
             + &foreign.collect::<String>()
     });
-    let document = ListReply { checkpoints: &all, superseded: &superseded, imported: &imported };
+    let document = ListReply {
+        checkpoints: &all,
+        superseded: &superseded,
+        imported: &imported,
+    };
     Ok(Reply::new(document, text).paged(Paged::Text("log")))
 }
 
 /// Which checkpoint: on a terminal it is asked for where it was not named.
-fn chosen(context: &Context, ui: &Ui, selector: Option<&Selector>, words: &[&str]) -> Result<Selector> {
+fn chosen(
+    context: &Context,
+    ui: &Ui,
+    selector: Option<&Selector>,
+    words: &[&str],
+) -> Result<Selector> {
     match selector {
         Some(selector) => Ok(selector.clone()),
         None if ui.interactive => choose_checkpoint(context, ui, words),
@@ -147,8 +216,14 @@ fn chosen(context: &Context, ui: &Ui, selector: Option<&Selector>, words: &[&str
 
 /// Nobody is there to be asked.
 fn missing(words: &[&str]) -> Error {
-    let name = if words.contains(&"diff") { "<A>" } else { "<SEL>" };
-    let message = format!("which checkpoint? {name} is missing: an id, @SEQ, latest, good, initial or iteration:N");
+    let name = if words.contains(&"diff") {
+        "<A>"
+    } else {
+        "<SEL>"
+    };
+    let message = format!(
+        "which checkpoint? {name} is missing: an id, @SEQ, latest, good, initial or iteration:N"
+    );
     Error::new(ErrorKind::Usage, message).hint(Hint::recover(["checkpoint", "list"]))
 }
 
@@ -160,19 +235,41 @@ fn show(context: &Context, args: &ShowArgs, ui: &Ui) -> Result<Reply> {
     let mut text = render::checkpoint_text(checkpoint, context.clock.now());
     let nested = show_nested(context, checkpoint)?;
     for inside in &nested {
-        let what = inside.checkpoint.as_ref().map_or_else(|| "not captured".to_owned(), ToString::to_string);
-        text.push_str(&format!("{:<12}{}: {what}\n", "nested", escape(&inside.path.to_lossy())));
+        let what = inside
+            .checkpoint
+            .as_ref()
+            .map_or_else(|| "not captured".to_owned(), ToString::to_string);
+        text.push_str(&format!(
+            "{:<12}{}: {what}\n",
+            "nested",
+            escape(&inside.path.to_lossy())
+        ));
     }
-    let patch = args.patch.then(|| patch_since_previous(context, &state, checkpoint)).transpose()?;
+    let patch = args
+        .patch
+        .then(|| patch_since_previous(context, &state, checkpoint))
+        .transpose()?;
     let patch = patch.as_deref().map(String::from_utf8_lossy);
     let files = look(context, checkpoint)?;
-    let document = ShowReply { checkpoint, files, nested: &nested, patch: None };
-    let Some(patch) = patch else { return Ok(Reply::new(document, text).form(Form::Alone).paged(Paged::Text("show"))) };
+    let document = ShowReply {
+        checkpoint,
+        files,
+        nested: &nested,
+        patch: None,
+    };
+    let Some(patch) = patch else {
+        return Ok(Reply::new(document, text)
+            .form(Form::Alone)
+            .paged(Paged::Text("show")));
+    };
     // The patch is content; what is said about it is not.
-    let mut document = redact_json(serde_json::to_value(document).context("cannot write the answer")?);
+    let mut document =
+        redact_json(serde_json::to_value(document).context("cannot write the answer")?);
     document["patch"] = patch.as_ref().into();
     let text = format!("{}\n{patch}", redact(&text));
-    Ok(Reply::new(document, text).content().paged(Paged::Patch("show")))
+    Ok(Reply::new(document, text)
+        .content()
+        .paged(Paged::Patch("show")))
 }
 
 fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
@@ -180,7 +277,11 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     let from = chosen(context, ui, args.from.as_ref(), &["checkpoint", "diff"])?;
     let state = crash::load_recovered(context)?;
     let both: Vec<&Selector> = args.to.iter().chain([&from]).collect();
-    let to = args.to.as_ref().map(|to| select::checkpoint_beside(context, &state, to, &both)).transpose()?;
+    let to = args
+        .to
+        .as_ref()
+        .map(|to| select::checkpoint_beside(context, &state, to, &both))
+        .transpose()?;
     let from = select::checkpoint_beside(context, &state, &from, &both)?;
     let difference = compare(context, from, to, &args.path, args.patch)?;
     let patch = difference.patch.as_deref().map(String::from_utf8_lossy);
@@ -192,7 +293,9 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
         patch: patch.as_deref(),
     };
     if let Some(patch) = &patch {
-        return Ok(Reply::new(document, patch.as_ref()).content().paged(Paged::Patch("diff")));
+        return Ok(Reply::new(document, patch.as_ref())
+            .content()
+            .paged(Paged::Patch("diff")));
     }
     let mut text = String::new();
     for change in &difference.changes {
@@ -200,10 +303,18 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
             (Some(added), Some(deleted)) => format!(" (+{added}, -{deleted})"),
             _ => String::new(),
         };
-        text.push_str(&format!("{:<9} {}{lines}\n", change.kind.as_str(), escape(&change.path.to_lossy())));
+        text.push_str(&format!(
+            "{:<9} {}{lines}\n",
+            change.kind.as_str(),
+            escape(&change.path.to_lossy())
+        ));
     }
     for change in &difference.memory_updates {
-        text.push_str(&format!("{:<9} {} (memory)\n", change.kind.as_str(), escape(&change.path.to_lossy())));
+        text.push_str(&format!(
+            "{:<9} {} (memory)\n",
+            change.kind.as_str(),
+            escape(&change.path.to_lossy())
+        ));
     }
     if difference.changes.is_empty() && difference.memory_updates.is_empty() {
         text.push_str("No differences.\n");
@@ -213,12 +324,19 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
 
 fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let how = How { commits: args.commits, edits: args.edits, best_effort: args.best_effort.best_effort };
+    let how = How {
+        commits: args.commits,
+        edits: args.edits,
+        best_effort: args.best_effort.best_effort,
+    };
     let (selector, how) = match &args.selector {
         Some(selector) => (selector.clone(), how),
         None if ui.interactive => {
-            let mut flags: Vec<String> =
-                if args.restore_index { vec!["--restore-index".to_owned()] } else { Vec::new() };
+            let mut flags: Vec<String> = if args.restore_index {
+                vec!["--restore-index".to_owned()]
+            } else {
+                Vec::new()
+            };
             if args.nested {
                 flags.push("--nested".to_owned());
             }
@@ -241,10 +359,18 @@ fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> 
         None => return Err(missing(&["checkpoint", "restore"])),
     };
     let selector = nested::adopt(context, &selector)?;
-    reply(context, &put_checkpoint_back(context, args, &selector, how)?)
+    reply(
+        context,
+        &put_checkpoint_back(context, args, &selector, how)?,
+    )
 }
 
-fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selector, how: How) -> Result<Restore> {
+fn put_checkpoint_back(
+    context: &Context,
+    args: &RestoreArgs,
+    selector: &Selector,
+    how: How,
+) -> Result<Restore> {
     let request = |state: &State| {
         let checkpoint = select::checkpoint(context, state, selector)?;
         Ok(RestoreRequest {
@@ -252,7 +378,10 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
             commits: how.commits.unwrap_or(Commits::Keep),
             edits: how.edits,
             index: args.restore_index.into(),
-            nested: NestedRequest { restore: args.nested, placed: Vec::new() },
+            nested: NestedRequest {
+                restore: args.nested,
+                placed: Vec::new(),
+            },
             scope: if args.here { Scope::Files } else { Scope::All },
             here: args.here,
             precious: args.precious,
@@ -263,7 +392,12 @@ fn put_checkpoint_back(context: &Context, args: &RestoreArgs, selector: &Selecto
     put_back(context, OperationKind::Restore, request)
 }
 
-fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Reply> {
+fn pin(
+    context: &Context,
+    selector: &Selector,
+    pinned: bool,
+    note: Option<String>,
+) -> Result<Reply> {
     context.require_something()?;
     let checkpoint = set_pin(context, selector, pinned, note)?;
     let word = match (context.dry_run(), pinned) {
@@ -273,7 +407,12 @@ fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String
         (false, false) => "Unpinned",
     };
     let text = format!("{word} {}.\n", checkpoint.id);
-    Ok(Reply::new(PinReply { checkpoint: &checkpoint }, text))
+    Ok(Reply::new(
+        PinReply {
+            checkpoint: &checkpoint,
+        },
+        text,
+    ))
 }
 
 fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
@@ -302,12 +441,19 @@ fn prune(context: &Context, args: &PruneArgs, ui: &Ui) -> Result<Reply> {
 fn verify(context: &Context, selectors: &[Selector]) -> Result<Reply> {
     context.require_something()?;
     let report = check(context, selectors)?;
-    let mut text =
-        format!("{} checked, {}.\n", count(report.checked, "checkpoint"), count(report.problems.len(), "problem"));
+    let mut text = format!(
+        "{} checked, {}.\n",
+        count(report.checked, "checkpoint"),
+        count(report.problems.len(), "problem")
+    );
     for problem in &report.problems {
         text.push_str(&format!("{}: {}\n", problem.checkpoint_id, problem.message));
     }
-    let exit = if report.problems.is_empty() { ExitCode::Done } else { ExitCode::Corrupt };
+    let exit = if report.problems.is_empty() {
+        ExitCode::Done
+    } else {
+        ExitCode::Corrupt
+    };
     Ok(Reply::new(report, text).exit(exit))
 }
 
@@ -325,16 +471,30 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     let reply = |path: Option<&str>, withheld: &[PathReason], text: &str| {
         let changed = !context.dry_run() && path.is_some();
         let base_commit = checkpoint.base_commit.as_ref();
-        let exit = if withheld.is_empty() { ExitCode::Done } else { ExitCode::Partial };
+        let exit = if withheld.is_empty() {
+            ExitCode::Done
+        } else {
+            ExitCode::Partial
+        };
         for one in withheld {
             Ui::warn(&format!("{} {}", one.path, one.reason));
         }
-        let document = ExportReply { checkpoint_id: &checkpoint.id, format, base_commit, changed, path, withheld };
+        let document = ExportReply {
+            checkpoint_id: &checkpoint.id,
+            format,
+            base_commit,
+            changed,
+            path,
+            withheld,
+        };
         Reply::new(document, text).exit(exit)
     };
     if path.as_os_str() == "-" {
         if ui.json {
-            return Err(Error::new(ErrorKind::Usage, "--json and the export cannot both go to standard output"));
+            return Err(Error::new(
+                ErrorKind::Usage,
+                "--json and the export cannot both go to standard output",
+            ));
         }
         let withheld = if context.dry_run() {
             Vec::new()
@@ -347,9 +507,20 @@ fn export(context: &Context, args: &ExportArgs, ui: &Ui) -> Result<Reply> {
     let (path, withheld) = if own && context.dry_run() {
         (path, Vec::new())
     } else {
-        to_file(context, checkpoint, format, &path, own || args.force || context.says_yes(), false)?
+        to_file(
+            context,
+            checkpoint,
+            format,
+            &path,
+            own || args.force || context.says_yes(),
+            false,
+        )?
     };
-    let verb = if context.dry_run() { "Would write" } else { "Wrote" };
+    let verb = if context.dry_run() {
+        "Would write"
+    } else {
+        "Wrote"
+    };
     let text = format!("{verb} {}\n", escape(&path.to_string_lossy()));
     Ok(reply(Some(&path.to_string_lossy()), &withheld, &text))
 }

@@ -12,7 +12,10 @@ use crate::policy::amounts::count;
 
 /// `recover import`.
 pub fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
-    let request = ImportRequest { files: args.files.clone(), kind: args.kind };
+    let request = ImportRequest {
+        files: args.files.clone(),
+        kind: args.kind,
+    };
     let imported = take_over(context, &request)?;
     let mut text = String::new();
     for file in &imported.files {
@@ -20,7 +23,13 @@ pub fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
     }
     let (changed, files) = (imported.changed, imported.files.as_slice());
     Ok(if context.dry_run() {
-        Reply::new(ImportPlanReply { changed: false, plan: ImportPlan { changed, files } }, text)
+        Reply::new(
+            ImportPlanReply {
+                changed: false,
+                plan: ImportPlan { changed, files },
+            },
+            text,
+        )
     } else {
         Reply::new(ImportReply { changed, files }, text)
     })
@@ -31,7 +40,11 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
     let kind = file.kind;
     let mut text = if file.changed {
         let verb = if dry_run { "Would import" } else { "Imported" };
-        let runs: Vec<String> = file.runs.iter().map(|run| escape(&run.to_string())).collect();
+        let runs: Vec<String> = file
+            .runs
+            .iter()
+            .map(|run| escape(&run.to_string()))
+            .collect();
         let mut parts = vec![format!("runs: {}", runs.join(", "))];
         for (count, what) in [(file.attempts, "attempts"), (file.records, "records")] {
             if count > 0 {
@@ -47,13 +60,26 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
         }
         format!("{verb} {name} ({kind}; {})\n", parts.join("; "))
     } else {
-        let why = file.message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
+        let why = file
+            .message
+            .as_ref()
+            .map(|message| format!(": {message}"))
+            .unwrap_or_default();
         format!("Nothing new in {name} ({kind}){why}\n")
     };
     for left in &file.left_out {
-        text.push_str(&format!("  left out: {} ({})\n", escape(&left.place), escape(&left.message)));
+        text.push_str(&format!(
+            "  left out: {} ({})\n",
+            escape(&left.place),
+            escape(&left.message)
+        ));
     }
-    for checkpoint in file.changed.then_some(&file.checkpoints).into_iter().flatten() {
+    for checkpoint in file
+        .changed
+        .then_some(&file.checkpoints)
+        .into_iter()
+        .flatten()
+    {
         text.push_str(&format!("  {}\n", foreign_line(checkpoint)));
     }
     text
@@ -63,28 +89,50 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
 pub fn foreign_line(known: &KnownCheckpoint) -> String {
     let checkpoint = &known.checkpoint;
     let there = match (&checkpoint.commit, known.in_repository) {
-        (Some(commit), Some(true)) => format!("commit {} is here: git restore --source {commit} -- .", escape(commit)),
+        (Some(commit), Some(true)) => format!(
+            "commit {} is here: git restore --source {commit} -- .",
+            escape(commit)
+        ),
         (Some(commit), _) => format!("commit {} is not in this repository", escape(commit)),
         (None, _) => "a record without content".to_owned(),
     };
-    format!("{} (imported, {}): {there}", escape(&checkpoint.id), escape(&checkpoint.run.to_string()))
+    format!(
+        "{} (imported, {}): {there}",
+        escape(&checkpoint.id),
+        escape(&checkpoint.run.to_string())
+    )
 }
 
 /// `recover sync`.
 pub fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
     context.require_something()?;
     let mut synced = write_views(context, args.to.as_deref())?;
-    let verb = if context.dry_run() { "Would write" } else { "Wrote" };
+    let verb = if context.dry_run() {
+        "Would write"
+    } else {
+        "Wrote"
+    };
     let mut text = String::new();
     for path in &synced.written {
         text.push_str(&format!("{verb} {}\n", escape(path)));
     }
     for KeptAside { path, copy } in &synced.kept_aside {
-        let verb = if context.dry_run() { "Would keep" } else { "Kept" };
-        text.push_str(&format!("{verb} what {} said: {}\n", escape(path), escape(copy)));
+        let verb = if context.dry_run() {
+            "Would keep"
+        } else {
+            "Kept"
+        };
+        text.push_str(&format!(
+            "{verb} what {} said: {}\n",
+            escape(path),
+            escape(copy)
+        ));
     }
     if synced.written.is_empty() {
-        text.push_str(&format!("{} views are as the ledger has them.\n", synced.unchanged.len()));
+        text.push_str(&format!(
+            "{} views are as the ledger has them.\n",
+            synced.unchanged.len()
+        ));
     }
     synced.changed &= !context.dry_run();
     Ok(Reply::new(synced, text))

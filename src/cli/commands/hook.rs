@@ -11,7 +11,9 @@ use anyhow::Context as _;
 use crate::agent::hooks::read;
 use crate::engine::base::context::{BrokenConfig, Setup};
 use crate::engine::flow::forget;
-use crate::engine::flow::hook::install::{FileChange, Place, Task, carry_out, printed, settings_file};
+use crate::engine::flow::hook::install::{
+    FileChange, Place, Task, carry_out, printed, settings_file,
+};
 use crate::engine::flow::hook::status::{is_unsaid, record_call, status};
 use crate::engine::flow::hook::{Handled, handle, is_first, name};
 use crate::engine::{Context, Error, ErrorKind, Result};
@@ -22,12 +24,14 @@ use crate::policy::redact::redact;
 use crate::process::Interrupts;
 
 use super::super::args::{
-    GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs, PlaceArgs,
+    GlobalArgs, HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs,
+    HookUninstallArgs, PlaceArgs,
 };
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::replies::hook::{
-    ChangesPlan, ChangesPlanReply, ChangesReply, FileLine, HandledReply, PrintReply, StatusReply, Trouble, TroubleReply,
+    ChangesPlan, ChangesPlanReply, ChangesReply, FileLine, HandledReply, PrintReply, StatusReply,
+    Trouble, TroubleReply,
 };
 use super::super::ui::{Form, Reply, Ui, escape};
 
@@ -45,7 +49,10 @@ pub fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Reply> {
         HookCommand::Install(args) => install(context, args),
         HookCommand::Uninstall(args) => uninstall(context, args),
         HookCommand::Status(_) => status_of_all(context, ui),
-        HookCommand::Run(_) => Err(Error::new(ErrorKind::Usage, "hook run is started by itself")),
+        HookCommand::Run(_) => Err(Error::new(
+            ErrorKind::Usage,
+            "hook run is started by itself",
+        )),
     }
 }
 
@@ -73,7 +80,14 @@ fn print(context: &Context, args: &HookPrintArgs) -> Reply {
 /// Installs an agent's hook in the project's settings.
 pub(super) fn install_for(context: &Context, agent: HookAgent) -> Result<Reply> {
     let place = PlaceArgs::default();
-    install(context, &HookInstallArgs { agent, place, program: None })
+    install(
+        context,
+        &HookInstallArgs {
+            agent,
+            place,
+            program: None,
+        },
+    )
 }
 
 fn install(context: &Context, args: &HookInstallArgs) -> Result<Reply> {
@@ -116,10 +130,21 @@ fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[Str
     let mut files = Vec::new();
     for (agent, changes) in all {
         for FileChange { path, change, .. } in changes {
-            files.push(FileLine { agent: agent.as_str(), path: path.to_string_lossy().into_owned(), change });
+            files.push(FileLine {
+                agent: agent.as_str(),
+                path: path.to_string_lossy().into_owned(),
+                change,
+            });
             if *change != "unchanged" || all.len() == 1 {
-                let would = if context.dry_run() && *change != "unchanged" { "would be " } else { "" };
-                text.push_str(&format!("{}: {would}{change}\n", escape(&path.to_string_lossy())));
+                let would = if context.dry_run() && *change != "unchanged" {
+                    "would be "
+                } else {
+                    ""
+                };
+                text.push_str(&format!(
+                    "{}: {would}{change}\n",
+                    escape(&path.to_string_lossy())
+                ));
             }
         }
     }
@@ -127,16 +152,33 @@ fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[Str
     if text.is_empty() {
         text.push_str("The hook is nowhere here.\n");
     }
-    let of_files = all.iter().flat_map(|(_, changes)| changes).filter_map(|change| change.note.clone());
+    let of_files = all
+        .iter()
+        .flat_map(|(_, changes)| changes)
+        .filter_map(|change| change.note.clone());
     let notes: Vec<String> = notes.iter().cloned().chain(of_files).collect();
     for note in &notes {
         text.push_str(&format!("note: {}\n", escape(note)));
     }
     let (files, notes) = (files.as_slice(), notes.as_slice());
     if context.dry_run() {
-        Reply::new(ChangesPlanReply { changed: false, plan: ChangesPlan { files }, notes }, text)
+        Reply::new(
+            ChangesPlanReply {
+                changed: false,
+                plan: ChangesPlan { files },
+                notes,
+            },
+            text,
+        )
     } else {
-        Reply::new(ChangesReply { changed: any, files, notes }, text)
+        Reply::new(
+            ChangesReply {
+                changed: any,
+                files,
+                notes,
+            },
+            text,
+        )
     }
 }
 
@@ -152,34 +194,49 @@ fn program(context: &Context, wanted: Option<&str>) -> (String, Option<String>) 
     match std::env::current_exe() {
         Ok(own) => {
             let own = own.to_string_lossy().into_owned();
-            let note = format!("recover is not on PATH: it is called as {own}, which is right on this machine only");
+            let note = format!(
+                "recover is not on PATH: it is called as {own}, which is right on this machine only"
+            );
             (quote(&own), Some(note))
         }
-        Err(_) => ("recover".to_owned(), Some("recover is not on PATH: the hook does nothing until it is".to_owned())),
+        Err(_) => (
+            "recover".to_owned(),
+            Some("recover is not on PATH: the hook does nothing until it is".to_owned()),
+        ),
     }
 }
 
 /// What cannot be seen in the settings.
 fn notes(agent: HookAgent, first: Option<String>) -> Vec<String> {
     let of_agent: &[&str] = match agent {
-        HookAgent::Claude => &["failed turns are reported (StopFailure) by Claude Code 2.1.78 and newer"],
+        HookAgent::Claude => {
+            &["failed turns are reported (StopFailure) by Claude Code 2.1.78 and newer"]
+        }
         HookAgent::Codex => &[
             "Codex runs a project's hooks once they are trusted: look at them with /hooks",
             "Codex runs no hook when a turn fails: supervise it with `recover run -- codex exec --json …`",
         ],
-        HookAgent::Gemini => {
-            &["Gemini CLI runs no hook when a turn fails: supervise it with `recover run -- gemini …`"]
-        }
+        HookAgent::Gemini => &[
+            "Gemini CLI runs no hook when a turn fails: supervise it with `recover run -- gemini …`",
+        ],
         HookAgent::Opencode => &["opencode reads its plugins when it starts"],
         HookAgent::Git => &[
             "git calls no hook before reset, clean, checkout and stash: an agent's own hook sees those commands, git's cannot",
         ],
     };
-    first.into_iter().chain(of_agent.iter().map(|note| (*note).to_owned())).collect()
+    first
+        .into_iter()
+        .chain(of_agent.iter().map(|note| (*note).to_owned()))
+        .collect()
 }
 
 /// `recover hook run`: whatever becomes of it, whoever called is neither held up nor stopped.
-pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) -> Setup, ui: &Ui) -> ExitCode {
+pub fn run(
+    global: &GlobalArgs,
+    args: &HookRunArgs,
+    setup: impl FnOnce(PathBuf) -> Setup,
+    ui: &Ui,
+) -> ExitCode {
     let watchdog = Watchdog::start(args.deadline);
     let says = Cell::new(true);
     let answer = || answer(global, args, setup, &watchdog, &says);
@@ -187,19 +244,36 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
     match answered {
         Ok(Ok((event, handled))) => {
             if ui.json {
-                ui.answer("hook run", Reply::new(HandledReply::new(&event.moment, &handled), ""));
+                ui.answer(
+                    "hook run",
+                    Reply::new(HandledReply::new(&event.moment, &handled), ""),
+                );
             } else {
-                tracing::info!(reason = handled.reason, changed = handled.changed, "the hook is done");
+                tracing::info!(
+                    reason = handled.reason,
+                    changed = handled.changed,
+                    "the hook is done"
+                );
             }
         }
         Ok(Err(error)) => {
-            let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            let hint = error
+                .hint
+                .as_ref()
+                .map(|hint| format!(" ({hint})"))
+                .unwrap_or_default();
             if says.get() {
                 trouble(&format!("{error}{hint}"));
             }
             if ui.json {
-                let trouble = Trouble { code: super::super::exit::code(error.kind), message: &error.message };
-                let body = TroubleReply { changed: false, trouble };
+                let trouble = Trouble {
+                    code: super::super::exit::code(error.kind),
+                    message: &error.message,
+                };
+                let body = TroubleReply {
+                    changed: false,
+                    trouble,
+                };
                 ui.answer("hook run", Reply::new(body, ""));
             }
         }
@@ -211,7 +285,11 @@ pub fn run(global: &GlobalArgs, args: &HookRunArgs, setup: impl FnOnce(PathBuf) 
 /// One line on stderr. With stderr closed there is nobody left to report to.
 fn trouble(text: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "recover hook: nothing was done: {}", escape(&redact(text)));
+    let _ = writeln!(
+        std::io::stderr(),
+        "recover hook: nothing was done: {}",
+        escape(&redact(text))
+    );
 }
 
 fn answer(
@@ -224,7 +302,9 @@ fn answer(
     let agent = args.agent;
     let event = event(agent, args.event.as_deref())?;
     let named = global.directory.clone().filter(|named| named.is_absolute());
-    let here = named.map_or_else(std::env::current_dir, Ok).context("cannot find the current folder")?;
+    let here = named
+        .map_or_else(std::env::current_dir, Ok)
+        .context("cannot find the current folder")?;
     let folder = folder(global, agent, &event, &here);
     let mut setup = setup(std::fs::canonicalize(&folder).unwrap_or(folder));
     setup.lock_timeout = setup.lock_timeout.min(PATIENCE);
@@ -239,7 +319,10 @@ fn answer(
     let owner = name(&mut setup.naming, global.run.is_some(), agent, &event);
     let context = Context::new(setup, Interrupts::disconnected())?;
     let once = |error: Error| {
-        let is_place = matches!(error.kind, ErrorKind::UnsupportedRepository | ErrorKind::ForeignState);
+        let is_place = matches!(
+            error.kind,
+            ErrorKind::UnsupportedRepository | ErrorKind::ForeignState
+        );
         says.set(!is_place || is_unsaid(&context, agent, event.session_id.as_deref()));
         context.locate(error)
     };
@@ -249,11 +332,17 @@ fn answer(
     context.warn_of_config();
     watchdog.extend(args.deadline * FIRST);
     if forget::finish(&context)? {
-        return Ok((event, Handled::nothing("recover forget --all was cut off: it is finished now")));
+        return Ok((
+            event,
+            Handled::nothing("recover forget --all was cut off: it is finished now"),
+        ));
     }
     watchdog.extend(args.deadline);
     if context.dry_run() {
-        return Err(Error::new(ErrorKind::SafeMode, "a dry run, or safe_mode = \"dry_run\""));
+        return Err(Error::new(
+            ErrorKind::SafeMode,
+            "a dry run, or safe_mode = \"dry_run\"",
+        ));
     }
     if is_first(&context) {
         watchdog.extend(args.deadline * FIRST);
@@ -268,10 +357,17 @@ fn event(agent: HookAgent, named: Option<&str>) -> Result<HookEvent> {
     let usage = |message: String| Error::new(ErrorKind::Usage, message);
     if agent == HookAgent::Git {
         let hook = named.ok_or_else(|| usage("which of git's hooks?".to_owned()))?;
-        return Ok(HookEvent { session_id: None, cwd: None, moment: Moment::Git(hook.to_owned()) });
+        return Ok(HookEvent {
+            session_id: None,
+            cwd: None,
+            moment: Moment::Git(hook.to_owned()),
+        });
     }
     let mut input = Vec::new();
-    let read_all = std::io::stdin().lock().take(LARGEST + 1).read_to_end(&mut input);
+    let read_all = std::io::stdin()
+        .lock()
+        .take(LARGEST + 1)
+        .read_to_end(&mut input);
     read_all.context("cannot read stdin")?;
     if input.len() as u64 > LARGEST {
         return Err(usage(format!("more than {} MiB on stdin", LARGEST >> 20)));
@@ -285,7 +381,8 @@ fn folder(global: &GlobalArgs, agent: HookAgent, event: &HookEvent, here: &Path)
     if let Some(directory) = &global.directory {
         return here.join(directory);
     }
-    let in_repository = |folder: &PathBuf| folder.is_dir() && folder.ancestors().any(|at| at.join(".git").exists());
+    let in_repository =
+        |folder: &PathBuf| folder.is_dir() && folder.ancestors().any(|at| at.join(".git").exists());
     let variable = match agent {
         HookAgent::Claude => "CLAUDE_PROJECT_DIR",
         HookAgent::Gemini => "GEMINI_PROJECT_DIR",
@@ -295,7 +392,9 @@ fn folder(global: &GlobalArgs, agent: HookAgent, event: &HookEvent, here: &Path)
     let project = std::env::var_os(variable).map(PathBuf::from);
     let candidates = [cwd, project.clone(), Some(here.to_owned())];
     let found = candidates.into_iter().flatten().find(in_repository);
-    found.or(project.filter(|folder| folder.is_dir())).unwrap_or_else(|| here.to_owned())
+    found
+        .or(project.filter(|folder| folder.is_dir()))
+        .unwrap_or_else(|| here.to_owned())
 }
 
 /// Ends the process in time: a capture that is cut off is as if it had not begun.

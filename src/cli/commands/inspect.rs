@@ -18,7 +18,9 @@ use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
 use super::super::replies::status::RetryReply;
-use super::super::replies::upkeep::{CompletionsReply, ConfigReply, InitCheck, InitReply, ManReply, SchemaReply};
+use super::super::replies::upkeep::{
+    CompletionsReply, ConfigReply, InitCheck, InitReply, ManReply, SchemaReply,
+};
 use super::super::schema;
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
@@ -38,7 +40,11 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
         Some(_) => ExitCode::Locked,
         None => ExitCode::of_standing(retry.standing),
     };
-    Ok(Reply::new(RetryReply::new(&retry, now), render::retry_text(&retry, now)).exit(exit))
+    Ok(Reply::new(
+        RetryReply::new(&retry, now),
+        render::retry_text(&retry, now),
+    )
+    .exit(exit))
 }
 
 /// `recover init`.
@@ -47,16 +53,27 @@ pub fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
     let (path, project) = (&written.path, &written.project);
     let mut text = String::new();
     for check in &project.checks {
-        text.push_str(&format!("Found {}: {} runs {}\n", check.because, check.kind.as_str(), escape(&check.command)));
+        text.push_str(&format!(
+            "Found {}: {} runs {}\n",
+            check.because,
+            check.kind.as_str(),
+            escape(&check.command)
+        ));
     }
     for agent in &project.agents {
         text.push_str(&format!("Found settings of {agent}\n"));
     }
     if project.checks.is_empty() {
-        text.push_str("Found nothing here that says how the project is checked: name a check in the file\n");
+        text.push_str(
+            "Found nothing here that says how the project is checked: name a check in the file\n",
+        );
     }
     if context.dry_run() {
-        text.push_str(&format!("Would write {}:\n\n{}", path.display(), written.text));
+        text.push_str(&format!(
+            "Would write {}:\n\n{}",
+            path.display(),
+            written.text
+        ));
     } else {
         text.push_str(&format!("Wrote {}\n", path.display()));
     }
@@ -66,22 +83,43 @@ pub fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
     }
     let checks: Vec<InitCheck<'_>> = project.checks.iter().map(InitCheck::from).collect();
     let changed = !context.dry_run();
-    let reply = InitReply { changed, path: path.to_string_lossy(), checks, agents: &project.agents };
-    let form = if context.dry_run() { Form::Verbatim } else { Form::People };
+    let reply = InitReply {
+        changed,
+        path: path.to_string_lossy(),
+        checks,
+        agents: &project.agents,
+    };
+    let form = if context.dry_run() {
+        Form::Verbatim
+    } else {
+        Form::People
+    };
     Ok(Reply::new(reply, text).form(form))
 }
 
 /// Asks on a terminal whether the agent's hook shall be installed, after what was `found` before; elsewhere says how.
 fn offer_hook(context: &Context, agent: &str, found: &mut String, ui: &Ui) -> Result<String> {
-    let Some(hook) = HookAgent::ALL.into_iter().find(|hook| hook.as_str() == agent) else { return Ok(String::new()) };
+    let Some(hook) = HookAgent::ALL
+        .into_iter()
+        .find(|hook| hook.as_str() == agent)
+    else {
+        return Ok(String::new());
+    };
     let command = context.line(Hint::recover(["hook", "install", agent]));
     let advice = format!("Checkpoints before {agent}'s edits and risky commands: {command}\n");
     if !ui.interactive || context.dry_run() {
         return Ok(advice);
     }
     let shown = std::mem::take(found);
-    let shown = format!("{shown}The hook of {agent} takes a checkpoint before its edits and risky commands.");
-    if !agrees(context, ui, &shown, "Install it in this project's settings?")? {
+    let shown = format!(
+        "{shown}The hook of {agent} takes a checkpoint before its edits and risky commands."
+    );
+    if !agrees(
+        context,
+        ui,
+        &shown,
+        "Install it in this project's settings?",
+    )? {
         return Ok(advice);
     }
     Ok(super::hook::install_for(context, hook)?.text)
@@ -94,25 +132,46 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
     let mut origins = serde_json::Map::new();
     for entry in context.config().origins() {
         let origin = entry.origin.to_string();
-        let comment = if args.origins { format!("  # {origin}") } else { String::new() };
+        let comment = if args.origins {
+            format!("  # {origin}")
+        } else {
+            String::new()
+        };
         text.push_str(&format!("{} = {}{comment}\n", entry.key, entry.toml));
         origins.insert(entry.key.clone(), origin.into());
         values.insert(entry.key, entry.value);
     }
     let mut untrusted = serde_json::Map::new();
     for entry in context.config().withheld() {
-        text.push_str(&format!("# not trusted (recover trust): {} = {}  # {}\n", entry.key, entry.toml, entry.origin));
+        text.push_str(&format!(
+            "# not trusted (recover trust): {} = {}  # {}\n",
+            entry.key, entry.toml, entry.origin
+        ));
         untrusted.insert(entry.key, entry.value);
     }
     let path = context.config().file.to_string_lossy();
-    let user_path = context.config().user_file.as_ref().map(|path| path.to_string_lossy());
-    let document = ConfigReply { path, user_path, config: values, untrusted, origins: args.origins.then_some(origins) };
+    let user_path = context
+        .config()
+        .user_file
+        .as_ref()
+        .map(|path| path.to_string_lossy());
+    let document = ConfigReply {
+        path,
+        user_path,
+        config: values,
+        untrusted,
+        origins: args.origins.then_some(origins),
+    };
     Reply::new(document, text).form(Form::Verbatim)
 }
 
 /// `recover doctor`.
 pub fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Result<Reply> {
-    let mended = if args.repair { mend_repository(context, ui)? } else { None };
+    let mended = if args.repair {
+        mend_repository(context, ui)?
+    } else {
+        None
+    };
     context.require_something()?;
     let mut report = examine(context, args.repair && !context.dry_run(), args.rebuild)?;
     report.repaired.splice(..0, mended);
@@ -130,13 +189,23 @@ pub fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Result<Reply
         text.push_str("No problems.\n");
     }
     text.push_str(&render::hooks_text(&report.hooks, context.clock.now()));
-    let errors: Vec<&str> =
-        report.problems.iter().filter(|problem| problem.severity == "error").map(|problem| problem.code).collect();
+    let errors: Vec<&str> = report
+        .problems
+        .iter()
+        .filter(|problem| problem.severity == "error")
+        .map(|problem| problem.code)
+        .collect();
     let exit = match errors.as_slice() {
         [] => ExitCode::Done,
         codes if codes.contains(&NEWER_LEDGER) => ExitCode::Newer,
         codes if codes.iter().all(|code| *code == NO_SPACE) => ExitCode::NoSpace,
-        codes if codes.iter().all(|code| [NO_SPACE, READ_ONLY].contains(code)) => ExitCode::Refused,
+        codes
+            if codes
+                .iter()
+                .all(|code| [NO_SPACE, READ_ONLY].contains(code)) =>
+        {
+            ExitCode::Refused
+        }
         _ => ExitCode::Corrupt,
     };
     Ok(Reply::new(report, text).exit(exit))
@@ -145,10 +214,16 @@ pub fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Result<Reply
 /// Mends the settings of git's that lead away from the work tree, which is certain and still the user's to allow. Returns
 /// what was done.
 fn mend_repository(context: &mut Context, ui: &Ui) -> Result<Option<String>> {
-    let Some((unusable, repair)) = context.unusable().and_then(|unusable| Some((unusable, unusable.repair()?))) else {
+    let Some((unusable, repair)) = context
+        .unusable()
+        .and_then(|unusable| Some((unusable, unusable.repair()?)))
+    else {
         return Ok(None);
     };
-    let what = format!("{repair} in the configuration of {}", unusable.place.display());
+    let what = format!(
+        "{repair} in the configuration of {}",
+        unusable.place.display()
+    );
     if context.dry_run() {
         context.note(format!("would {what}"));
         return Ok(None);
@@ -194,13 +269,24 @@ pub fn completions(args: &CompletionsArgs) -> Reply {
 /// `recover schema`.
 pub fn schema(args: &SchemaArgs) -> Result<Reply> {
     let command = args.command.join(" ");
-    let made = if command.is_empty() { Some(schema::all()) } else { schema::of(&command) };
+    let made = if command.is_empty() {
+        Some(schema::all())
+    } else {
+        schema::of(&command)
+    };
     let Some(made) = made else {
         let first = args.command.first().map_or("", String::as_str);
-        let alike: Vec<&str> = schema::commands().filter(|name| name.split(' ').next() == Some(first)).collect();
-        let known = if alike.is_empty() { schema::commands().collect() } else { alike };
+        let alike: Vec<&str> = schema::commands()
+            .filter(|name| name.split(' ').next() == Some(first))
+            .collect();
+        let known = if alike.is_empty() {
+            schema::commands().collect()
+        } else {
+            alike
+        };
         let known = known.join(", ");
-        let message = format!("'{command}' answers with no document of its own; one of these does: {known}");
+        let message =
+            format!("'{command}' answers with no document of its own; one of these does: {known}");
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["schema"])));
     };
     let text = serde_json::to_string_pretty(&made).context("cannot write the schema")?;
@@ -210,5 +296,10 @@ pub fn schema(args: &SchemaArgs) -> Result<Reply> {
 /// `recover man`.
 pub fn man(args: &ManArgs) -> Result<Reply> {
     generate::man_pages(&args.folder)?;
-    Ok(Reply::new(ManReply { path: args.folder.to_string_lossy() }, ""))
+    Ok(Reply::new(
+        ManReply {
+            path: args.folder.to_string_lossy(),
+        },
+        "",
+    ))
 }

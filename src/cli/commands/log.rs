@@ -33,8 +33,9 @@ pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
         text.push_str(&format!("Run {}\n", escape(&run.to_string())));
     }
     for (event, line) in &events {
-        let value = document_of(event, line)
-            .map_err(|error| Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq)))?;
+        let value = document_of(event, line).map_err(|error| {
+            Error::new(ErrorKind::Corrupt, format!("event {}: {error}", event.seq))
+        })?;
         text.push_str(&match only {
             Some(_) => render::event_line_of_run(event, line),
             None => render::event_line(event, line),
@@ -70,7 +71,12 @@ fn first(context: &Context, args: &LogArgs) -> Result<Vec<(Event, String)>> {
     let mut events = chosen(context, context.store().read_lines(after)?);
     if let Some(id) = naming.run_id.as_ref().filter(|_| events.is_empty()) {
         // An error where there is no such run: every run begins with an event.
-        runs::named(&context.load()?.state, id, naming.phase.as_deref(), naming.lane.as_deref())?;
+        runs::named(
+            &context.load()?.state,
+            id,
+            naming.phase.as_deref(),
+            naming.lane.as_deref(),
+        )?;
     }
     if let Some(limit) = args.limit {
         events.drain(..events.len().saturating_sub(limit));
@@ -127,7 +133,10 @@ fn tell(context: &Context, events: &[(Event, String)], ui: &Ui) -> io::Result<()
             writeln!(out, "{document}")?;
             continue;
         }
-        out.write_all(ui.for_people(render::event_line(event, line).into(), Form::People).as_bytes())?;
+        out.write_all(
+            ui.for_people(render::event_line(event, line).into(), Form::People)
+                .as_bytes(),
+        )?;
     }
     out.flush()
 }

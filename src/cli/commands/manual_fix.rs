@@ -37,10 +37,16 @@ pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply
         Some(ManualFixCommand::Watch { wait }) => watch::watch(context, *wait, ui),
         Some(ManualFixCommand::Verify) => {
             let fix = verify(context, show(ui))?;
-            let exit = if fix.session.verified { ExitCode::Done } else { ExitCode::VerificationFailed };
+            let exit = if fix.session.verified {
+                ExitCode::Done
+            } else {
+                ExitCode::VerificationFailed
+            };
             Ok(reply(context, &fix).exit(exit))
         }
-        Some(ManualFixCommand::Continue { wait, prepare_only }) => go_on(context, *wait, *prepare_only, show(ui), ui),
+        Some(ManualFixCommand::Continue { wait, prepare_only }) => {
+            go_on(context, *wait, *prepare_only, show(ui), ui)
+        }
         Some(ManualFixCommand::Abort) => Ok(reply(context, &abort(context)?)),
     }
 }

@@ -25,7 +25,9 @@ use crate::engine::flow::runs::Chosen;
 use crate::engine::{Context, Result};
 use crate::model::id::RunId;
 
-use super::args::{AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand, RemoteCommand};
+use super::args::{
+    AttemptCommand, CheckpointCommand, Command, HookCommand, ManualFixCommand, RemoteCommand,
+};
 use super::ui::{Reply, Ui};
 
 pub use hook::run as run_hook;
@@ -122,7 +124,11 @@ pub fn needs_settings_only(command: &Command) -> bool {
 pub fn needs_user_config(command: &Command) -> bool {
     matches!(
         command,
-        Command::Run(_) | Command::Resume(_) | Command::Remote(_) | Command::Agents(_) | Command::Config(_)
+        Command::Run(_)
+            | Command::Resume(_)
+            | Command::Remote(_)
+            | Command::Agents(_)
+            | Command::Config(_)
     )
 }
 
@@ -131,7 +137,10 @@ pub fn needs_user_config(command: &Command) -> bool {
 pub fn needs_config(command: &Command) -> bool {
     match command {
         Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::Prune(_)),
-        Command::ManualFix(args) => !matches!(args.command, Some(ManualFixCommand::Status | ManualFixCommand::Abort)),
+        Command::ManualFix(args) => !matches!(
+            args.command,
+            Some(ManualFixCommand::Status | ManualFixCommand::Abort)
+        ),
         Command::Attempt(args) => !matches!(args.command, AttemptCommand::List),
         Command::Status(_)
         | Command::Runs(_)
@@ -168,7 +177,11 @@ pub fn needs_config(command: &Command) -> bool {
 /// Whether a command works from what is recorded where the repository cannot be opened, and answers with that one's state.
 pub fn reads(command: &Command) -> bool {
     match command {
-        Command::Status(_) | Command::Log(_) | Command::Runs(_) | Command::Report(_) | Command::Doctor(_) => true,
+        Command::Status(_)
+        | Command::Log(_)
+        | Command::Runs(_)
+        | Command::Report(_)
+        | Command::Doctor(_) => true,
         Command::RetryStatus(args) => !args.reset,
         Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::List(_)),
         Command::Attempt(args) => matches!(args.command, AttemptCommand::List),
@@ -180,7 +193,11 @@ pub fn reads(command: &Command) -> bool {
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
 pub fn writes(command: &Command) -> bool {
     match command {
-        Command::Resume(_) | Command::Rollback(_) | Command::Step(_) | Command::Accept(_) | Command::Close(_) => true,
+        Command::Resume(_)
+        | Command::Rollback(_)
+        | Command::Step(_)
+        | Command::Accept(_)
+        | Command::Close(_) => true,
         Command::Checkpoint(args) => matches!(
             args.command,
             CheckpointCommand::Create(_)
@@ -188,9 +205,10 @@ pub fn writes(command: &Command) -> bool {
                 | CheckpointCommand::Pin(_)
                 | CheckpointCommand::Unpin(_)
         ),
-        Command::ManualFix(args) => {
-            !matches!(args.command, Some(ManualFixCommand::Status | ManualFixCommand::Watch { .. }))
-        }
+        Command::ManualFix(args) => !matches!(
+            args.command,
+            Some(ManualFixCommand::Status | ManualFixCommand::Watch { .. })
+        ),
         Command::RetryStatus(args) => args.reset,
         Command::Attempt(args) => !matches!(args.command, AttemptCommand::List),
         _ => false,
@@ -212,7 +230,9 @@ pub fn supervises(command: &Command) -> bool {
         Command::Log(args) => args.follow,
         Command::ManualFix(args) => !matches!(
             args.command,
-            Some(ManualFixCommand::Start { .. } | ManualFixCommand::Status | ManualFixCommand::Abort)
+            Some(
+                ManualFixCommand::Start { .. } | ManualFixCommand::Status | ManualFixCommand::Abort
+            )
         ),
         _ => false,
     }
@@ -250,10 +270,17 @@ pub fn remote(command: &Command) -> Option<&str> {
 fn needs_claim(command: &Command) -> Option<Chosen> {
     let ids = |ids: &[String]| Chosen::Ids(ids.iter().cloned().map(RunId::from).collect());
     match command {
-        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Accept(_) => Some(ids(&[])),
-        Command::Checkpoint(args) if matches!(args.command, CheckpointCommand::Restore(_)) => Some(ids(&[])),
+        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Accept(_) => {
+            Some(ids(&[]))
+        }
+        Command::Checkpoint(args) if matches!(args.command, CheckpointCommand::Restore(_)) => {
+            Some(ids(&[]))
+        }
         Command::ManualFix(args) => {
-            let reads = matches!(args.command, Some(ManualFixCommand::Status | ManualFixCommand::Watch { .. }));
+            let reads = matches!(
+                args.command,
+                Some(ManualFixCommand::Status | ManualFixCommand::Watch { .. })
+            );
             (!reads).then(|| ids(&[]))
         }
         Command::RetryStatus(args) if args.reset => Some(ids(&[])),
@@ -266,7 +293,9 @@ fn needs_claim(command: &Command) -> Option<Chosen> {
 /// What a command would decide about, if a supervised agent called it.
 pub fn reach(command: &Command) -> Reach {
     match command {
-        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Resume(_) => Reach::Tree,
+        Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Resume(_) => {
+            Reach::Tree
+        }
         Command::Checkpoint(args) => match &args.command {
             CheckpointCommand::Restore(_) => Reach::Tree,
             CheckpointCommand::Prune(_) | CheckpointCommand::Unpin(_) => Reach::Record,
@@ -290,12 +319,16 @@ pub fn reach(command: &Command) -> Reach {
         },
         Command::RetryStatus(args) if args.reset => Reach::Record,
         Command::Attempt(args) => match &args.command {
-            AttemptCommand::Start(_) | AttemptCommand::Pass(_) | AttemptCommand::Fail(_) => Reach::Run,
+            AttemptCommand::Start(_) | AttemptCommand::Pass(_) | AttemptCommand::Fail(_) => {
+                Reach::Run
+            }
             AttemptCommand::List => Reach::Nothing,
         },
-        Command::Import(_) | Command::Trust(_) | Command::Accept(_) | Command::Close(_) | Command::Forget(_) => {
-            Reach::Record
-        }
+        Command::Import(_)
+        | Command::Trust(_)
+        | Command::Accept(_)
+        | Command::Close(_)
+        | Command::Forget(_) => Reach::Record,
         Command::Remote(args) => match &args.command {
             RemoteCommand::Status(_) | RemoteCommand::Fetch(_) => Reach::Nothing,
             RemoteCommand::Push(_)
@@ -307,9 +340,10 @@ pub fn reach(command: &Command) -> Reach {
         Command::Doctor(args) if args.repair || args.rebuild => Reach::Record,
         Command::Hook(args) => match &args.command {
             HookCommand::Uninstall(_) => Reach::Record,
-            HookCommand::Print(_) | HookCommand::Install(_) | HookCommand::Status(_) | HookCommand::Run(_) => {
-                Reach::Nothing
-            }
+            HookCommand::Print(_)
+            | HookCommand::Install(_)
+            | HookCommand::Status(_)
+            | HookCommand::Run(_) => Reach::Nothing,
         },
         // A run of its own within an attempt is supervised like any other one.
         Command::Run(_)
@@ -345,7 +379,8 @@ pub fn without_context(command: &Command) -> Option<Result<Reply>> {
 
 /// Runs a command. What it records of runs that lie on a remote is sent.
 pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
-    let written = needs_claim(command).map_or_else(|| Ok(Vec::new()), |chosen| require_claim(context, &chosen))?;
+    let written = needs_claim(command)
+        .map_or_else(|| Ok(Vec::new()), |chosen| require_claim(context, &chosen))?;
     let reply = call(command, context, ui)?;
     send_recorded(context, &written);
     Ok(reply)

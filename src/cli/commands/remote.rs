@@ -43,8 +43,16 @@ pub fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Repl
 fn prune(context: &mut Context, ui: &Ui) -> Result<RemoteReport> {
     match remote::prune(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
-            if !agrees(context, ui, &format!("{}\n", escape(&error.message)), "Remove it?")? {
-                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+            if !agrees(
+                context,
+                ui,
+                &format!("{}\n", escape(&error.message)),
+                "Remove it?",
+            )? {
+                return Err(Error::new(
+                    ErrorKind::Interrupted(130),
+                    "cancelled; nothing was changed",
+                ));
             }
             context.confirm();
             remote::prune(context)
@@ -54,12 +62,18 @@ fn prune(context: &mut Context, ui: &Ui) -> Result<RemoteReport> {
 }
 
 fn reply(ui: &Ui, report: &RemoteReport, is_plan: bool) -> Reply {
-    Reply::new(RemoteReply::new(report), ui.text(|| render::remote_text(ui, report, is_plan)))
+    Reply::new(
+        RemoteReply::new(report),
+        ui.text(|| render::remote_text(ui, report, is_plan)),
+    )
 }
 
 /// How a run is taken.
 pub fn how(steals: bool, wait: Option<Wait>) -> TakeOver {
-    TakeOver { steals, wait: wait.map(longest) }
+    TakeOver {
+        steals,
+        wait: wait.map(longest),
+    }
 }
 
 /// `--wait=DUR`, or as long as it takes.
@@ -77,7 +91,10 @@ pub fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
     }
     let about = "Whoever holds the run may be at work on it, and would stop with its next push.\n";
     if !agrees(context, ui, about, "Take it?")? {
-        return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+        return Err(Error::new(
+            ErrorKind::Interrupted(130),
+            "cancelled; nothing was changed",
+        ));
     }
     context.confirm();
     Ok(())
@@ -94,7 +111,10 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
         left: found.left.as_deref(),
     };
     if context.dry_run() {
-        return Ok(Reply::new(document, format!("Would try a reference for the moment at {url} (remote {name}).\n")));
+        return Ok(Reply::new(
+            document,
+            format!("Would try a reference for the moment at {url} (remote {name}).\n"),
+        ));
     }
     let mut text = format!("{url} (remote {name})\n");
     for one in &found.guarantees {
@@ -104,12 +124,25 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
             None => "?",
         };
         let need = if one.required { "" } else { " (not needed)" };
-        let _ = writeln!(text, "  {:<17} {mark:<4} {}{need}", one.name, escape(&one.detail));
+        let _ = writeln!(
+            text,
+            "  {:<17} {mark:<4} {}{need}",
+            one.name,
+            escape(&one.detail)
+        );
     }
     if let Some(left) = &found.left {
-        let _ = writeln!(text, "The server kept {}; whoever may can delete it.", escape(left));
+        let _ = writeln!(
+            text,
+            "The server kept {}; whoever may can delete it.",
+            escape(left)
+        );
     }
-    let code = if found.usable { ExitCode::Done } else { ExitCode::Refused };
+    let code = if found.usable {
+        ExitCode::Done
+    } else {
+        ExitCode::Refused
+    };
     text.push_str(if found.usable {
         "Runs can be kept there.\n"
     } else {

@@ -18,22 +18,49 @@ use super::super::ui::{Form, Paged, Reply, Ui};
 pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let report = of_run(context, args.subtask.as_deref())?;
-    let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
-    let format = args.format.or_else(|| file.and_then(by_extension)).unwrap_or(ReportFormat::Md);
+    let file = args
+        .output
+        .as_deref()
+        .filter(|path| *path != Path::new("-"));
+    let format = args
+        .format
+        .or_else(|| file.and_then(by_extension))
+        .unwrap_or(ReportFormat::Md);
     if let Some(file) = file {
         let path = to_file(context, file, &written(context, &report, format)?)?;
-        let verb = if context.dry_run() { "Would write" } else { "Wrote" };
-        let document = ReportFileReply { changed: !context.dry_run(), path: path.to_string_lossy(), format };
+        let verb = if context.dry_run() {
+            "Would write"
+        } else {
+            "Wrote"
+        };
+        let document = ReportFileReply {
+            changed: !context.dry_run(),
+            path: path.to_string_lossy(),
+            format,
+        };
         return Ok(Reply::new(document, format!("{verb} {}\n", path.display())));
     }
     if ui.json {
         // Whoever asks for a form gets it, inside of the one document.
         let format = args.format.filter(|format| *format != ReportFormat::Json);
-        let asked = format.map(|format| written(context, &report, format)).transpose()?;
-        return Ok(Reply::new(ReportReply { report: &report, format, content: asked }, ""));
+        let asked = format
+            .map(|format| written(context, &report, format))
+            .transpose()?;
+        return Ok(Reply::new(
+            ReportReply {
+                report: &report,
+                format,
+                content: asked,
+            },
+            "",
+        ));
     }
     // Whoever copies it takes it elsewhere; it is masked already.
-    let form = if format == ReportFormat::Md { Form::Alone } else { Form::Content };
+    let form = if format == ReportFormat::Md {
+        Form::Alone
+    } else {
+        Form::Content
+    };
     let mut text = written(context, &report, format)?;
     // The mark is for whoever looks for the report among other texts.
     if ui.width.is_some() && format == ReportFormat::Md && text.starts_with("<!--") {
@@ -49,7 +76,15 @@ fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<S
         ReportFormat::Html => Ok(html(report)),
         ReportFormat::Pr => Ok(redact(&pull_request_of(context)?).into_owned()),
         ReportFormat::Json => {
-            let document = Document::new("report", ReportReply { report, format: None, content: None }, &[]);
+            let document = Document::new(
+                "report",
+                ReportReply {
+                    report,
+                    format: None,
+                    content: None,
+                },
+                &[],
+            );
             let text = redacted_json_text(&document);
             Ok(text.context("cannot write the report as JSON")? + "\n")
         }
@@ -57,7 +92,12 @@ fn written(context: &Context, report: &Report, format: ReportFormat) -> Result<S
 }
 
 fn by_extension(path: &Path) -> Option<ReportFormat> {
-    match path.extension()?.to_string_lossy().to_ascii_lowercase().as_str() {
+    match path
+        .extension()?
+        .to_string_lossy()
+        .to_ascii_lowercase()
+        .as_str()
+    {
         "md" | "markdown" => Some(ReportFormat::Md),
         "html" | "htm" => Some(ReportFormat::Html),
         "json" => Some(ReportFormat::Json),

@@ -27,7 +27,11 @@ pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
         Reply::new(RestoreReply::new(context, restore, standing), text)
     };
     // What was to be taken back outside the work tree and was not.
-    let exit = if restore.result.success { ExitCode::Done } else { ExitCode::Partial };
+    let exit = if restore.result.success {
+        ExitCode::Done
+    } else {
+        ExitCode::Partial
+    };
     Ok(reply.exit(exit))
 }
 
@@ -44,7 +48,11 @@ pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<R
         precious: args.precious,
         best_effort: args.best_effort.best_effort,
     };
-    let how = How { commits: args.commits, edits: args.edits, best_effort: options.best_effort };
+    let how = How {
+        commits: args.commits,
+        edits: args.edits,
+        best_effort: options.best_effort,
+    };
     let mut is_confirmed = context.dry_run();
     let target = match (args.iteration, &args.to, args.full) {
         (Some(number), _, _) => Target::Iteration(number),
@@ -104,7 +112,10 @@ fn how_of(args: &UndoArgs) -> UndoHow {
 
 /// `recover undo`.
 pub fn undo(context: &mut Context, args: &UndoCommand, ui: &Ui) -> Result<Reply> {
-    let how = UndoHow { of_run: args.of_run, ..how_of(&args.how) };
+    let how = UndoHow {
+        of_run: args.of_run,
+        ..how_of(&args.how)
+    };
     asking(context, ui, |context| take_back(context, how))
 }
 
@@ -114,13 +125,20 @@ pub fn redo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
 }
 
 /// Does it; what needs a yes is asked about on a terminal.
-fn asking(context: &mut Context, ui: &Ui, restore: impl Fn(&Context) -> Result<Restore>) -> Result<Reply> {
+fn asking(
+    context: &mut Context,
+    ui: &Ui,
+    restore: impl Fn(&Context) -> Result<Restore>,
+) -> Result<Reply> {
     context.require_something()?;
     match restore(context) {
         Err(error) if error.kind == ErrorKind::ConfirmationNeeded && ui.interactive => {
             let shown = error.message.trim_end_matches("; --yes goes on");
             if !agrees(context, ui, shown, "Go on?")? {
-                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+                return Err(Error::new(
+                    ErrorKind::Interrupted(130),
+                    "cancelled; nothing was changed",
+                ));
             }
             context.confirm();
             reply(context, &restore(context)?)

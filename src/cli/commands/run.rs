@@ -10,7 +10,9 @@ use crate::engine::flow::checkpoint;
 use crate::engine::flow::inside::{self, Reach};
 use crate::engine::flow::project_trust;
 use crate::engine::flow::remote::{require_claim, send_recorded};
-use crate::engine::flow::resume::{ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run};
+use crate::engine::flow::resume::{
+    ResumeRequest, Resumed, home_of_lane, next_actions, resume as resume_run,
+};
 use crate::engine::flow::run::{Digest, DriveOptions, look_at, run as start_run};
 use crate::engine::flow::runs::Chosen;
 use crate::engine::flow::status::status_of;
@@ -55,12 +57,25 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
         );
         return Ok(Reply::new(RunPlanReply::new(totals, &spec), text));
     }
-    let show = if args.passthrough { Show::Passthrough } else { show(ui) };
-    let watch = if args.passthrough { Watch::beside(context, ui) } else { Watch::start(context, ui) };
+    let show = if args.passthrough {
+        Show::Passthrough
+    } else {
+        show(ui)
+    };
+    let watch = if args.passthrough {
+        Watch::beside(context, ui)
+    } else {
+        Watch::start(context, ui)
+    };
     let driven = start_run(
         context,
         spec,
-        &DriveOptions { no_wait: args.no_wait, show, longest_wait: None, digest: digest(ui, args.raw) },
+        &DriveOptions {
+            no_wait: args.no_wait,
+            show,
+            longest_wait: None,
+            digest: digest(ui, args.raw),
+        },
     )?;
     watch.end(context, Some(&driven.run.key));
     let exit = match driven.child_exit_code.filter(|_| args.passthrough) {
@@ -69,8 +84,16 @@ pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     };
     render::note_report(&driven, ui);
     let lane = render::lane(context, Some(&driven.run.key))?;
-    let text = if args.passthrough { String::new() } else { render::driven_text(context, &driven, ui) + &lane.prompt };
-    Ok(Reply::new(RunReply::new(context, &driven, lane.standing.as_ref()), text).exit(exit))
+    let text = if args.passthrough {
+        String::new()
+    } else {
+        render::driven_text(context, &driven, ui) + &lane.prompt
+    };
+    Ok(Reply::new(
+        RunReply::new(context, &driven, lane.standing.as_ref()),
+        text,
+    )
+    .exit(exit))
 }
 
 /// Where a child's output goes: our stdout belongs to the document with `--json`.
@@ -98,7 +121,11 @@ fn fits(agent: &str, prompt: &str) -> Result<()> {
 
 /// Whose records are shown as text: on a terminal everybody's.
 fn digest(ui: &Ui, raw: bool) -> Digest {
-    let is_read = if ui.json { ui.stderr_terminal } else { std::io::stdout().is_terminal() };
+    let is_read = if ui.json {
+        ui.stderr_terminal
+    } else {
+        std::io::stdout().is_terminal()
+    };
     match (raw, is_read) {
         (true, _) => Digest::None,
         (false, true) => Digest::All,
@@ -109,11 +136,23 @@ fn digest(ui: &Ui, raw: bool) -> Digest {
 /// Whether a run that is called so would use a value of the configuration that is not trusted.
 fn uses(context: &Context, args: &RunArgs, key: &str) -> bool {
     let withheld = context.config().withheld();
-    let of = |key: &str| withheld.iter().find(|entry| entry.key == key).map(|entry| &entry.value);
+    let of = |key: &str| {
+        withheld
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.value)
+    };
     let runner = &context.settings().runner;
-    let has_command = !args.command.is_empty() || runner.command.is_some() || of("runner.command").is_some();
-    let configured = of("runner.agent").and_then(|name| name.as_str()).filter(|_| !has_command);
-    let agent = args.agent.as_deref().or(configured).unwrap_or(&runner.agent);
+    let has_command =
+        !args.command.is_empty() || runner.command.is_some() || of("runner.command").is_some();
+    let configured = of("runner.agent")
+        .and_then(|name| name.as_str())
+        .filter(|_| !has_command);
+    let agent = args
+        .agent
+        .as_deref()
+        .or(configured)
+        .unwrap_or(&runner.agent);
     let is_users = |key: &str| matches!(context.config().origin(key), Some(Origin::User { .. }));
     let by_shell = |key: &str| of(key).is_some_and(serde_json::Value::is_string);
     match key {
@@ -128,7 +167,9 @@ fn uses(context: &Context, args: &RunArgs, key: &str) -> bool {
                 || args.command.is_empty() && by_shell("runner.command")
                 || by_shell("runner.fallback")
         }
-        "skip_permissions" => !has_command && agent != AUTO && agent != "none" && !args.yolo && !is_users(key),
+        "skip_permissions" => {
+            !has_command && agent != AUTO && agent != "none" && !args.yolo && !is_users(key)
+        }
         "notify.command" => args.notify.is_none() && !is_users(key),
         "notify.on" => {
             let notifies = args.notify.is_some() || context.settings().notify.command.is_some();
@@ -160,9 +201,17 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         _ if !args.command.is_empty() => args.command.clone(),
         (Some(command), _) => settings.runner.argv(command),
         (None, Some(profile)) => {
-            if prompt.as_deref().is_none_or(|prompt| prompt.trim().is_empty()) {
-                let message = format!("{} needs a prompt: --prompt TEXT or --prompt-file F", agent.name);
-                return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
+            if prompt
+                .as_deref()
+                .is_none_or(|prompt| prompt.trim().is_empty())
+            {
+                let message = format!(
+                    "{} needs a prompt: --prompt TEXT or --prompt-file F",
+                    agent.name
+                );
+                return Err(
+                    Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
+                );
             }
             if profile.prompt == PromptMode::Argument {
                 fits(&agent.name, prompt.as_deref().unwrap_or_default())?;
@@ -173,28 +222,41 @@ fn spec(context: &Context, args: &RunArgs) -> Result<RunSpec> {
         }
         (None, None) => {
             let message = "no command given: put it after --, set [runner] command, or name an agent with --agent";
-            return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
+            return Err(
+                Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"]))
+            );
         }
     };
     if args.yolo && launch.is_none() {
-        let message = "--yolo is for an agent that --agent starts; a command of your own has its own flags";
+        let message =
+            "--yolo is for an agent that --agent starts; a command of your own has its own flags";
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["run", "--help"])));
     }
     Ok(RunSpec {
         // What a profile starts works on the whole project.
-        dir: if args.command.is_empty() { FolderId::default() } else { here.clone() },
+        dir: if args.command.is_empty() {
+            FolderId::default()
+        } else {
+            here.clone()
+        },
         command,
         launch,
         iterations_total,
         prompt,
         until: args.until.clone(),
-        fallback_dir: if args.fallback.is_none() { FolderId::default() } else { here.clone() },
+        fallback_dir: if args.fallback.is_none() {
+            FolderId::default()
+        } else {
+            here.clone()
+        },
         until_dir: here,
         feedback,
         configured: None,
         timeout_ms: args.timeout.or(settings.runner.timeout).map(clock::millis),
         policy: None,
-        attempts: args.attempts.or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
+        attempts: args
+            .attempts
+            .or_else(|| args.retries.map(|retries| retries.saturating_add(1))),
         kind: args.kind,
         session: args.session.mode().unwrap_or_default(),
         agent: agent.records,
@@ -213,11 +275,20 @@ fn typed_checks(here: &FolderId, given: &[(String, String)]) -> Result<Vec<Feedb
     let mut checks: Vec<FeedbackLoop> = Vec::new();
     for (name, command) in given {
         if checks.iter().any(|known| known.name == *name) {
-            return Err(Error::new(ErrorKind::Usage, format!("--feedback {name} is given twice")));
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!("--feedback {name} is given twice"),
+            ));
         }
         let kind = guess_loop(name, command);
         let dir = here.clone();
-        checks.push(FeedbackLoop { name: name.clone(), command: command.clone(), kind, dir, timeout_ms: None });
+        checks.push(FeedbackLoop {
+            name: name.clone(),
+            command: command.clone(),
+            kind,
+            dir,
+            timeout_ms: None,
+        });
     }
     Ok(checks)
 }
@@ -242,15 +313,27 @@ impl AgentChoice {
                 let mut profiles = context.config().agents()?;
                 let Some(profile) = profiles.remove(&name) else {
                     let near = nearest(&name, profiles.keys().map(String::as_str));
-                    let near = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+                    let near = near
+                        .map(|near| format!("; did you mean '{near}'?"))
+                        .unwrap_or_default();
                     let message = format!("no agent is named '{name}'{near}");
-                    return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["agents"])));
+                    return Err(
+                        Error::new(ErrorKind::Usage, message).hint(Hint::recover(["agents"]))
+                    );
                 };
                 let records = profile.kind().map_or("none", AgentKind::as_str).to_owned();
-                return Ok(Self { name, profile: Some(profile), records: Some(records) });
+                return Ok(Self {
+                    name,
+                    profile: Some(profile),
+                    records: Some(records),
+                });
             }
         };
-        Ok(Self { name, profile: None, records })
+        Ok(Self {
+            name,
+            profile: None,
+            records,
+        })
     }
 }
 
@@ -258,7 +341,9 @@ impl AgentChoice {
 fn fallback(settings: &Settings, asked: Option<&str>) -> Vec<String> {
     let asked = asked.map(|line| CommandLine::Shell(line.to_owned()));
     let command = asked.or_else(|| settings.runner.fallback.clone());
-    command.map(|command| settings.runner.argv(&command)).unwrap_or_default()
+    command
+        .map(|command| settings.runner.argv(&command))
+        .unwrap_or_default()
 }
 
 fn prompt(args: &RunArgs) -> Result<Option<String>> {
@@ -272,11 +357,20 @@ fn prompt(args: &RunArgs) -> Result<Option<String>> {
 /// A file's text, or stdin's for `-`.
 fn read_text(path: &Path) -> Result<String> {
     let failed = |error: std::io::Error| {
-        Error::new(ErrorKind::Usage, format!("cannot read {}: {error}; - is standard input", path.display()))
+        Error::new(
+            ErrorKind::Usage,
+            format!(
+                "cannot read {}: {error}; - is standard input",
+                path.display()
+            ),
+        )
     };
     if path == Path::new("-") {
         let mut text = String::new();
-        return std::io::stdin().read_to_string(&mut text).map(|_| text).map_err(failed);
+        return std::io::stdin()
+            .read_to_string(&mut text)
+            .map(|_| text)
+            .map_err(failed);
     }
     std::fs::read_to_string(path).map_err(failed)
 }
@@ -315,8 +409,16 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
         Some((_, Answer::Resume(choice))) => Some(choice),
         None => None,
     };
-    let instructions = instructions.or_else(|| choice.as_ref().and_then(|choice| choice.instructions.clone()));
-    if choice.as_ref().is_some_and(|choice| choice.strategy == Strategy::ManualThenContinue) && args.run_id.is_none() {
+    let instructions = instructions.or_else(|| {
+        choice
+            .as_ref()
+            .and_then(|choice| choice.instructions.clone())
+    });
+    if choice
+        .as_ref()
+        .is_some_and(|choice| choice.strategy == Strategy::ManualThenContinue)
+        && args.run_id.is_none()
+    {
         return manual_fix::attend(context, ui);
     }
     let request = ResumeRequest {
@@ -343,25 +445,44 @@ pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply
     };
     let watch = Watch::start(context, ui);
     let resumed = resume_run(context, &request, &options)?;
-    watch.end(context, resumed.driven.as_ref().map(|driven| &driven.run.key));
+    watch.end(
+        context,
+        resumed.driven.as_ref().map(|driven| &driven.run.key),
+    );
     let exit = match &resumed.driven {
         Some(driven) => ExitCode::of_driven(driven),
         None if resumed.run.status.is_done() => ExitCode::Done,
         // A plan is one for when it is allowed.
-        None if resumed.plan.is_some() && matches!(resumed.standing, Standing::Wait(_)) => ExitCode::Done,
+        None if resumed.plan.is_some() && matches!(resumed.standing, Standing::Wait(_)) => {
+            ExitCode::Done
+        }
         None => ExitCode::of_standing(resumed.standing),
     };
     if let Some(driven) = &resumed.driven {
         render::note_report(driven, ui);
     }
     let lane = render::lane(context, Some(&resumed.run.key))?;
-    let stage = lane.standing.as_ref().and_then(|standing| standing.status.as_deref());
+    let stage = lane
+        .standing
+        .as_ref()
+        .and_then(|standing| standing.status.as_deref());
     let has_failed = matches!(stage, Some("failed" | "blocked"));
-    let text = resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed) + &lane.prompt;
+    let text =
+        resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed) + &lane.prompt;
     // A prompt is for an agent to read.
-    let is_prompt = resumed.driven.is_none() && (resumed.standing == Standing::Allowed || resumed.plan.is_some());
-    let form = if is_prompt { Form::Verbatim } else { Form::People };
-    Ok(Reply::new(ResumeReply::new(context, &resumed, lane.standing.as_ref()), text).form(form).exit(exit))
+    let is_prompt = resumed.driven.is_none()
+        && (resumed.standing == Standing::Allowed || resumed.plan.is_some());
+    let form = if is_prompt {
+        Form::Verbatim
+    } else {
+        Form::People
+    };
+    Ok(Reply::new(
+        ResumeReply::new(context, &resumed, lane.standing.as_ref()),
+        text,
+    )
+    .form(form)
+    .exit(exit))
 }
 
 /// The resume screen, for a run that stands at a failure (B7).
@@ -385,23 +506,27 @@ fn longest(wait: Wait) -> Option<Duration> {
 
 /// What a dry run says that would be done.
 fn plan_text(resumed: &Resumed) -> String {
-    let Some(plan) = &resumed.plan else { return String::new() };
+    let Some(plan) = &resumed.plan else {
+        return String::new();
+    };
     let how = resumed.strategy.map_or("start afresh", Strategy::as_str);
     let goes_on = match plan.iteration {
         _ if plan.none_left => "no iteration is left, and nothing is run".to_owned(),
         number => format!("iteration {number}"),
     };
     let mut text = format!("Plan: {how}, {goes_on}\n");
-    text.push_str(
-        &plan
-            .restore
-            .as_ref()
-            .map_or_else(|| "Files:   as they are\n".to_owned(), |restore| render::restore_text(restore, true)),
-    );
+    text.push_str(&plan.restore.as_ref().map_or_else(
+        || "Files:   as they are\n".to_owned(),
+        |restore| render::restore_text(restore, true),
+    ));
     if !plan.command.is_empty() {
         text.push_str(&format!("Command: {}\n", escape(&join(&plan.command))));
     }
-    let context = if plan.error_context { "with the last attempt's error" } else { "without the last attempt's error" };
+    let context = if plan.error_context {
+        "with the last attempt's error"
+    } else {
+        "without the last attempt's error"
+    };
     text.push_str(&match &resumed.prompt {
         Some(prompt) => format!("Prompt:  {context}\n\n{prompt}"),
         None => "Prompt:  none\n".to_owned(),
@@ -419,7 +544,10 @@ fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui)
         return String::new();
     }
     if resumed.run.status.is_done() && has_failed {
-        return format!("The iterations of run {} are done; its lane is not.\n", resumed.run.key);
+        return format!(
+            "The iterations of run {} are done; its lane is not.\n",
+            resumed.run.key
+        );
     }
     if resumed.run.status == RunStatus::Accepted {
         return format!("Run {} was accepted: nothing to do.\n", resumed.run.key);
@@ -432,17 +560,36 @@ fn resumed_text(context: &Context, resumed: &Resumed, has_failed: bool, ui: &Ui)
         Standing::Allowed if resumed.plan.is_some() => return String::new(),
         Standing::Allowed => return resumed.prompt.clone().unwrap_or_default(),
         Standing::Wait(until) => {
-            format!("Not yet: the next attempt is allowed at {}.\n", render::moment(until, context.clock.now()))
+            format!(
+                "Not yet: the next attempt is allowed at {}.\n",
+                render::moment(until, context.clock.now())
+            )
         }
-        Standing::Exhausted => "No attempt is left. An explicit --strategy grants one more.\n".to_owned(),
+        Standing::Exhausted => {
+            "No attempt is left. An explicit --strategy grants one more.\n".to_owned()
+        }
         Standing::NeedsPerson => "A person is needed.\n".to_owned(),
     };
-    let ends_by = resumed.run.is_being_fixed().then(|| end_of_fix(is_unchecked(context, &resumed.run)));
-    if let Some(failure) = resumed.run.failure.as_ref().filter(|failure| !failure.recoverable) {
-        text.push_str(&render::manual_steps_text(&manual_steps(failure, ends_by.as_deref())));
+    let ends_by = resumed
+        .run
+        .is_being_fixed()
+        .then(|| end_of_fix(is_unchecked(context, &resumed.run)));
+    if let Some(failure) = resumed
+        .run
+        .failure
+        .as_ref()
+        .filter(|failure| !failure.recoverable)
+    {
+        text.push_str(&render::manual_steps_text(&manual_steps(
+            failure,
+            ends_by.as_deref(),
+        )));
     }
     if let Some(decision) = &resumed.run.decision {
-        text.push_str(&format!("Decision: {}\n", clock::local_times(&decision.reason)));
+        text.push_str(&format!(
+            "Decision: {}\n",
+            clock::local_times(&decision.reason)
+        ));
     }
     for action in next_actions(context, resumed) {
         text.push_str(&format!("Next: {action}\n"));

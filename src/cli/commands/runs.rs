@@ -20,7 +20,12 @@ pub fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
     if args.remote.is_some() {
         let mut listed = Vec::new();
         for run in remote::runs(context, args.all, args.limit)? {
-            listed.push(Listed { run, chosen: false, size_bytes: 0, driver_pid: None });
+            listed.push(Listed {
+                run,
+                chosen: false,
+                size_bytes: 0,
+                driver_pid: None,
+            });
         }
         let text = ui.text(|| render::runs_table(ui, &listed, context.clock.now()));
         return Ok(Reply::new(RunsReply::new(&listed), text).paged(Paged::Text("log")));
@@ -53,9 +58,16 @@ pub fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
 pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
     let closed = close_runs(context, chosen)?;
     if !context.dry_run() {
-        closed.runs.iter().for_each(|run| remote::release(context, &run.key, false));
+        closed
+            .runs
+            .iter()
+            .for_each(|run| remote::release(context, &run.key, false));
     }
-    let verb = if context.dry_run() { "Would close" } else { "Closed" };
+    let verb = if context.dry_run() {
+        "Would close"
+    } else {
+        "Closed"
+    };
     let mut text = String::new();
     for run in &closed.runs {
         text.push_str(&format!("{verb} run {}.\n", run.key));
@@ -63,18 +75,30 @@ pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
     if text.is_empty() {
         text.push_str("Nothing to close.\n");
     }
-    Ok(Reply::new(CloseReply::new(&closed, context.dry_run()), text))
+    Ok(Reply::new(
+        CloseReply::new(&closed, context.dry_run()),
+        text,
+    ))
 }
 
 /// `recover forget`.
 pub fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    let chosen = (!args.all).then(|| Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect()));
+    let chosen =
+        (!args.all).then(|| Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect()));
     if ui.interactive && !context.says_yes() && !context.dry_run() {
         let planned = plan(context, chosen.as_ref())?;
         if planned.changed {
-            if !agrees(context, ui, &told(&planned), "Remove it for good? This cannot be undone.")? {
-                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+            if !agrees(
+                context,
+                ui,
+                &told(&planned),
+                "Remove it for good? This cannot be undone.",
+            )? {
+                return Err(Error::new(
+                    ErrorKind::Interrupted(130),
+                    "cancelled; nothing was changed",
+                ));
             }
             context.confirm();
         }
@@ -82,10 +106,16 @@ pub fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply
     let forgotten = forget_runs(context, chosen.as_ref())?;
     let text = match (forgotten.changed, context.dry_run()) {
         (false, _) => "Nothing to remove.\n".to_owned(),
-        (true, true) => format!("Would remove for good, which cannot be undone:\n{}", told(&forgotten)),
+        (true, true) => format!(
+            "Would remove for good, which cannot be undone:\n{}",
+            told(&forgotten)
+        ),
         (true, false) => format!("Removed for good:\n{}", told(&forgotten)),
     };
-    Ok(Reply::new(ForgetReply::new(&forgotten, context.dry_run()), text))
+    Ok(Reply::new(
+        ForgetReply::new(&forgotten, context.dry_run()),
+        text,
+    ))
 }
 
 /// What goes, for people.
@@ -94,7 +124,10 @@ fn told(forgotten: &Forgotten) -> String {
     for key in &forgotten.runs {
         text.push_str(&format!("  run {}\n", escape(&key.to_string())));
     }
-    text.push_str(&format!("  {}\n", count(forgotten.checkpoints, "checkpoint")));
+    text.push_str(&format!(
+        "  {}\n",
+        count(forgotten.checkpoints, "checkpoint")
+    ));
     for path in &forgotten.removed {
         text.push_str(&format!("  {}\n", escape(&path.to_string_lossy())));
     }

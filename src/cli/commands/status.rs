@@ -22,7 +22,11 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 
 /// `recover status`.
 pub fn status(context: &Context, args: &StatusArgs, ui: &Ui) -> Result<Reply> {
-    if args.watch { watch(context, ui) } else { once(context, ui) }
+    if args.watch {
+        watch(context, ui)
+    } else {
+        once(context, ui)
+    }
 }
 
 /// Where the run stands now.
@@ -39,8 +43,11 @@ pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
 /// printed has passed; elsewhere what is recorded decides.
 fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
     if ui.json {
-        return Err(Error::new(ErrorKind::Usage, "--watch has no end, and --json is one document")
-            .hint(Hint::recover(["status", "--json"])));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "--watch has no end, and --json is one document",
+        )
+        .hint(Hint::recover(["status", "--json"])));
     }
     let redraws = ui.width.is_some() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let mut follow = Follow::new(context)?;
@@ -69,5 +76,9 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
 
 /// The answer of what has printed everything as it came.
 pub fn ended(code: i32) -> Reply {
-    Reply::text("").exit(if code == 0 { ExitCode::Done } else { ExitCode::other(code) })
+    Reply::text("").exit(if code == 0 {
+        ExitCode::Done
+    } else {
+        ExitCode::other(code)
+    })
 }

@@ -25,7 +25,11 @@ pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
         paths: args.path.clone(),
         compensate: args.compensate.clone(),
         // With --json our stdout belongs to the document.
-        show: if ui.json { Show::PassthroughStderr } else { Show::Passthrough },
+        show: if ui.json {
+            Show::PassthroughStderr
+        } else {
+            Show::Passthrough
+        },
     };
     let request = as_recorded(context, request)?;
     let report = run_once(context, &request, &|notice| say(notice, &request, ui))?;
@@ -55,7 +59,10 @@ fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
     match notice {
         Notice::Waiting(holder) => ui.note(&format!("step '{name}': waiting for {holder}")),
         Notice::Skipped(step) => {
-            ui.note(&format!("step '{name}' is done since {}: skipped", at(step)));
+            ui.note(&format!(
+                "step '{name}' is done since {}: skipped",
+                at(step)
+            ));
             if step.start.command != request.command {
                 ui.note(&format!("  what was run: {}", join(&step.start.command)));
             }
@@ -70,7 +77,11 @@ fn say(notice: &Notice, request: &StepRequest, ui: &Ui) {
             ));
         }
         Notice::CutOff(step) => {
-            let put_back = if step.rolled_back { " The files it covers were restored." } else { "" };
+            let put_back = if step.rolled_back {
+                " The files it covers were restored."
+            } else {
+                ""
+            };
             Ui::warn(&format!(
                 "step '{name}' was begun at {} and cut off: {}\n  How far it got is not known.{put_back} It runs again \
                  now, and side effects that it had already may be repeated.",
@@ -92,7 +103,9 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
         Ui::warn(&format!("step '{name}' could not be started: {error}"));
     }
     match report.rolled_back {
-        Some(0) => ui.note(&format!("step '{name}' failed: the files it covers are as they were")),
+        Some(0) => ui.note(&format!(
+            "step '{name}' failed: the files it covers are as they were"
+        )),
         Some(paths) => ui.note(&format!(
             "step '{name}' failed: {} restored (recover undo brings its changes back)",
             match paths {
@@ -103,7 +116,9 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
         None => {}
     }
     if let Some(error) = &report.stage_error {
-        Ui::warn(&format!("step '{name}' is done, but the checkpoint of its stage was not taken: {error}"));
+        Ui::warn(&format!(
+            "step '{name}' is done, but the checkpoint of its stage was not taken: {error}"
+        ));
     }
 }
 
@@ -111,17 +126,30 @@ fn planned(request: &StepRequest, report: &StepReport) -> Reply {
     let name = crate::policy::escape::escape(&request.name);
     let status = report.step.as_ref().map(|step| step.status);
     let (would, mut text) = match status {
-        Some(StepStatus::Done) => (Would::Skip, format!("Step '{name}' is done: it would be skipped.\n")),
-        Some(StepStatus::Running) => {
-            (Would::Wait, format!("Step '{name}' is under way: would wait for it, and run it only if it fails.\n"))
-        }
-        Some(StepStatus::CutOff) => (Would::Run, format!("Step '{name}' was cut off. Would run it again: ")),
+        Some(StepStatus::Done) => (
+            Would::Skip,
+            format!("Step '{name}' is done: it would be skipped.\n"),
+        ),
+        Some(StepStatus::Running) => (
+            Would::Wait,
+            format!(
+                "Step '{name}' is under way: would wait for it, and run it only if it fails.\n"
+            ),
+        ),
+        Some(StepStatus::CutOff) => (
+            Would::Run,
+            format!("Step '{name}' was cut off. Would run it again: "),
+        ),
         _ => (Would::Run, "Would run: ".to_owned()),
     };
     if would == Would::Run {
         text.push_str(&format!("{}\n", join(&request.command)));
         if request.atomic {
-            let covered = if request.paths.is_empty() { "the whole work tree".into() } else { request.paths.join(" ") };
+            let covered = if request.paths.is_empty() {
+                "the whole work tree".into()
+            } else {
+                request.paths.join(" ")
+            };
             text.push_str(&format!("Unless it succeeds, would restore: {covered}\n"));
         }
     }

@@ -19,7 +19,11 @@ const SHOWN: usize = 20;
 
 /// `recover trust`.
 pub fn trust(context: &mut Context, args: &TrustArgs, ui: &Ui) -> Result<Reply> {
-    if args.state { trust_state(context, ui) } else { trust_configuration(context, args.revoke) }
+    if args.state {
+        trust_state(context, ui)
+    } else {
+        trust_configuration(context, args.revoke)
+    }
 }
 
 /// What the project's configuration starts and permits, shown and trusted, or trusted no longer.
@@ -27,7 +31,11 @@ fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
     let found = project_trust::look(context);
     let path = &context.config().file;
     let file = escape(&path.to_string_lossy());
-    let changed = if revokes { project_trust::revoke(context)? } else { project_trust::trust(context)? };
+    let changed = if revokes {
+        project_trust::revoke(context)?
+    } else {
+        project_trust::trust(context)?
+    };
     let planned = context.dry_run();
     let mut text = if found.values.is_empty() {
         format!("{file} starts nothing and permits nothing: there is nothing to trust.\n")
@@ -82,13 +90,25 @@ pub fn ask(context: &Context, ui: &Ui) -> Result<bool> {
 /// `error` where nobody can be asked; else that it may not (13).
 pub fn ask_for_consent(context: &Context, ui: &Ui, error: Error) -> Result<()> {
     let url = context.consent_url.take();
-    let Some(url) = url.filter(|_| !context.dry_run()) else { return Err(error) };
+    let Some(url) = url.filter(|_| !context.dry_run()) else {
+        return Err(error);
+    };
     let mut shown = format!("{}\n", escape(&error.message));
     for one in &error.paths {
         let size = one.size.map(size).unwrap_or_default();
-        let _ = writeln!(shown, "  {size:>10}  {}  {}", escape(&one.path.to_lossy()), escape(&one.reason));
+        let _ = writeln!(
+            shown,
+            "  {size:>10}  {}  {}",
+            escape(&one.path.to_lossy()),
+            escape(&one.reason)
+        );
     }
-    if !agrees(context, ui, &shown, &format!("Send it to {}, now and from now on?", escape(&url)))? {
+    if !agrees(
+        context,
+        ui,
+        &shown,
+        &format!("Send it to {}, now and from now on?", escape(&url)),
+    )? {
         let message = format!("cancelled; nothing was sent to {url}");
         return Err(Error::new(ErrorKind::ConsentNeeded, message).hint(context.rerun(&["--yes"])));
     }
@@ -108,7 +128,12 @@ fn listed(found: &ProjectTrust) -> String {
             Change::Removed => '-',
             Change::Unchanged => ' ',
         };
-        let _ = write!(text, "{mark} {} = {}", escape(&value.key), escape(&shown(value)));
+        let _ = write!(
+            text,
+            "{mark} {} = {}",
+            escape(&value.key),
+            escape(&shown(value))
+        );
         if let Some(before) = &value.trusted_value {
             let _ = write!(text, "  (was {})", escape(&shown_json(before)));
         }
@@ -119,11 +144,15 @@ fn listed(found: &ProjectTrust) -> String {
 
 /// `recover trust --state`.
 fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
-    if ui.interactive && !context.says_yes() && !context.dry_run() && context.store().has_content() {
+    if ui.interactive && !context.says_yes() && !context.dry_run() && context.store().has_content()
+    {
         let state = look(context)?;
         if state.foreign {
             if !agrees(context, ui, &told(&state), "Take it over?")? {
-                return Err(Error::new(ErrorKind::Interrupted(130), "cancelled; nothing was changed"));
+                return Err(Error::new(
+                    ErrorKind::Interrupted(130),
+                    "cancelled; nothing was changed",
+                ));
             }
             context.confirm();
         }
@@ -141,7 +170,9 @@ fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
     let document = TrustReply {
         changed: trusted.changed && !context.dry_run(),
         state,
-        plan: context.dry_run().then_some(TrustPlan { changed: trusted.changed }),
+        plan: context.dry_run().then_some(TrustPlan {
+            changed: trusted.changed,
+        }),
     };
     Ok(Reply::new(document, text))
 }
@@ -156,7 +187,13 @@ fn told(state: &StateReport) -> String {
         state.commands.len()
     );
     for one in state.commands.iter().take(SHOWN) {
-        let _ = writeln!(text, "  {} {}: {}", escape(&one.run.to_string()), one.kind, escape(&one.text));
+        let _ = writeln!(
+            text,
+            "  {} {}: {}",
+            escape(&one.run.to_string()),
+            one.kind,
+            escape(&one.text)
+        );
     }
     if state.commands.len() > SHOWN {
         let _ = writeln!(text, "  … and {} more", state.commands.len() - SHOWN);

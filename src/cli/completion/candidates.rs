@@ -43,35 +43,60 @@ pub fn strategies(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 fn offered(typed: &OsStr, known: fn(&Context) -> Result<Vec<Word>>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    let words = place().and_then(|global| known(&context(&global, None)?)).unwrap_or_default();
-    let fitting = words.into_iter().filter(|(word, _)| word.starts_with(&*typed));
+    let words = place()
+        .and_then(|global| known(&context(&global, None)?))
+        .unwrap_or_default();
+    let fitting = words
+        .into_iter()
+        .filter(|(word, _)| word.starts_with(&*typed));
     let candidate = |(order, (word, help)): (usize, Word)| {
-        CompletionCandidate::new(word).help(Some(escape(&help).into())).display_order(Some(order))
+        CompletionCandidate::new(word)
+            .help(Some(escape(&help).into()))
+            .display_order(Some(order))
     };
     fitting.enumerate().map(candidate).collect()
 }
 
 /// What the line says so far of where to look: `-C`, `--state-dir`, `--run` and the like.
 fn place() -> Result<GlobalArgs> {
-    let mut words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let mut words: Vec<_> = std::env::args_os()
+        .skip_while(|word| word != "--")
+        .skip(1)
+        .collect();
     // The word that is being completed says nothing yet.
     words.pop();
-    let line = Cli::command().ignore_errors(true).try_get_matches_from(expand_aliases(words));
+    let line = Cli::command()
+        .ignore_errors(true)
+        .try_get_matches_from(expand_aliases(words));
     let found = line.and_then(|line| GlobalArgs::from_arg_matches(&line));
     found.map_err(|error| crate::engine::Error::new(ErrorKind::Usage, error.to_string()))
 }
 
 fn known_agents(context: &Context) -> Result<Vec<Word>> {
     let profiles = context.config().agents()?;
-    let words = profiles.into_iter().map(|(name, profile)| (name, format!("starts {}", profile.program)));
-    let others = [("auto", "found out by the command"), ("none", "an ordinary program")];
-    Ok(words.chain(others.map(|(word, help)| (word.to_owned(), help.to_owned()))).collect())
+    let words = profiles
+        .into_iter()
+        .map(|(name, profile)| (name, format!("starts {}", profile.program)));
+    let others = [
+        ("auto", "found out by the command"),
+        ("none", "an ordinary program"),
+    ];
+    Ok(words
+        .chain(others.map(|(word, help)| (word.to_owned(), help.to_owned())))
+        .collect())
 }
 
 fn known_runs(context: &Context) -> Result<Vec<Word>> {
     let (state, now) = (context.load()?.state, context.clock.now());
     let words = state.runs.iter().rev().map(|run| {
-        (run.key.run_id.to_string(), format!("{}, started {}", run.status.as_str(), when(run.created_at, now)))
+        (
+            run.key.run_id.to_string(),
+            format!(
+                "{}, started {}",
+                run.status.as_str(),
+                when(run.created_at, now)
+            ),
+        )
     });
     let mut words: Vec<Word> = words.collect();
     // Lanes share an id.
@@ -100,10 +125,17 @@ fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
     words.extend(all.iter().rev().map(|checkpoint| {
         let (number, verdict) = (checkpoint.after_iteration, checkpoint.verdict.as_str());
         let age = when(checkpoint.created_at, now);
-        let of = if of_one { String::new() } else { format!("{}, ", checkpoint.run) };
+        let of = if of_one {
+            String::new()
+        } else {
+            format!("{}, ", checkpoint.run)
+        };
         (
             checkpoint.id.to_string(),
-            format!("{of}after iteration {number}, {verdict}, {age}: {}", checkpoint.description),
+            format!(
+                "{of}after iteration {number}, {verdict}, {age}: {}",
+                checkpoint.description
+            ),
         )
     }));
     Ok(words)
@@ -111,10 +143,16 @@ fn known_checkpoints(context: &Context) -> Result<Vec<Word>> {
 
 /// Those that are possible for the run; all where it is not known which.
 fn known_strategies(context: &Context) -> Vec<Word> {
-    let options = status(context).map(|status| status.options).unwrap_or_default();
+    let options = status(context)
+        .map(|status| status.options)
+        .unwrap_or_default();
     if options.is_empty() {
-        return Strategy::ALL.map(|strategy| (strategy.as_str().to_owned(), label(strategy).to_owned())).into();
+        return Strategy::ALL
+            .map(|strategy| (strategy.as_str().to_owned(), label(strategy).to_owned()))
+            .into();
     }
     let possible = options.into_iter().filter(|option| option.available);
-    possible.map(|option| (option.strategy.as_str().to_owned(), option.description)).collect()
+    possible
+        .map(|option| (option.strategy.as_str().to_owned(), option.description))
+        .collect()
 }

@@ -26,9 +26,18 @@ use crate::model::selector::Selector;
 const VARIABLE: &str = "COMPLETE";
 
 const SHELLS: Shells<'static> = Shells(&[
-    &OwnScript { shell: "bash", registration: include_str!("recover.bash") },
-    &OwnScript { shell: "zsh", registration: include_str!("recover.zsh") },
-    &OwnScript { shell: "fish", registration: include_str!("recover.fish") },
+    &OwnScript {
+        shell: "bash",
+        registration: include_str!("recover.bash"),
+    },
+    &OwnScript {
+        shell: "zsh",
+        registration: include_str!("recover.zsh"),
+    },
+    &OwnScript {
+        shell: "fish",
+        registration: include_str!("recover.fish"),
+    },
     &Powershell,
     &Elvish,
 ]);
@@ -86,7 +95,10 @@ impl EnvCompleter for OwnScript {
     ) -> io::Result<()> {
         // All three read a word in single quotes alike, but for a quote in it, which no sensible path has.
         let quoted = quote(completer);
-        let script = self.registration.replace("COMPLETER", &quoted).replace("VAR=", &format!("{variable}="));
+        let script = self
+            .registration
+            .replace("COMPLETER", &quoted)
+            .replace("VAR=", &format!("{variable}="));
         out.write_all(script.as_bytes())
     }
 
@@ -99,16 +111,30 @@ impl EnvCompleter for OwnScript {
     ) -> io::Result<()> {
         let words = expand_aliases(words);
         let last = words.len().saturating_sub(1);
-        let typed = words.get(last).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        let typed = words
+            .get(last)
+            .map(|word| word.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let mut candidates = complete(tree, words, last, folder)?;
-        let is_flag = |candidate: &CompletionCandidate| candidate.get_value().as_encoded_bytes().starts_with(b"-");
+        let is_flag = |candidate: &CompletionCandidate| {
+            candidate.get_value().as_encoded_bytes().starts_with(b"-")
+        };
         // Flags come once a dash is typed, or where there is nothing else.
         if !typed.starts_with('-') && !candidates.iter().all(is_flag) {
             candidates.retain(|candidate| !is_flag(candidate));
         }
         for candidate in candidates {
-            let Some(word) = candidate.get_value().to_str().filter(|word| is_one_line(word)) else { continue };
-            let help = candidate.get_help().map(ToString::to_string).unwrap_or_default();
+            let Some(word) = candidate
+                .get_value()
+                .to_str()
+                .filter(|word| is_one_line(word))
+            else {
+                continue;
+            };
+            let help = candidate
+                .get_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             let help = help.lines().next().unwrap_or_default();
             match self.shell {
                 "bash" => writeln!(out, "{word}")?,

@@ -12,6 +12,8 @@ pub fn line(shell: Shell) -> &'static str {
         }
         Shell::Fish => "command -q recover; and COMPLETE=fish recover | source\n",
         Shell::Elvish => "eval (E:COMPLETE=elvish recover | slurp)\n",
-        _ => "$env:COMPLETE = \"powershell\"\nrecover | Out-String | Invoke-Expression\nRemove-Item Env:\\COMPLETE\n",
+        _ => {
+            "$env:COMPLETE = \"powershell\"\nrecover | Out-String | Invoke-Expression\nRemove-Item Env:\\COMPLETE\n"
+        }
     }
 }

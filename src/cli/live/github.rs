@@ -38,7 +38,11 @@ pub struct Github {
 impl Github {
     /// Closes the group that is open, if one is.
     pub fn end_group(&self) -> &'static str {
-        if std::mem::take(&mut *lock(&self.is_grouping)) { "::endgroup::\n" } else { "" }
+        if std::mem::take(&mut *lock(&self.is_grouping)) {
+            "::endgroup::\n"
+        } else {
+            ""
+        }
     }
 
     /// Opens a group in the place of the one that is open.
@@ -54,9 +58,13 @@ impl Github {
             return None;
         }
         let worktree = context.worktree().to_owned();
-        let workspace = context.env("GITHUB_WORKSPACE").and_then(|path| std::fs::canonicalize(path).ok());
+        let workspace = context
+            .env("GITHUB_WORKSPACE")
+            .and_then(|path| std::fs::canonicalize(path).ok());
         Some(Self {
-            workspace: workspace.filter(|path| worktree.starts_with(path)).unwrap_or_else(|| worktree.clone()),
+            workspace: workspace
+                .filter(|path| worktree.starts_with(path))
+                .unwrap_or_else(|| worktree.clone()),
             summary: context.env("GITHUB_STEP_SUMMARY").map(PathBuf::from),
             folders: Mutex::new(folders(context)),
             is_grouping: Mutex::new(false),
@@ -67,15 +75,29 @@ impl Github {
     /// Has the runner hide the values of variables that hold secrets, a line each.
     pub fn masks() -> String {
         let redactor = Redactor::current();
-        redactor.values().iter().fold(String::new(), |lines, value| lines + "::add-mask::" + &data(value) + "\n")
+        redactor
+            .values()
+            .iter()
+            .fold(String::new(), |lines, value| {
+                lines + "::add-mask::" + &data(value) + "\n"
+            })
     }
 
     /// What goes before the lines about it, and what after them.
     pub fn around(&self, progress: &ProgressEvent<'_>) -> (String, String) {
         match progress {
-            ProgressEvent::Baseline { .. } => (self.group("recover: checks before the first attempt"), String::new()),
-            ProgressEvent::Attempt { run, iteration, attempt, .. } => {
-                let dirs = std::iter::once(&run.spec.dir).chain(run.spec.feedback.iter().map(|one| &one.dir));
+            ProgressEvent::Baseline { .. } => (
+                self.group("recover: checks before the first attempt"),
+                String::new(),
+            ),
+            ProgressEvent::Attempt {
+                run,
+                iteration,
+                attempt,
+                ..
+            } => {
+                let dirs = std::iter::once(&run.spec.dir)
+                    .chain(run.spec.feedback.iter().map(|one| &one.dir));
                 let own = dirs.map(|dir| self.worktree.join(dir.path()));
                 let mut folders = lock(&self.folders);
                 for folder in own {
@@ -83,13 +105,26 @@ impl Github {
                         folders.insert(0, folder);
                     }
                 }
-                (self.group(&format!("recover: iteration {iteration}, attempt {attempt}")), String::new())
+                (
+                    self.group(&format!(
+                        "recover: iteration {iteration}, attempt {attempt}"
+                    )),
+                    String::new(),
+                )
             }
-            ProgressEvent::Ended { iteration, attempt, failure, decision, .. } => {
+            ProgressEvent::Ended {
+                iteration,
+                attempt,
+                failure,
+                decision,
+                ..
+            } => {
                 let again = decision.is_some_and(Decision::leads_to_attempt);
                 let level = if again { "warning" } else { "error" };
                 let title = format!("recover: iteration {iteration}, attempt {attempt} failed");
-                let said = failure.map(|failure| self.annotation(level, &title, failure)).unwrap_or_default();
+                let said = failure
+                    .map(|failure| self.annotation(level, &title, failure))
+                    .unwrap_or_default();
                 (self.end_group().to_owned(), said)
             }
             _ => (String::new(), String::new()),
@@ -105,7 +140,11 @@ impl Github {
         }
         properties.push(format!("title={}", property(title)));
         let mut message = redact(&failure.message).into_owned();
-        if let Some(details) = failure.details.as_ref().filter(|details| !message.contains(details.as_str())) {
+        if let Some(details) = failure
+            .details
+            .as_ref()
+            .filter(|details| !message.contains(details.as_str()))
+        {
             message.push_str(&format!("\n{}", redact(details)));
         }
         format!("::{level} {}::{}\n", properties.join(","), data(&message))
@@ -113,14 +152,22 @@ impl Github {
 
     /// The first place that the failure names in a file of the work tree.
     fn place(&self, failure: &Failure) -> Option<(String, Place)> {
-        let texts = [Some(&failure.message), failure.details.as_ref()].into_iter().flatten();
+        let texts = [Some(&failure.message), failure.details.as_ref()]
+            .into_iter()
+            .flatten();
         let texts = texts.chain(failure.evidence.iter().map(|evidence| &evidence.text));
         let folders = lock(&self.folders).clone();
         texts.flat_map(|text| places(text)).find_map(|place| {
             let inside = |path: &PathBuf| path.is_file() && path.starts_with(&self.worktree);
-            let mut paths = folders.iter().filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
+            let mut paths = folders
+                .iter()
+                .filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
             let path = paths.find(inside)?;
-            let path = path.strip_prefix(&self.workspace).ok()?.to_string_lossy().into_owned();
+            let path = path
+                .strip_prefix(&self.workspace)
+                .ok()?
+                .to_string_lossy()
+                .into_owned();
             Some((path, place))
         })
     }
@@ -129,25 +176,37 @@ impl Github {
     pub fn summarize(&self, context: &Context, report: &str) {
         let Some(path) = &self.summary else { return };
         if let Err(error) = append(path, &redact(report)) {
-            context.warn(format!("the job's summary was not written to {}: {error}", path.display()));
+            context.warn(format!(
+                "the job's summary was not written to {}: {error}",
+                path.display()
+            ));
         }
     }
 }
 
 /// The folders of the configured checks, and the work tree's root.
 fn folders(context: &Context) -> Vec<PathBuf> {
-    let dirs = context.settings().feedback.iter().map(|one| folder_of(context, &one.dir));
+    let dirs = context
+        .settings()
+        .feedback
+        .iter()
+        .map(|one| folder_of(context, &one.dir));
     dirs.chain([context.worktree().to_owned()]).collect()
 }
 
 fn append(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-    let room = SUMMARY_LIMIT.saturating_sub(file.metadata()?.len()).saturating_sub(NOTICE);
+    let room = SUMMARY_LIMIT
+        .saturating_sub(file.metadata()?.len())
+        .saturating_sub(NOTICE);
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     if text.len() < room {
         return file.write_all(format!("{}\n", text.trim_end()).as_bytes());
     }
-    let whole = text.as_bytes()[..room.min(text.len())].iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    let whole = text.as_bytes()[..room.min(text.len())]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .unwrap_or(0);
     // Where nothing fits any more, that was said.
     if whole == 0 {
         return Ok(());
@@ -158,7 +217,9 @@ fn append(path: &Path, text: &str) -> io::Result<()> {
 
 /// As the text of a command.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 /// As a property of a command.
@@ -184,6 +245,10 @@ mod tests {
             append(&path, &"ä line\n".repeat(100_000)).unwrap();
         }
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.len() as u64 <= SUMMARY_LIMIT && text.contains("(cut:"), "{}", text.len());
+        assert!(
+            text.len() as u64 <= SUMMARY_LIMIT && text.contains("(cut:"),
+            "{}",
+            text.len()
+        );
     }
 }

@@ -87,12 +87,21 @@ impl View {
 
     /// Whether the next attempt waits.
     pub fn is_waiting(&self) -> bool {
-        matches!(self.doing, Some(Doing { what: What::Waiting { .. }, .. }))
+        matches!(
+            self.doing,
+            Some(Doing {
+                what: What::Waiting { .. },
+                ..
+            })
+        )
     }
 
     /// The line, at most `width` columns; `None` where there is none to be shown.
     pub fn line(&self, width: usize, now: Instant, clock: Timestamp) -> Option<String> {
-        let doing = self.doing.as_ref().filter(|_| !self.left && self.away.is_none())?;
+        let doing = self
+            .doing
+            .as_ref()
+            .filter(|_| !self.left && self.away.is_none())?;
         let place = if self.iteration.is_empty() {
             "baseline".to_owned()
         } else {
@@ -110,11 +119,23 @@ impl View {
             .map(|(name, passed)| format!("{name} {}", if *passed { "ok" } else { "FAILED" }))
             .collect();
         let results = results.join(", ");
-        let reason = if self.is_waiting() { self.reason.as_str() } else { "" };
+        let reason = if self.is_waiting() {
+            self.reason.as_str()
+        } else {
+            ""
+        };
         let (keys, key) = self.keys();
         // The most that fits.
         let choices = [
-            vec![self.run.as_str(), &place, &what, reason, &results, &self.usage, keys],
+            vec![
+                self.run.as_str(),
+                &place,
+                &what,
+                reason,
+                &results,
+                &self.usage,
+                keys,
+            ],
             vec![&place, &what, reason, &results, &self.usage, keys],
             vec![&place, &what, &results, &self.usage, keys],
             vec![self.run.as_str(), &place, &what, reason, &results, keys],
@@ -130,7 +151,10 @@ impl View {
             parts.join(" | ")
         });
         let fits = lines.iter().find(|line| line.width() <= width);
-        Some(fits.cloned().unwrap_or_else(|| cut(&lines[lines.len() - 1], width)))
+        Some(
+            fits.cloned()
+                .unwrap_or_else(|| cut(&lines[lines.len() - 1], width)),
+        )
     }
 
     /// What can be pressed, at length and in short.
@@ -149,18 +173,38 @@ impl Doing {
     fn text(&self, now: Instant, clock: Timestamp) -> String {
         let elapsed = now.saturating_duration_since(self.since);
         let timed = |deadline: Option<Duration>| {
-            let limit = deadline.map(|deadline| format!(" of {}", span(deadline))).unwrap_or_default();
+            let limit = deadline
+                .map(|deadline| format!(" of {}", span(deadline)))
+                .unwrap_or_default();
             format!("{}{limit}", span(elapsed))
         };
         match &self.what {
             What::Command { deadline } => format!("running {}", timed(*deadline)),
-            What::Loop { name, deadline, again } => {
-                format!("{name}{} {}", if *again { " again" } else { "" }, timed(*deadline))
+            What::Loop {
+                name,
+                deadline,
+                again,
+            } => {
+                format!(
+                    "{name}{} {}",
+                    if *again { " again" } else { "" },
+                    timed(*deadline)
+                )
             }
             What::Waiting { until, parked } => {
                 // Rounded up: at 0:00 it goes on.
-                let left = until.since(clock).saturating_add(Duration::from_millis(999));
-                format!("{} {}", if *parked { "parked, next in" } else { "waiting, next in" }, span(left))
+                let left = until
+                    .since(clock)
+                    .saturating_add(Duration::from_millis(999));
+                format!(
+                    "{} {}",
+                    if *parked {
+                        "parked, next in"
+                    } else {
+                        "waiting, next in"
+                    },
+                    span(left)
+                )
             }
             What::RollingBack => "rolling back".to_owned(),
             What::Recording => "recording".to_owned(),
@@ -172,7 +216,11 @@ impl Doing {
 fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
 }
 
 /// The part of a text that fits.
@@ -192,7 +240,10 @@ pub fn cut_at_word(text: &str, width: usize) -> String {
     }
     let head = cut(text, width.saturating_sub(" ...".len()));
     // Within a word that is longer than half of it all there is no better place.
-    let end = head.trim_end().rfind(' ').filter(|end| *end > head.len() / 2 && !text[head.len()..].starts_with(' '));
+    let end = head
+        .trim_end()
+        .rfind(' ')
+        .filter(|end| *end > head.len() / 2 && !text[head.len()..].starts_with(' '));
     format!("{} ...", head[..end.unwrap_or(head.len())].trim_end())
 }
 
@@ -204,8 +255,16 @@ mod tests {
     fn a_text_is_cut_behind_a_word() {
         for (text, width, expected) in [
             ("all of it", 9, "all of it"),
-            ("the state before somebody looked", 24, "the state before ..."),
-            ("the state before somebody looked", 20, "the state before ..."),
+            (
+                "the state before somebody looked",
+                24,
+                "the state before ...",
+            ),
+            (
+                "the state before somebody looked",
+                20,
+                "the state before ...",
+            ),
             ("averyveryverylongword", 12, "averyver ..."),
         ] {
             assert_eq!(cut_at_word(text, width), expected, "{width}");
@@ -217,7 +276,10 @@ mod tests {
             run: "run-20260301-120000".to_owned(),
             iteration: "2/5".to_owned(),
             attempt: "1/3".to_owned(),
-            doing: Some(Doing { what, since: Instant::now() }),
+            doing: Some(Doing {
+                what,
+                since: Instant::now(),
+            }),
             results: vec![("lint".to_owned(), true), ("test".to_owned(), false)],
             keys: true,
             ..View::default()
@@ -225,20 +287,35 @@ mod tests {
     }
 
     fn at(view: &View, width: usize, seconds: u64) -> String {
-        let since = view.doing.as_ref().map_or_else(Instant::now, |doing| doing.since);
+        let since = view
+            .doing
+            .as_ref()
+            .map_or_else(Instant::now, |doing| doing.since);
         let clock = Timestamp::from_millis(i64::try_from(seconds).unwrap() * 1000);
-        view.line(width, since + Duration::from_secs(seconds), clock).unwrap_or_default()
+        view.line(width, since + Duration::from_secs(seconds), clock)
+            .unwrap_or_default()
     }
 
     #[test]
     fn the_line_says_as_much_as_fits() {
-        let running = view(What::Command { deadline: Some(Duration::from_secs(600)) });
+        let running = view(What::Command {
+            deadline: Some(Duration::from_secs(600)),
+        });
         let full = "run-20260301-120000 | iteration 2/5 attempt 1/3 | running 0:42 of 10:00 | lint ok, test FAILED | \
                     s stop after this attempt";
         assert_eq!(at(&running, 122, 42), full);
-        assert_eq!(at(&running, 121, 42), full.trim_start_matches("run-20260301-120000 | "));
-        assert_eq!(at(&running, 79, 42), "iteration 2/5 attempt 1/3 | running 0:42 of 10:00 | s stop");
-        assert_eq!(at(&running, 41, 42), "2/5 #1/3 | running 0:42 of 10:00 | s stop");
+        assert_eq!(
+            at(&running, 121, 42),
+            full.trim_start_matches("run-20260301-120000 | ")
+        );
+        assert_eq!(
+            at(&running, 79, 42),
+            "iteration 2/5 attempt 1/3 | running 0:42 of 10:00 | s stop"
+        );
+        assert_eq!(
+            at(&running, 41, 42),
+            "2/5 #1/3 | running 0:42 of 10:00 | s stop"
+        );
         assert_eq!(at(&running, 39, 42), "2/5 #1/3 | running 0:42 of 10:00");
         for width in 0..200 {
             assert!(at(&running, width, 4000).width() <= width);
@@ -247,11 +324,25 @@ mod tests {
 
     #[test]
     fn a_wait_counts_down() {
-        let waiting = view(What::Waiting { until: Timestamp::from_millis(90_000), parked: false });
-        assert!(at(&waiting, 119, 28).contains("waiting, next in 1:02 |"), "{}", at(&waiting, 119, 28));
-        assert!(at(&waiting, 119, 100).contains("next in 0:00"), "{}", at(&waiting, 119, 100));
+        let waiting = view(What::Waiting {
+            until: Timestamp::from_millis(90_000),
+            parked: false,
+        });
+        assert!(
+            at(&waiting, 119, 28).contains("waiting, next in 1:02 |"),
+            "{}",
+            at(&waiting, 119, 28)
+        );
+        assert!(
+            at(&waiting, 119, 100).contains("next in 0:00"),
+            "{}",
+            at(&waiting, 119, 100)
+        );
         assert!(at(&waiting, 119, 0).ends_with("r retry now, s stop here"));
-        let stops = View { stops: true, ..waiting };
+        let stops = View {
+            stops: true,
+            ..waiting
+        };
         assert!(at(&stops, 119, 0).ends_with("stops after this attempt (s: go on)"));
     }
 
@@ -259,12 +350,19 @@ mod tests {
     fn who_has_the_terminal_is_left_alone() {
         let mut view = view(What::Recording);
         view.left = true;
-        assert_eq!(view.line(79, Instant::now(), Timestamp::from_millis(0)), None);
+        assert_eq!(
+            view.line(79, Instant::now(), Timestamp::from_millis(0)),
+            None
+        );
         view.left = false;
         let begun = view.doing.as_ref().map(|doing| doing.since).unwrap();
         view.suspended(true, begun + Duration::from_secs(5));
         assert_eq!(view.line(79, begun, Timestamp::from_millis(0)), None);
         view.suspended(false, begun + Duration::from_secs(25));
-        assert_eq!(view.doing.as_ref().unwrap().since, begun + Duration::from_secs(20), "it ran for 5 s");
+        assert_eq!(
+            view.doing.as_ref().unwrap().since,
+            begun + Duration::from_secs(20),
+            "it ran for 5 s"
+        );
     }
 }

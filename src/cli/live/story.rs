@@ -41,7 +41,11 @@ impl Story {
             // With stderr closed there is nobody left to report to.
             let _ = Stderr.write_as_is(Github::masks().as_bytes());
         }
-        let told = Arc::new(Told { view: Mutex::default(), github, sparing });
+        let told = Arc::new(Told {
+            view: Mutex::default(),
+            github,
+            sparing,
+        });
         context.progress.observe(Arc::<Told>::clone(&told));
         Some(Self(told))
     }
@@ -53,7 +57,9 @@ impl Story {
         match key.map(|key| of_key(context, key)).transpose() {
             Ok(Some(report)) => github.summarize(context, &markdown(&report)),
             Ok(None) => {}
-            Err(error) => context.warn(format!("the run has no report for the job's summary: {error}")),
+            Err(error) => context.warn(format!(
+                "the run has no report for the job's summary: {error}"
+            )),
         }
     }
 }
@@ -63,13 +69,24 @@ impl Observer for Told {
         let mut lines = lock(&self.view).take(&progress, |at| at.to_string());
         if let ProgressEvent::LoopEnded { name, result } = progress {
             let verdict = if result.passed { "passed" } else { "FAILED" };
-            lines.push(format!("Check {name} {verdict}: {} ({})", said(result), seconds(result.duration)));
+            lines.push(format!(
+                "Check {name} {verdict}: {} ({})",
+                said(result),
+                seconds(result.duration)
+            ));
         }
-        let (before, after) = self.github.as_ref().map(|github| github.around(&progress)).unwrap_or_default();
+        let (before, after) = self
+            .github
+            .as_ref()
+            .map(|github| github.around(&progress))
+            .unwrap_or_default();
         write(&before);
         if !(self.sparing && is_usual(&progress)) {
             // A line each, whatever others said.
-            let timed: Vec<String> = lines.iter().map(|line| format!("[{now}] {}\n", escape(line))).collect();
+            let timed: Vec<String> = lines
+                .iter()
+                .map(|line| format!("[{now}] {}\n", escape(line)))
+                .collect();
             write(&timed.concat());
         }
         write(&after);

@@ -24,7 +24,10 @@ pub fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
         ],
     );
     for agent in agents {
-        let path = agent.path.as_ref().map(|path| escape(&path.to_string_lossy()));
+        let path = agent
+            .path
+            .as_ref()
+            .map(|path| escape(&path.to_string_lossy()));
         table.add_row([
             Cell::new(&agent.name),
             Cell::new(escape(&agent.program)),
@@ -41,11 +44,22 @@ pub fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
 pub fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
     let mut table = Table::new(
         ui,
-        &[column("AGENT", 0), column("INSTALLED", 1), column("VERSION", 3), column("LAST CALLED", 2), words("NOTE", 4)],
+        &[
+            column("AGENT", 0),
+            column("INSTALLED", 1),
+            column("VERSION", 3),
+            column("LAST CALLED", 2),
+            words("NOTE", 4),
+        ],
     );
     for hook in hooks {
-        let path = hook.path.as_ref().map(|path| escape(&path.to_string_lossy()));
-        let called = hook.last_called.map_or_else(|| "never".to_owned(), date_time);
+        let path = hook
+            .path
+            .as_ref()
+            .map(|path| escape(&path.to_string_lossy()));
+        let called = hook
+            .last_called
+            .map_or_else(|| "never".to_owned(), date_time);
         table.add_row([
             Cell::new(hook.agent),
             Cell::new(path.unwrap_or_else(|| "no".to_owned())),
@@ -61,11 +75,20 @@ pub fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
 pub fn hooks_text(hooks: &[HookStatus], now: Timestamp) -> String {
     let mut text = String::new();
     for hook in hooks {
-        let path = hook.path.as_ref().map(|path| escape(&path.to_string_lossy())).unwrap_or_default();
+        let path = hook
+            .path
+            .as_ref()
+            .map(|path| escape(&path.to_string_lossy()))
+            .unwrap_or_default();
         let program = escape(hook.program.as_deref().unwrap_or("-"));
-        let called =
-            hook.last_called.map_or_else(|| "never called".to_owned(), |at| format!("last called {}", when(at, now)));
-        text.push_str(&format!("Hook of {}: in {path}, calls {program}, {called}\n", hook.agent));
+        let called = hook.last_called.map_or_else(
+            || "never called".to_owned(),
+            |at| format!("last called {}", when(at, now)),
+        );
+        text.push_str(&format!(
+            "Hook of {}: in {path}, calls {program}, {called}\n",
+            hook.agent
+        ));
         if let Some(note) = &hook.note {
             text.push_str(&format!("  {}\n", escape(note)));
         }

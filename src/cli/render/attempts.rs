@@ -32,8 +32,9 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     let mut reasons: Vec<(String, String)> = Vec::new();
     let mut rows: Vec<[String; 6]> = Vec::new();
     let iterations = run.latest_iterations(most).into_iter();
-    let mut latest: Vec<_> =
-        iterations.flat_map(|one| one.attempts.iter().map(move |attempt| (one, attempt))).collect();
+    let mut latest: Vec<_> = iterations
+        .flat_map(|one| one.attempts.iter().map(move |attempt| (one, attempt)))
+        .collect();
     latest.sort_by_key(|(_, attempt)| attempt.started_at);
     let mut latest = latest.split_off(latest.len().saturating_sub(most));
     latest.sort_by_key(|(iteration, attempt)| (iteration.number, attempt.number));
@@ -42,7 +43,11 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
         for note in &attempt.notes {
             let _ = writeln!(notes, "  {which} {}", escape(note));
         }
-        let reason = attempt.failure.as_ref().map(|failure| escape(&failure.message)).unwrap_or_default();
+        let reason = attempt
+            .failure
+            .as_ref()
+            .map(|failure| escape(&failure.message))
+            .unwrap_or_default();
         match reasons.last_mut() {
             _ if reason.is_empty() => {}
             Some((several, same)) if *same == reason => *several = format!("{several}, {which}"),
@@ -53,7 +58,11 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
             iteration.status.as_str().to_owned(),
             attempt.number.to_string(),
             result_of(attempt),
-            attempt.checkpoint_id.as_ref().map(|id| ui.id(id)).unwrap_or_default(),
+            attempt
+                .checkpoint_id
+                .as_ref()
+                .map(|id| ui.id(id))
+                .unwrap_or_default(),
             reason,
         ]);
     }
@@ -62,21 +71,40 @@ pub(super) fn latest_iterations(ui: &Ui, run: &Run, most: usize) -> String {
     for row in &rows {
         table.add_row(row);
     }
-    let shown = if table.is_too_wide() { header.len() - 1 } else { header.len() };
+    let shown = if table.is_too_wide() {
+        header.len() - 1
+    } else {
+        header.len()
+    };
     let mut table = Table::new(ui, &header[..shown]);
     for row in rows {
-        let cells = row.iter().enumerate().map(|(at, text)| match header[at].name() {
-            "STATUS" | "RESULT" => toned(ui, text),
-            _ => Cell::new(text),
-        });
+        let cells = row
+            .iter()
+            .enumerate()
+            .map(|(at, text)| match header[at].name() {
+                "STATUS" | "RESULT" => toned(ui, text),
+                _ => Cell::new(text),
+            });
         table.add_row(cells.take(shown));
     }
-    let below = |title: &str, text: String| if text.is_empty() { text } else { format!("{title}\n{text}") };
-    let reasons = reasons.iter().fold(String::new(), |mut text, (which, reason)| {
-        let _ = writeln!(text, "  {which}: {reason}");
-        text
-    });
-    let reasons = if shown < header.len() { below("Reasons", reasons) } else { String::new() };
+    let below = |title: &str, text: String| {
+        if text.is_empty() {
+            text
+        } else {
+            format!("{title}\n{text}")
+        }
+    };
+    let reasons = reasons
+        .iter()
+        .fold(String::new(), |mut text, (which, reason)| {
+            let _ = writeln!(text, "  {which}: {reason}");
+            text
+        });
+    let reasons = if shown < header.len() {
+        below("Reasons", reasons)
+    } else {
+        String::new()
+    };
     table.text() + &reasons + &below("Notes", notes)
 }
 
@@ -88,20 +116,26 @@ fn result_of(attempt: &Attempt) -> String {
         None => "under way",
     };
     let fallback = if attempt.fallback { ", fallback" } else { "" };
-    let told = told_of(&attempt.conditions).map(|told| format!(" ({told})")).unwrap_or_default();
+    let told = told_of(&attempt.conditions)
+        .map(|told| format!(" ({told})"))
+        .unwrap_or_default();
     format!("{result}{fallback}{told}")
 }
 
 /// Conditions that say something of the attempt itself; the others are shown with the decision.
 fn told_of(conditions: &[Condition]) -> Option<String> {
-    let told = conditions.iter().filter(|one| !matches!(one, Condition::RetriesExhausted | Condition::NoCheckpoint));
+    let told = conditions
+        .iter()
+        .filter(|one| !matches!(one, Condition::RetriesExhausted | Condition::NoCheckpoint));
     let told: Vec<String> = told.map(|one| in_words(one.as_str())).collect();
     (!told.is_empty()).then(|| told.join(", "))
 }
 
 /// What is true of an attempt beside its outcome.
 pub fn conditions_text(conditions: &[Condition], notes: &[String]) -> String {
-    let mut text = told_of(conditions).map(|told| format!("Conditions: {told}\n")).unwrap_or_default();
+    let mut text = told_of(conditions)
+        .map(|told| format!("Conditions: {told}\n"))
+        .unwrap_or_default();
     for note in notes {
         let _ = writeln!(text, "  {}", escape(note));
     }
@@ -129,8 +163,11 @@ pub fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
             table.add_row([escape(id).as_str(), subtask.status, "", "", "", ""]);
         }
         for attempt in &subtask.attempts {
-            let result =
-                if attempt.success { "passed".to_owned() } else { attempt.error.unwrap_or_default().to_owned() };
+            let result = if attempt.success {
+                "passed".to_owned()
+            } else {
+                attempt.error.unwrap_or_default().to_owned()
+            };
             table.add_row([
                 escape(id),
                 subtask.status.to_owned(),
@@ -143,7 +180,12 @@ pub fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
     }
     let mut text = table.text();
     for stuck in &history.stuck_subtasks {
-        let _ = writeln!(text, "stuck: {} ({})", escape(stuck.subtask_id), escape(stuck.reason));
+        let _ = writeln!(
+            text,
+            "stuck: {} ({})",
+            escape(stuck.subtask_id),
+            escape(stuck.reason)
+        );
     }
     text
 }

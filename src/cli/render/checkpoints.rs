@@ -47,13 +47,21 @@ pub fn checkpoints_table(
         2 => all_runs,
         _ => true,
     };
-    let columns: Vec<Column> =
-        columns.into_iter().enumerate().filter(|(at, _)| shown(*at)).map(|(_, one)| one).collect();
+    let columns: Vec<Column> = columns
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| shown(*at))
+        .map(|(_, one)| one)
+        .collect();
     let mut table = Table::new(ui, &columns);
     for checkpoint in checkpoints {
         let pin = if checkpoint.pinned { " (pinned)" } else { "" };
         let damaged = if checkpoint.damaged { " (damaged)" } else { "" };
-        let over = if superseded.contains(checkpoint.id.as_str()) { "superseded: " } else { "" };
+        let over = if superseded.contains(checkpoint.id.as_str()) {
+            "superseded: "
+        } else {
+            ""
+        };
         let cells = [
             Cell::new(format!("@{}", checkpoint.seq)),
             Cell::new(&checkpoint.id),
@@ -62,9 +70,18 @@ pub fn checkpoints_table(
             toned(ui, checkpoint.verdict.as_str()),
             Cell::new(escape(&checkpoint.trigger)),
             Cell::new(when(checkpoint.created_at, now)),
-            Cell::new(format!("{over}{}{pin}{damaged}", ui.numbered(&escape(&checkpoint.description)))),
+            Cell::new(format!(
+                "{over}{}{pin}{damaged}",
+                ui.numbered(&escape(&checkpoint.description))
+            )),
         ];
-        table.add_row(cells.into_iter().enumerate().filter(|(at, _)| shown(*at)).map(|(_, cell)| cell));
+        table.add_row(
+            cells
+                .into_iter()
+                .enumerate()
+                .filter(|(at, _)| shown(*at))
+                .map(|(_, cell)| cell),
+        );
     }
     table.text()
 }
@@ -74,11 +91,22 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{name:<12}{}{value}", if name.len() < 12 { "" } else { "  " });
+        let _ = writeln!(
+            text,
+            "{name:<12}{}{value}",
+            if name.len() < 12 { "" } else { "  " }
+        );
     };
     line("id", format!("{} (@{})", checkpoint.id, checkpoint.seq));
     line("run", checkpoint.run.to_string());
-    line("created", format!("{}, {}", date_time(checkpoint.created_at), when(checkpoint.created_at, now)));
+    line(
+        "created",
+        format!(
+            "{}, {}",
+            date_time(checkpoint.created_at),
+            when(checkpoint.created_at, now)
+        ),
+    );
     line("description", escape(&checkpoint.description));
     line("iteration", format!("after {}", checkpoint.after_iteration));
     line("verdict", checkpoint.verdict.as_str().to_owned());
@@ -94,26 +122,65 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
     if let Some(path) = &checkpoint.patch_path {
         line("patch", escape(path));
     }
-    line("captured", format!("{}, {} bytes", count(checkpoint.captured.files, "file"), checkpoint.captured.bytes));
+    line(
+        "captured",
+        format!(
+            "{}, {} bytes",
+            count(checkpoint.captured.files, "file"),
+            checkpoint.captured.bytes
+        ),
+    );
     let changes = checkpoint.changes;
-    line("changes", format!("{} modified, {} created, {} deleted", changes.modified, changes.created, changes.deleted));
+    line(
+        "changes",
+        format!(
+            "{} modified, {} created, {} deleted",
+            changes.modified, changes.created, changes.deleted
+        ),
+    );
     if checkpoint.pinned {
-        line("pinned", checkpoint.pin_note.clone().unwrap_or_else(|| "yes".to_owned()));
+        line(
+            "pinned",
+            checkpoint
+                .pin_note
+                .clone()
+                .unwrap_or_else(|| "yes".to_owned()),
+        );
     }
     if checkpoint.damaged {
         line("damaged", "yes: it cannot be restored in full".to_owned());
     }
     for skipped in &checkpoint.skipped {
-        let files = skipped.files.map(|files| format!(" ({files} files)")).unwrap_or_default();
-        line("skipped", format!("{}: {}{files}", escape(&skipped.path.to_lossy()), skipped.reason));
+        let files = skipped
+            .files
+            .map(|files| format!(" ({files} files)"))
+            .unwrap_or_default();
+        line(
+            "skipped",
+            format!(
+                "{}: {}{files}",
+                escape(&skipped.path.to_lossy()),
+                skipped.reason
+            ),
+        );
     }
     for path in &checkpoint.unsettled {
-        line("unsettled", format!("{}: changed while it was captured", escape(&path.to_lossy())));
+        line(
+            "unsettled",
+            format!(
+                "{}: changed while it was captured",
+                escape(&path.to_lossy())
+            ),
+        );
     }
     for (name, result) in &checkpoint.feedback_results {
         line(
             &format!("check {name}"),
-            format!("{} ({})", if result.passed { "passed" } else { "failed" }, result.summary),
+            format!(
+                "{} ({})",
+                if result.passed { "passed" } else { "failed" },
+                result.summary
+            ),
         );
     }
     text
@@ -121,10 +188,19 @@ pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
 
 /// Ignored files that are gone and stay so.
 fn missing_text(result: &RestoreResult) -> String {
-    let (copied, lost): (Vec<_>, Vec<_>) = result.missing.iter().partition(|one| one.reason == COPIED);
-    let names = |all: Vec<&PathReason>| all.into_iter().map(|one| one.path.to_string()).collect::<Vec<_>>().into_iter();
+    let (copied, lost): (Vec<_>, Vec<_>) =
+        result.missing.iter().partition(|one| one.reason == COPIED);
+    let names = |all: Vec<&PathReason>| {
+        all.into_iter()
+            .map(|one| one.path.to_string())
+            .collect::<Vec<_>>()
+            .into_iter()
+    };
     list("gone, ignored by git, no copy:", names(lost))
-        + &list("gone, ignored by git (--precious puts it back):", names(copied))
+        + &list(
+            "gone, ignored by git (--precious puts it back):",
+            names(copied),
+        )
 }
 
 /// What a restore did or would do.
@@ -133,31 +209,62 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
     if !restore.changed {
         return unchanged_text(result) + &missing_text(result);
     }
-    let (write, delete) = if dry_run { ("would write", "would delete") } else { ("wrote", "deleted") };
+    let (write, delete) = if dry_run {
+        ("would write", "would delete")
+    } else {
+        ("wrote", "deleted")
+    };
     let mut text = list(write, result.written.iter().map(ToString::to_string));
     text += &list(delete, result.deleted.iter().map(ToString::to_string));
     text += &kept_text(result);
-    let back = if dry_run { "would put back, ignored by git:" } else { "put back, ignored by git:" };
+    let back = if dry_run {
+        "would put back, ignored by git:"
+    } else {
+        "put back, ignored by git:"
+    };
     text += &list(back, result.precious.iter().map(ToString::to_string));
     text += &missing_text(result);
-    for one in result.nested.iter().filter(|one| one.action != NestedAction::Kept) {
+    for one in result
+        .nested
+        .iter()
+        .filter(|one| one.action != NestedAction::Kept)
+    {
         let what = match one.action {
             NestedAction::Removed => "its folder is removed again, the repository itself is kept",
             NestedAction::Relinked => "its folder belongs to its repository again",
             _ => "its files are restored",
         };
-        let _ = writeln!(text, "nested repository {}: {what}", escape(&one.path.to_lossy()));
+        let _ = writeln!(
+            text,
+            "nested repository {}: {what}",
+            escape(&one.path.to_lossy())
+        );
     }
     text += &index_text(result, dry_run);
     if result.head.before != result.head.after {
         let name = |commit: &Option<ObjectId>| {
-            commit.as_ref().map_or_else(|| "(none)".to_owned(), |commit| commit.short().to_owned())
+            commit
+                .as_ref()
+                .map_or_else(|| "(none)".to_owned(), |commit| commit.short().to_owned())
         };
-        let verb = if dry_run { "HEAD would move" } else { "HEAD moved" };
-        let _ = writeln!(text, "{verb} from {} to {}", name(&result.head.before), name(&result.head.after));
+        let verb = if dry_run {
+            "HEAD would move"
+        } else {
+            "HEAD moved"
+        };
+        let _ = writeln!(
+            text,
+            "{verb} from {} to {}",
+            name(&result.head.before),
+            name(&result.head.after)
+        );
     }
     if let Some(over) = superseded_text(result) {
-        let (verb, whose) = if result.superseded.len() == 1 { ("is", "its") } else { ("are", "their") };
+        let (verb, whose) = if result.superseded.len() == 1 {
+            ("is", "its")
+        } else {
+            ("are", "their")
+        };
         let verb = if dry_run { "would be" } else { verb };
         let _ = writeln!(text, "{over} {verb} superseded; {whose} history stays");
     }
@@ -172,7 +279,11 @@ pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
             );
         }
         None => {
-            let _ = writeln!(text, "Nothing was changed (dry run); target {}.", result.checkpoint_id);
+            let _ = writeln!(
+                text,
+                "Nothing was changed (dry run); target {}.",
+                result.checkpoint_id
+            );
         }
     }
     text
@@ -183,25 +294,43 @@ fn index_text(result: &RestoreResult, dry_run: bool) -> String {
     let IndexOutcome { restored, kept } = result.index;
     let mut parts = Vec::new();
     if restored > 0 {
-        let verb = if dry_run { "would be restored" } else { "restored" };
+        let verb = if dry_run {
+            "would be restored"
+        } else {
+            "restored"
+        };
         parts.push(format!("{} {verb}", count(restored, "path")));
     }
     if kept > 0 {
         parts.push(format!("{} left as staged since", count(kept, "path")));
     }
-    if parts.is_empty() { String::new() } else { format!("index: {}\n", parts.join(", ")) }
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("index: {}\n", parts.join(", "))
+    }
 }
 
 /// The iterations that a restore goes back over.
 pub fn superseded_text(result: &RestoreResult) -> Option<String> {
     let (first, last) = (result.superseded.first()?, result.superseded.last()?);
-    Some(if first == last { format!("iteration {first}") } else { format!("iterations {first} to {last}") })
+    Some(if first == last {
+        format!("iteration {first}")
+    } else {
+        format!("iterations {first} to {last}")
+    })
 }
 
 /// Which operation an undo takes back, or a redo does again.
 fn taken_back_text(restore: &Restore, dry_run: bool) -> String {
-    let Some(operation) = &restore.result.operation else { return String::new() };
-    let to = operation.checkpoint_id.as_ref().map(|id| format!(" to {id}")).unwrap_or_default();
+    let Some(operation) = &restore.result.operation else {
+        return String::new();
+    };
+    let to = operation
+        .checkpoint_id
+        .as_ref()
+        .map(|id| format!(" to {id}"))
+        .unwrap_or_default();
     let what = format!("the {}{to}", operation.command);
     match (restore.kind, dry_run) {
         (OperationKind::Redo, false) => format!("Did {what} again.\n"),
@@ -221,11 +350,21 @@ pub fn unchanged_text(result: &RestoreResult) -> String {
         1 => "1 path differs from the checkpoint and is kept".to_owned(),
         count => format!("{count} paths differ from the checkpoint and are kept"),
     };
-    format!("Nothing changed: {differ}\n{}{}", kept_text(result), index_text(result, true))
+    format!(
+        "Nothing changed: {differ}\n{}{}",
+        kept_text(result),
+        index_text(result, true)
+    )
 }
 
 fn kept_text(result: &RestoreResult) -> String {
-    list("kept", result.kept.iter().map(|kept| format!("{} ({})", kept.path, kept.reason)))
+    list(
+        "kept",
+        result
+            .kept
+            .iter()
+            .map(|kept| format!("{} ({})", kept.path, kept.reason)),
+    )
 }
 
 /// A line for each path, as many as a person reads.
@@ -242,16 +381,27 @@ fn list(what: &str, paths: impl ExactSizeIterator<Item = String>) -> String {
 
 /// What a prune did or would do, a line a checkpoint.
 pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
-    let mut table = Table::new(ui, &[column("CHECKPOINT", 0), column("", 0), words("REASONS", 0)]);
+    let mut table = Table::new(
+        ui,
+        &[column("CHECKPOINT", 0), column("", 0), words("REASONS", 0)],
+    );
     let removed = if dry_run { "would remove" } else { "removed" };
     for (what, all) in [("kept", &pruned.kept), (removed, &pruned.removed)] {
         for reasoned in all {
-            table.add_row([ui.id(&reasoned.id), what.to_owned(), reasoned.reasons.join(", ")]);
+            table.add_row([
+                ui.id(&reasoned.id),
+                what.to_owned(),
+                reasoned.reasons.join(", "),
+            ]);
         }
     }
     let archived = if dry_run { "would archive" } else { "archived" };
     for milestone in &pruned.archived {
-        table.add_row([ui.id(&milestone.id), archived.to_owned(), milestone.reasons.join(", ")]);
+        table.add_row([
+            ui.id(&milestone.id),
+            archived.to_owned(),
+            milestone.reasons.join(", "),
+        ]);
     }
     if pruned.kept.is_empty() && pruned.removed.is_empty() && pruned.archived.is_empty() {
         return "No checkpoints.\n".to_owned();
@@ -262,7 +412,11 @@ pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
     }
     for milestone in &pruned.archived {
         let back = escape(&milestone.hint);
-        text.push_str(&format!("{}: {}\n  back: {back}\n", milestone.id, escape(&milestone.path)));
+        text.push_str(&format!(
+            "{}: {}\n  back: {back}\n",
+            milestone.id,
+            escape(&milestone.path)
+        ));
     }
     text
 }

@@ -30,32 +30,66 @@ pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
         Outcome::Escalated => "escalated: a person is needed",
         Outcome::Cancelled => "cancelled",
     };
-    let stopped = driven.not_captured.as_ref().map(|error| format!("{}\n", escape(&error.message)));
+    let stopped = driven
+        .not_captured
+        .as_ref()
+        .map(|error| format!("{}\n", escape(&error.message)));
     let mut text = stopped.unwrap_or_default();
-    text += &format!("\nRun {} {outcome}.\n{}", driven.run.key, iterations_text(ui, &driven.run));
-    if let Some(reason) = driven.run.stopped_for.as_ref().filter(|_| driven.not_captured.is_none()) {
+    text += &format!(
+        "\nRun {} {outcome}.\n{}",
+        driven.run.key,
+        iterations_text(ui, &driven.run)
+    );
+    if let Some(reason) = driven
+        .run
+        .stopped_for
+        .as_ref()
+        .filter(|_| driven.not_captured.is_none())
+    {
         text.push_str(&format!("Stopped: {}\n", escape(reason)));
     }
     // Where a check cannot be started, nothing comes of what was decided.
-    if let Some(decision) = driven.decision.as_ref().filter(|_| driven.unstartable.is_none()) {
+    if let Some(decision) = driven
+        .decision
+        .as_ref()
+        .filter(|_| driven.unstartable.is_none())
+    {
         text.push_str(&format!("Decision: {}\n", local_times(&decision.reason)));
     }
     if let Standing::Wait(until) = driven.standing {
-        text.push_str(&format!("Next attempt: {}.\n", moment(until, context.clock.now())));
+        text.push_str(&format!(
+            "Next attempt: {}.\n",
+            moment(until, context.clock.now())
+        ));
     }
-    text.push_str(&driven.night.as_ref().map(|night| look_at_text(&night.to_look_at)).unwrap_or_default());
+    text.push_str(
+        &driven
+            .night
+            .as_ref()
+            .map(|night| look_at_text(&night.to_look_at))
+            .unwrap_or_default(),
+    );
     let key = Some(&driven.run.key);
     if driven.outcome == Outcome::Complete {
         if let Some(night) = &driven.night {
             text.push_str(&format!("{}\n", night.line(None)));
         }
         if let Some(on) = next_command(&driven.run, driven.outlook) {
-            text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
+            text.push_str(&format!(
+                "Continue:  {}\n",
+                context.line(Hint::recover(on).run(key))
+            ));
         }
     } else {
         let on = next_command(&driven.run, driven.outlook).unwrap_or_else(|| vec!["resume"]);
-        text.push_str(&format!("Continue:  {}\n", context.line(Hint::recover(on).run(key))));
-        text.push_str(&format!("Status:    {}\n", context.line(Hint::recover(["status"]).run(key))));
+        text.push_str(&format!(
+            "Continue:  {}\n",
+            context.line(Hint::recover(on).run(key))
+        ));
+        text.push_str(&format!(
+            "Status:    {}\n",
+            context.line(Hint::recover(["status"]).run(key))
+        ));
         // A rollback begins with a checkpoint.
         if driven.not_captured.is_none() {
             let back = Hint::recover(way_back(driven.has_good_checkpoint)).run(key);

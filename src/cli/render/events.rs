@@ -10,7 +10,11 @@ use super::tables::date_time;
 
 /// An event for people; `line` is the ledger's.
 pub fn event_line(event: &Event, line: &str) -> String {
-    let run = event.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    let run = event
+        .run
+        .as_ref()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     said(event, line, &run)
 }
 
@@ -24,8 +28,16 @@ fn said(event: &Event, line: &str, run: &str) -> String {
     let value: Value = serde_json::from_str(line).unwrap_or_default();
     let kind = value["type"].as_str().unwrap_or_default();
     let what = about(&value["payload"]);
-    let parts: Vec<&str> = [run, &what].into_iter().filter(|part| !part.is_empty()).collect();
-    let text = format!("{:>5} {} {kind:<22} {}", event.seq, date_time(event.at), escape(&redact(&parts.join("  "))));
+    let parts: Vec<&str> = [run, &what]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    let text = format!(
+        "{:>5} {} {kind:<22} {}",
+        event.seq,
+        date_time(event.at),
+        escape(&redact(&parts.join("  ")))
+    );
     format!("{}\n", text.trim_end())
 }
 
@@ -51,11 +63,24 @@ fn about(payload: &Value) -> String {
     ];
     let mut parts: Vec<String> = Vec::new();
     for (name, field) in [("iteration", "/iteration"), ("attempt", "/attempt")] {
-        parts.extend(payload.pointer(field).and_then(Value::as_u64).map(|number| format!("{name} {number}")));
+        parts.extend(
+            payload
+                .pointer(field)
+                .and_then(Value::as_u64)
+                .map(|number| format!("{name} {number}")),
+        );
     }
-    let texts = FIELDS.iter().filter_map(|field| payload.pointer(field)).filter_map(Value::as_str);
+    let texts = FIELDS
+        .iter()
+        .filter_map(|field| payload.pointer(field))
+        .filter_map(Value::as_str);
     // One line of each is enough: all of it is in the ledger, and in --json.
-    parts.extend(texts.filter_map(|text| text.lines().next()).filter(|text| !text.is_empty()).map(str::to_owned));
+    parts.extend(
+        texts
+            .filter_map(|text| text.lines().next())
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned),
+    );
     // A reason that is only the status once more is none.
     if let Some(status) = payload["status"].as_str() {
         let again = format!("the run stopped: {status}");
@@ -74,10 +99,22 @@ mod tests {
     fn an_event_says_what_it_is_about() {
         for (payload, expected) in [
             (json!({"name": "deploy", "argv": ["x"]}), "deploy"),
-            (json!({"iteration": 2, "attempt": 1, "approach": null}), "iteration 2, attempt 1"),
-            (json!({"status": "failed", "reason": "checks\nfailed"}), "failed, checks"),
-            (json!({"status": "paused", "reason": "the run stopped: paused"}), "paused"),
-            (json!({"checkpoint": {"id": "ckpt_1", "description": "By hand"}}), "ckpt_1, By hand"),
+            (
+                json!({"iteration": 2, "attempt": 1, "approach": null}),
+                "iteration 2, attempt 1",
+            ),
+            (
+                json!({"status": "failed", "reason": "checks\nfailed"}),
+                "failed, checks",
+            ),
+            (
+                json!({"status": "paused", "reason": "the run stopped: paused"}),
+                "paused",
+            ),
+            (
+                json!({"checkpoint": {"id": "ckpt_1", "description": "By hand"}}),
+                "ckpt_1, By hand",
+            ),
             (json!({}), ""),
         ] {
             assert_eq!(about(&payload), expected);

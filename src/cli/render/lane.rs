@@ -19,7 +19,9 @@ pub struct Lane {
 
 /// The lane of a run.
 pub fn lane(context: &Context, key: Option<&RunKey>) -> Result<Lane> {
-    let Some(key) = key else { return Ok(Lane::default()) };
+    let Some(key) = key else {
+        return Ok(Lane::default());
+    };
     let standing = standing(context, &context.load()?.state, key);
     let prompt = standing.as_ref().map(prompt).unwrap_or_default();
     Ok(Lane { standing, prompt })
@@ -29,20 +31,34 @@ fn prompt(lane: &LaneStanding) -> String {
     let mut text = String::new();
     let status = lane.status.as_deref().unwrap_or("-");
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "Stage:           {} ({})", escape(&lane.stage), escape(status));
+    let _ = writeln!(
+        text,
+        "Stage:           {} ({})",
+        escape(&lane.stage),
+        escape(status)
+    );
     let _ = writeln!(text, "Checkpoints:     {}", escape(&lane.path));
     if !lane.done.is_empty() {
         let _ = writeln!(text, "Done, skipped:   {}", escape(&lane.done.join(", ")));
     }
     for command in &lane.next_actions {
-        let label = if *command == lane.resume_hint { "Resume:" } else { "Next:" };
+        let label = if *command == lane.resume_hint {
+            "Resume:"
+        } else {
+            "Next:"
+        };
         let _ = writeln!(text, "{label:<16} {}", escape(command));
     }
     if !lane.next_actions.contains(&lane.resume_hint) {
         let _ = writeln!(text, "Resume:          {}", escape(&lane.resume_hint));
     }
     if let Some(stage) = &lane.back_to {
-        let _ = writeln!(text, "Back to {}: {}", escape(stage), escape(&lane.rollback_hint));
+        let _ = writeln!(
+            text,
+            "Back to {}: {}",
+            escape(stage),
+            escape(&lane.rollback_hint)
+        );
     }
     text
 }

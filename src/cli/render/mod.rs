@@ -15,7 +15,9 @@ mod tables;
 
 pub use agents::{agents_table, hooks_table, hooks_text};
 pub use attempts::{attempts_text, conditions_text};
-pub use checkpoints::{checkpoint_text, checkpoints_table, prune_text, restore_text, superseded_text, unchanged_text};
+pub use checkpoints::{
+    checkpoint_text, checkpoints_table, prune_text, restore_text, superseded_text, unchanged_text,
+};
 pub use driven::{driven_text, note_report};
 pub use events::{event_line, event_line_of_run};
 pub use lane::lane;

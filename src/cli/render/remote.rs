@@ -14,8 +14,16 @@ use super::tables::{Table, column};
 /// The runs there, and what was done.
 pub fn remote_text(ui: &Ui, report: &RemoteReport, is_plan: bool) -> String {
     let mut text = String::new();
-    let (sent, removed) = if is_plan { ("Would send", "Would remove") } else { ("Sent", "Removed") };
-    for (verb, keys) in [(sent, &report.pushed), ("Fetched", &report.fetched), (removed, &report.pruned)] {
+    let (sent, removed) = if is_plan {
+        ("Would send", "Would remove")
+    } else {
+        ("Sent", "Removed")
+    };
+    for (verb, keys) in [
+        (sent, &report.pushed),
+        ("Fetched", &report.fetched),
+        (removed, &report.pruned),
+    ] {
         for key in keys {
             text.push_str(&format!("{verb} run {}.\n", escape(&key.to_string())));
         }
@@ -42,8 +50,9 @@ pub fn remote_text(ui: &Ui, report: &RemoteReport, is_plan: bool) -> String {
             (None, Some(_)) => "nobody".to_owned(),
             (_, None) => "not there".to_owned(),
         };
-        let unchanged =
-            run.seen_unchanged_ms.map(|millis| format_duration(Duration::from_millis(millis / 1000 * 1000)));
+        let unchanged = run
+            .seen_unchanged_ms
+            .map(|millis| format_duration(Duration::from_millis(millis / 1000 * 1000)));
         table.add_row([
             Cell::new(escape(&run.key.to_string())),
             Cell::new(holder),

@@ -15,7 +15,11 @@ pub fn said(result: &FeedbackResult) -> String {
         // What counts errors alone, as a compiler does, says nothing of what is well.
         (None, Some(failed)) => format!("{failed} failed"),
     };
-    if result.flaky || result.exit_code.is_none() { format!("{counts}: {}", escape(&result.summary)) } else { counts }
+    if result.flaky || result.exit_code.is_none() {
+        format!("{counts}: {}", escape(&result.summary))
+    } else {
+        counts
+    }
 }
 
 /// `1.2s`.

@@ -22,7 +22,9 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
         return "No runs.\n".to_owned();
     }
     // Where they are of one work tree alone, its name says nothing.
-    let several = listed.iter().any(|one| one.run.worktree != listed[0].run.worktree);
+    let several = listed
+        .iter()
+        .any(|one| one.run.worktree != listed[0].run.worktree);
     let mut columns = vec![column("", 0), column("RUN", 0)];
     columns.extend(several.then(|| column("WORK TREE", 2)));
     columns.extend([
@@ -37,28 +39,52 @@ pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
     ]);
     let mut table = Table::new(ui, &columns);
     let unknown = || "-".to_owned();
-    for Listed { run, chosen, size_bytes, driver_pid } in listed {
+    for Listed {
+        run,
+        chosen,
+        size_bytes,
+        driver_pid,
+    } in listed
+    {
         let status = match driver_pid {
             Some(pid) => format!("{} (pid {pid})", run.status.as_str()),
             None => run.status.as_str().to_owned(),
         };
         let used = run.usage();
-        let total = run.spec.iterations_total.map_or_else(String::new, |total| format!("/{total}"));
-        let done = format!("{}{total}", iterations_that(run, IterationStatus::Completed));
+        let total = run
+            .spec
+            .iterations_total
+            .map_or_else(String::new, |total| format!("/{total}"));
+        let done = format!(
+            "{}{total}",
+            iterations_that(run, IterationStatus::Completed)
+        );
         let given_up = match iterations_that(run, IterationStatus::Skipped) {
             0 => String::new(),
             count => format!(", {count} given up"),
         };
-        let error = beginning(&last_error(run).map(escape).unwrap_or_default(), ERROR_LENGTH);
-        let mut cells = vec![Cell::new(if *chosen { "*" } else { "" }), Cell::new(escape(&run.key.to_string()))];
+        let error = beginning(
+            &last_error(run).map(escape).unwrap_or_default(),
+            ERROR_LENGTH,
+        );
+        let mut cells = vec![
+            Cell::new(if *chosen { "*" } else { "" }),
+            Cell::new(escape(&run.key.to_string())),
+        ];
         cells.extend(several.then(|| Cell::new(escape(&run.worktree.to_string()))));
         cells.extend([
             toned(ui, &status),
             Cell::new(done + &given_up),
             Cell::new(run.iterations.count_attempts()),
             Cell::new(when(run.created_at, now)),
-            Cell::new(used.cost_usd().map_or_else(unknown, |cost| format!("${cost:.2}"))),
-            Cell::new(used.tokens.map_or_else(unknown, |tokens| short(tokens.total))),
+            Cell::new(
+                used.cost_usd()
+                    .map_or_else(unknown, |cost| format!("${cost:.2}")),
+            ),
+            Cell::new(
+                used.tokens
+                    .map_or_else(unknown, |tokens| short(tokens.total)),
+            ),
             Cell::new(size(*size_bytes)),
             Cell::new(error),
         ]);

@@ -37,7 +37,10 @@ const DETAIL_LINES: usize = 6;
 pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     let mut text = night_text(ui, status);
     let run = &status.run;
-    let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
+    let total = run
+        .spec
+        .iterations_total
+        .map_or_else(String::new, |total| format!(" of {total}"));
     let is_still = matches!(run.status, RunStatus::Paused | RunStatus::Parked);
     let _ = writeln!(
         text,
@@ -47,37 +50,66 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
         run.shown_iteration(),
         when(run.created_at, now)
     );
-    if let Some(reason) = run.stopped_for.as_ref().filter(|_| status.activity.is_none() && is_still) {
+    if let Some(reason) = run
+        .stopped_for
+        .as_ref()
+        .filter(|_| status.activity.is_none() && is_still)
+    {
         let _ = writeln!(text, "Stopped: {}", escape(reason));
     }
     if let Some(unfinished) = &status.unfinished_operation {
-        let _ = writeln!(text, "A {unfinished} was cut off: recover doctor --repair finishes it.");
+        let _ = writeln!(
+            text,
+            "A {unfinished} was cut off: recover doctor --repair finishes it."
+        );
     }
     if let Some(locked) = &status.git_locked {
-        let _ = writeln!(text, "Note: {}; recover doctor says what to do.", escape(locked));
+        let _ = writeln!(
+            text,
+            "Note: {}; recover doctor says what to do.",
+            escape(locked)
+        );
     }
-    let id = |id: &Option<CheckpointId>| id.as_ref().map_or_else(|| "none".to_owned(), |id| ui.id(id));
+    let id = |id: &Option<CheckpointId>| {
+        id.as_ref()
+            .map_or_else(|| "none".to_owned(), |id| ui.id(id))
+    };
     let latest = id(&status.latest);
     let good = id(&status.last_good);
     let attempts = run.iterations.count_attempts();
     if attempts > 0 {
         if attempts > ATTEMPTS_SHOWN {
-            let _ = writeln!(text, "The latest {ATTEMPTS_SHOWN} of {attempts} attempts (recover report has all):");
+            let _ = writeln!(
+                text,
+                "The latest {ATTEMPTS_SHOWN} of {attempts} attempts (recover report has all):"
+            );
         }
         text.push_str(&latest_iterations(ui, run, ATTEMPTS_SHOWN));
     }
     if !run.steps.is_empty() {
         let _ = write!(text, "\n{}", steps_table(ui, run, now));
     }
-    let _ = writeln!(text, "\nCheckpoints: {} (latest {latest}, last good {good})", status.checkpoint_count);
+    let _ = writeln!(
+        text,
+        "\nCheckpoints: {} (latest {latest}, last good {good})",
+        status.checkpoint_count
+    );
     if let Some(bytes) = status.size_bytes {
         let _ = writeln!(text, "Size:        {}", size(bytes));
     }
     for remote in &status.remotes {
         let _ = writeln!(text, "Remote:      {}", remote_text(remote));
     }
-    let budgets = status.retry.status.as_ref().map_or(&[][..], |status| &status.budgets);
-    let used: Vec<String> = budgets.iter().filter(|budget| matters(run, budget, budgets)).map(used).collect();
+    let budgets = status
+        .retry
+        .status
+        .as_ref()
+        .map_or(&[][..], |status| &status.budgets);
+    let used: Vec<String> = budgets
+        .iter()
+        .filter(|budget| matters(run, budget, budgets))
+        .map(used)
+        .collect();
     if !used.is_empty() {
         let _ = writeln!(text, "Used:        {}", used.join(", "));
     }
@@ -86,12 +118,27 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     let stands = match &status.activity {
         Some(activity) => activity_text(activity, now),
         None if run.status.is_done() => {
-            let done = run.iterations.statuses().filter(|(_, stands)| *stands == IterationStatus::Completed).count();
-            let iterations = count(run.spec.iterations_total.map_or(done, |total| total as usize), "iteration");
-            let of = if total.is_empty() { String::new() } else { format!("{done} of ") };
+            let done = run
+                .iterations
+                .statuses()
+                .filter(|(_, stands)| *stands == IterationStatus::Completed)
+                .count();
+            let iterations = count(
+                run.spec
+                    .iterations_total
+                    .map_or(done, |total| total as usize),
+                "iteration",
+            );
+            let of = if total.is_empty() {
+                String::new()
+            } else {
+                format!("{done} of ")
+            };
             format!("Done: {of}{iterations} in {}.", count(attempts, "attempt"))
         }
-        None if run.status == RunStatus::Closed => "It is closed; recover resume opens it again.".to_owned(),
+        None if run.status == RunStatus::Closed => {
+            "It is closed; recover resume opens it again.".to_owned()
+        }
         None => {
             let next = next(status, true).map(|next| format!("\nNext: {next}"));
             standing_text(&status.retry, now) + &next.unwrap_or_default()
@@ -104,17 +151,32 @@ pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
 /// What the agents used up, where one is at work: unknown is no zero.
 fn usage_text(status: &Status) -> String {
     let (run, used) = (&status.run, status.run.usage());
-    let is_agent = agent::detect(Some(&join(&run.spec.command)), run.spec.agent.as_deref(), b"").is_some();
+    let is_agent = agent::detect(
+        Some(&join(&run.spec.command)),
+        run.spec.agent.as_deref(),
+        b"",
+    )
+    .is_some();
     if used == Usage::default() && !is_agent {
         return String::new();
     }
     let unknown = || "unknown".to_owned();
     let of_session = status.session.text().filter(|_| status.session != used);
-    let of_session = of_session.map(|text| format!("; session {}: {text}", escape(&run.session))).unwrap_or_default();
-    let cost = used.cost_usd().map_or_else(unknown, |cost| format!("${cost:.2}"));
+    let of_session = of_session
+        .map(|text| format!("; session {}: {text}", escape(&run.session)))
+        .unwrap_or_default();
+    let cost = used
+        .cost_usd()
+        .map_or_else(unknown, |cost| format!("${cost:.2}"));
     let tokens = used.tokens.map_or_else(unknown, |tokens| {
-        let [input, output, read, written, total] =
-            [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.total].map(short);
+        let [input, output, read, written, total] = [
+            tokens.input,
+            tokens.output,
+            tokens.cache_read,
+            tokens.cache_write,
+            tokens.total,
+        ]
+        .map(short);
         format!("{total} (input {input}, output {output}, from cache {read}, to cache {written})")
     });
     format!("Cost:        {cost}, tokens: {tokens}{of_session}\n")
@@ -124,9 +186,16 @@ fn usage_text(status: &Status) -> String {
 /// How it stands with a remote.
 fn remote_text(remote: &RunRemote) -> String {
     let mut text = escape(&remote.remote);
-    text.push_str(if remote.held { ", held here" } else { ", not held here" });
+    text.push_str(if remote.held {
+        ", held here"
+    } else {
+        ", not held here"
+    });
     if remote.ahead > 0 {
-        text.push_str(&format!(", {} not sent", count(usize::try_from(remote.ahead).unwrap_or(usize::MAX), "event")));
+        text.push_str(&format!(
+            ", {} not sent",
+            count(usize::try_from(remote.ahead).unwrap_or(usize::MAX), "event")
+        ));
     }
     if let Some(said) = &remote.away {
         text.push_str(&format!("; it cannot be reached: {}", escape(said)));
@@ -142,7 +211,10 @@ fn activity_text(activity: &Activity, now: Timestamp) -> String {
     };
     let mut text = format!("At work (pid {}): {what}", activity.pid);
     if let (Some(at), Some(elapsed)) = (activity.started_at, activity.elapsed_ms) {
-        text.push_str(&format!("; the attempt began {}", moment(at, at.plus(Duration::from_millis(elapsed)))));
+        text.push_str(&format!(
+            "; the attempt began {}",
+            moment(at, at.plus(Duration::from_millis(elapsed)))
+        ));
     }
     if let Some(deadline) = activity.deadline_at {
         text.push_str(&format!("; its time is up {}", moment(deadline, now)));
@@ -155,16 +227,22 @@ fn activity_text(activity: &Activity, now: Timestamp) -> String {
 
 /// What came of it, and what a person must look at.
 fn night_text(ui: &Ui, status: &Status) -> String {
-    let Some(night) = &status.night else { return String::new() };
+    let Some(night) = &status.night else {
+        return String::new();
+    };
     // Who named no run means this one again.
     let next = next(status, status.is_named);
-    ui.plain(&night.line(next.map(|next| next.to_string()).as_deref())) + "\n" + &look_at_text(&night.to_look_at) + "\n"
+    ui.plain(&night.line(next.map(|next| next.to_string()).as_deref()))
+        + "\n"
+        + &look_at_text(&night.to_look_at)
+        + "\n"
 }
 
 /// The command to go on with, here; it names the run where that has to be.
 fn next(status: &Status, is_named: bool) -> Option<Hint> {
     let words = next_command(&status.run, status.outlook)?;
-    let hint = Hint::recover(words).run(Some(&status.run.key).filter(|_| is_named || status.elsewhere.is_some()));
+    let hint = Hint::recover(words)
+        .run(Some(&status.run.key).filter(|_| is_named || status.elsewhere.is_some()));
     Some(match &status.elsewhere {
         Some(place) => hint.at(place.clone()),
         None => hint,
@@ -175,8 +253,15 @@ fn next(status: &Status, is_named: bool) -> Option<Hint> {
 pub(super) fn look_at_text(all: &[ToLookAt]) -> String {
     let line = |one: &ToLookAt| format!("To look at: {}\n", escape(&one.text));
     let mut text: String = all.iter().take(LOOK_AT_LINES).map(line).collect();
-    if let Some(more) = all.len().checked_sub(LOOK_AT_LINES).filter(|more| *more > 0) {
-        let _ = writeln!(text, "To look at: {more} more (recover accept --dry-run lists them)");
+    if let Some(more) = all
+        .len()
+        .checked_sub(LOOK_AT_LINES)
+        .filter(|more| *more > 0)
+    {
+        let _ = writeln!(
+            text,
+            "To look at: {more} more (recover accept --dry-run lists them)"
+        );
     }
     text
 }
@@ -189,7 +274,9 @@ fn matters(run: &Run, budget: &Budget, all: &[Budget]) -> bool {
         // What is never tried again by itself is not counted: the failure says so.
         BudgetScope::Global | BudgetScope::Cause | BudgetScope::Rollbacks => budget.limit > 0,
         BudgetScope::Task | BudgetScope::Session => {
-            let own = all.iter().find(|own| matches!(own.scope, BudgetScope::Global | BudgetScope::Cause));
+            let own = all
+                .iter()
+                .find(|own| matches!(own.scope, BudgetScope::Global | BudgetScope::Cause));
             own.is_none_or(|own| budget.left < own.left)
         }
     }
@@ -202,9 +289,17 @@ fn used(budget: &Budget) -> String {
         BudgetScope::Cause => " for this cause",
         BudgetScope::Task => " for the task",
         BudgetScope::Session => " for the session",
-        BudgetScope::Rollbacks | BudgetScope::WallTime | BudgetScope::Cost | BudgetScope::Tokens => "",
+        BudgetScope::Rollbacks
+        | BudgetScope::WallTime
+        | BudgetScope::Cost
+        | BudgetScope::Tokens => "",
     };
-    format!("{} of {} {}{what}", budget.used, budget.limit, budget.scope.unit())
+    format!(
+        "{} of {} {}{what}",
+        budget.used,
+        budget.limit,
+        budget.scope.unit()
+    )
 }
 
 /// Why it failed, what was decided, and what can be done next.
@@ -215,30 +310,67 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
         let _ = writeln!(text, "\nFailure");
         let severity = failure.severity.as_str();
         let kind = (failure.kind.as_str(), failure.cause.as_str());
-        let _ = writeln!(text, "  type       {} ({}), severity {severity}", kind.0, kind.1);
+        let _ = writeln!(
+            text,
+            "  type       {} ({}), severity {severity}",
+            kind.0, kind.1
+        );
         if let Some(number) = failure.iteration {
-            let _ = writeln!(text, "  iteration  {number}, attempt {}", failure.attempt.unwrap_or(1));
+            let _ = writeln!(
+                text,
+                "  iteration  {number}, attempt {}",
+                failure.attempt.unwrap_or(1)
+            );
         }
         if let Some(at) = failure.at {
             let _ = writeln!(text, "  time       {}", moment(at, now));
         }
         let _ = writeln!(text, "  error      {}", escape(&failure.message));
-        let details = failure.details.iter().flat_map(|details| details.lines()).filter(|line| !line.trim().is_empty());
-        for line in details.filter(|line| !failure.message.contains(line.trim())).take(DETAIL_LINES) {
+        let details = failure
+            .details
+            .iter()
+            .flat_map(|details| details.lines())
+            .filter(|line| !line.trim().is_empty());
+        for line in details
+            .filter(|line| !failure.message.contains(line.trim()))
+            .take(DETAIL_LINES)
+        {
             let _ = writeln!(text, "             {}", escape(line));
         }
-        let recoverable = if failure.recoverable { "recoverable" } else { "not recoverable" };
-        let _ = writeln!(text, "  suggested  {} ({recoverable})", failure.suggested_action.as_str());
+        let recoverable = if failure.recoverable {
+            "recoverable"
+        } else {
+            "not recoverable"
+        };
+        let _ = writeln!(
+            text,
+            "  suggested  {} ({recoverable})",
+            failure.suggested_action.as_str()
+        );
     }
     if let Some(decision) = &run.decision {
-        let _ = writeln!(text, "  decision   {}: {}", actions(decision), escape(&local_times(&decision.reason)));
+        let _ = writeln!(
+            text,
+            "  decision   {}: {}",
+            actions(decision),
+            escape(&local_times(&decision.reason))
+        );
     }
     if !status.options.is_empty() {
         let _ = writeln!(text, "\nWhat you can do next");
         for option in &status.options {
             let mark = if option.recommended { "*" } else { " " };
-            let reason = option.reason.as_ref().map(|reason| format!(" (not now: {reason})")).unwrap_or_default();
-            let _ = writeln!(text, " {mark} {:<22}{}{reason}", option.strategy.as_str(), option.description);
+            let reason = option
+                .reason
+                .as_ref()
+                .map(|reason| format!(" (not now: {reason})"))
+                .unwrap_or_default();
+            let _ = writeln!(
+                text,
+                " {mark} {:<22}{}{reason}",
+                option.strategy.as_str(),
+                option.description
+            );
         }
     }
     if !status.manual_steps.is_empty() {
@@ -250,13 +382,23 @@ fn failure_text(status: &Status, now: Timestamp) -> String {
 
 /// What a person does about a failure that nothing automatic helps against, a line each.
 pub(in crate::cli) fn manual_steps_text(steps: &[String]) -> String {
-    let steps = steps.iter().enumerate().map(|(at, step)| format!("  {}. {step}\n", at + 1));
-    ["Manual steps\n".to_owned()].into_iter().chain(steps).collect()
+    let steps = steps
+        .iter()
+        .enumerate()
+        .map(|(at, step)| format!("  {}. {step}\n", at + 1));
+    ["Manual steps\n".to_owned()]
+        .into_iter()
+        .chain(steps)
+        .collect()
 }
 
 /// The actions of a decision as words.
 pub fn actions(decision: &Decision) -> String {
-    let words: Vec<&str> = decision.actions.iter().map(|action| action.as_str()).collect();
+    let words: Vec<&str> = decision
+        .actions
+        .iter()
+        .map(|action| action.as_str())
+        .collect();
     words.join(", ")
 }
 
@@ -266,10 +408,19 @@ pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
     if let Some(status) = &retry.status {
         for budget in &status.budgets {
             let (scope, unit) = (budget.scope.as_str(), budget.scope.unit());
-            let _ = writeln!(text, "{scope:<12}{} of {} {unit} used", budget.used, budget.limit);
+            let _ = writeln!(
+                text,
+                "{scope:<12}{} of {} {unit} used",
+                budget.used, budget.limit
+            );
         }
         if let Some(decision) = &status.decision {
-            let _ = writeln!(text, "decision    {} ({})", actions(decision), escape(&local_times(&decision.reason)));
+            let _ = writeln!(
+                text,
+                "decision    {} ({})",
+                actions(decision),
+                escape(&local_times(&decision.reason))
+            );
         }
     }
     if let Some(error) = retry.run.as_ref().and_then(|run| run.last_error.as_ref()) {
@@ -293,7 +444,10 @@ fn standing_text(retry: &Retry, now: Timestamp) -> String {
             Some(reason) => format!("It stopped: {reason}."),
             None => "An attempt is allowed now.".to_owned(),
         },
-        Standing::Wait(until) => format!("Wait: the next attempt is allowed at {}.", moment(until, now)),
+        Standing::Wait(until) => format!(
+            "Wait: the next attempt is allowed at {}.",
+            moment(until, now)
+        ),
         Standing::Exhausted => "No attempt is left.".to_owned(),
         Standing::NeedsPerson => "A person is needed.".to_owned(),
     }

@@ -14,7 +14,13 @@ use super::tables::{Table, column, when, words};
 pub(super) fn steps_table(ui: &Ui, run: &Run, now: Timestamp) -> String {
     let mut table = Table::new(
         ui,
-        &[column("STEP", 0), words("STATUS", 1), column("RUNS", 4), column("ENDED", 3), column("RESULT", 2)],
+        &[
+            column("STEP", 0),
+            words("STATUS", 1),
+            column("RUNS", 4),
+            column("ENDED", 3),
+            column("RESULT", 2),
+        ],
     );
     for step in &run.steps {
         table.add_row([
@@ -22,7 +28,9 @@ pub(super) fn steps_table(ui: &Ui, run: &Run, now: Timestamp) -> String {
             status_of(step),
             step.executions.to_string(),
             when(step.ended_at.unwrap_or(step.started_at), now),
-            step.exit_code.map(|code| format!("exit {code}")).unwrap_or_default(),
+            step.exit_code
+                .map(|code| format!("exit {code}"))
+                .unwrap_or_default(),
         ]);
     }
     table.text()
@@ -45,7 +53,10 @@ pub fn crossed_text(result: &RestoreResult, dry_run: bool) -> String {
         let command = escape(one.step.compensate.as_deref().unwrap_or_default());
         let (verb, end) = match one.succeeded {
             None if dry_run => ("would undo", String::new()),
-            Some(false) => ("not undone:", format!(" ended with {}", one.compensate_exit_code.unwrap_or(1))),
+            Some(false) => (
+                "not undone:",
+                format!(" ended with {}", one.compensate_exit_code.unwrap_or(1)),
+            ),
             _ => ("took back", String::new()),
         };
         // Writing to a String cannot fail.
@@ -59,5 +70,9 @@ pub fn crossed_text(result: &RestoreResult, dry_run: bool) -> String {
 }
 
 fn named(step: &ToldStep) -> String {
-    format!("'{}' of run {}", escape(&step.name), escape(&step.run.to_string()))
+    format!(
+        "'{}' of run {}",
+        escape(&step.name),
+        escape(&step.run.to_string())
+    )
 }

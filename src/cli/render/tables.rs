@@ -1,7 +1,9 @@
 //! What every table and text shares: how a table is laid out, and how a time is shown.
 
 use chrono::Local;
-use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table as Comfy, Width, presets};
+use comfy_table::{
+    Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table as Comfy, Width, presets,
+};
 use unicode_width::UnicodeWidthStr;
 
 use crate::model::time::Timestamp;
@@ -17,7 +19,11 @@ const NARROWEST: usize = 20;
 
 /// `3 min ago`, `in 4 s`.
 pub fn when(at: Timestamp, now: Timestamp) -> String {
-    let (span, before) = if now >= at { (now.since(at), true) } else { (at.since(now), false) };
+    let (span, before) = if now >= at {
+        (now.since(at), true)
+    } else {
+        (at.since(now), false)
+    };
     let seconds = span.as_secs();
     let (count, unit) = match seconds {
         0 => return "just now".to_owned(),
@@ -26,19 +32,33 @@ pub fn when(at: Timestamp, now: Timestamp) -> String {
         3600..86_400 => (seconds / 3600, "h"),
         _ => (seconds / 86_400, "d"),
     };
-    if before { format!("{count} {unit} ago") } else { format!("in {count} {unit}") }
+    if before {
+        format!("{count} {unit} ago")
+    } else {
+        format!("in {count} {unit}")
+    }
 }
 
 /// `04:19, in 5 s`: the user's own time, with the date where it is another day.
 pub fn moment(at: Timestamp, now: Timestamp) -> String {
-    let (local, today) = (at.datetime().with_timezone(&Local), now.datetime().with_timezone(&Local));
-    let form = if local.date_naive() == today.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    let (local, today) = (
+        at.datetime().with_timezone(&Local),
+        now.datetime().with_timezone(&Local),
+    );
+    let form = if local.date_naive() == today.date_naive() {
+        "%H:%M"
+    } else {
+        "%Y-%m-%d %H:%M"
+    };
     format!("{}, {}", local.format(form), when(at, now))
 }
 
 /// `2026-01-05 04:19:02`, in the user's own time.
 pub fn date_time(at: Timestamp) -> String {
-    at.datetime().with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+    at.datetime()
+        .with_timezone(&Local)
+        .format("%Y-%m-%d %H:%M:%S")
+        .to_string()
 }
 
 /// A status as the screens say it: `in progress`.
@@ -65,12 +85,20 @@ impl Column {
 
 /// A column whose content stays in one line.
 pub(super) const fn column(name: &'static str, spare: u8) -> Column {
-    Column { name, spare, has_words: false }
+    Column {
+        name,
+        spare,
+        has_words: false,
+    }
 }
 
 /// A column of sentences.
 pub(super) const fn words(name: &'static str, spare: u8) -> Column {
-    Column { name, spare, has_words: true }
+    Column {
+        name,
+        spare,
+        has_words: true,
+    }
 }
 
 /// What an attempt, an iteration, a run or a checkpoint came to, in the colour of its first word.
@@ -81,7 +109,11 @@ pub(super) fn toned(ui: &Ui, text: &str) -> Cell {
         "under" | "in_progress" | "pending" | "paused" | "parked" | "cancelled" => Color::Yellow,
         _ => return Cell::new(text),
     };
-    if ui.color { Cell::new(text).fg(color) } else { Cell::new(text) }
+    if ui.color {
+        Cell::new(text).fg(color)
+    } else {
+        Cell::new(text)
+    }
 }
 
 /// A table that fits the terminal: it leaves columns out before it breaks a word.
@@ -94,7 +126,11 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     /// An empty one.
     pub fn new(ui: &'a Ui, columns: &[Column]) -> Self {
-        Self { ui, columns: columns.to_vec(), rows: Vec::new() }
+        Self {
+            ui,
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
     }
 
     /// One more row, with a cell for each column.
@@ -104,8 +140,15 @@ impl<'a> Table<'a> {
 
     /// How wide the longest of a column's parts is, by what `parts` makes of a cell.
     fn widest(&self, column: usize, part: impl Fn(&str) -> usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| part(&cell.content()));
-        cells.max().unwrap_or(0).max(self.columns[column].name.width())
+        let cells = self
+            .rows
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| part(&cell.content()));
+        cells
+            .max()
+            .unwrap_or(0)
+            .max(self.columns[column].name.width())
     }
 
     /// The columns that a column needs.
@@ -114,14 +157,22 @@ impl<'a> Table<'a> {
         if !self.columns[column].has_words {
             return widest;
         }
-        let word = |text: &str| text.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
+        let word = |text: &str| {
+            text.split_whitespace()
+                .map(UnicodeWidthStr::width)
+                .max()
+                .unwrap_or(0)
+        };
         self.widest(column, word).max(widest.min(NARROWEST))
     }
 
     /// Whether not all of it fits the terminal as it is, each cell in a line.
     pub fn is_too_wide(&self) -> bool {
-        let all = (0..self.columns.len()).map(|column| self.widest(column, UnicodeWidthStr::width) + PADDING);
-        self.ui.width.is_some_and(|width| all.sum::<usize>() > usize::from(width) + EDGE)
+        let all = (0..self.columns.len())
+            .map(|column| self.widest(column, UnicodeWidthStr::width) + PADDING);
+        self.ui
+            .width
+            .is_some_and(|width| all.sum::<usize>() > usize::from(width) + EDGE)
     }
 
     /// As text, without trailing blanks.
@@ -134,20 +185,31 @@ impl<'a> Table<'a> {
             width.is_none_or(|width| total <= width + EDGE)
         };
         while !fits(&shown) {
-            let spare = shown.iter().enumerate().filter(|(_, column)| self.columns[**column].spare > 0);
-            let Some((at, _)) = spare.max_by_key(|(_, column)| self.columns[**column].spare) else { break };
+            let spare = shown
+                .iter()
+                .enumerate()
+                .filter(|(_, column)| self.columns[**column].spare > 0);
+            let Some((at, _)) = spare.max_by_key(|(_, column)| self.columns[**column].spare) else {
+                break;
+            };
             shown.remove(at);
         }
         let mut table = Comfy::new();
-        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table
+            .load_preset(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Dynamic);
         match width.filter(|_| fits(&shown)) {
             Some(width) => table.set_width(u16::try_from(width + EDGE).unwrap_or(u16::MAX)),
             // Piped output is cut by whoever reads it; what is too wide as it is, by the terminal.
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
-        let header = shown.iter().map(|column| Cell::new(self.columns[*column].name));
+        let header = shown
+            .iter()
+            .map(|column| Cell::new(self.columns[*column].name));
         if self.ui.color {
-            table.enforce_styling().set_header(header.map(|name| name.add_attribute(Attribute::Bold)));
+            table
+                .enforce_styling()
+                .set_header(header.map(|name| name.add_attribute(Attribute::Bold)));
         } else {
             table.force_no_tty().set_header(header);
         }
@@ -156,7 +218,8 @@ impl<'a> Table<'a> {
         }
         for (at, column) in shown.iter().enumerate() {
             if let Some(made) = table.column_mut(at) {
-                let least = Width::Fixed(u16::try_from(needed[*column] + PADDING).unwrap_or(u16::MAX));
+                let least =
+                    Width::Fixed(u16::try_from(needed[*column] + PADDING).unwrap_or(u16::MAX));
                 made.set_constraint(if self.columns[*column].has_words {
                     ColumnConstraint::LowerBoundary(least)
                 } else {
@@ -173,7 +236,10 @@ impl<'a> Table<'a> {
 fn trimmed(line: &str) -> String {
     let line = line.trim_end();
     let is_code = |code: &str| {
-        code.ends_with('m') && code[1..code.len() - 1].chars().all(|c| "[;".contains(c) || c.is_ascii_digit())
+        code.ends_with('m')
+            && code[1..code.len() - 1]
+                .chars()
+                .all(|c| "[;".contains(c) || c.is_ascii_digit())
     };
     match line.rfind('\x1b').map(|at| line.split_at(at)) {
         Some((colored, code)) if is_code(code) => colored.trim_end().to_owned() + code,
@@ -189,9 +255,19 @@ mod tests {
     fn times_are_short() {
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1000);
         let texts = [0, 5, 200, 7_300, 200_000].map(|seconds| when(at(0), at(seconds)));
-        assert_eq!(texts, ["just now", "5 s ago", "3 min ago", "2 h ago", "2 d ago"]);
+        assert_eq!(
+            texts,
+            ["just now", "5 s ago", "3 min ago", "2 h ago", "2 d ago"]
+        );
         assert_eq!(when(at(5), at(0)), "in 5 s");
-        assert!(moment(at(5), at(0)).ends_with(":00, in 5 s"), "{}", moment(at(5), at(0)));
-        assert!(moment(at(0), at(400_000)).starts_with("19"), "another day has its date");
+        assert!(
+            moment(at(5), at(0)).ends_with(":00, in 5 s"),
+            "{}",
+            moment(at(5), at(0))
+        );
+        assert!(
+            moment(at(0), at(400_000)).starts_with("19"),
+            "another day has its date"
+        );
     }
 }

@@ -75,8 +75,16 @@ struct AcceptedHead<'a> {
 impl<'a> AcceptReply<'a> {
     pub fn new(accepted: &'a Accepted, is_plan: bool) -> Self {
         let changed = accepted.changed;
-        let plan = is_plan.then(|| AcceptPlan { changed, what: AcceptedFields::of(accepted) });
-        Self { changed: changed && !is_plan, run: (&accepted.run).into(), what: AcceptedFields::of(accepted), plan }
+        let plan = is_plan.then(|| AcceptPlan {
+            changed,
+            what: AcceptedFields::of(accepted),
+        });
+        Self {
+            changed: changed && !is_plan,
+            run: (&accepted.run).into(),
+            what: AcceptedFields::of(accepted),
+            plan,
+        }
     }
 }
 
@@ -95,7 +103,10 @@ impl<'a> AcceptedFields<'a> {
             hand_edits: &accepted.hand_edits,
             changed_work: &accepted.changed_work,
             beside: &accepted.beside,
-            head: AcceptedHead { before: accepted.before.as_ref(), after: accepted.after.as_ref() },
+            head: AcceptedHead {
+                before: accepted.before.as_ref(),
+                after: accepted.after.as_ref(),
+            },
             kept_ref: accepted.kept_ref.as_deref(),
             look_at: &accepted.notes,
         }
@@ -104,5 +115,8 @@ impl<'a> AcceptedFields<'a> {
 
 /// The branch as people name it.
 pub fn short_branch(accepted: &Accepted) -> Option<&str> {
-    accepted.branch.as_deref().map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch))
+    accepted
+        .branch
+        .as_deref()
+        .map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch))
 }

@@ -53,7 +53,10 @@ impl<'a> BisectReply<'a> {
             first_bad: first_bad.map(|bad| &bad.id),
             last_good: found.last_good.as_ref().map(|good| &good.id),
             tested: found.tested.iter().map(tested).collect(),
-            attempt: first_bad.map(|bad| BadAttempt { iteration: bad.after_iteration, attempt: bad.attempt }),
+            attempt: first_bad.map(|bad| BadAttempt {
+                iteration: bad.after_iteration,
+                attempt: bad.attempt,
+            }),
             candidates: &found.candidates,
             checkpoints: found.checkpoints,
             removed_between: found.removed,

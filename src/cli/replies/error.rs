@@ -33,8 +33,14 @@ pub struct ErrorBody<'a> {
 impl<'a> ErrorBody<'a> {
     /// An error that is a part of another document; its hint works from any folder.
     pub fn of(context: &Context, error: &'a Error) -> Self {
-        let hint = error.hint.as_ref().map(|hint| context.line(hint.clone()).into());
-        Self { hint, ..error.into() }
+        let hint = error
+            .hint
+            .as_ref()
+            .map(|hint| context.line(hint.clone()).into());
+        Self {
+            hint,
+            ..error.into()
+        }
     }
 }
 

@@ -105,7 +105,9 @@ impl<'a> From<&'a Moment> for MomentLine<'a> {
     fn from(moment: &'a Moment) -> Self {
         match moment {
             Moment::BeforeTool(call) => Self::BeforeTool { tool: &call.name },
-            Moment::TurnEnded(again) => Self::TurnEnded { stop_hook_active: *again },
+            Moment::TurnEnded(again) => Self::TurnEnded {
+                stop_hook_active: *again,
+            },
             Moment::TurnFailed(_) => Self::TurnFailed {},
             Moment::Compacting => Self::Compacting {},
             Moment::SessionEnded => Self::SessionEnded {},

@@ -18,7 +18,10 @@ pub struct LogReply {
 /// An event of any version.
 #[derive(JsonSchema)]
 #[schemars(rename = "event")]
-#[expect(dead_code, reason = "events are passed on as they are; only the schema is wanted")]
+#[expect(
+    dead_code,
+    reason = "events are passed on as they are; only the schema is wanted"
+)]
 struct EventLine {
     seq: u64,
     at: Timestamp,

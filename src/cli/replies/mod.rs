@@ -43,7 +43,12 @@ pub struct Document<'a, T> {
 impl<'a, T> Document<'a, T> {
     /// The document of `command`.
     pub fn new(command: &'a str, reply: T, warnings: &'a [String]) -> Self {
-        Self { schema_version: SCHEMA_VERSION, command, reply, warnings }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            command,
+            reply,
+            warnings,
+        }
     }
 }
 
@@ -70,9 +75,13 @@ pub fn document_text(
         warnings: &'a [String],
     }
     let begin = serde_json::to_string_pretty(&Document::new(command, (), &[]))?;
-    let end = serde_json::to_string_pretty(&End { repository, warnings })?;
-    let fields =
-        [begin.as_str(), reply, &end].into_iter().filter_map(|text| text.strip_prefix('{')?.strip_suffix("\n}"));
+    let end = serde_json::to_string_pretty(&End {
+        repository,
+        warnings,
+    })?;
+    let fields = [begin.as_str(), reply, &end]
+        .into_iter()
+        .filter_map(|text| text.strip_prefix('{')?.strip_suffix("\n}"));
     Ok(format!("{{{}\n}}", fields.collect::<Vec<_>>().join(",")))
 }
 
@@ -85,10 +94,19 @@ mod tests {
     #[test]
     fn a_document_of_a_written_reply_is_the_document() {
         let warned = ["careful".to_owned()];
-        for reply in [json!({}), json!({"a": {"b": []}, "c": "}\n"}), json!({"list": [1, {}]})] {
+        for reply in [
+            json!({}),
+            json!({"a": {"b": []}, "c": "}\n"}),
+            json!({"list": [1, {}]}),
+        ] {
             for warnings in [&[][..], &warned] {
-                let text =
-                    document_text("x y", &serde_json::to_string_pretty(&reply).unwrap(), None, warnings).unwrap();
+                let text = document_text(
+                    "x y",
+                    &serde_json::to_string_pretty(&reply).unwrap(),
+                    None,
+                    warnings,
+                )
+                .unwrap();
                 let whole = Document::new("x y", &reply, warnings);
                 assert_eq!(text, serde_json::to_string_pretty(&whole).unwrap());
             }

@@ -31,7 +31,10 @@ pub struct UsageFields {
 
 impl From<Usage> for UsageFields {
     fn from(usage: Usage) -> Self {
-        Self { cost_usd: usage.cost_usd(), tokens: usage.tokens }
+        Self {
+            cost_usd: usage.cost_usd(),
+            tokens: usage.tokens,
+        }
     }
 }
 
@@ -154,9 +157,15 @@ impl Wait {
         match standing {
             Standing::Wait(until) => {
                 let wait_ms = u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX);
-                Self { retry_after: Some(until), wait_ms }
+                Self {
+                    retry_after: Some(until),
+                    wait_ms,
+                }
             }
-            _ => Self { retry_after: None, wait_ms: 0 },
+            _ => Self {
+                retry_after: None,
+                wait_ms: 0,
+            },
         }
     }
 }
@@ -183,7 +192,10 @@ impl Hints {
     }
 
     pub(super) fn of_lane(lane: &LaneStanding) -> Self {
-        Self { resume_hint: lane.resume_hint.clone(), rollback_hint: lane.rollback_hint.clone() }
+        Self {
+            resume_hint: lane.resume_hint.clone(),
+            rollback_hint: lane.rollback_hint.clone(),
+        }
     }
 }
 
@@ -219,14 +231,21 @@ pub(super) struct LaneDetails<'a> {
 
 impl<'a> From<&'a LaneStanding> for LaneDetails<'a> {
     fn from(lane: &'a LaneStanding) -> Self {
-        Self { stage_status: lane.status.as_deref(), next_actions: Some(&lane.next_actions), skipped_steps: &lane.done }
+        Self {
+            stage_status: lane.status.as_deref(),
+            next_actions: Some(&lane.next_actions),
+            skipped_steps: &lane.done,
+        }
     }
 }
 
 /// A text or `null`, also where its group may be left out.
 fn nullable(schema: &mut Schema) {
     schema.remove("type");
-    schema.insert("anyOf".to_owned(), json!([{"type": "string"}, {"type": "null"}]));
+    schema.insert(
+        "anyOf".to_owned(),
+        json!([{"type": "string"}, {"type": "null"}]),
+    );
 }
 
 /// A lane, in the documents of what need not be one.
@@ -240,7 +259,10 @@ pub(super) struct LaneFields<'a> {
 
 impl<'a> From<&'a LaneStanding> for LaneFields<'a> {
     fn from(lane: &'a LaneStanding) -> Self {
-        Self { stage: Some(lane).into(), details: lane.into() }
+        Self {
+            stage: Some(lane).into(),
+            details: lane.into(),
+        }
     }
 }
 

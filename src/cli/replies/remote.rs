@@ -57,7 +57,16 @@ impl<'a> RemoteReply<'a> {
 
 impl<'a> From<&'a RemoteRun> for RemoteRunLine<'a> {
     fn from(run: &'a RemoteRun) -> Self {
-        let RemoteRun { key, holder, host, fencing, seen_unchanged_ms, ahead, behind, partial } = run;
+        let RemoteRun {
+            key,
+            holder,
+            host,
+            fencing,
+            seen_unchanged_ms,
+            ahead,
+            behind,
+            partial,
+        } = run;
         Self {
             key,
             holder: holder.as_deref(),

@@ -44,7 +44,10 @@ struct AfterRestore<'a> {
 impl<'a> AfterRestore<'a> {
     fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
         let run = restore.run.as_ref();
-        let resume = run.map_or_else(|| vec!["resume"], |run| resume_command(run, is_unchecked(context, run)));
+        let resume = run.map_or_else(
+            || vec!["resume"],
+            |run| resume_command(run, is_unchecked(context, run)),
+        );
         let hints = Hints {
             resume_hint: context.line(Hint::recover(resume).run(run.map(|run| &run.key))),
             rollback_hint: context.line(Hint::recover([restore.kind.taken_back_by()])),
@@ -62,13 +65,21 @@ impl<'a> RestoreReply<'a> {
     /// `lane` where the run is one.
     pub fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
         let after = AfterRestore::new(context, restore, lane);
-        Self { changed: restore.changed, result: &restore.result, after }
+        Self {
+            changed: restore.changed,
+            result: &restore.result,
+            after,
+        }
     }
 }
 
 impl<'a> RestorePlanReply<'a> {
     /// `lane` where the run is one.
     pub fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
-        Self { changed: false, plan: &restore.result, after: AfterRestore::new(context, restore, lane) }
+        Self {
+            changed: false,
+            plan: &restore.result,
+            after: AfterRestore::new(context, restore, lane),
+        }
     }
 }

@@ -18,7 +18,9 @@ use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunSpec;
 
 use super::error::ErrorBody;
-use super::parts::{Hints, IterationLine, LaneDetails, LaneFields, RunLine, Stage, Wait, iterations, shown};
+use super::parts::{
+    Hints, IterationLine, LaneDetails, LaneFields, RunLine, Stage, Wait, iterations, shown,
+};
 
 /// How a supervised run ended.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -49,7 +51,10 @@ impl<'a> DrivenFields<'a> {
             decision: driven.decision.as_ref(),
             wait: Wait::of(driven.standing, context.clock.now()),
             report_path: shown(driven.report.as_deref()),
-            error: driven.not_captured.as_ref().map(|error| ErrorBody::of(context, error)),
+            error: driven
+                .not_captured
+                .as_ref()
+                .map(|error| ErrorBody::of(context, error)),
             hints: Hints::of(context, &driven.run).or_of(lane),
         }
     }
@@ -67,7 +72,10 @@ pub struct RunReply<'a> {
 impl<'a> RunReply<'a> {
     /// `lane` where it is one.
     pub fn new(context: &Context, driven: &'a Driven, lane: Option<&'a LaneStanding>) -> Self {
-        Self { driven: DrivenFields::new(context, driven, lane), lane: lane.map(LaneFields::from) }
+        Self {
+            driven: DrivenFields::new(context, driven, lane),
+            lane: lane.map(LaneFields::from),
+        }
     }
 }
 
@@ -87,7 +95,10 @@ struct RunPlan<'a> {
 
 impl<'a> RunPlanReply<'a> {
     pub fn new(captured: CapturedTotals, spec: &'a RunSpec) -> Self {
-        Self { changed: false, plan: RunPlan { captured, spec } }
+        Self {
+            changed: false,
+            plan: RunPlan { captured, spec },
+        }
     }
 }
 
@@ -124,8 +135,14 @@ pub struct ResumeReply<'a> {
 impl<'a> ResumeReply<'a> {
     /// `lane` where it is one.
     pub fn new(context: &Context, resumed: &'a Resumed, lane: Option<&'a LaneStanding>) -> Self {
-        let next_actions = lane.map_or_else(|| next_actions(context, resumed), |lane| lane.next_actions.clone());
-        let not_captured = resumed.driven.as_ref().and_then(|driven| driven.not_captured.as_ref());
+        let next_actions = lane.map_or_else(
+            || next_actions(context, resumed),
+            |lane| lane.next_actions.clone(),
+        );
+        let not_captured = resumed
+            .driven
+            .as_ref()
+            .and_then(|driven| driven.not_captured.as_ref());
         Self {
             changed: resumed.change != Change::Nothing && !context.dry_run(),
             run: (&resumed.run).into(),
@@ -139,13 +156,21 @@ impl<'a> ResumeReply<'a> {
             iterations: iterations(&resumed.run),
             decision: resumed.run.decision.as_ref(),
             wait: Wait::of(resumed.standing, context.clock.now()),
-            report_path: shown(resumed.driven.as_ref().and_then(|driven| driven.report.as_deref())),
+            report_path: shown(
+                resumed
+                    .driven
+                    .as_ref()
+                    .and_then(|driven| driven.report.as_deref()),
+            ),
             error: not_captured.map(|error| ErrorBody::of(context, error)),
             next_actions,
             hints: Hints::of(context, &resumed.run).or_of(lane),
             stage: lane.into(),
             // The next actions are there already.
-            details: lane.map(|lane| LaneDetails { next_actions: None, ..lane.into() }),
+            details: lane.map(|lane| LaneDetails {
+                next_actions: None,
+                ..lane.into()
+            }),
         }
     }
 }
@@ -201,7 +226,10 @@ pub struct FixReply<'a> {
 
 impl<'a> From<&'a Fix> for FixReply<'a> {
     fn from(fix: &'a Fix) -> Self {
-        Self { session: &fix.session, run: (&fix.run).into() }
+        Self {
+            session: &fix.session,
+            run: (&fix.run).into(),
+        }
     }
 }
 
@@ -215,7 +243,10 @@ pub struct ContinuedReply<'a> {
 
 impl<'a> ContinuedReply<'a> {
     pub fn new(context: &Context, fix: &'a Fix, driven: &'a Driven) -> Self {
-        Self { session: &fix.session, driven: DrivenFields::new(context, driven, None) }
+        Self {
+            session: &fix.session,
+            driven: DrivenFields::new(context, driven, None),
+        }
     }
 }
 
@@ -229,6 +260,9 @@ pub struct PreparedReply<'a> {
 
 impl<'a> From<&'a Fix> for PreparedReply<'a> {
     fn from(fix: &'a Fix) -> Self {
-        Self { fix: fix.into(), outcome: () }
+        Self {
+            fix: fix.into(),
+            outcome: (),
+        }
     }
 }

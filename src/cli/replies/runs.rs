@@ -54,13 +54,18 @@ struct IterationCounts {
 
 impl<'a> RunsReply<'a> {
     pub fn new(listed: &'a [Listed]) -> Self {
-        Self { runs: listed.iter().map(ListedRun::from).collect() }
+        Self {
+            runs: listed.iter().map(ListedRun::from).collect(),
+        }
     }
 }
 
 /// Iterations of a run that stand so.
 pub fn iterations_that(run: &Run, status: IterationStatus) -> usize {
-    run.iterations.statuses().filter(|(_, stands)| *stands == status).count()
+    run.iterations
+        .statuses()
+        .filter(|(_, stands)| *stands == status)
+        .count()
 }
 
 /// What went wrong last.
@@ -115,7 +120,9 @@ impl<'a> CloseReply<'a> {
         Self {
             changed: closed.changed && !is_plan,
             runs: closed.runs.iter().map(RunLine::from).collect(),
-            plan: is_plan.then_some(ClosePlan { changed: closed.changed }),
+            plan: is_plan.then_some(ClosePlan {
+                changed: closed.changed,
+            }),
         }
     }
 }
@@ -143,8 +150,14 @@ impl<'a> ForgetReply<'a> {
             all: forgotten.all,
             forgotten: &forgotten.runs,
             checkpoints: forgotten.checkpoints,
-            removed: forgotten.removed.iter().map(|path| path.to_string_lossy()).collect(),
-            plan: is_plan.then_some(ClosePlan { changed: forgotten.changed }),
+            removed: forgotten
+                .removed
+                .iter()
+                .map(|path| path.to_string_lossy())
+                .collect(),
+            plan: is_plan.then_some(ClosePlan {
+                changed: forgotten.changed,
+            }),
         }
     }
 }

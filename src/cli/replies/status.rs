@@ -123,7 +123,10 @@ impl<'a> StatusReply<'a> {
         Self {
             run: run.into(),
             night: status.night.as_ref(),
-            session: SessionUsage { id: &run.session, usage: status.session.into() },
+            session: SessionUsage {
+                id: &run.session,
+                usage: status.session.into(),
+            },
             failure: run.failure.as_ref(),
             options: &status.options,
             manual_steps: &status.manual_steps,
@@ -140,7 +143,11 @@ impl<'a> StatusReply<'a> {
             activity: status.activity.as_ref(),
             remotes: &status.remotes,
             baseline: run.baseline.as_ref(),
-            iterations: run.latest_iterations(LATEST).into_iter().map(IterationLine::from).collect(),
+            iterations: run
+                .latest_iterations(LATEST)
+                .into_iter()
+                .map(IterationLine::from)
+                .collect(),
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
             hints: Hints::of(context, run),
         }

@@ -75,6 +75,9 @@ impl<'a> StepReply<'a> {
             paths: &request.paths,
             compensate: request.compensate.as_deref(),
         };
-        Self { plan: Some(plan), ..Self::new(report, None) }
+        Self {
+            plan: Some(plan),
+            ..Self::new(report, None)
+        }
     }
 }

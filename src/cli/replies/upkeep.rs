@@ -38,7 +38,11 @@ pub struct InitCheck<'a> {
 
 impl<'a> From<&'a Suggested> for InitCheck<'a> {
     fn from(check: &'a Suggested) -> Self {
-        Self { kind: check.kind, command: &check.command, found: check.because }
+        Self {
+            kind: check.kind,
+            command: &check.command,
+            found: check.because,
+        }
     }
 }
 

@@ -41,9 +41,15 @@ pub fn restore(
     loop {
         let id = pick(&talk, &targets, &mut at)?;
         let selector = Selector::Id(id.to_string());
-        let Some(how) = confirm(&talk, how, &|context, how| plan(context, &selector, how))? else { continue };
+        let Some(how) = confirm(&talk, how, &|context, how| plan(context, &selector, how))? else {
+            continue;
+        };
         let flags: Vec<String> = flags.iter().cloned().chain(how.words()).collect();
-        talk.say_all(&same_as(&with(&["checkpoint", "restore"], id.as_str(), &flags)));
+        talk.say_all(&same_as(&with(
+            &["checkpoint", "restore"],
+            id.as_str(),
+            &flags,
+        )));
         return Ok((selector, how));
     }
 }
@@ -58,16 +64,20 @@ fn all(context: &Context) -> Result<Targets> {
     let mut targets = targets(context)?;
     targets.checkpoints.reverse();
     if targets.checkpoints.is_empty() {
-        return Err(Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
-            .hint(Hint::recover(["checkpoint", "create"])));
+        return Err(
+            Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
+                .hint(Hint::recover(["checkpoint", "create"])),
+        );
     }
     Ok(targets)
 }
 
 fn pick(talk: &Talk<'_>, targets: &Targets, at: &mut usize) -> Result<CheckpointId> {
     let checkpoints = &targets.checkpoints;
-    let labels: Vec<String> =
-        checkpoints.iter().map(|checkpoint| talk.ui.shown(&label(talk, checkpoint, targets))).collect();
+    let labels: Vec<String> = checkpoints
+        .iter()
+        .map(|checkpoint| talk.ui.shown(&label(talk, checkpoint, targets)))
+        .collect();
     talk.say("Which checkpoint?");
     loop {
         let help = "arrows or j/k, d what changed since, p as a patch, Enter, q leaves";
@@ -96,7 +106,10 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
     talk.say("");
     talk.say(&format!("From @{} to the work tree:", checkpoint.seq));
     let lines: Vec<String> = match &difference.patch {
-        Some(patch) => String::from_utf8_lossy(patch).lines().map(|line| escape(&line.replace('\t', "    "))).collect(),
+        Some(patch) => String::from_utf8_lossy(patch)
+            .lines()
+            .map(|line| escape(&line.replace('\t', "    ")))
+            .collect(),
         None => difference
             .changes
             .iter()
@@ -105,7 +118,11 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
                     (Some(added), Some(deleted)) => format!(" +{added} -{deleted}"),
                     _ => String::new(),
                 };
-                format!("{} {}{lines}", change.kind.as_str(), escape(&change.path.to_lossy()))
+                format!(
+                    "{} {}{lines}",
+                    change.kind.as_str(),
+                    escape(&change.path.to_lossy())
+                )
             })
             .collect(),
     };
@@ -117,7 +134,11 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
     }
     if lines.len() > room {
         let flag = if patch { " --patch" } else { "" };
-        talk.say(&format!("  and {} lines more: recover checkpoint diff {}{flag}", lines.len() - room, checkpoint.id));
+        talk.say(&format!(
+            "  and {} lines more: recover checkpoint diff {}{flag}",
+            lines.len() - room,
+            checkpoint.id
+        ));
     }
     talk.say("Any key goes back to the list.");
     talk.any_key()

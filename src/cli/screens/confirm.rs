@@ -45,7 +45,12 @@ impl How {
     /// What a rollback is asked for, with this.
     pub fn options(self, given: &Options) -> Options {
         let commits = self.commits.unwrap_or(given.commits);
-        Options { commits, edits: self.edits, best_effort: self.best_effort, ..given.clone() }
+        Options {
+            commits,
+            edits: self.edits,
+            best_effort: self.best_effort,
+            ..given.clone()
+        }
     }
 }
 
@@ -104,25 +109,42 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
     talk.say("");
     talk.ask(&format!("Not as it is: {}", error.message));
     for reason in error.paths.iter().take(NAMED) {
-        talk.say(&format!("  {}: {}", escape(&reason.path.to_lossy()), escape(&reason.reason)));
+        talk.say(&format!(
+            "  {}: {}",
+            escape(&reason.path.to_lossy()),
+            escape(&reason.reason)
+        ));
     }
     if error.paths.len() > NAMED {
         talk.say(&format!("  and {} more", error.paths.len() - NAMED));
     }
     match error.kind {
         ErrorKind::HandEdits => {
-            talk.ask(&format!("k keep them, d discard them (recover undo brings them back), {back}q quit"));
+            talk.ask(&format!(
+                "k keep them, d discard them (recover undo brings them back), {back}q quit"
+            ));
             Ok(match talk.one_of(keys(&['b', 'k', 'd', 'q'], another))? {
-                'k' => Some(How { edits: Edits::Keep, ..how }),
-                'd' => Some(How { edits: Edits::Discard, ..how }),
+                'k' => Some(How {
+                    edits: Edits::Keep,
+                    ..how
+                }),
+                'd' => Some(How {
+                    edits: Edits::Discard,
+                    ..how
+                }),
                 'b' => None,
                 _ => return Err(super::nothing_changed(130)),
             })
         }
         ErrorKind::Blocked => {
-            talk.ask(&format!("e everything else, those stay as they are, {back}q quit"));
+            talk.ask(&format!(
+                "e everything else, those stay as they are, {back}q quit"
+            ));
             Ok(match talk.one_of(keys(&['b', 'e', 'q'], another))? {
-                'e' => Some(How { best_effort: true, ..how }),
+                'e' => Some(How {
+                    best_effort: true,
+                    ..how
+                }),
                 'b' => None,
                 _ => return Err(super::nothing_changed(130)),
             })
@@ -133,13 +155,24 @@ fn settle(talk: &Talk<'_>, how: How, error: &Error, another: bool) -> Result<Opt
                  reverts it; {}q quit",
                 back.replace(',', ";")
             ));
-            Ok(match talk.one_of(keys(&['b', 'k', 'd', 'r', 'q'], another))? {
-                'k' => Some(How { commits: Some(Commits::Keep), ..how }),
-                'd' => Some(How { commits: Some(Commits::Drop), ..how }),
-                'r' => Some(How { commits: Some(Commits::Revert), ..how }),
-                'b' => None,
-                _ => return Err(super::nothing_changed(130)),
-            })
+            Ok(
+                match talk.one_of(keys(&['b', 'k', 'd', 'r', 'q'], another))? {
+                    'k' => Some(How {
+                        commits: Some(Commits::Keep),
+                        ..how
+                    }),
+                    'd' => Some(How {
+                        commits: Some(Commits::Drop),
+                        ..how
+                    }),
+                    'r' => Some(How {
+                        commits: Some(Commits::Revert),
+                        ..how
+                    }),
+                    'b' => None,
+                    _ => return Err(super::nothing_changed(130)),
+                },
+            )
         }
         _ => {
             if let Some(hint) = error.hint.clone() {
@@ -158,18 +191,44 @@ fn what_will_happen(restore: &Restore) -> Vec<String> {
         if paths.is_empty() {
             return;
         }
-        let count = if paths.len() == 1 { "1 file".to_owned() } else { format!("{} files", paths.len()) };
-        let mut line = format!("{count} will be {verb}: {}", paths[..paths.len().min(NAMED)].join(", "));
+        let count = if paths.len() == 1 {
+            "1 file".to_owned()
+        } else {
+            format!("{} files", paths.len())
+        };
+        let mut line = format!(
+            "{count} will be {verb}: {}",
+            paths[..paths.len().min(NAMED)].join(", ")
+        );
         if paths.len() > NAMED {
             // Writing to a String cannot fail.
             let _ = write!(line, " and {} more", paths.len() - NAMED);
         }
         lines.push(line);
     };
-    named("written", result.written.iter().map(|path| escape(&path.to_lossy())).collect());
-    named("deleted", result.deleted.iter().map(|path| escape(&path.to_lossy())).collect());
-    let kept =
-        |kept: &crate::model::path::PathReason| format!("{} ({})", escape(&kept.path.to_lossy()), escape(&kept.reason));
+    named(
+        "written",
+        result
+            .written
+            .iter()
+            .map(|path| escape(&path.to_lossy()))
+            .collect(),
+    );
+    named(
+        "deleted",
+        result
+            .deleted
+            .iter()
+            .map(|path| escape(&path.to_lossy()))
+            .collect(),
+    );
+    let kept = |kept: &crate::model::path::PathReason| {
+        format!(
+            "{} ({})",
+            escape(&kept.path.to_lossy()),
+            escape(&kept.reason)
+        )
+    };
     named("left as is", result.kept.iter().map(kept).collect());
     if lines.is_empty() {
         lines.push("No file changes".to_owned());
@@ -177,14 +236,22 @@ fn what_will_happen(restore: &Restore) -> Vec<String> {
     let (before, after) = (&result.head.before, &result.head.after);
     match (before, after) {
         (Some(before), Some(after)) if before != after => {
-            lines.push(format!("HEAD moves from {} to {}", before.short(), after.short()));
+            lines.push(format!(
+                "HEAD moves from {} to {}",
+                before.short(),
+                after.short()
+            ));
         }
         (before, after) if before != after => lines.push("HEAD moves".to_owned()),
         (Some(before), _) => lines.push(format!("HEAD stays at {}", before.short())),
         _ => {}
     }
-    lines.extend(superseded_text(result).map(|over| format!("Superseded: {over}; the history stays")));
+    lines.extend(
+        superseded_text(result).map(|over| format!("Superseded: {over}; the history stays")),
+    );
     lines.extend(crossed_text(result, true).lines().map(str::to_owned));
-    lines.push("First everything is saved in a safety checkpoint: recover undo restores it".to_owned());
+    lines.push(
+        "First everything is saved in a safety checkpoint: recover undo restores it".to_owned(),
+    );
     lines
 }

@@ -35,8 +35,21 @@ pub struct List<'a> {
 
 impl<'a> List<'a> {
     /// A list that is not empty.
-    pub fn new(talk: &'a Talk<'a>, items: &'a [String], asks: &'a [char], help: &'a str, at: usize) -> Self {
-        Self { talk, items, asks, help, at: at.min(items.len().saturating_sub(1)), drawn: None }
+    pub fn new(
+        talk: &'a Talk<'a>,
+        items: &'a [String],
+        asks: &'a [char],
+        help: &'a str,
+        at: usize,
+    ) -> Self {
+        Self {
+            talk,
+            items,
+            asks,
+            help,
+            at: at.min(items.len().saturating_sub(1)),
+            drawn: None,
+        }
     }
 
     /// Waits until one is chosen; leaving is an error with exit code 130.
@@ -47,7 +60,9 @@ impl<'a> List<'a> {
             let key = self.talk.key().inspect_err(|_| self.leave())?;
             match key {
                 Some(Key::Up | Key::Char('k')) => self.at = self.at.saturating_sub(1),
-                Some(Key::Down | Key::Char('j')) => self.at = (self.at + 1).min(self.items.len() - 1),
+                Some(Key::Down | Key::Char('j')) => {
+                    self.at = (self.at + 1).min(self.items.len() - 1)
+                }
                 Some(Key::PageUp) => self.at = self.at.saturating_sub(size().1),
                 Some(Key::PageDown) => self.at = (self.at + size().1).min(self.items.len() - 1),
                 Some(Key::Home | Key::Char('g')) => self.at = 0,
@@ -80,7 +95,11 @@ impl<'a> List<'a> {
     /// With stderr closed there is nobody left to see it.
     fn draw(&mut self) {
         let size = size();
-        let text = if self.talk.ui.moves { self.window(size) } else { self.line(size) };
+        let text = if self.talk.ui.moves {
+            self.window(size)
+        } else {
+            self.line(size)
+        };
         let _ = io::stderr().write_all(redact(&text).as_bytes());
     }
 
@@ -89,21 +108,41 @@ impl<'a> List<'a> {
         let (columns, rows) = size;
         let help = wrapped(self.help, columns);
         let help: Vec<&str> = help.lines().collect();
-        let shown = self.items.len().min(rows.saturating_sub(3 + help.len()).max(1));
-        let first = self.at.saturating_sub(shown / 2).min(self.items.len() - shown);
+        let shown = self
+            .items
+            .len()
+            .min(rows.saturating_sub(3 + help.len()).max(1));
+        let first = self
+            .at
+            .saturating_sub(shown / 2)
+            .min(self.items.len() - shown);
         let mut lines = Vec::new();
         for (number, item) in self.items.iter().enumerate().skip(first).take(shown) {
             let mark = if number == self.at { "> " } else { "  " };
             let line = cut_at_word(&format!("{mark}{item}"), columns);
             let bold = number == self.at && self.talk.ui.stderr_color;
-            lines.push(if bold { format!("\x1b[1m{line}\x1b[0m") } else { line });
+            lines.push(if bold {
+                format!("\x1b[1m{line}\x1b[0m")
+            } else {
+                line
+            });
         }
         if shown < self.items.len() {
-            lines.push(cut(&format!("  {} of {}", self.at + 1, self.items.len()), columns));
+            lines.push(cut(
+                &format!("  {} of {}", self.at + 1, self.items.len()),
+                columns,
+            ));
         }
         lines.extend(help.iter().map(|line| cut(line, columns)));
-        let up = self.drawn.replace((lines.len(), size)).map_or(0, |(rows, _)| rows);
-        let mut out = if up > 0 { format!("\x1b[{up}A") } else { String::new() };
+        let up = self
+            .drawn
+            .replace((lines.len(), size))
+            .map_or(0, |(rows, _)| rows);
+        let mut out = if up > 0 {
+            format!("\x1b[{up}A")
+        } else {
+            String::new()
+        };
         for line in lines {
             out.push_str(&format!("\r\x1b[K{line}\n"));
         }
@@ -117,20 +156,29 @@ impl<'a> List<'a> {
         if self.drawn.is_none() {
             let help = wrapped(self.help, columns);
             let help: Vec<&str> = help.lines().collect();
-            let shown = self.items.len().min(rows.saturating_sub(4 + help.len()).max(1));
+            let shown = self
+                .items
+                .len()
+                .min(rows.saturating_sub(4 + help.len()).max(1));
             for (number, item) in self.items.iter().enumerate().take(shown) {
                 out.push_str(&cut_at_word(&format!("{:>3}. {item}", number + 1), columns));
                 out.push('\n');
             }
             if shown < self.items.len() {
-                out.push_str(&cut(&format!("     and {} more below", self.items.len() - shown), columns));
+                out.push_str(&cut(
+                    &format!("     and {} more below", self.items.len() - shown),
+                    columns,
+                ));
                 out.push('\n');
             }
             for line in help {
                 out.push_str(&format!("{}\n", cut(line, columns)));
             }
         }
-        let line = cut(&format!("> {}. {}", self.at + 1, self.items[self.at]), columns);
+        let line = cut(
+            &format!("> {}. {}", self.at + 1, self.items[self.at]),
+            columns,
+        );
         let before = self.drawn.map_or(0, |(columns, _)| columns);
         let blanks = " ".repeat(before.saturating_sub(line.width()));
         self.drawn = Some((line.width(), size));

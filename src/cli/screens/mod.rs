@@ -50,7 +50,13 @@ impl<'a> Talk<'a> {
     fn begin(context: &'a Context, ui: &'a Ui) -> Result<Self> {
         let asking = Interrupts::while_asking().context("cannot listen for signals")?;
         let (taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
-        Ok(Self { context, ui, keys, _taken: taken, asking })
+        Ok(Self {
+            context,
+            ui,
+            keys,
+            _taken: taken,
+            asking,
+        })
     }
 
     /// The next key; `None` after a glance without one.
@@ -59,7 +65,9 @@ impl<'a> Talk<'a> {
             return Err(nothing_changed(signal.exit_code()));
         }
         match self.keys.recv_timeout(GLANCE) {
-            Ok(Key::EndOfInput | Key::Gone) | Err(RecvTimeoutError::Disconnected) => Err(nothing_changed(130)),
+            Ok(Key::EndOfInput | Key::Gone) | Err(RecvTimeoutError::Disconnected) => {
+                Err(nothing_changed(130))
+            }
             Ok(key) => Ok(Some(key)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
         }
@@ -69,7 +77,9 @@ impl<'a> Talk<'a> {
     fn one_of(&self, wanted: &[char]) -> Result<char> {
         loop {
             match self.key()? {
-                Some(Key::Char(c)) if wanted.contains(&c.to_ascii_lowercase()) => return Ok(c.to_ascii_lowercase()),
+                Some(Key::Char(c)) if wanted.contains(&c.to_ascii_lowercase()) => {
+                    return Ok(c.to_ascii_lowercase());
+                }
                 Some(Key::Escape) => return Ok(wanted.last().copied().unwrap_or('q')),
                 _ => {}
             }
@@ -142,12 +152,22 @@ pub fn trusts(context: &Context, ui: &Ui, shown: &str) -> Result<Consent> {
 
 /// Columns that may be written to, and rows.
 fn size() -> (usize, usize) {
-    let size = tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
-    size.map_or((79, 24), |size| (usize::from(size.ws_col).saturating_sub(1).max(1), usize::from(size.ws_row)))
+    let size = tcgetwinsize(io::stderr())
+        .ok()
+        .filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    size.map_or((79, 24), |size| {
+        (
+            usize::from(size.ws_col).saturating_sub(1).max(1),
+            usize::from(size.ws_row),
+        )
+    })
 }
 
 fn nothing_changed(code: i32) -> Error {
-    Error::new(ErrorKind::Interrupted(code), "cancelled; nothing was changed")
+    Error::new(
+        ErrorKind::Interrupted(code),
+        "cancelled; nothing was changed",
+    )
 }
 
 /// The command that does the same as the screen did.

@@ -60,7 +60,10 @@ struct Typed<'a> {
 impl Read for Typed<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let stdin = io::stdin();
-        let glance = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let glance = Timespec {
+            tv_sec: 0,
+            tv_nsec: 100_000_000,
+        };
         while self.interrupts.pending().is_none() {
             match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&glance)) {
                 Ok(0) | Err(Errno::INTR) => {}
@@ -75,18 +78,37 @@ impl Read for Typed<'_> {
     }
 }
 
-fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) -> Result<Option<Answer>> {
+fn choose(
+    status: &Status,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> Result<Option<Answer>> {
     let failed = |error| Error::io("cannot talk to the terminal", error);
-    let Some(failure) = status.run.failure.as_ref().filter(|_| !status.options.is_empty()) else { return Ok(None) };
+    let Some(failure) = status
+        .run
+        .failure
+        .as_ref()
+        .filter(|_| !status.options.is_empty())
+    else {
+        return Ok(None);
+    };
     let shown = wrapped(&shown(status, failure), size().0);
     output.write_all(shown.as_bytes()).map_err(failed)?;
 
     let recommended = status.options.iter().position(|option| option.recommended);
-    let default = recommended.map(|at| format!(" [{}]", at + 1)).unwrap_or_default();
+    let default = recommended
+        .map(|at| format!(" [{}]", at + 1))
+        .unwrap_or_default();
     let chosen = loop {
-        write!(output, "Choose 1-{}, c to close the run, or q to leave it{default}: ", status.options.len())
-            .map_err(failed)?;
-        let Some(answer) = line(input, output).map_err(failed)? else { return Err(cancelled(130)) };
+        write!(
+            output,
+            "Choose 1-{}, c to close the run, or q to leave it{default}: ",
+            status.options.len()
+        )
+        .map_err(failed)?;
+        let Some(answer) = line(input, output).map_err(failed)? else {
+            return Err(cancelled(130));
+        };
         let number = match (answer.as_str(), recommended) {
             ("c" | "close", _) => return Ok(Some(Answer::Close)),
             ("q" | "quit", _) => return Err(cancelled(130)),
@@ -106,22 +128,33 @@ fn choose(status: &Status, input: &mut impl BufRead, output: &mut impl Write) ->
     let mut instructions = None;
     if takes_text {
         write!(output, "Additional instructions (optional): ").map_err(failed)?;
-        instructions = line(input, output).map_err(failed)?.filter(|text| !text.is_empty());
+        instructions = line(input, output)
+            .map_err(failed)?
+            .filter(|text| !text.is_empty());
     }
     let mut same = Hint::recover(["resume", "--strategy", chosen.as_str()]);
     let mut beside = "";
     match &instructions {
-        Some(text) if redact(text) != text.as_str() => beside = " (with the instructions, which hold a secret)",
+        Some(text) if redact(text) != text.as_str() => {
+            beside = " (with the instructions, which hold a secret)"
+        }
         Some(text) => same = same.args(["--instructions", text]),
         None => {}
     }
     writeln!(output, "Same as: {same}{beside}").map_err(failed)?;
-    Ok(Some(Answer::Resume(Choice { strategy: chosen, instructions })))
+    Ok(Some(Answer::Resume(Choice {
+        strategy: chosen,
+        instructions,
+    })))
 }
 
 fn shown(status: &Status, failure: &Failure) -> String {
     let mut text = format!("Run failed: {}\n\n", status.run.key);
-    text += &format!("  Type:      {} ({})\n", failure.kind.as_str(), failure.cause.as_str());
+    text += &format!(
+        "  Type:      {} ({})\n",
+        failure.kind.as_str(),
+        failure.cause.as_str()
+    );
     if let Some(iteration) = failure.iteration {
         text += &format!("  Iteration: {iteration}\n");
     }
@@ -130,8 +163,18 @@ fn shown(status: &Status, failure: &Failure) -> String {
     }
     text += &format!("  Error:     {}\n", escape(&failure.message));
     let told = |line: &&str| !line.trim().is_empty() && !failure.message.contains(line.trim());
-    for line in failure.details.as_deref().unwrap_or_default().lines().filter(told).take(DETAILS) {
-        text += &format!("             {}\n", cut_at_word(&escape(&line.replace('\t', "    ")), 66));
+    for line in failure
+        .details
+        .as_deref()
+        .unwrap_or_default()
+        .lines()
+        .filter(told)
+        .take(DETAILS)
+    {
+        text += &format!(
+            "             {}\n",
+            cut_at_word(&escape(&line.replace('\t', "    ")), 66)
+        );
     }
     text.push('\n');
     for (number, option) in status.options.iter().enumerate() {
@@ -140,10 +183,18 @@ fn shown(status: &Status, failure: &Failure) -> String {
             (false, Some(reason)) => format!(" (not now: {reason})"),
             (false, None) => String::new(),
         };
-        text += &format!("  {}. {}{mark}\n     {}\n", number + 1, option.label, option.description);
+        text += &format!(
+            "  {}. {}{mark}\n     {}\n",
+            number + 1,
+            option.label,
+            option.description
+        );
     }
     if let Some(accept) = status.outlook.to_accept.command() {
-        text += &format!("  Or accept what it made: {} (recommended)\n", Hint::recover(accept).run(&status.run.key));
+        text += &format!(
+            "  Or accept what it made: {} (recommended)\n",
+            Hint::recover(accept).run(&status.run.key)
+        );
     }
     text + "\n"
 }
@@ -159,7 +210,10 @@ fn line(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<Option<
 }
 
 fn cancelled(code: i32) -> Error {
-    Error::new(ErrorKind::Interrupted(code), "cancelled; nothing was changed")
+    Error::new(
+        ErrorKind::Interrupted(code),
+        "cancelled; nothing was changed",
+    )
 }
 
 #[cfg(test)]
@@ -180,15 +234,36 @@ mod tests {
     fn failed() -> Status {
         let (key, at) = (RunKey::new("r", None, None), Timestamp::from_millis(0));
         let (task_id, session, worktree) = (None, "r".to_owned(), "/w".into());
-        let spec = Box::new(RunSpec { iterations_total: Some(2), ..RunSpec::default() });
-        let payload = Payload::RunCreated { task_id, session, worktree, spec };
+        let spec = Box::new(RunSpec {
+            iterations_total: Some(2),
+            ..RunSpec::default()
+        });
+        let payload = Payload::RunCreated {
+            task_id,
+            session,
+            worktree,
+            spec,
+        };
         let mut state = State::default();
         let (schema, source) = (EVENT_SCHEMA, EventSource::Recover);
-        state.apply(&Event { seq: 1, at, schema, run: Some(key.clone()), source, payload });
+        state.apply(&Event {
+            seq: 1,
+            at,
+            schema,
+            run: Some(key.clone()),
+            source,
+            payload,
+        });
         let mut run = state.run(&key).cloned().unwrap();
-        let evidence = FailureEvidence { exit_code: Some(1), ..FailureEvidence::default() };
+        let evidence = FailureEvidence {
+            exit_code: Some(1),
+            ..FailureEvidence::default()
+        };
         let failure = classify(&evidence, None, &[], at);
-        run.failure = Some(crate::model::failure::Failure { iteration: Some(1), ..failure });
+        run.failure = Some(crate::model::failure::Failure {
+            iteration: Some(1),
+            ..failure
+        });
         Status {
             is_named: false,
             elsewhere: None,
@@ -206,7 +281,13 @@ mod tests {
             session: Usage::default(),
             activity: None,
             remotes: Vec::new(),
-            retry: Retry { run: None, status: None, standing: Standing::Allowed, max_attempts: 3, under_way: None },
+            retry: Retry {
+                run: None,
+                status: None,
+                standing: Standing::Allowed,
+                max_attempts: 3,
+                under_way: None,
+            },
             run,
         }
     }
@@ -221,22 +302,39 @@ mod tests {
     #[test]
     fn the_screen_takes_a_number_and_instructions() {
         let (choice, shown) = answer("\nuse another library\n");
-        let Some(Answer::Resume(choice)) = choice.unwrap() else { panic!("a choice") };
+        let Some(Answer::Resume(choice)) = choice.unwrap() else {
+            panic!("a choice")
+        };
         assert_eq!(choice.strategy, Strategy::RetryWithContext);
         assert_eq!(choice.instructions.as_deref(), Some("use another library"));
-        assert!(shown.contains("(recommended)") && shown.contains("Iteration"), "{shown}");
-        assert!(shown.contains("Same as: recover resume --strategy retry_with_context --instructions"), "{shown}");
+        assert!(
+            shown.contains("(recommended)") && shown.contains("Iteration"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("Same as: recover resume --strategy retry_with_context --instructions"),
+            "{shown}"
+        );
     }
 
     #[test]
     fn what_is_not_possible_is_asked_again_and_cancel_changes_nothing() {
         let (choice, shown) = answer("2\nseven\n3\n\n");
-        let Some(Answer::Resume(choice)) = choice.unwrap() else { panic!("a choice") };
+        let Some(Answer::Resume(choice)) = choice.unwrap() else {
+            panic!("a choice")
+        };
         assert_eq!(choice.strategy, Strategy::RetrySame);
-        assert!(shown.contains("No checkpoint available") && shown.contains("Please answer"), "{shown}");
+        assert!(
+            shown.contains("No checkpoint available") && shown.contains("Please answer"),
+            "{shown}"
+        );
         assert_eq!(answer("c\n").0.unwrap(), Some(Answer::Close));
         for text in ["q\n", ""] {
-            assert_eq!(answer(text).0.unwrap_err().kind, ErrorKind::Interrupted(130), "{text:?}");
+            assert_eq!(
+                answer(text).0.unwrap_err().kind,
+                ErrorKind::Interrupted(130),
+                "{text:?}"
+            );
         }
     }
 }

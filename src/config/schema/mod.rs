@@ -61,8 +61,10 @@ pub(super) fn section(path: &str) -> Option<&'static Section> {
 
 /// Every full key path that holds one value (lists aside), in the order of the table.
 pub(super) fn leaves() -> impl Iterator<Item = (String, &'static Key)> {
-    SECTIONS.iter().filter(|section| !matches!(section.shape, Shape::List | Shape::Named | Shape::Alias)).flat_map(
-        |section| {
+    SECTIONS
+        .iter()
+        .filter(|section| !matches!(section.shape, Shape::List | Shape::Named | Shape::Alias))
+        .flat_map(|section| {
             let causes: Vec<Option<Cause>> = match section.shape {
                 Shape::Causes => Cause::ALL.into_iter().map(Some).collect(),
                 _ => vec![None],
@@ -73,11 +75,13 @@ pub(super) fn leaves() -> impl Iterator<Item = (String, &'static Key)> {
                     None if section.path.is_empty() => String::new(),
                     None => format!("{}.", section.path),
                 };
-                let keys = section.keys.iter().filter(move |key| key.alias_of.is_none() && key.applies_to(cause));
+                let keys = section
+                    .keys
+                    .iter()
+                    .filter(move |key| key.alias_of.is_none() && key.applies_to(cause));
                 keys.map(move |key| (format!("{prefix}{}", key.name), key))
             })
-        },
-    )
+        })
 }
 
 /// The key at a path in a section whose names are the user's.
@@ -92,5 +96,7 @@ pub(super) fn named(path: &str) -> Option<&'static Key> {
 
 /// The key at a full path, aliases excluded.
 pub(super) fn leaf(path: &str) -> Option<&'static Key> {
-    leaves().find(|(known, _)| known == path).map(|(_, key)| key)
+    leaves()
+        .find(|(known, _)| known == path)
+        .map(|(_, key)| key)
 }

@@ -8,8 +8,17 @@ pub(super) const REDACT: Section = Section {
     shape: Shape::Table,
     doc: "What is masked wherever it is shown, beside the usual secrets; every file adds to it.",
     keys: &[
-        Key::new("patterns", Regexes, "Regular expressions; all that one matches is masked.").adds(),
-        Key::new("variables", Variables, "Environment variables whose values are masked, whatever they are called.")
-            .adds(),
+        Key::new(
+            "patterns",
+            Regexes,
+            "Regular expressions; all that one matches is masked.",
+        )
+        .adds(),
+        Key::new(
+            "variables",
+            Variables,
+            "Environment variables whose values are masked, whatever they are called.",
+        )
+        .adds(),
     ],
 };

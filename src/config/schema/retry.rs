@@ -2,10 +2,19 @@
 
 use super::section::{Key, Section, Shape};
 use crate::config::preset::PRESETS;
-use crate::config::value::Kind::{Bool, Choice, Count, Duration, Millis, Money, Retries, Strategy, Total};
+use crate::config::value::Kind::{
+    Bool, Choice, Count, Duration, Millis, Money, Retries, Strategy, Total,
+};
 use crate::model::failure::Cause;
 
-const DELAYS: &[&str] = &["none", "immediate", "cooldown", "delayed", "exponential", "conditional"];
+const DELAYS: &[&str] = &[
+    "none",
+    "immediate",
+    "cooldown",
+    "delayed",
+    "exponential",
+    "conditional",
+];
 
 pub(super) const TOP: Section = Section {
     path: "",

@@ -55,13 +55,16 @@ const GUARDED: [&str; 9] = [
 
 /// Whether `path` is `above`, or lies in it.
 fn is_in(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    path.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Whether a section or key may stand in the file of `owner`.
 pub(in crate::config) fn may_set(owner: Owner, path: &str) -> bool {
     let fitting = FILES.iter().filter(|(above, _)| is_in(path, above));
-    let files = fitting.max_by_key(|(above, _)| above.len()).map_or(Files::Project, |(_, files)| *files);
+    let files = fitting
+        .max_by_key(|(above, _)| above.len())
+        .map_or(Files::Project, |(_, files)| *files);
     match owner {
         Owner::Project => files != Files::User,
         Owner::User => files != Files::Project,

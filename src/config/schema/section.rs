@@ -43,19 +43,31 @@ impl Key {
     }
     /// With `"none"` as a value.
     pub const fn optional(self) -> Self {
-        Self { optional: true, ..self }
+        Self {
+            optional: true,
+            ..self
+        }
     }
     /// As another way to say the key `of`, a name or a full path; empty where what it says is always so.
     pub const fn alias(self, of: &'static str) -> Self {
-        Self { alias_of: Some(of), ..self }
+        Self {
+            alias_of: Some(of),
+            ..self
+        }
     }
     /// For a section of this cause only.
     pub const fn only(self, cause: Cause) -> Self {
-        Self { only: Some(cause), ..self }
+        Self {
+            only: Some(cause),
+            ..self
+        }
     }
     /// With a value to show, as TOML.
     pub const fn example(self, toml: &'static str) -> Self {
-        Self { example: Some(toml), ..self }
+        Self {
+            example: Some(toml),
+            ..self
+        }
     }
     /// Its list adds to those of weaker sources.
     pub const fn adds(self) -> Self {
@@ -63,7 +75,10 @@ impl Key {
     }
     /// Without it an item of the list is nothing.
     pub const fn required(self) -> Self {
-        Self { required: true, ..self }
+        Self {
+            required: true,
+            ..self
+        }
     }
 
     /// What it means.

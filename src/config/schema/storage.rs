@@ -1,7 +1,9 @@
 //! Keys of checkpoints and the loop's state.
 
 use super::section::{Key, Section, Shape};
-use crate::config::value::Kind::{Bool, Choice, Count, Days, Duration, Globs, Hours, KeepLast, Size, Text};
+use crate::config::value::Kind::{
+    Bool, Choice, Count, Days, Duration, Globs, Hours, KeepLast, Size, Text,
+};
 
 pub(super) const CHECKPOINT: Section = Section {
     path: "checkpoint",
@@ -64,18 +66,34 @@ pub(super) const RETENTION: Section = Section {
     shape: Shape::Table,
     doc: "Which checkpoints prune and the end of runs remove. Pinned ones, milestones and what undo needs stay.",
     keys: &[
-        Key::new("keep_last", Count(0), "The newest checkpoints, which stay whatever their age."),
+        Key::new(
+            "keep_last",
+            Count(0),
+            "The newest checkpoints, which stay whatever their age.",
+        ),
         Key::new("max_age", Duration, "The others go at this age.").optional(),
         Key::new("max_per_session", Count(1), "Checkpoints of one session.").optional(),
-        Key::new("keep_failed", Bool, "Younger ones with a failed verdict stay."),
-        Key::new("keep_successful", Bool, "Younger ones with a passed verdict stay."),
+        Key::new(
+            "keep_failed",
+            Bool,
+            "Younger ones with a failed verdict stay.",
+        ),
+        Key::new(
+            "keep_successful",
+            Bool,
+            "Younger ones with a passed verdict stay.",
+        ),
         Key::new(
             "after_end",
             Duration,
             "How long after its end, or after it was accepted or closed, a run keeps all of them.",
         ),
-        Key::new("on_success_keep_last", Count(0), "How many stay then of a run that ended well, milestones aside.")
-            .optional(),
+        Key::new(
+            "on_success_keep_last",
+            Count(0),
+            "How many stay then of a run that ended well, milestones aside.",
+        )
+        .optional(),
         Key::new(
             "on_failure",
             Choice(&["keep_all", "limits"]),
@@ -106,8 +124,16 @@ pub(super) const ACCEPT: Section = Section {
     shape: Shape::Table,
     doc: "What recover accept leaves out of its commits, besides what looks like a secret.",
     keys: &[
-        Key::new("max_new_file", Size, "New files over this are committed only with --include PATH."),
-        Key::new("leave_out", Globs, "New files that are not committed, unless --include names one."),
+        Key::new(
+            "max_new_file",
+            Size,
+            "New files over this are committed only with --include PATH.",
+        ),
+        Key::new(
+            "leave_out",
+            Globs,
+            "New files that are not committed, unless --include names one.",
+        ),
     ],
 };
 
@@ -120,7 +146,9 @@ pub(super) const CHECKPOINTS: Section = Section {
         Key::new("max_per_session", Count(1), "retention.max_per_session.")
             .alias("retention.max_per_session")
             .optional(),
-        Key::new("max_age_hours", Hours, "retention.max_age in hours.").alias("retention.max_age").optional(),
+        Key::new("max_age_hours", Hours, "retention.max_age in hours.")
+            .alias("retention.max_age")
+            .optional(),
     ],
 };
 
@@ -129,9 +157,16 @@ pub(super) const CLEANUP: Section = Section {
     shape: Shape::Alias,
     doc: "[retention] in the words of the state recovery specification, also as [state_recovery.cleanup].",
     keys: &[
-        Key::new("on_success", KeepLast, "retention.on_success_keep_last.").alias("retention.on_success_keep_last"),
-        Key::new("on_failure", Choice(&["keep_all", "limits"]), "retention.on_failure.").alias("retention.on_failure"),
-        Key::new("scheduled_cleanup", Bool, "retention.scheduled_cleanup.").alias("retention.scheduled_cleanup"),
+        Key::new("on_success", KeepLast, "retention.on_success_keep_last.")
+            .alias("retention.on_success_keep_last"),
+        Key::new(
+            "on_failure",
+            Choice(&["keep_all", "limits"]),
+            "retention.on_failure.",
+        )
+        .alias("retention.on_failure"),
+        Key::new("scheduled_cleanup", Bool, "retention.scheduled_cleanup.")
+            .alias("retention.scheduled_cleanup"),
         Key::new("max_age_days", Days, "retention.scheduled_max_age in days.")
             .alias("retention.scheduled_max_age")
             .optional(),
@@ -144,7 +179,11 @@ pub(super) const MEMORY: Section = Section {
     doc: "The loop's own state files: globs below the state directory.",
     keys: &[
         Key::new("long_term", Globs, "Never rolled back."),
-        Key::new("loop_state", Globs, "Cleared after an error, so that the loop starts afresh."),
+        Key::new(
+            "loop_state",
+            Globs,
+            "Cleared after an error, so that the loop starts afresh.",
+        ),
         Key::new(
             "max_state_size",
             Size,

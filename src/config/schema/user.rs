@@ -26,15 +26,28 @@ pub(super) const REMOTE: Section = Section {
     shape: Shape::Table,
     doc: "The git remote that keeps a run beyond this machine.",
     keys: &[
-        Key::new("name", Kind::RemoteName, "The remote, by the name that git knows it by; none: nothing is sent.")
-            .optional(),
+        Key::new(
+            "name",
+            Kind::RemoteName,
+            "The remote, by the name that git knows it by; none: nothing is sent.",
+        )
+        .optional(),
         Key::new(
             "mode",
             Choice(&["strict", "lazy"]),
             "strict: an attempt begins only once its record is there; lazy: sent when an attempt ends.",
         ),
-        Key::new("lease", Kind::DurationFrom(30), "How long a claim holds without a sign of life."),
-        Key::new("consent", Text, "The URL that may be sent to without a question.").optional(),
+        Key::new(
+            "lease",
+            Kind::DurationFrom(30),
+            "How long a claim holds without a sign of life.",
+        ),
+        Key::new(
+            "consent",
+            Text,
+            "The URL that may be sent to without a question.",
+        )
+        .optional(),
         Key::new("max_object", Size, "Files over this stay here."),
         Key::new("untracked", Bool, "Send untracked files."),
         Key::new(
@@ -42,9 +55,17 @@ pub(super) const REMOTE: Section = Section {
             Choice(&["withhold", "send"]),
             "Files that git stores through a filter other than lfs (git-crypt, say): withhold: they stay here, in exports too; send: they go as they are in the work tree.",
         ),
-        Key::new("setup", Command, "What is run once after a run was taken over from another machine; [] is none."),
-        Key::new("allowed_signers", Text, "A file of keys in ssh's format: only what they signed is believed.")
-            .optional(),
+        Key::new(
+            "setup",
+            Command,
+            "What is run once after a run was taken over from another machine; [] is none.",
+        ),
+        Key::new(
+            "allowed_signers",
+            Text,
+            "A file of keys in ssh's format: only what they signed is believed.",
+        )
+        .optional(),
     ],
 };
 
@@ -52,5 +73,9 @@ pub(super) const UI: Section = Section {
     path: "ui",
     shape: Shape::Table,
     doc: "How text looks.",
-    keys: &[Key::new("color", Choice(&["auto", "always", "never"]), "When to use color, as --color.")],
+    keys: &[Key::new(
+        "color",
+        Choice(&["auto", "always", "never"]),
+        "When to use color, as --color.",
+    )],
 };

@@ -22,20 +22,29 @@ pub fn status_of(context: &Context, state: &State, run: &Run) -> RetryStatus {
 /// When it was first noticed that the run's decision was made in the future, where it was.
 pub fn seen(context: &Context, run: &Run) -> Option<Timestamp> {
     let now = context.clock.now();
-    let strange = run.decision.as_ref().filter(|decision| is_from_the_future(decision, now));
+    let strange = run
+        .decision
+        .as_ref()
+        .filter(|decision| is_from_the_future(decision, now));
     strange.map(|decision| first_seen(context, decision.decided_at, now))
 }
 
 /// When somebody first noticed that what was decided at `decided_at` was decided in the future: who asks again and again
 /// must not wait from then on each time. Where that cannot be noted, it is now.
 fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Timestamp {
-    let (root, path) = (context.store().root(), context.store().private_dir().join("clock-set-back.json"));
+    let (root, path) = (
+        context.store().root(),
+        context.store().private_dir().join("clock-set-back.json"),
+    );
     let text = root.read(&path).unwrap_or_default();
-    let mut seen: BTreeMap<Timestamp, Timestamp> = serde_json::from_slice(&text).unwrap_or_default();
+    let mut seen: BTreeMap<Timestamp, Timestamp> =
+        serde_json::from_slice(&text).unwrap_or_default();
     if let Some(at) = seen.get(&decided_at).filter(|at| **at <= now) {
         return *at;
     }
-    tracing::warn!("the clock was set back: what was decided at {decided_at} is waited for from now on");
+    tracing::warn!(
+        "the clock was set back: what was decided at {decided_at} is waited for from now on"
+    );
     seen.retain(|decided, _| *decided > now);
     seen.insert(decided_at, now);
     let noted = serde_json::to_vec(&seen).map_err(std::io::Error::from);

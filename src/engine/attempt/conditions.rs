@@ -14,7 +14,9 @@ use crate::model::failure::{Cause, Condition, Failure, FailureType};
 use crate::model::run::{Attempt, Run, RunKey};
 use crate::model::state::State;
 use crate::policy::changed::ChangedFile;
-use crate::policy::circular::{NetLines, Tried, failed_checks, goes_in_circle, is_about_the_work, same_failures};
+use crate::policy::circular::{
+    NetLines, Tried, failed_checks, goes_in_circle, is_about_the_work, same_failures,
+};
 use crate::policy::tamper::{FAILING_BEFORE, FLAKY, Loop, is_test_path, tampering};
 
 /// What was detected.
@@ -40,15 +42,28 @@ pub fn detect(
     prepared: Option<&Prepared>,
 ) -> Detected {
     let mut detected = Detected::default();
-    let Some(run) = state.run(key) else { return detected };
-    let cancelled = ending.end.failure.as_ref().is_some_and(|failure| failure.kind == FailureType::Cancellation);
+    let Some(run) = state.run(key) else {
+        return detected;
+    };
+    let cancelled = ending
+        .end
+        .failure
+        .as_ref()
+        .is_some_and(|failure| failure.kind == FailureType::Cancellation);
     if cancelled {
         return detected;
     }
     flaky(ending, &mut detected);
     baseline(run, ending, &mut detected);
-    let Some(prepared) = prepared else { return detected };
-    let scene = Scene { context, state, run, prepared };
+    let Some(prepared) = prepared else {
+        return detected;
+    };
+    let scene = Scene {
+        context,
+        state,
+        run,
+        prepared,
+    };
     let found = scene.compare(about, ending, &mut detected);
     if let Err(error) = found {
         tracing::warn!(%error, "what the attempt changed could not be compared with earlier attempts");
@@ -57,7 +72,12 @@ pub fn detect(
 }
 
 fn flaky(ending: &Ending, detected: &mut Detected) {
-    for (name, _) in ending.end.feedback_results.iter().filter(|(_, result)| result.flaky) {
+    for (name, _) in ending
+        .end
+        .feedback_results
+        .iter()
+        .filter(|(_, result)| result.flaky)
+    {
         detected.notes.push(format!("{name}: {FLAKY}"));
         if !detected.of_attempt.contains(&Condition::Flaky) {
             detected.of_attempt.push(Condition::Flaky);
@@ -66,7 +86,11 @@ fn flaky(ending: &Ending, detected: &mut Detected) {
 }
 
 fn baseline(run: &Run, ending: &Ending, detected: &mut Detected) {
-    if let Some(name) = ending.failed_loop.as_deref().filter(|name| run.failed_at_baseline(name)) {
+    if let Some(name) = ending
+        .failed_loop
+        .as_deref()
+        .filter(|name| run.failed_at_baseline(name))
+    {
         detected.of_failure.push(Condition::BaselineFailing);
         detected.notes.push(format!("{name}: {FAILING_BEFORE}"));
     }
@@ -84,12 +108,15 @@ impl Scene<'_> {
     fn compare(&self, about: (u32, &str), ending: &Ending, detected: &mut Detected) -> Result<()> {
         let base = self.base();
         let failure = ending.end.failure.as_ref();
-        if failure.is_some_and(|failure| failure.cause == Cause::ToolTimeout) && self.changed_files_since_start() {
+        if failure.is_some_and(|failure| failure.cause == Cause::ToolTimeout)
+            && self.changed_files_since_start()
+        {
             detected.of_failure.push(Condition::Productive);
         }
         detected.is_stalled = failure.is_some_and(|failure| self.is_stalled(about.1, failure));
         let judged = failure.filter(|failure| is_about_the_work(failure, ending.in_feedback_loop));
-        let earlier = judged.map(|failure| same_failures(self.run, about.0, about.1, &failure.signature));
+        let earlier =
+            judged.map(|failure| same_failures(self.run, about.0, about.1, &failure.signature));
         let repeated = earlier.as_ref().is_some_and(|earlier| earlier.len() >= 2);
         let tampers = self.context.settings().checks.tamper;
         let files = match base {
@@ -111,7 +138,9 @@ impl Scene<'_> {
     fn base(&self) -> Option<&Checkpoint> {
         let key = &self.run.key;
         // The oldest is the initial one, if there is any.
-        self.state.last_good(key).or_else(|| self.state.standing(key).next())
+        self.state
+            .last_good(key)
+            .or_else(|| self.state.standing(key).next())
     }
 
     fn since(&self, base: &Checkpoint) -> Result<Vec<ChangedFile>> {
@@ -120,13 +149,24 @@ impl Scene<'_> {
             return Ok(Vec::new());
         }
         let before = load_checkpoint(self.context.repo()?, &base.commit)?;
-        Ok(changed_files(capture.objects(), before.view(), capture.view(), is_test_path)?)
+        Ok(changed_files(
+            capture.objects(),
+            before.view(),
+            capture.view(),
+            is_test_path,
+        )?)
     }
 
     fn tampered(&self, files: &[ChangedFile], detected: &mut Detected) {
         let loops = loops_of(self.context, self.run);
-        let loops: Vec<Loop<'_>> =
-            loops.iter().map(|one| Loop { name: &one.name, command: &one.command, dir: one.dir.text() }).collect();
+        let loops: Vec<Loop<'_>> = loops
+            .iter()
+            .map(|one| Loop {
+                name: &one.name,
+                command: &one.command,
+                dir: one.dir.text(),
+            })
+            .collect();
         let notes = tampering(files, &loops);
         if !notes.is_empty() {
             detected.of_failure.push(Condition::Tampered);
@@ -136,14 +176,30 @@ impl Scene<'_> {
 
     /// Whether the two attempts before, in this order, failed as this one did, and none but the first changed anything.
     fn is_stalled(&self, subtask: &str, failure: &Failure) -> bool {
-        let ended = self.run.iterations.attempts_on(subtask).map(|(_, attempt)| attempt);
-        let mut before = ended.filter(|attempt| attempt.ended_seq > Some(self.run.reset_seq)).rev();
+        let ended = self
+            .run
+            .iterations
+            .attempts_on(subtask)
+            .map(|(_, attempt)| attempt);
+        let mut before = ended
+            .filter(|attempt| attempt.ended_seq > Some(self.run.reset_seq))
+            .rev();
         let is_same = |attempt: &Attempt| {
-            let same =
-                attempt.failure.as_ref().is_some_and(|one| (one.cause, one.detail) == (failure.cause, failure.detail));
-            let goes_on = attempt.decision.as_ref().is_some_and(|decision| decision.has(Action::Continue));
-            let checkpoint = attempt.checkpoint_id.as_ref().and_then(|id| self.state.checkpoint(id));
-            same && goes_on && checkpoint.is_some_and(|checkpoint| checkpoint.tree == self.prepared.capture.tree)
+            let same = attempt
+                .failure
+                .as_ref()
+                .is_some_and(|one| (one.cause, one.detail) == (failure.cause, failure.detail));
+            let goes_on = attempt
+                .decision
+                .as_ref()
+                .is_some_and(|decision| decision.has(Action::Continue));
+            let checkpoint = attempt
+                .checkpoint_id
+                .as_ref()
+                .and_then(|id| self.state.checkpoint(id));
+            same && goes_on
+                && checkpoint
+                    .is_some_and(|checkpoint| checkpoint.tree == self.prepared.capture.tree)
         };
         before.next().is_some_and(is_same) && before.next().is_some_and(is_same)
     }
@@ -153,7 +209,11 @@ impl Scene<'_> {
     fn changed_files_since_start(&self) -> bool {
         let worktree = self.state.worktrees.get(&self.run.worktree);
         let now = || Some(&worktree?.baseline.first()?.checkpoint_id);
-        let began = self.run.live.as_ref().and_then(|live| live.baseline.as_ref());
+        let began = self
+            .run
+            .live
+            .as_ref()
+            .and_then(|live| live.baseline.as_ref());
         let before = began.or_else(now).and_then(|id| self.state.checkpoint(id));
         before.is_some_and(|before| before.tree != self.prepared.capture.tree)
     }
@@ -168,24 +228,43 @@ impl Scene<'_> {
     ) -> Result<bool> {
         let mut earlier = Vec::new();
         for attempt in same_failures(self.run, about.0, about.1, &failure.signature) {
-            let checkpoint = attempt.checkpoint_id.as_ref().and_then(|id| self.state.checkpoint(id));
-            let Some(checkpoint) = checkpoint else { continue };
+            let checkpoint = attempt
+                .checkpoint_id
+                .as_ref()
+                .and_then(|id| self.state.checkpoint(id));
+            let Some(checkpoint) = checkpoint else {
+                continue;
+            };
             earlier.push(Tried {
                 tree: &checkpoint.tree,
-                lines: base.map(|base| self.lines_between(base, checkpoint)).transpose()?,
+                lines: base
+                    .map(|base| self.lines_between(base, checkpoint))
+                    .transpose()?,
                 approach: attempt.approach.as_deref(),
                 failed_checks: failed_checks(&attempt.feedback_results),
             });
         }
-        let begun = self.run.iterations.get(about.0).and_then(|iteration| iteration.attempts.last());
-        let approach = ending.end.approach.as_deref().or_else(|| begun?.approach.as_deref());
+        let begun = self
+            .run
+            .iterations
+            .get(about.0)
+            .and_then(|iteration| iteration.attempts.last());
+        let approach = ending
+            .end
+            .approach
+            .as_deref()
+            .or_else(|| begun?.approach.as_deref());
         let current = Tried {
             tree: &self.prepared.capture.tree,
             lines: base.map(|_| NetLines::of(files)),
             approach,
             failed_checks: failed_checks(&ending.end.feedback_results),
         };
-        Ok(goes_in_circle(base.map(|base| &base.tree), &earlier, &current))
+        Ok(goes_in_circle(
+            base.map(|base| &base.tree),
+            &earlier,
+            &current,
+        ))
     }
 
     fn lines_between(&self, base: &Checkpoint, later: &Checkpoint) -> Result<NetLines> {
@@ -193,8 +272,16 @@ impl Scene<'_> {
             return Ok(NetLines::default());
         }
         let repo = self.context.repo()?;
-        let (before, after) = (load_checkpoint(repo, &base.commit)?, load_checkpoint(repo, &later.commit)?);
-        let files = changed_files(Objects::stored(repo), before.view(), after.view(), is_test_path)?;
+        let (before, after) = (
+            load_checkpoint(repo, &base.commit)?,
+            load_checkpoint(repo, &later.commit)?,
+        );
+        let files = changed_files(
+            Objects::stored(repo),
+            before.view(),
+            after.view(),
+            is_test_path,
+        )?;
         Ok(NetLines::of(&files))
     }
 }

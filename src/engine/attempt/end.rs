@@ -3,7 +3,9 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs::run_of;
-use crate::engine::record::attempt_record::{Ended, Ending, RecoveryResult, Started, head_of, session_of};
+use crate::engine::record::attempt_record::{
+    Ended, Ending, RecoveryResult, Started, head_of, session_of,
+};
 use crate::engine::record::lane::{self, EndedAttempt};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, git_settings, run_settings};
@@ -29,10 +31,13 @@ use super::{preconditions, report};
 /// Commits that the attempt made: those that HEAD has now and had not when it began.
 /// On a branch that had none yet, that is all of them.
 fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
-    let (Some(recorded), Some(now)) = (recorded, head_of(context)) else { return Vec::new() };
+    let (Some(recorded), Some(now)) = (recorded, head_of(context)) else {
+        return Vec::new();
+    };
     let before = recorded.head_at_start.as_ref();
-    let between =
-        context.repo().and_then(|repo| git::history::commits_between(repo, before, &now).map_err(Error::from));
+    let between = context
+        .repo()
+        .and_then(|repo| git::history::commits_between(repo, before, &now).map_err(Error::from));
     between.unwrap_or_else(|error| {
         tracing::warn!(%error, "the attempt's commits are not known; a rollback will ask about them");
         Vec::new()
@@ -41,7 +46,12 @@ fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
 
 /// Records the end of an attempt: its checkpoint, the decision, the loop's events, and after a failure the state
 /// rollback. The counts are in the ledger before anything is rolled back.
-pub fn end(context: &Context, key: &RunKey, started: &Started, mut ending: Ending) -> Result<Ended> {
+pub fn end(
+    context: &Context,
+    key: &RunKey,
+    started: &Started,
+    mut ending: Ending,
+) -> Result<Ended> {
     ending.end.git_changes = git_settings::end(context, key, started.iteration);
     // The attempt is recorded whatever becomes of its checkpoint: a full disk must not hide a failure.
     let prepared = checkpoint::prepare(context);
@@ -52,9 +62,15 @@ pub fn end(context: &Context, key: &RunKey, started: &Started, mut ending: Endin
     let ledger = context.store().lock()?;
     let ended = end_locked(context, ledger, key, started, ending, found, &prepared)?;
     match &ended.end.failure {
-        None => context.witnessed.borrow_mut().retain(|(subtask, _)| *subtask != started.subtask),
+        None => context
+            .witnessed
+            .borrow_mut()
+            .retain(|(subtask, _)| *subtask != started.subtask),
         Some(failure) if ended.end.charged => {
-            context.witnessed.borrow_mut().push((started.subtask.clone(), failure.cause));
+            context
+                .witnessed
+                .borrow_mut()
+                .push((started.subtask.clone(), failure.cause));
         }
         Some(_) => {}
     }
@@ -68,8 +84,15 @@ fn may_lose_its_session(run: &Run, started: &Started, ending: &Ending) -> bool {
         let failure = attempt.failure.as_ref().filter(|_| !attempt.charged);
         failure.is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound))
     };
-    let earlier = run.iterations.get(started.iteration).map(|iteration| iteration.attempts.as_slice());
-    let is_idle = ending.end.usage().tokens.is_none_or(|tokens| tokens.total == 0);
+    let earlier = run
+        .iterations
+        .get(started.iteration)
+        .map(|iteration| iteration.attempts.as_slice());
+    let is_idle = ending
+        .end
+        .usage()
+        .tokens
+        .is_none_or(|tokens| tokens.total == 0);
     is_idle && !earlier.unwrap_or_default().iter().any(is_lost)
 }
 
@@ -95,9 +118,16 @@ pub(in crate::engine) fn judge(
         failure.conditions.extend(&found.of_failure);
     }
     let is_stalled = found.is_stalled;
-    let decision = failure
-        .as_mut()
-        .map(|failure| decide_for(context, state, run, failure, (started, ending), (is_stalled, random)));
+    let decision = failure.as_mut().map(|failure| {
+        decide_for(
+            context,
+            state,
+            run,
+            failure,
+            (started, ending),
+            (is_stalled, random),
+        )
+    });
     let end = &mut ending.end;
     end.iteration = started.iteration;
     end.attempt = started.attempt;
@@ -109,8 +139,12 @@ pub(in crate::engine) fn judge(
     end.charged = failure
         .as_ref()
         .zip(decision.as_ref())
-        .is_some_and(|(failure, decision)| is_charged(failure, decision, ending.resumed.as_deref()));
-    end.conditions = failure.as_ref().map_or(found.of_failure, |failure| failure.conditions.clone());
+        .is_some_and(|(failure, decision)| {
+            is_charged(failure, decision, ending.resumed.as_deref())
+        });
+    end.conditions = failure
+        .as_ref()
+        .map_or(found.of_failure, |failure| failure.conditions.clone());
     end.conditions.extend(found.of_attempt);
     end.notes = found.notes;
     end.failure = failure;
@@ -133,20 +167,39 @@ fn events_of(key: &RunKey, end: AttemptEnd, (phase, plan): (&str, u64)) -> Vec<N
         }
         _ => None,
     };
-    std::iter::once(NewEvent::about(key, Payload::AttemptEnded(Box::new(end)))).chain(of_loop).collect()
+    std::iter::once(NewEvent::about(key, Payload::AttemptEnded(Box::new(end))))
+        .chain(of_loop)
+        .collect()
 }
 
-fn request_of(context: &Context, state: &State, run: &Run, started: &Started, ending: &Ending) -> Request {
+fn request_of(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    started: &Started,
+    ending: &Ending,
+) -> Request {
     let end = &ending.end;
     Request {
-        lane_fields: lane::of_attempt(context, state, &EndedAttempt { run, started, ending }),
+        lane_fields: lane::of_attempt(
+            context,
+            state,
+            &EndedAttempt {
+                run,
+                started,
+                ending,
+            },
+        ),
         description: ending.headline.clone().unwrap_or_default(),
         trigger: ending.trigger.unwrap_or(trigger::ATTEMPT).to_owned(),
         after_iteration: Some(started.iteration),
         attempt: Some(started.attempt),
         verdict: verdict_of(end.outcome),
         feedback_results: end.feedback_results.clone(),
-        saves_progress: end.decision.as_ref().is_some_and(|decision| decision.has(Action::Continue)),
+        saves_progress: end
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.has(Action::Continue)),
         ..Request::default()
     }
 }
@@ -162,19 +215,37 @@ pub(in crate::engine) fn end_locked(
     prepared: &Result<Prepared>,
 ) -> Result<Ended> {
     let run = run_of(ledger.state(), key)?;
-    let recorded = run
-        .iterations
-        .get(started.iteration)
-        .and_then(|iteration| iteration.attempts.iter().rfind(|attempt| attempt.number == started.attempt));
+    let recorded = run.iterations.get(started.iteration).and_then(|iteration| {
+        iteration
+            .attempts
+            .iter()
+            .rfind(|attempt| attempt.number == started.attempt)
+    });
     ending.end.commits = own_commits(context, recorded);
     let failure = ending.end.failure.as_ref();
-    ending.end.preconditions = failure.and_then(|failure| preconditions::observe(context, &run, failure));
+    ending.end.preconditions =
+        failure.and_then(|failure| preconditions::observe(context, &run, failure));
     let state_target = state_rollback::target(ledger.state(), key).cloned();
-    judge(context, ledger.state(), &run, started, &mut ending, found, random(context));
-    let phase = context.naming().phase.clone().unwrap_or_else(|| key.phase.clone());
+    judge(
+        context,
+        ledger.state(),
+        &run,
+        started,
+        &mut ending,
+        found,
+        random(context),
+    );
+    let phase = context
+        .naming()
+        .phase
+        .clone()
+        .unwrap_or_else(|| key.phase.clone());
     let plan = ending.plan.unwrap_or(u64::from(started.iteration));
     let following = |checkpoint_id: Option<&CheckpointId>| {
-        let end = AttemptEnd { checkpoint_id: checkpoint_id.cloned(), ..ending.end.clone() };
+        let end = AttemptEnd {
+            checkpoint_id: checkpoint_id.cloned(),
+            ..ending.end.clone()
+        };
         events_of(key, end, (&phase, plan))
     };
     let mut request = request_of(context, ledger.state(), &run, started, &ending);
@@ -182,15 +253,20 @@ pub(in crate::engine) fn end_locked(
         && request.verdict == Verdict::Passed
         && is_mixed(context, ledger.state(), &run, prepared)?
     {
-        let warning =
-            "the checkpoint is not recorded as good: files of an attempt that was rolled back are still there";
+        let warning = "the checkpoint is not recorded as good: files of an attempt that was rolled back are still there";
         context.warn(warning.to_owned());
         request.verdict = Verdict::Unverified;
     }
-    let recorded = prepared.as_ref().map_err(ToString::to_string).and_then(|prepared| {
-        let recorded = checkpoint::record_with(context, &ledger, key, prepared, request, |id| following(Some(id)));
-        recorded.map_err(|error| error.to_string())
-    });
+    let recorded = prepared
+        .as_ref()
+        .map_err(ToString::to_string)
+        .and_then(|prepared| {
+            let recorded =
+                checkpoint::record_with(context, &ledger, key, prepared, request, |id| {
+                    following(Some(id))
+                });
+            recorded.map_err(|error| error.to_string())
+        });
     let (checkpoint, checkpoint_error) = match recorded {
         Ok(checkpoint) => (Some(checkpoint), None),
         Err(error) => {
@@ -198,28 +274,59 @@ pub(in crate::engine) fn end_locked(
             (None, Some(error))
         }
     };
-    let mut events: Vec<NewEvent> = checkpoint.as_ref().map(checkpoint::event).into_iter().collect();
-    events.extend(following(checkpoint.as_ref().map(|checkpoint| &checkpoint.id)));
+    let mut events: Vec<NewEvent> = checkpoint
+        .as_ref()
+        .map(checkpoint::event)
+        .into_iter()
+        .collect();
+    events.extend(following(
+        checkpoint.as_ref().map(|checkpoint| &checkpoint.id),
+    ));
     // At the time that the checkpoint says too, so that what it carries are these very events.
-    let at = checkpoint.as_ref().map_or_else(|| context.clock.now(), |checkpoint| checkpoint.created_at);
+    let at = checkpoint
+        .as_ref()
+        .map_or_else(|| context.clock.now(), |checkpoint| checkpoint.created_at);
     ledger.append(at, events)?;
 
     let result = match (&ending.end.decision, ending.end.outcome) {
         (Some(decision), AttemptOutcome::Failed) => {
             let mode = context.check_safe_mode("putting the working memory back");
-            let allowed = context.settings().rollback.on_error && !ending.keep_state && mode.is_ok();
+            let allowed =
+                context.settings().rollback.on_error && !ending.keep_state && mode.is_ok();
             // Not even the loop's own state is cleared where the mode forbids it.
-            let safety = checkpoint.as_ref().zip(prepared.as_ref().ok()).filter(|_| mode.is_ok());
-            let rolled =
-                state_rollback::react(context, &mut ledger, key, state_target.as_ref().filter(|_| allowed), safety);
-            Some(recovery_result(decision, allowed, state_target.is_some(), rolled))
+            let safety = checkpoint
+                .as_ref()
+                .zip(prepared.as_ref().ok())
+                .filter(|_| mode.is_ok());
+            let rolled = state_rollback::react(
+                context,
+                &mut ledger,
+                key,
+                state_target.as_ref().filter(|_| allowed),
+                safety,
+            );
+            Some(recovery_result(
+                decision,
+                allowed,
+                state_target.is_some(),
+                rolled,
+            ))
         }
         // Nothing is counted, and nothing had to be done.
-        (Some(decision), AttemptOutcome::Cancelled) => Some(recovery_result(decision, false, false, Ok(false))),
+        (Some(decision), AttemptOutcome::Cancelled) => {
+            Some(recovery_result(decision, false, false, Ok(false)))
+        }
         _ => None,
     };
     let run = run_of(&*write_views(ledger, &[key], Extent::All)?, key)?;
-    Ok(Ended { run, end: ending.end, result, checkpoint, checkpoint_error, report: None })
+    Ok(Ended {
+        run,
+        end: ending.end,
+        result,
+        checkpoint,
+        checkpoint_error,
+        report: None,
+    })
 }
 
 /// Decides about a failure, and says in its conditions what that came up against.
@@ -238,7 +345,13 @@ fn decide_for(
     let decision = decide(
         failure,
         &DecisionInput {
-            account: Account { state, run, subtask: &started.subtask, session: &session, witnessed: &witnessed },
+            account: Account {
+                state,
+                run,
+                subtask: &started.subtask,
+                session: &session,
+                witnessed: &witnessed,
+            },
             settings: &settings,
             on_failure: run.spec.on_failure,
             has_good_checkpoint,
@@ -262,21 +375,48 @@ fn decide_for(
 
 /// Spreads delays; `RECOVER_TEST_SEED` makes it repeatable.
 pub(in crate::engine) fn random(context: &Context) -> f64 {
-    match context.env("RECOVER_TEST_SEED").and_then(|seed| seed.parse().ok()) {
+    match context
+        .env("RECOVER_TEST_SEED")
+        .and_then(|seed| seed.parse().ok())
+    {
         Some(seed) => fastrand::Rng::with_seed(seed).f64(),
         None => fastrand::f64(),
     }
 }
 
-fn loop_event(key: &RunKey, failure: &Failure, decision: &Decision, phase: &str, plan: u64) -> NewEvent {
+fn loop_event(
+    key: &RunKey,
+    failure: &Failure,
+    decision: &Decision,
+    phase: &str,
+    plan: u64,
+) -> NewEvent {
     let (error, phase) = (failure.message.clone(), phase.to_owned());
     let payload = if decision.leads_to_attempt() {
-        Payload::RollbackInitiated { error, phase, plan, retry_after: decision.not_before }
+        Payload::RollbackInitiated {
+            error,
+            phase,
+            plan,
+            retry_after: decision.not_before,
+        }
     } else {
-        let reason = if decision.stopped_by.is_some() { "max_retries".to_owned() } else { decision.reason.clone() };
-        Payload::RalphLoopFailed { error, phase, plan, reason }
+        let reason = if decision.stopped_by.is_some() {
+            "max_retries".to_owned()
+        } else {
+            decision.reason.clone()
+        };
+        Payload::RalphLoopFailed {
+            error,
+            phase,
+            plan,
+            reason,
+        }
     };
-    NewEvent { run: Some(key.clone()), source: EventSource::Recovery, payload }
+    NewEvent {
+        run: Some(key.clone()),
+        source: EventSource::Recovery,
+        payload,
+    }
 }
 
 pub(in crate::engine) fn recovery_result(

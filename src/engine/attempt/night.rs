@@ -46,18 +46,36 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
     if run.iterations.count_attempts() == 0 {
         return None;
     }
-    let unknown = |error: &_| tracing::debug!(%error, run = %run.key, "a part of the night is not known");
-    let changed = changed(context, state, run).inspect_err(unknown).ok().flatten();
+    let unknown =
+        |error: &_| tracing::debug!(%error, run = %run.key, "a part of the night is not known");
+    let changed = changed(context, state, run)
+        .inspect_err(unknown)
+        .ok()
+        .flatten();
     let goes_on = run.live.is_some() || driver(context.store(), run).is_some();
-    let ended = run.ended_at.unwrap_or_else(|| if goes_on { context.clock.now() } else { run.last_at });
-    let mut outside = outside(context, state, run).inspect_err(unknown).unwrap_or_default();
-    let latest = state.latest(&run.key).map(|latest| latest.skipped.clone()).unwrap_or_default();
+    let ended = run.ended_at.unwrap_or_else(|| {
+        if goes_on {
+            context.clock.now()
+        } else {
+            run.last_at
+        }
+    });
+    let mut outside = outside(context, state, run)
+        .inspect_err(unknown)
+        .unwrap_or_default();
+    let latest = state
+        .latest(&run.key)
+        .map(|latest| latest.skipped.clone())
+        .unwrap_or_default();
     outside.to_look_at.extend(ToLookAt::left_out(&latest));
     let around = Around {
         outside,
         files: changed.map(|changed| changed.files),
         duration_ms: millis(ended.since(run.created_at)),
-        uncommitted: lost_work(context, state, run).inspect_err(unknown).ok().flatten(),
+        uncommitted: lost_work(context, state, run)
+            .inspect_err(unknown)
+            .ok()
+            .flatten(),
     };
     let mut night = Night::new(run, around);
     night.to_accept = to_accept(context, run, changed);
@@ -67,14 +85,26 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
 }
 
 /// What there is to know for the way on that the record of a run does not say.
-pub(in crate::engine) fn outlook(context: &Context, state: &State, run: &Run, night: Option<&Night>) -> Outlook {
+pub(in crate::engine) fn outlook(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    night: Option<&Night>,
+) -> Outlook {
     // At the end of its own work a supervisor says what comes after that.
     let at_work = driver(context.store(), run).is_some_and(|driver| !driver.is_own());
     let may_lack_attempts = run.task_id.is_some() && run.decision.is_none();
     let task_spent = may_lack_attempts
-        && status_of(context, state, run).decision.is_some_and(|stop| stop.stopped_by == Some(BudgetScope::Task));
+        && status_of(context, state, run)
+            .decision
+            .is_some_and(|stop| stop.stopped_by == Some(BudgetScope::Task));
     let to_accept = night.map(|night| night.to_accept).unwrap_or_default();
-    Outlook { to_accept, at_work, task_spent, unchecked: is_unchecked(context, run) }
+    Outlook {
+        to_accept,
+        at_work,
+        task_spent,
+        unchecked: is_unchecked(context, run),
+    }
 }
 
 /// What a person can take of what the run made, where it did all that it was to do, or all but what it gave up.
@@ -84,7 +114,10 @@ fn to_accept(context: &Context, run: &Run, changed: Option<Changed>) -> ToAccept
         RunStatus::Escalated => {
             let given_up: Vec<u32> = run.given_up().collect();
             let stands_at = run.failure.as_ref().and_then(|failure| failure.iteration);
-            let mut statuses = run.iterations.statuses().filter(|(_, status)| *status != IterationStatus::Superseded);
+            let mut statuses = run
+                .iterations
+                .statuses()
+                .filter(|(_, status)| *status != IterationStatus::Superseded);
             let last = statuses.next_back().map(|(_, status)| status);
             // The files of one that was given up last are still there.
             !given_up.is_empty()
@@ -106,50 +139,94 @@ fn to_accept(context: &Context, run: &Run, changed: Option<Changed>) -> ToAccept
 fn outside(context: &Context, state: &State, run: &Run) -> Result<Outside> {
     let is_over = run.status.has_ended() && run.status != RunStatus::Complete;
     // What an attempt commits is known to be its own once it ended.
-    if is_over || run.live.is_some() || !context.has_git() || run.worktree != context.worktree_id() {
+    if is_over || run.live.is_some() || !context.has_git() || run.worktree != context.worktree_id()
+    {
         return Ok(Outside::default());
     }
-    let Some(initial) = state.initial(&run.key).and_then(Named::kept) else { return Ok(Outside::default()) };
+    let Some(initial) = state.initial(&run.key).and_then(Named::kept) else {
+        return Ok(Outside::default());
+    };
     let (repo, begun) = (context.repo()?, initial.base_commit.as_ref());
     let now = repo.head()?;
-    let Some(head) = &now.commit else { return Ok(Outside::default()) };
+    let Some(head) = &now.commit else {
+        return Ok(Outside::default());
+    };
     if let Some(begun) = begun
         && !is_ancestor(repo, begun, head)?
     {
         return Ok(Outside::default());
     }
-    outside_of(context, &OwnCommits::of(context, state, Some(run), &now)?, &commits_between(repo, begun, head)?)
+    outside_of(
+        context,
+        &OwnCommits::of(context, state, Some(run), &now)?,
+        &commits_between(repo, begun, head)?,
+    )
 }
 
 /// Those of these commits, newest first, that are none of the run's own.
-pub(in crate::engine) fn outside_of(context: &Context, own: &OwnCommits<'_>, commits: &[ObjectId]) -> Result<Outside> {
+pub(in crate::engine) fn outside_of(
+    context: &Context,
+    own: &OwnCommits<'_>,
+    commits: &[ObjectId],
+) -> Result<Outside> {
     let others: Vec<&ObjectId> = commits.iter().filter(|commit| !own.has(commit)).collect();
     let (read, counted) = others.split_at(others.len().min(OUTSIDE_OF));
-    let told = |commit: &&ObjectId| Ok(ToLookAt::commit((*commit).clone(), &about_commit(context.repo()?, commit)?.1));
+    let told = |commit: &&ObjectId| {
+        Ok(ToLookAt::commit(
+            (*commit).clone(),
+            &about_commit(context.repo()?, commit)?.1,
+        ))
+    };
     let mut to_look_at = read.iter().map(told).collect::<Result<Vec<_>>>()?;
     to_look_at.extend(ToLookAt::earlier_commits(counted.len()));
-    Ok(Outside { commits: others.len(), to_look_at })
+    Ok(Outside {
+        commits: others.len(),
+        to_look_at,
+    })
 }
 
 /// What a person's own work a run changed is to be looked at for; `None` once that was decided.
 fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLookAt>> {
-    let is_decided = matches!(run.status, RunStatus::Accepted | RunStatus::Closed) || run.live.is_some();
+    let is_decided =
+        matches!(run.status, RunStatus::Accepted | RunStatus::Closed) || run.live.is_some();
     let first = state.initial(&run.key).and_then(Named::kept);
-    let good = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed);
-    let (Some(first), Some(good), false) = (first, good, is_decided) else { return Ok(None) };
+    let good = state
+        .last_good(&run.key)
+        .filter(|good| good.verdict == Verdict::Passed);
+    let (Some(first), Some(good), false) = (first, good, is_decided) else {
+        return Ok(None);
+    };
     if !context.has_git() || run.worktree != context.worktree_id() || first.tree == good.tree {
         return Ok(None);
     }
     let repo = context.repo()?;
-    let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &good.commit)?);
-    let lost = unlike_on_disk(repo, &initial, &changed_work(context, &initial, &good, true)?)?;
-    Ok(ToLookAt::uncommitted(&lost, &context.line(Hint::recover(words_back("initial", &lost)).run(&run.key))))
+    let (initial, good) = (
+        load_checkpoint(repo, &first.commit)?,
+        load_checkpoint(repo, &good.commit)?,
+    );
+    let lost = unlike_on_disk(
+        repo,
+        &initial,
+        &changed_work(context, &initial, &good, true)?,
+    )?;
+    Ok(ToLookAt::uncommitted(
+        &lost,
+        &context.line(Hint::recover(words_back("initial", &lost)).run(&run.key)),
+    ))
 }
 
 /// The words of the command that brings files, and nothing else, back to a checkpoint.
 pub(in crate::engine) fn words_back(selector: &str, paths: &BTreeSet<RepoPath>) -> Vec<String> {
-    let words = ["checkpoint", "restore", selector].map(str::to_owned).into_iter();
-    words.chain(paths.iter().flat_map(|path| ["--path".to_owned(), glob_of(path)])).collect()
+    let words = ["checkpoint", "restore", selector]
+        .map(str::to_owned)
+        .into_iter();
+    words
+        .chain(
+            paths
+                .iter()
+                .flat_map(|path| ["--path".to_owned(), glob_of(path)]),
+        )
+        .collect()
 }
 
 /// What was uncommitted when a run began, and is otherwise in its last good checkpoint.
@@ -163,7 +240,9 @@ pub(in crate::engine) fn changed_work(
     let is_output = outputs_of(initial, good);
     let (one, other) = diff_trees(&TreeLookup::stored(repo)?, initial.view(), good.view())?;
     let is_file = |entry: Option<&Entry>| entry.is_some_and(Entry::is_file);
-    let was_there = one.unlike(&other).filter(|(path, was, _)| is_file(*was) && !is_output(path));
+    let was_there = one
+        .unlike(&other)
+        .filter(|(path, was, _)| is_file(*was) && !is_output(path));
     let changed: BTreeSet<RepoPath> = was_there.map(|(path, ..)| path.clone()).collect();
     Ok(uncommitted_at(repo, initial, &changed, is_rehearsal)?)
 }
@@ -178,52 +257,99 @@ struct Changed {
 
 /// The files that a run changed, from its first to its last good checkpoint, and what recover itself printed aside; none where
 /// it has no good one.
-pub(in crate::engine) fn changes_of(context: &Context, state: &State, run: &Run) -> Result<Vec<Change>> {
+pub(in crate::engine) fn changes_of(
+    context: &Context,
+    state: &State,
+    run: &Run,
+) -> Result<Vec<Change>> {
     let first = state.initial(&run.key).and_then(Named::kept);
-    let good = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed);
-    let (Some(first), Some(good)) = (first, good) else { return Ok(Vec::new()) };
+    let good = state
+        .last_good(&run.key)
+        .filter(|good| good.verdict == Verdict::Passed);
+    let (Some(first), Some(good)) = (first, good) else {
+        return Ok(Vec::new());
+    };
     let repo = context.repo()?;
-    changes_between(repo, &load_checkpoint(repo, &first.commit)?, &load_checkpoint(repo, &good.commit)?)
+    changes_between(
+        repo,
+        &load_checkpoint(repo, &first.commit)?,
+        &load_checkpoint(repo, &good.commit)?,
+    )
 }
 
-fn changes_between(repo: &Repo, before: &StoredCheckpoint, after: &StoredCheckpoint) -> Result<Vec<Change>> {
+fn changes_between(
+    repo: &Repo,
+    before: &StoredCheckpoint,
+    after: &StoredCheckpoint,
+) -> Result<Vec<Change>> {
     let is_output = outputs_of(before, after);
-    let mut changes = changes(Objects::stored(repo), before.view(), after.view(), &Selection::all())?;
+    let mut changes = changes(
+        Objects::stored(repo),
+        before.view(),
+        after.view(),
+        &Selection::all(),
+    )?;
     changes.retain(|change| !is_output(&change.path));
     Ok(changes)
 }
 
 /// Which files recover itself printed.
 fn outputs_of(before: &StoredCheckpoint, after: &StoredCheckpoint) -> impl Fn(&RepoPath) -> bool {
-    move |path| [before, after].iter().any(|one| one.manifest.outputs.contains(path))
+    move |path| {
+        [before, after]
+            .iter()
+            .any(|one| one.manifest.outputs.contains(path))
+    }
 }
 
 /// What differs between the run's first and its last good checkpoint, without what recover itself printed.
 fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed>> {
-    let Some(first) = state.initial(&run.key).and_then(Named::kept) else { return Ok(None) };
-    let Some(good) = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed) else { return Ok(None) };
+    let Some(first) = state.initial(&run.key).and_then(Named::kept) else {
+        return Ok(None);
+    };
+    let Some(good) = state
+        .last_good(&run.key)
+        .filter(|good| good.verdict == Verdict::Passed)
+    else {
+        return Ok(None);
+    };
     if first.id == good.id || first.tree == good.tree {
-        let files = ChangedFiles { changed: 0, added: Some(0), deleted: Some(0) };
-        return Ok(Some(Changed { files, uncommitted: ToAccept::Nothing }));
+        let files = ChangedFiles {
+            changed: 0,
+            added: Some(0),
+            deleted: Some(0),
+        };
+        return Ok(Some(Changed {
+            files,
+            uncommitted: ToAccept::Nothing,
+        }));
     }
     if let Some(noted) = noted(context, run, (first, good)) {
         return Ok(Some(noted));
     }
     let repo = context.repo()?;
-    let (before, after) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &good.commit)?);
+    let (before, after) = (
+        load_checkpoint(repo, &first.commit)?,
+        load_checkpoint(repo, &good.commit)?,
+    );
     let is_output = outputs_of(&before, &after);
     let (one, other) = diff_trees(&TreeLookup::stored(repo)?, before.view(), after.view())?;
     let mut unlike = 0;
     let mut uncommitted = ToAccept::Nothing;
     for (path, was, is) in one.unlike(&other).filter(|(path, ..)| !is_output(path)) {
         unlike += 1;
-        let is_file = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
+        let is_file =
+            |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
         if is_file(was) || (is_file(is) && !is_secret_path(path)) {
             uncommitted = ToAccept::Changes;
         }
     }
     let files = if unlike > LINES_OF {
-        ChangedFiles { changed: unlike, added: None, deleted: None }
+        ChangedFiles {
+            changed: unlike,
+            added: None,
+            deleted: None,
+        }
     } else {
         let changes = changes_between(repo, &before, &after)?;
         ChangedFiles {
@@ -245,30 +371,61 @@ fn path(context: &Context, run: &Run) -> PathBuf {
 }
 
 /// How what there is to accept is noted.
-const WORDS: [(ToAccept, &str); 2] = [(ToAccept::Nothing, "nothing"), (ToAccept::Changes, "changes")];
+const WORDS: [(ToAccept, &str); 2] = [
+    (ToAccept::Nothing, "nothing"),
+    (ToAccept::Changes, "changes"),
+];
 
 /// What was noted, where that is of these checkpoints.
-fn noted(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint)) -> Option<Changed> {
+fn noted(
+    context: &Context,
+    run: &Run,
+    (first, good): (&Checkpoint, &Checkpoint),
+) -> Option<Changed> {
     let bytes = context.store().root().read(&path(context, run)).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let numbers = text.trim().strip_prefix(&format!("{} {} ", first.commit, good.commit))?;
+    let numbers = text
+        .trim()
+        .strip_prefix(&format!("{} {} ", first.commit, good.commit))?;
     let mut numbers = numbers.split(' ');
     let changed = numbers.next()?.parse().ok()?;
     let (added, deleted) = (numbers.next()?.parse().ok(), numbers.next()?.parse().ok());
-    let uncommitted = *WORDS.iter().find(|(_, word)| numbers.clone().next() == Some(word)).map(|(what, _)| what)?;
-    Some(Changed { files: ChangedFiles { changed, added, deleted }, uncommitted })
+    let uncommitted = *WORDS
+        .iter()
+        .find(|(_, word)| numbers.clone().next() == Some(word))
+        .map(|(what, _)| what)?;
+    Some(Changed {
+        files: ChangedFiles {
+            changed,
+            added,
+            deleted,
+        },
+        uncommitted,
+    })
 }
 
 fn note(context: &Context, run: &Run, (first, good): (&Checkpoint, &Checkpoint), found: Changed) {
     if context.dry_run() || context.store().origin() != Origin::Ours {
         return;
     }
-    let lines = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let lines =
+        |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let files = found.files;
     let (added, deleted) = (lines(files.added), lines(files.deleted));
-    let uncommitted = WORDS.iter().find(|(what, _)| *what == found.uncommitted).map_or("", |(_, word)| word);
-    let text = format!("{} {} {} {added} {deleted} {uncommitted}\n", first.commit, good.commit, files.changed);
-    if let Err(error) = context.store().root().write(&path(context, run), text.as_bytes(), Sync::Nothing) {
+    let uncommitted = WORDS
+        .iter()
+        .find(|(what, _)| *what == found.uncommitted)
+        .map_or("", |(_, word)| word);
+    let text = format!(
+        "{} {} {} {added} {deleted} {uncommitted}\n",
+        first.commit, good.commit, files.changed
+    );
+    if let Err(error) =
+        context
+            .store()
+            .root()
+            .write(&path(context, run), text.as_bytes(), Sync::Nothing)
+    {
         tracing::debug!(%error, "what the run changed was not noted");
     }
 }

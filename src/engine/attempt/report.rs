@@ -26,18 +26,26 @@ use super::preconditions::reconsider;
 /// The name of the report beside a run's logs.
 const FILE: &str = "report.md";
 
-pub(in crate::engine) fn make(context: &Context, state: &State, run: &Run, subtask: Option<&str>) -> Result<Report> {
+pub(in crate::engine) fn make(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    subtask: Option<&str>,
+) -> Result<Report> {
     let mut run = run.clone();
     reconsider(context, &mut run);
     let run = &run;
     let events = context.store().events_of(&run.key)?;
     let now = context.clock.now();
-    let stuck = attempt_history_of(state, run).stuck_subtasks.into_iter().map(|stuck| Stuck {
-        subtask_id: stuck.subtask_id.to_owned(),
-        reason: stuck.reason.to_owned(),
-        escalated_at: stuck.escalated_at,
-        attempt_count: stuck.attempt_count,
-    });
+    let stuck = attempt_history_of(state, run)
+        .stuck_subtasks
+        .into_iter()
+        .map(|stuck| Stuck {
+            subtask_id: stuck.subtask_id.to_owned(),
+            reason: stuck.reason.to_owned(),
+            escalated_at: stuck.escalated_at,
+            attempt_count: stuck.attempt_count,
+        });
     let night = night(context, state, run);
     Ok(report(&Source {
         state,
@@ -63,23 +71,42 @@ fn changed(context: &Context, state: &State, spans: &[Span]) -> Vec<AttemptChang
         match compare(context, state, span) {
             Ok(Some(changes)) => all.push(changes),
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "the report does not know what an attempt changed"),
+            Err(error) => {
+                tracing::warn!(%error, "the report does not know what an attempt changed")
+            }
         }
     }
     all
 }
 
 fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<AttemptChanges>> {
-    let (Some(from), Some(to)) = (state.checkpoint(&span.from), state.checkpoint(&span.to)) else { return Ok(None) };
+    let (Some(from), Some(to)) = (state.checkpoint(&span.from), state.checkpoint(&span.to)) else {
+        return Ok(None);
+    };
     let repo = context.repo()?;
-    let (before, after) = (load_checkpoint(repo, &from.commit)?, load_checkpoint(repo, &to.commit)?);
-    let changes = changes(Objects::stored(repo), before.view(), after.view(), &Selection::all())?;
-    Ok(Some(AttemptChanges { attempt: span.attempt, changes }))
+    let (before, after) = (
+        load_checkpoint(repo, &from.commit)?,
+        load_checkpoint(repo, &to.commit)?,
+    );
+    let changes = changes(
+        Objects::stored(repo),
+        before.view(),
+        after.view(),
+        &Selection::all(),
+    )?;
+    Ok(Some(AttemptChanges {
+        attempt: span.attempt,
+        changes,
+    }))
 }
 
 /// Keeps the report where a person is to hear of how an attempt ended.
 pub fn after(context: &Context, key: &RunKey, ended: Ended) -> Ended {
-    let called_for = ended.end.decision.as_ref().is_some_and(|decision| decision.has(Action::Escalate));
+    let called_for = ended
+        .end
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.has(Action::Escalate));
     let report = if called_for { keep(context, key) } else { None };
     Ended { report, ..ended }
 }
@@ -87,7 +114,8 @@ pub fn after(context: &Context, key: &RunKey, ended: Ended) -> Ended {
 /// Keeps the report beside the run's logs and says where. Whatever goes wrong with it changes nothing but that.
 pub fn keep(context: &Context, key: &RunKey) -> Option<PathBuf> {
     let kept = try_keep(context, key);
-    kept.inspect_err(|error| tracing::warn!(%error, run = %key, "the report was not written")).ok()
+    kept.inspect_err(|error| tracing::warn!(%error, run = %key, "the report was not written"))
+        .ok()
 }
 
 fn try_keep(context: &Context, key: &RunKey) -> Result<PathBuf> {
@@ -101,6 +129,7 @@ fn try_keep(context: &Context, key: &RunKey) -> Result<PathBuf> {
     let root = context.store().root();
     root.create_dir_all(&folder).map_err(failed)?;
     root.reap(&folder);
-    root.write(&path, text.as_bytes(), Sync::All).map_err(failed)?;
+    root.write(&path, text.as_bytes(), Sync::All)
+        .map_err(failed)?;
     Ok(path)
 }

@@ -7,7 +7,8 @@ use crate::process;
 /// Whether this process is part of an attempt that is about this state directory or this work tree, by its marks alone.
 pub(in crate::engine) fn is_part_of_attempt(state_dir: &Path, worktree: &Path) -> bool {
     let [state, tree] = numbers(state_dir, worktree);
-    let is_here = |marked: &process::Marked| marked.mark.places[0] == state || marked.mark.places[1] == tree;
+    let is_here =
+        |marked: &process::Marked| marked.mark.places[0] == state || marked.mark.places[1] == tree;
     process::marks().iter().any(is_here)
 }
 

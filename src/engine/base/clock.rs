@@ -31,10 +31,14 @@ pub struct Wait {
 pub fn local_times(text: &str) -> String {
     let local = |word: &str| {
         let end = word.find('Z')? + 1;
-        let at = DateTime::parse_from_rfc3339(word.get(..end)?).ok()?.with_timezone(&Local);
+        let at = DateTime::parse_from_rfc3339(word.get(..end)?)
+            .ok()?
+            .with_timezone(&Local);
         Some(format!("{}{}", at.format("%Y-%m-%d %H:%M"), &word[end..]))
     };
-    let words = text.split(' ').map(|word| local(word).unwrap_or_else(|| word.to_owned()));
+    let words = text
+        .split(' ')
+        .map(|word| local(word).unwrap_or_else(|| word.to_owned()));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -54,7 +58,11 @@ impl Clock {
 
     /// A wait until `until` that begins now.
     pub fn wait(&self, until: Timestamp) -> Wait {
-        Wait { until, length: until.since(self.now()), begun: Instant::now() }
+        Wait {
+            until,
+            length: until.since(self.now()),
+            begun: Instant::now(),
+        }
     }
 
     /// What is left of a wait.
@@ -90,7 +98,10 @@ pub struct Moment {
 impl Moment {
     /// Now.
     pub fn now() -> Self {
-        Self { millis: u64::try_from(since_boot().as_millis()).unwrap_or(u64::MAX), boot_id: boot_id() }
+        Self {
+            millis: u64::try_from(since_boot().as_millis()).unwrap_or(u64::MAX),
+            boot_id: boot_id(),
+        }
     }
 
     /// How long ago it was; `None` where the machine was started again since.

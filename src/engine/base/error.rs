@@ -146,7 +146,13 @@ pub struct Error {
 impl Error {
     /// An error of this kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, paths: Vec::new(), source: None }
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            paths: Vec::new(),
+            source: None,
+        }
     }
 
     /// A failure of the operating system with what was being done.
@@ -210,16 +216,22 @@ fn io_kind(error: &std::io::Error) -> ErrorKind {
 /// What failed with its context, which is the message. A full disk and a place that was refused keep their kinds.
 impl From<anyhow::Error> for Error {
     fn from(error: anyhow::Error) -> Self {
-        let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+        let io = error
+            .chain()
+            .find_map(|cause| cause.downcast_ref::<std::io::Error>());
         if let Some(refused) = io.and_then(Refused::of) {
             return refused.clone().into();
         }
         let kind = io.map_or(ErrorKind::Failed, io_kind);
         let is_limit = io.is_some_and(|error| error.kind() == std::io::ErrorKind::FileTooLarge);
-        let hint =
-            (kind == ErrorKind::NoSpace && !is_limit).then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
+        let hint = (kind == ErrorKind::NoSpace && !is_limit)
+            .then(|| Hint::recover(["checkpoint", "prune", "--dry-run"]));
         let message = error.to_string();
-        Self { hint, source: Some(error), ..Self::new(kind, message) }
+        Self {
+            hint,
+            source: Some(error),
+            ..Self::new(kind, message)
+        }
     }
 }
 
@@ -237,7 +249,9 @@ impl From<LockError> for Error {
     fn from(error: LockError) -> Self {
         match error {
             LockError::Held { .. } => Self::new(ErrorKind::Locked, error.to_string()),
-            LockError::Io { file, source } => Self::io(format!("cannot lock {}", file.display()), source),
+            LockError::Io { file, source } => {
+                Self::io(format!("cannot lock {}", file.display()), source)
+            }
         }
     }
 }
@@ -250,15 +264,17 @@ impl From<StoreError> for Error {
             StoreError::Corrupt { .. } => {
                 Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"]))
             }
-            StoreError::Newer { .. } => {
-                Self::new(ErrorKind::Newer, format!("{message}: nothing was changed, use that version"))
-            }
+            StoreError::Newer { .. } => Self::new(
+                ErrorKind::Newer,
+                format!("{message}: nothing was changed, use that version"),
+            ),
             StoreError::Foreign { ref dir, .. } => {
                 let message = format!(
                     "{message}: it is only read; take it over, or record elsewhere with --state-dir (what is in {} stays)",
                     dir.display()
                 );
-                Self::new(ErrorKind::ForeignState, message).hint(Hint::recover(["trust", "--state"]))
+                Self::new(ErrorKind::ForeignState, message)
+                    .hint(Hint::recover(["trust", "--state"]))
             }
             StoreError::Lock(lock) => lock.into(),
         }
@@ -271,7 +287,10 @@ impl From<ConfigError> for Error {
             return (*refused).into();
         }
         // What would be right is no command.
-        let advice = error.hint.as_ref().map_or(String::new(), |advice| format!(" ({advice})"));
+        let advice = error
+            .hint
+            .as_ref()
+            .map_or(String::new(), |advice| format!(" ({advice})"));
         Self::new(ErrorKind::Config, format!("{error}{advice}"))
     }
 }
@@ -279,20 +298,16 @@ impl From<ConfigError> for Error {
 impl From<SelectionError> for Error {
     fn from(error: SelectionError) -> Self {
         match &error {
-            SelectionError::NotFound { .. } | SelectionError::Removed { .. } => {
-                Self::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {error}")).hint(Hint::recover([
-                    "checkpoint",
-                    "list",
-                    "--all-runs",
-                ]))
-            }
-            SelectionError::Ambiguous { .. } => {
-                Self::new(ErrorKind::Ambiguous, format!("{error}; give more of the id, or @SEQ")).hint(Hint::recover([
-                    "checkpoint",
-                    "list",
-                    "--all-runs",
-                ]))
-            }
+            SelectionError::NotFound { .. } | SelectionError::Removed { .. } => Self::new(
+                ErrorKind::NoCheckpoint,
+                format!("No checkpoint available: {error}"),
+            )
+            .hint(Hint::recover(["checkpoint", "list", "--all-runs"])),
+            SelectionError::Ambiguous { .. } => Self::new(
+                ErrorKind::Ambiguous,
+                format!("{error}; give more of the id, or @SEQ"),
+            )
+            .hint(Hint::recover(["checkpoint", "list", "--all-runs"])),
         }
     }
 }
@@ -306,40 +321,52 @@ impl From<git::Error> for Error {
                 Self::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"]).at(start))
             }
             Git::Unsupported { .. } => Self::new(ErrorKind::UnsupportedRepository, message),
-            Git::Unusable(unusable) => Self::new(ErrorKind::UnsupportedRepository, message).with(way_out(&unusable)),
-            Git::StrayWorktree { ref place, ref known } => {
+            Git::Unusable(unusable) => {
+                Self::new(ErrorKind::UnsupportedRepository, message).with(way_out(&unusable))
+            }
+            Git::StrayWorktree {
+                ref place,
+                ref known,
+            } => {
                 let is_copy = known.exists();
-                let (folder, what) = if is_copy { (known, "list") } else { (place, "repair") };
-                Self::new(ErrorKind::UnsafePath, message).hint(Hint::git(["worktree", what]).at(folder))
+                let (folder, what) = if is_copy {
+                    (known, "list")
+                } else {
+                    (place, "repair")
+                };
+                Self::new(ErrorKind::UnsafePath, message)
+                    .hint(Hint::git(["worktree", what]).at(folder))
             }
             Git::ForeignOwner { ref root, .. } => {
                 let hint = Hint::git(["config", "--global", "--add", "safe.directory"]).arg(root);
-                let message = format!("{message}: run recover as its owner, or declare it safe as for git itself");
+                let message = format!(
+                    "{message}: run recover as its owner, or declare it safe as for git itself"
+                );
                 Self::new(ErrorKind::ForeignOwner, message).hint(hint)
             }
             Git::Refused(refused) => refused.into(),
             Git::UnsafePath { .. } => Self::new(ErrorKind::UnsafePath, message),
             Git::Conflict { paths } => {
                 let message = format!("Rollback failed - conflicts: {message}");
-                Self::new(ErrorKind::Conflicts, message).paths(paths).hint(Hint::git([
-                    "status",
-                    "--short",
-                    "--ignored",
-                ]))
+                Self::new(ErrorKind::Conflicts, message)
+                    .paths(paths)
+                    .hint(Hint::git(["status", "--short", "--ignored"]))
             }
             Git::Program { .. } => Self::new(ErrorKind::Failed, message),
-            Git::UnknownRemote { .. } => {
-                Self::new(ErrorKind::Usage, format!("{message}; git remote add NAME URL gives a URL a name"))
-                    .hint(Hint::git(["remote", "--verbose"]))
-            }
+            Git::UnknownRemote { .. } => Self::new(
+                ErrorKind::Usage,
+                format!("{message}; git remote add NAME URL gives a URL a name"),
+            )
+            .hint(Hint::git(["remote", "--verbose"])),
             Git::RefusedRemote { ref name, .. } => Self::new(ErrorKind::RemoteRefused, message)
                 .hint(Hint::git(["remote", "get-url", "--push", "--all", name])),
             Git::Stopped => Self::new(ErrorKind::Interrupted(130), message),
             Git::HeadMoved { .. } => Self::new(ErrorKind::HeadMoved, message),
-            Git::NoSpace { .. } => {
-                Self::new(ErrorKind::NoSpace, format!("{message}: free some, or remove checkpoints"))
-                    .hint(Hint::recover(["checkpoint", "prune", "--dry-run"]))
-            }
+            Git::NoSpace { .. } => Self::new(
+                ErrorKind::NoSpace,
+                format!("{message}: free some, or remove checkpoints"),
+            )
+            .hint(Hint::recover(["checkpoint", "prune", "--dry-run"])),
             Git::FileLimit { .. } => Self::new(ErrorKind::NoSpace, message),
             Git::UntrackedFlood { ref folder, .. } => {
                 let message = format!(
@@ -354,10 +381,18 @@ impl From<git::Error> for Error {
             Git::Locked { file, .. } => {
                 let error = Self::new(ErrorKind::Locked, message);
                 // Ours is released by whoever holds it; git's may have been left.
-                let is_gits = file.extension().is_some_and(|extension| extension == "lock");
-                if is_gits { error.hint(Hint::recover(["doctor"])) } else { error }
+                let is_gits = file
+                    .extension()
+                    .is_some_and(|extension| extension == "lock");
+                if is_gits {
+                    error.hint(Hint::recover(["doctor"]))
+                } else {
+                    error
+                }
             }
-            Git::Corrupt { .. } => Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor"])),
+            Git::Corrupt { .. } => {
+                Self::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor"]))
+            }
             Git::Newer { .. } => Self::new(ErrorKind::Newer, message),
             Git::Io { source, .. } => Self::io(message, source),
             Git::Git { source, .. } => anyhow::Error::new(source).context(message).into(),

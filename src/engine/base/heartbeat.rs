@@ -48,15 +48,26 @@ impl Beat {
     /// Whether so long ago nobody can have been alive. A file without a beat has none for ever.
     fn is_stale(file: &File) -> bool {
         let mut bytes = vec![0; LENGTH];
-        let Ok(length) = file.read_at(&mut bytes, 0) else { return true };
-        let Ok(beat) = serde_json::from_slice::<Self>(bytes[..length].trim_ascii()) else { return true };
+        let Ok(length) = file.read_at(&mut bytes, 0) else {
+            return true;
+        };
+        let Ok(beat) = serde_json::from_slice::<Self>(bytes[..length].trim_ascii()) else {
+            return true;
+        };
         let period = Duration::from_millis(beat.every_ms).min(PERIOD);
         let of_other_boot = || {
             let modified = file.metadata().and_then(|found| found.modified()).ok()?;
-            let ahead = |error: std::time::SystemTimeError| (error.duration() < CLOCK_SKEW).then_some(Duration::ZERO);
-            SystemTime::now().duration_since(modified).map_or_else(ahead, Some)
+            let ahead = |error: std::time::SystemTimeError| {
+                (error.duration() < CLOCK_SKEW).then_some(Duration::ZERO)
+            };
+            SystemTime::now()
+                .duration_since(modified)
+                .map_or_else(ahead, Some)
         };
-        beat.at.age().or_else(of_other_boot).is_none_or(|age| age > period * DEAD_AFTER)
+        beat.at
+            .age()
+            .or_else(of_other_boot)
+            .is_none_or(|age| age > period * DEAD_AFTER)
     }
 }
 
@@ -73,8 +84,12 @@ fn file_of(store: &Store, id: &ProcessId) -> Option<PathBuf> {
 
 /// Whether a `recover` that was recorded is alive. One of a version before heartbeats is judged by its process number.
 pub fn is_alive(store: &Store, id: &ProcessId) -> bool {
-    let Some(path) = file_of(store, id) else { return process::is_alive(id) };
-    let Ok(file) = store.root().open(&path) else { return process::is_alive(id) };
+    let Some(path) = file_of(store, id) else {
+        return process::is_alive(id);
+    };
+    let Ok(file) = store.root().open(&path) else {
+        return process::is_alive(id);
+    };
     // Shared: who asks at the same time is not in the way.
     if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
         return true;
@@ -86,7 +101,9 @@ pub fn is_alive(store: &Store, id: &ProcessId) -> bool {
 /// Marks a process that is not alive as replaced: if it comes back after all, from a suspended machine for example, it finds
 /// that out and ends what it supervises.
 pub fn mark_replaced(store: &Store, id: &ProcessId) {
-    let Some(path) = file_of(store, id) else { return };
+    let Some(path) = file_of(store, id) else {
+        return;
+    };
     if let Err(error) = store.root().write(&path, b"replaced\n", Sync::Nothing) {
         tracing::debug!(%error, path = %path.display(), "the heartbeat file was not marked");
     }
@@ -112,34 +129,52 @@ impl Heartbeat {
         remove_left(&root, &folder);
         let name = format!("{:032x}", fastrand::u128(..));
         let path = folder.join(&name);
-        let id = ProcessId { heartbeat: Some(name), ..own_id() };
-        let mut beater = Beater { file: root.open_or_create(&path)?, root: root.clone(), path: path.clone(), period };
+        let id = ProcessId {
+            heartbeat: Some(name),
+            ..own_id()
+        };
+        let mut beater = Beater {
+            file: root.open_or_create(&path)?,
+            root: root.clone(),
+            path: path.clone(),
+            period,
+        };
         let has_lock = beater.lock()?;
         beater.beat()?;
         let is_replaced = Arc::new(AtomicBool::new(false));
         let (stop, stopped) = channel::<()>();
         let shared = Arc::clone(&is_replaced);
-        let thread = thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
-            let mut last = Moment::now();
-            while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-                let was_suspended = last.age().is_some_and(|age| age > period * SUSPENDED_AFTER);
-                let mut goes_on = || {
-                    let goes_on = beater.go_on();
-                    shared.store(!goes_on, Ordering::SeqCst);
-                    goes_on
-                };
-                if was_suspended {
-                    hold_while(goes_on);
-                } else if !goes_on() {
-                    hold_while(|| false);
+        let thread = thread::Builder::new()
+            .name("heartbeat".to_owned())
+            .spawn(move || {
+                let mut last = Moment::now();
+                while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+                    let was_suspended =
+                        last.age().is_some_and(|age| age > period * SUSPENDED_AFTER);
+                    let mut goes_on = || {
+                        let goes_on = beater.go_on();
+                        shared.store(!goes_on, Ordering::SeqCst);
+                        goes_on
+                    };
+                    if was_suspended {
+                        hold_while(goes_on);
+                    } else if !goes_on() {
+                        hold_while(|| false);
+                    }
+                    if shared.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    last = Moment::now();
                 }
-                if shared.load(Ordering::SeqCst) {
-                    break;
-                }
-                last = Moment::now();
-            }
-        })?;
-        Ok(Self { id, root, path, has_lock, is_replaced, beating: Some((stop, thread)) })
+            })?;
+        Ok(Self {
+            id,
+            root,
+            path,
+            has_lock,
+            is_replaced,
+            beating: Some((stop, thread)),
+        })
     }
 
     /// The id to record this process by.
@@ -181,8 +216,12 @@ impl Beater {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => {
-                let unsupported = [Errno::NOLCK, Errno::NOSYS, Errno::OPNOTSUPP].map(Errno::raw_os_error);
-                if error.raw_os_error().is_some_and(|code| unsupported.contains(&code)) {
+                let unsupported =
+                    [Errno::NOLCK, Errno::NOSYS, Errno::OPNOTSUPP].map(Errno::raw_os_error);
+                if error
+                    .raw_os_error()
+                    .is_some_and(|code| unsupported.contains(&code))
+                {
                     Ok(false)
                 } else {
                     Err(error)
@@ -192,9 +231,15 @@ impl Beater {
     }
 
     fn beat(&self) -> io::Result<()> {
-        let beat = Beat { at: Moment::now(), every_ms: millis(self.period) };
+        let beat = Beat {
+            at: Moment::now(),
+            every_ms: millis(self.period),
+        };
         let line = serde_json::to_string(&beat)?;
-        self.file.write_all_at(format!("{line:<width$}\n", width = LENGTH - 1).as_bytes(), 0)
+        self.file.write_all_at(
+            format!("{line:<width$}\n", width = LENGTH - 1).as_bytes(),
+            0,
+        )
     }
 
     /// Beats. False where the file was replaced, which says that another process took this one for dead; one that was only

@@ -119,7 +119,11 @@ struct Shared {
 impl Progress {
     /// Reports everything to `observer` from now on, and to nobody else.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
-        *self.shared.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
+        *self
+            .shared
+            .observer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
     /// Whether anybody watches.
@@ -128,7 +132,11 @@ impl Progress {
     }
 
     fn observer(&self) -> Option<Arc<dyn Observer>> {
-        self.shared.observer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.shared
+            .observer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Reports to the observer what happens at `now`.
@@ -166,20 +174,30 @@ impl Progress {
         if !self.shared.now.swap(false, Ordering::Relaxed) {
             return None;
         }
-        *self.shared.waived.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+        *self
+            .shared
+            .waived
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(until);
         Some(WakeReason::Now)
     }
 
     /// Whether somebody said that this very wait need not be taken. A later attempt's own wait is another, also where it
     /// is over sooner.
     pub(in crate::engine) fn skips_wait(&self, until: Timestamp) -> bool {
-        self.shared.waived.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|waived| until == waived)
+        self.shared
+            .waived
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some_and(|waived| until == waived)
     }
 }
 
 impl fmt::Debug for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Progress").field("observed", &self.is_observed()).finish_non_exhaustive()
+        f.debug_struct("Progress")
+            .field("observed", &self.is_observed())
+            .finish_non_exhaustive()
     }
 }
 
@@ -193,10 +211,18 @@ mod tests {
         let at = Timestamp::from_millis;
         progress.retry_now();
         progress.begin_wait();
-        assert_eq!(progress.take_request(at(5)), None, "asked before the wait began");
+        assert_eq!(
+            progress.take_request(at(5)),
+            None,
+            "asked before the wait began"
+        );
         progress.retry_now();
         assert_eq!(progress.take_request(at(5)), Some(WakeReason::Now));
-        assert!(progress.skips_wait(at(5)) && !progress.skips_wait(at(6)) && !progress.skips_wait(at(4)));
+        assert!(
+            progress.skips_wait(at(5))
+                && !progress.skips_wait(at(6))
+                && !progress.skips_wait(at(4))
+        );
         assert!(progress.toggle_stop());
         assert_eq!(progress.take_request(at(5)), Some(WakeReason::Stop));
         assert!(!progress.toggle_stop() && !progress.is_to_stop());

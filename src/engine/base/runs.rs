@@ -53,8 +53,15 @@ pub(in crate::engine) fn find_as<'a>(
         return Ok(Some(run));
     }
     if let Wanted::Checkpoints(has) = wanted {
-        let captured = |run: &&Run| state.checkpoints_of(&run.key).next_back().map(|last| last.seq);
-        let mut all: Vec<_> = candidates(naming, worktree, state).map(|run| (captured(&run), run)).collect();
+        let captured = |run: &&Run| {
+            state
+                .checkpoints_of(&run.key)
+                .next_back()
+                .map(|last| last.seq)
+        };
+        let mut all: Vec<_> = candidates(naming, worktree, state)
+            .map(|run| (captured(&run), run))
+            .collect();
         all.retain(|(captured, _)| captured.is_some());
         all.sort_by_key(|(captured, _)| std::cmp::Reverse(*captured));
         if let Some((_, run)) = all.iter().find(|(_, run)| has(run)).or(all.first()) {
@@ -79,11 +86,23 @@ pub(in crate::engine) fn candidates<'a>(
     state: &'a State,
 ) -> impl Iterator<Item = &'a Run> {
     let fits = |run: &&Run| {
-        naming.phase.as_ref().is_none_or(|phase| run.key.phase == *phase)
-            && naming.lane.as_ref().is_none_or(|lane| run.key.lane == *lane)
-            && naming.task.as_ref().is_none_or(|task| run.task_id.as_ref() == Some(task))
+        naming
+            .phase
+            .as_ref()
+            .is_none_or(|phase| run.key.phase == *phase)
+            && naming
+                .lane
+                .as_ref()
+                .is_none_or(|lane| run.key.lane == *lane)
+            && naming
+                .task
+                .as_ref()
+                .is_none_or(|task| run.task_id.as_ref() == Some(task))
     };
-    state.runs_of(worktree).filter(|run| run.status != RunStatus::Closed).filter(fits)
+    state
+        .runs_of(worktree)
+        .filter(|run| run.status != RunStatus::Closed)
+        .filter(fits)
 }
 
 /// The run of the work tree whose supervisor is alive; the one that was begun last where several are, of those that are not
@@ -95,29 +114,41 @@ pub(in crate::engine) fn at_work<'a>(
     state: &'a State,
 ) -> Option<&'a Run> {
     let is_at_work = |run: &&Run| !run.status.has_ended() && driver(store, run).is_some();
-    candidates(naming, worktree, state).filter(is_at_work).max_by_key(|run| (run.spec.within.is_none(), run.begun_seq))
+    candidates(naming, worktree, state)
+        .filter(is_at_work)
+        .max_by_key(|run| (run.spec.within.is_none(), run.begun_seq))
 }
 
 /// The `recover` that is at work on a run.
 pub fn driver<'a>(store: &Store, run: &'a Run) -> Option<&'a ProcessId> {
     let of_attempt = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
-    [of_attempt, run.baseline_supervisor.as_deref(), run.driver.as_deref()]
-        .into_iter()
-        .flatten()
-        .find(|id| is_alive(store, id))
+    [
+        of_attempt,
+        run.baseline_supervisor.as_deref(),
+        run.driver.as_deref(),
+    ]
+    .into_iter()
+    .flatten()
+    .find(|id| is_alive(store, id))
 }
 
 /// What to do about a process that is in the way.
 pub(in crate::engine) fn way_to_stop(id: &ProcessId) -> String {
     if id.is_out_of_sight() {
-        "wait for it, or stop it there: it is in another PID namespace, a container for example".to_owned()
+        "wait for it, or stop it there: it is in another PID namespace, a container for example"
+            .to_owned()
     } else {
         format!("wait for it, or stop it first with kill -INT {}", id.pid)
     }
 }
 
 /// The run of that id; several lanes may share one.
-pub fn named<'a>(state: &'a State, id: &RunId, phase: Option<&str>, lane: Option<&str>) -> Result<&'a Run> {
+pub fn named<'a>(
+    state: &'a State,
+    id: &RunId,
+    phase: Option<&str>,
+    lane: Option<&str>,
+) -> Result<&'a Run> {
     if phase.is_some() || lane.is_some() {
         let key = RunKey::new(id.clone(), phase, lane);
         if let Some(run) = state.run(&key) {
@@ -128,21 +159,35 @@ pub fn named<'a>(state: &'a State, id: &RunId, phase: Option<&str>, lane: Option
         .runs
         .iter()
         .filter(|run| run.key.run_id == *id)
-        .filter(|run| phase.is_none_or(|phase| run.key.phase == phase) && lane.is_none_or(|lane| run.key.lane == lane))
+        .filter(|run| {
+            phase.is_none_or(|phase| run.key.phase == phase)
+                && lane.is_none_or(|lane| run.key.lane == lane)
+        })
         .collect();
     match fitting.as_slice() {
         [run] => Ok(run),
-        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint(Hint::recover(["runs", "--all"]))),
+        [] => Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'"))
+            .hint(Hint::recover(["runs", "--all"]))),
         several => {
             let plain = RunKey::new(id.clone(), phase, lane);
-            several.iter().find(|run| run.key == plain).copied().ok_or_else(|| ambiguous(several))
+            several
+                .iter()
+                .find(|run| run.key == plain)
+                .copied()
+                .ok_or_else(|| ambiguous(several))
         }
     }
 }
 
 fn ambiguous(runs: &[&Run]) -> Error {
-    let list: Vec<String> = runs.iter().map(|run| format!("{} [{}]", run.key, run.status.as_str())).collect();
-    let message = format!("several lanes share this id, choose one with --lane or --phase: {}", list.join(", "));
+    let list: Vec<String> = runs
+        .iter()
+        .map(|run| format!("{} [{}]", run.key, run.status.as_str()))
+        .collect();
+    let message = format!(
+        "several lanes share this id, choose one with --lane or --phase: {}",
+        list.join(", ")
+    );
     let error = Error::new(ErrorKind::Ambiguous, message);
     match runs.last() {
         Some(latest) => error.hint(Hint::recover(["status"]).run(&latest.key)),
@@ -157,18 +202,25 @@ pub(in crate::engine) fn is_open(run: &Run) -> bool {
 
 /// `<prefix>-<date>-<time>`, with a number where that is taken.
 pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> RunId {
-    let base = RunId::from(format!("{prefix}-{}", now.datetime().format("%Y%m%d-%H%M%S")));
+    let base = RunId::from(format!(
+        "{prefix}-{}",
+        now.datetime().format("%Y%m%d-%H%M%S")
+    ));
     let taken = |id: &RunId| state.runs.iter().any(|run| run.key.run_id == *id);
     if !taken(&base) {
         return base;
     }
-    (2..u32::MAX).map(|number| RunId::from(format!("{base}-{number}"))).find(|id| !taken(id)).unwrap_or(base)
+    (2..u32::MAX)
+        .map(|number| RunId::from(format!("{base}-{number}")))
+        .find(|id| !taken(id))
+        .unwrap_or(base)
 }
 
 /// The run with this key, which was there a moment ago: a ledger that lost it meanwhile is damaged (12).
 pub fn run_of(state: &State, key: &RunKey) -> Result<Run> {
     state.run(key).cloned().ok_or_else(|| {
-        let message = format!("run {key} is gone from the ledger, which was removed or replaced meanwhile");
+        let message =
+            format!("run {key} is gone from the ledger, which was removed or replaced meanwhile");
         Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"]))
     })
 }

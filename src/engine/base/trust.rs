@@ -81,7 +81,11 @@ impl TrustRecord {
     /// `common` is the folder that the work trees of a repository share.
     pub fn new(home: Option<PathBuf>, subject: PathBuf, common: Option<&Path>) -> Self {
         let repository = common.map(|common| Root::with_own(common, OWN));
-        Self { root: home.map(|home| Root::with_own(home, OWN)), subject, repository }
+        Self {
+            root: home.map(|home| Root::with_own(home, OWN)),
+            subject,
+            repository,
+        }
     }
 
     /// Where it is kept.
@@ -99,8 +103,15 @@ impl TrustRecord {
     /// trusted with whatever else.
     pub fn holds(&self, values: &Guarded) -> bool {
         let only_mask = values.keys().all(|key| is_mask(key));
-        let held = |set: &TrustedSet| values.iter().all(|(key, value)| set.values.get(key) == Some(value));
-        self.readable().trusted.iter().any(|set| set.values == *values || only_mask && held(set))
+        let held = |set: &TrustedSet| {
+            values
+                .iter()
+                .all(|(key, value)| set.values.get(key) == Some(value))
+        };
+        self.readable()
+            .trusted
+            .iter()
+            .any(|set| set.values == *values || only_mask && held(set))
     }
 
     /// The set that was trusted last.
@@ -110,14 +121,20 @@ impl TrustRecord {
 
     /// Whether the user consented to send what is recorded here to this URL.
     pub fn consents_to(&self, url: &str) -> bool {
-        self.readable().consented.iter().any(|place| place.url == url)
+        self.readable()
+            .consented
+            .iter()
+            .any(|place| place.url == url)
     }
 
     /// Remembers that the user consents to send there, on disk when this returns.
     pub fn add_consent(&self, url: &str, now: Timestamp) -> io::Result<()> {
         self.change(|stored| {
             stored.consented.retain(|place| place.url != url);
-            stored.consented.push(Place { at: now, url: url.to_owned() });
+            stored.consented.push(Place {
+                at: now,
+                url: url.to_owned(),
+            });
         })
     }
 
@@ -130,7 +147,10 @@ impl TrustRecord {
     pub fn add_checked(&self, url: &str, now: Timestamp) -> io::Result<()> {
         self.change(|stored| {
             stored.checked.retain(|place| place.url != url);
-            stored.checked.push(Place { at: now, url: url.to_owned() });
+            stored.checked.push(Place {
+                at: now,
+                url: url.to_owned(),
+            });
         })
     }
 
@@ -138,7 +158,10 @@ impl TrustRecord {
     pub fn add(&self, values: &Guarded, now: Timestamp) -> io::Result<()> {
         self.change(|stored| {
             stored.trusted.retain(|set| set.values != *values);
-            stored.trusted.push(TrustedSet { at: now, values: values.clone() });
+            stored.trusted.push(TrustedSet {
+                at: now,
+                values: values.clone(),
+            });
             let old = stored.trusted.len().saturating_sub(SETS);
             stored.trusted.drain(..old);
         })
@@ -156,12 +179,18 @@ impl TrustRecord {
         stored.identity = self.identify()?;
         stored.repository = self.subject.to_string_lossy().into_owned();
         change(&mut stored);
-        root.write(&self.name(), &serde_json::to_vec_pretty(&stored)?, Sync::All)
+        root.write(
+            &self.name(),
+            &serde_json::to_vec_pretty(&stored)?,
+            Sync::All,
+        )
     }
 
     /// Forgets all that was trusted; whether there was anything.
     pub fn revoke(&self) -> io::Result<bool> {
-        let Some(root) = &self.root else { return Ok(false) };
+        let Some(root) = &self.root else {
+            return Ok(false);
+        };
         let removed = match self.lock(root) {
             Ok(_lock) => root.remove_file(&self.name()),
             Err(error) => Err(error),
@@ -172,7 +201,11 @@ impl TrustRecord {
                 for folder in [FOLDER, OWN] {
                     let _ = root.remove_dir(Path::new(folder));
                 }
-                let home = root.path().ancestors().nth(2).filter(|_| root.path().ends_with(DEFAULT));
+                let home = root
+                    .path()
+                    .ancestors()
+                    .nth(2)
+                    .filter(|_| root.path().ends_with(DEFAULT));
                 if let Some(home) = home.map(Root::shared) {
                     for folder in [DEFAULT, ".local"] {
                         let _ = home.remove_dir(Path::new(folder));
@@ -194,7 +227,9 @@ impl TrustRecord {
     }
 
     fn read(&self) -> io::Result<Stored> {
-        let Some(root) = &self.root else { return Ok(Stored::default()) };
+        let Some(root) = &self.root else {
+            return Ok(Stored::default());
+        };
         let bytes = match root.read_at_most(&self.name(), MAX_FILE) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::default()),
@@ -202,30 +237,42 @@ impl TrustRecord {
         };
         let stored: Stored = serde_json::from_slice(&bytes)?;
         if stored.schema > SCHEMA {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "it was written by a newer version"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "it was written by a newer version",
+            ));
         }
         // Another repository lay there.
-        let is_it = self.repository.is_none() || (stored.identity.is_some() && stored.identity == self.identity());
+        let is_it = self.repository.is_none()
+            || (stored.identity.is_some() && stored.identity == self.identity());
         Ok(if is_it { stored } else { Stored::default() })
     }
 
     /// One at a time changes the file.
     fn lock(&self, root: &Root) -> io::Result<FileLock> {
-        FileLock::acquire_passing(root, &self.name().with_extension("lock"), PATIENCE).map_err(|error| match error {
-            LockError::Io { source, .. } => source,
-            held @ LockError::Held { .. } => io::Error::other(held.to_string()),
-        })
+        FileLock::acquire_passing(root, &self.name().with_extension("lock"), PATIENCE).map_err(
+            |error| match error {
+                LockError::Io { source, .. } => source,
+                held @ LockError::Held { .. } => io::Error::other(held.to_string()),
+            },
+        )
     }
 
     /// What the repository is known by.
     fn identity(&self) -> Option<String> {
-        let bytes = self.repository.as_ref()?.read_at_most(Path::new(IDENTITY), 64).ok()?;
+        let bytes = self
+            .repository
+            .as_ref()?
+            .read_at_most(Path::new(IDENTITY), 64)
+            .ok()?;
         String::from_utf8(bytes).ok()
     }
 
     /// The same; it gets one where it has none.
     fn identify(&self) -> io::Result<Option<String>> {
-        let Some(repository) = &self.repository else { return Ok(None) };
+        let Some(repository) = &self.repository else {
+            return Ok(None);
+        };
         if let Some(known) = self.identity() {
             return Ok(Some(known));
         }
@@ -237,5 +284,8 @@ impl TrustRecord {
 }
 
 fn no_home() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "there is no folder for it: set HOME or XDG_STATE_HOME")
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        "there is no folder for it: set HOME or XDG_STATE_HOME",
+    )
 }

@@ -59,8 +59,14 @@ pub fn agents(context: &Context) -> Result<Vec<Agent>> {
     };
     let look = &look;
     thread::scope(|scope| {
-        let asked: Vec<_> = profiles.iter().map(|one| scope.spawn(move || look(one))).collect();
-        Ok(asked.into_iter().filter_map(|thread| thread.join().ok()).collect())
+        let asked: Vec<_> = profiles
+            .iter()
+            .map(|one| scope.spawn(move || look(one)))
+            .collect();
+        Ok(asked
+            .into_iter()
+            .filter_map(|thread| thread.join().ok())
+            .collect())
     })
 }
 
@@ -74,7 +80,10 @@ fn version(program: &Path, interrupts: &Interrupts) -> Option<String> {
         deadline: Some(PATIENCE),
         ..Supervised::new(Program::Argv(argv), home)
     };
-    let exit = asked.run(interrupts, |_| Ok(())).ok().filter(|exit| exit.exit_code == Some(0))?;
+    let exit = asked
+        .run(interrupts, |_| Ok(()))
+        .ok()
+        .filter(|exit| exit.exit_code == Some(0))?;
     let said = String::from_utf8_lossy(&exit.stdout.into_bytes()).into_owned();
     let line = said.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(escape(line))

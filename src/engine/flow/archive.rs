@@ -46,10 +46,17 @@ pub(in crate::engine) struct Outcome {
 /// The age from which milestones are archived: what is asked for, else what is configured.
 pub fn age(context: &Context, limits: &Limits) -> Result<Duration> {
     let retention = &context.settings().retention;
-    limits.max_age.or(retention.scheduled_max_age).or(retention.max_age).ok_or_else(|| {
-        Error::new(ErrorKind::Usage, "no age is configured from which milestones are archived: --max-age names one")
+    limits
+        .max_age
+        .or(retention.scheduled_max_age)
+        .or(retention.max_age)
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::Usage,
+                "no age is configured from which milestones are archived: --max-age names one",
+            )
             .hint(context.rerun(&["--max-age", "30d", "--dry-run"]))
-    })
+        })
 }
 
 /// Writes the milestones into the folder and reads each back. One that is there from a prune that was cut off is taken as
@@ -63,27 +70,59 @@ pub(in crate::engine) fn archive(
     let mut outcome = Outcome::default();
     let folder = real(&context.cwd().join(folder));
     for Reasoned { id, reasons } in milestones {
-        let Some(checkpoint) = state.checkpoint(id) else { continue };
+        let Some(checkpoint) = state.checkpoint(id) else {
+            continue;
+        };
         let stored = load_checkpoint(context.repo()?, &checkpoint.commit)?;
-        if stored.manifest.nested.iter().any(|nested| nested.checkpoint.is_some()) {
+        if stored
+            .manifest
+            .nested
+            .iter()
+            .any(|nested| nested.checkpoint.is_some())
+        {
             let mut reasons = reasons.clone();
-            reasons.push("not archived: a bundle does not hold the repositories inside it".to_owned());
-            outcome.kept.push(Reasoned { id: id.clone(), reasons });
+            reasons
+                .push("not archived: a bundle does not hold the repositories inside it".to_owned());
+            outcome.kept.push(Reasoned {
+                id: id.clone(),
+                reasons,
+            });
             continue;
         }
         let path = write(context, checkpoint, &folder)?;
         let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
-        let hint = context.line(Hint::git(["fetch"]).arg(&path).arg(format!("{name}:refs/archived/{id}")));
+        let hint = context.line(
+            Hint::git(["fetch"])
+                .arg(&path)
+                .arg(format!("{name}:refs/archived/{id}")),
+        );
         let path = path.to_string_lossy().into_owned();
-        outcome.archived.insert(id.clone(), Archived { id: id.clone(), reasons: reasons.clone(), path, hint });
+        outcome.archived.insert(
+            id.clone(),
+            Archived {
+                id: id.clone(),
+                reasons: reasons.clone(),
+                path,
+                hint,
+            },
+        );
     }
     Ok(outcome)
 }
 
 /// A folder that may have to be made, without `..` and links on the way to it.
 fn real(folder: &Path) -> PathBuf {
-    let there = |at: &Path| Some(fs::canonicalize(at).ok()?.join(folder.strip_prefix(at).ok()?));
-    folder.ancestors().find_map(there).unwrap_or_else(|| folder.to_owned())
+    let there = |at: &Path| {
+        Some(
+            fs::canonicalize(at)
+                .ok()?
+                .join(folder.strip_prefix(at).ok()?),
+        )
+    };
+    folder
+        .ancestors()
+        .find_map(there)
+        .unwrap_or_else(|| folder.to_owned())
 }
 
 fn write(context: &Context, checkpoint: &Checkpoint, folder: &Path) -> Result<PathBuf> {

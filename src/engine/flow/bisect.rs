@@ -80,7 +80,10 @@ pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Foun
     let line: Vec<&Checkpoint> = state.standing(&run.key).filter(between).collect();
     let holds = |wanted: &Checkpoint| line.iter().any(|one| one.id == wanted.id);
     if line.len() < 2 || !holds(good) || !holds(bad) {
-        let message = format!("No checkpoint available between {} and {}: nothing to look through", good.id, bad.id);
+        let message = format!(
+            "No checkpoint available between {} and {}: nothing to look through",
+            good.id, bad.id
+        );
         let list = Hint::recover(["checkpoint", "list"]).run(&run.key);
         return Err(Error::new(ErrorKind::NoCheckpoint, message).hint(list));
     }
@@ -117,9 +120,15 @@ pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Foun
                 }
                 return Ok(found);
             }
-            Next::Unknown { last_good, first_bad } => {
+            Next::Unknown {
+                last_good,
+                first_bad,
+            } => {
                 found.last_good = Some(line[last_good].clone());
-                found.candidates = line[last_good + 1..=first_bad].iter().map(|one| one.id.clone()).collect();
+                found.candidates = line[last_good + 1..=first_bad]
+                    .iter()
+                    .map(|one| one.id.clone())
+                    .collect();
                 return Ok(found);
             }
         };
@@ -130,7 +139,10 @@ pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Foun
             let stored = load_checkpoint(repo, &checkpoint.commit)?;
             scratch.show(&stored)?;
             let ended = test(context, request, &scratch, checkpoint)?;
-            found.tested.push(Tested { checkpoint_id: checkpoint.id.clone(), exit_code: ended.code() });
+            found.tested.push(Tested {
+                checkpoint_id: checkpoint.id.clone(),
+                exit_code: ended.code(),
+            });
             known.insert(checkpoint.tree.clone(), ended);
             ended
         };
@@ -172,12 +184,20 @@ fn refuse_unexpected(
     let judged = Judged::of(ended.code());
     if at == 0 && judged != Judged::Good {
         let what = match ended {
-            Ended::Prepare(code) => format!("--prepare fails (exit {code}) at {id}, where the command should pass"),
-            Ended::Command(Judged::SKIP) => format!("the command cannot judge {id} (exit 125), where it should pass"),
-            Ended::Command(code) => format!("the command fails (exit {code}) at {id} already, where it should pass"),
+            Ended::Prepare(code) => {
+                format!("--prepare fails (exit {code}) at {id}, where the command should pass")
+            }
+            Ended::Command(Judged::SKIP) => {
+                format!("the command cannot judge {id} (exit 125), where it should pass")
+            }
+            Ended::Command(code) => {
+                format!("the command fails (exit {code}) at {id} already, where it should pass")
+            }
         };
         let advice = match request.prepare {
-            None => "what it needs and no checkpoint holds, dependencies for one, --prepare CMD can make",
+            None => {
+                "what it needs and no checkpoint holds, dependencies for one, --prepare CMD can make"
+            }
             Some(_) => "another one is named with --good",
         };
         let message = format!("{what}: {advice}");
@@ -188,7 +208,9 @@ fn refuse_unexpected(
         return Err(Error::new(ErrorKind::NotVerified, message).hint(again));
     }
     if at + 1 == count && judged == Judged::Good {
-        let message = format!("the command passes at {id}, where it should fail: another one is named with --bad");
+        let message = format!(
+            "the command passes at {id}, where it should fail: another one is named with --bad"
+        );
         let list = Hint::recover(["checkpoint", "list"]).run(&checkpoint.run);
         return Err(Error::new(ErrorKind::NotVerified, message).hint(list));
     }
@@ -196,7 +218,12 @@ fn refuse_unexpected(
 }
 
 /// Runs the command in the work tree.
-fn test(context: &Context, request: &Request, scratch: &Scratch<'_>, checkpoint: &Checkpoint) -> Result<Ended> {
+fn test(
+    context: &Context,
+    request: &Request,
+    scratch: &Scratch<'_>,
+    checkpoint: &Checkpoint,
+) -> Result<Ended> {
     if let Some(line) = &request.prepare {
         let code = run(context, Program::Shell(line.into()), scratch, checkpoint)?;
         if code != 0 {
@@ -208,30 +235,59 @@ fn test(context: &Context, request: &Request, scratch: &Scratch<'_>, checkpoint:
     run(context, Program::Argv(argv), scratch, checkpoint).map(Ended::Command)
 }
 
-fn run(context: &Context, program: Program, scratch: &Scratch<'_>, checkpoint: &Checkpoint) -> Result<i32> {
+fn run(
+    context: &Context,
+    program: Program,
+    scratch: &Scratch<'_>,
+    checkpoint: &Checkpoint,
+) -> Result<i32> {
     // Where the command was called, as far as that is there.
-    let below = context.cwd().strip_prefix(context.worktree()).unwrap_or_else(|_| "".as_ref());
+    let below = context
+        .cwd()
+        .strip_prefix(context.worktree())
+        .unwrap_or_else(|_| "".as_ref());
     let called = scratch.path().join(below);
     let supervised = Supervised {
         env_set: vec![("RECOVER_CHECKPOINT".into(), checkpoint.id.as_str().into())],
         env_remove: misleading_variables(),
         show: Show::PassthroughStderr,
         grace: context.settings().runner.grace,
-        ..Supervised::new(program, if called.is_dir() { called } else { scratch.path() })
+        ..Supervised::new(
+            program,
+            if called.is_dir() {
+                called
+            } else {
+                scratch.path()
+            },
+        )
     };
-    let exit = supervised.run(&context.interrupts, |_| Ok(())).context("cannot run the command")?;
+    let exit = supervised
+        .run(&context.interrupts, |_| Ok(()))
+        .context("cannot run the command")?;
     if let Some(error) = &exit.spawn_error {
-        let missing =
-            if error.kind == SpawnErrorKind::NotFound { " (is it in the checkpoint, or on the path?)" } else { "" };
-        return Err(Error::new(ErrorKind::Usage, format!("cannot start {}{missing}", error.message)));
+        let missing = if error.kind == SpawnErrorKind::NotFound {
+            " (is it in the checkpoint, or on the path?)"
+        } else {
+            ""
+        };
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("cannot start {}{missing}", error.message),
+        ));
     }
     if let Some(signal) = exit.cancelled {
-        return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
+        return Err(Error::new(
+            ErrorKind::Interrupted(signal.exit_code()),
+            "interrupted; nothing was changed",
+        ));
     }
     let code = exit.shell_code();
     if code < 128 {
         return Ok(code);
     }
-    let message = format!("the command ended with {code} at {}: that says neither good nor bad", checkpoint.id);
+    let message = format!(
+        "the command ended with {code} at {}: that says neither good nor bad",
+        checkpoint.id
+    );
     Err(Error::new(ErrorKind::Failed, message))
 }

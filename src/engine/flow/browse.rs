@@ -35,18 +35,32 @@ pub struct Recorded {
 /// Loads it; nothing is written.
 pub fn recorded(context: &Context) -> Result<Recorded> {
     let state = crash::load_recovered(context)?;
-    let chosen = select::find(context, &state).ok().flatten().map(|run| run.key.clone());
+    let chosen = select::find(context, &state)
+        .ok()
+        .flatten()
+        .map(|run| run.key.clone());
     let mut elsewhere: BTreeMap<FolderId, Option<Place>> = BTreeMap::new();
     for run in &state.runs {
-        elsewhere.entry(run.worktree.clone()).or_insert_with(|| context.elsewhere(run));
+        elsewhere
+            .entry(run.worktree.clone())
+            .or_insert_with(|| context.elsewhere(run));
     }
-    let elsewhere = elsewhere.into_iter().filter_map(|(folder, place)| Some((folder, place?))).collect();
-    Ok(Recorded { state, chosen, elsewhere })
+    let elsewhere = elsewhere
+        .into_iter()
+        .filter_map(|(folder, place)| Some((folder, place?)))
+        .collect();
+    Ok(Recorded {
+        state,
+        chosen,
+        elsewhere,
+    })
 }
 
 /// The latest events of a run, oldest first, each with its line.
 pub fn events(context: &Context, state: &State, key: &RunKey) -> Result<Vec<(Event, String)>> {
-    let mut events = context.store().read_lines(state.last_seq.saturating_sub(EVENTS))?;
+    let mut events = context
+        .store()
+        .read_lines(state.last_seq.saturating_sub(EVENTS))?;
     events.retain(|(event, _)| event.run.as_ref() == Some(key));
     Ok(events)
 }
@@ -61,15 +75,25 @@ pub fn log_end(context: &Context, path: &Path) -> Result<String> {
         file.take(LOG_END).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    let bytes = read().map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
+    let bytes =
+        read().map_err(|error| Error::io(format!("cannot read {}", path.display()), error))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Between which checkpoints an iteration of a run did its work, where both are known.
-pub fn span_of_iteration<'a>(state: &'a State, run: &Run, number: u32) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
-    let end = state.end_of_iteration(&run.key, number).and_then(Named::kept);
-    let end =
-        end.or_else(|| state.checkpoints_of(&run.key).rfind(|checkpoint| checkpoint.after_iteration == number))?;
+pub fn span_of_iteration<'a>(
+    state: &'a State,
+    run: &Run,
+    number: u32,
+) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
+    let end = state
+        .end_of_iteration(&run.key, number)
+        .and_then(Named::kept);
+    let end = end.or_else(|| {
+        state
+            .checkpoints_of(&run.key)
+            .rfind(|checkpoint| checkpoint.after_iteration == number)
+    })?;
     Some((state.before_iteration(run, number)?, end))
 }
 

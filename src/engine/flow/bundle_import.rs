@@ -42,30 +42,50 @@ pub(in crate::engine) fn inspect(context: &Context, path: &Path) -> Result<Bundl
     let unbundled = unbundle(path).map_err(|error| nothing(error.into()))?;
     let mut checkpoints = Vec::new();
     for found in &unbundled.refs {
-        let message = unbundled.message(&found.commit).map_err(|error| nothing(error.into()))?;
+        let message = unbundled
+            .message(&found.commit)
+            .map_err(|error| nothing(error.into()))?;
         let record = message.and_then(|message| record_in(&message, &found.commit));
-        if let Some(record) = record.filter(|record| ref_name(&record.run.run_id, &record.id) == found.name) {
-            unbundled.check(&found.commit).map_err(|error| nothing(error.into()))?;
+        if let Some(record) =
+            record.filter(|record| ref_name(&record.run.run_id, &record.id) == found.name)
+        {
+            unbundled
+                .check(&found.commit)
+                .map_err(|error| nothing(error.into()))?;
             checkpoints.push(record);
         }
     }
     if checkpoints.is_empty() {
-        let message = format!("{} is a bundle, but no checkpoint of recover's is in it", path.display());
+        let message = format!(
+            "{} is a bundle, but no checkpoint of recover's is in it",
+            path.display()
+        );
         return Err(Error::new(ErrorKind::Usage, message).hint(git("list-heads")));
     }
     if let Some(missing) = unbundled.missing(context.repo()?)?.first() {
-        let why = "it comes from a shallow clone, and that is to be fetched first; nothing was imported";
-        let message = format!("{} builds on commit {missing}, which is not here: {why}", path.display());
+        let why =
+            "it comes from a shallow clone, and that is to be fetched first; nothing was imported";
+        let message = format!(
+            "{} builds on commit {missing}, which is not here: {why}",
+            path.display()
+        );
         return Err(Error::new(ErrorKind::Corrupt, message));
     }
-    Ok(Bundle { path: path.to_owned(), unbundled, checkpoints })
+    Ok(Bundle {
+        path: path.to_owned(),
+        unbundled,
+        checkpoints,
+    })
 }
 
 /// Those that the ledger does not have.
 ///
 /// # Errors
 /// Another checkpoint of the same name is there already (13).
-pub(in crate::engine) fn new_ones<'a>(bundle: &'a Bundle, state: &State) -> Result<Vec<&'a Checkpoint>> {
+pub(in crate::engine) fn new_ones<'a>(
+    bundle: &'a Bundle,
+    state: &State,
+) -> Result<Vec<&'a Checkpoint>> {
     let mut new = Vec::new();
     for checkpoint in &bundle.checkpoints {
         match state.checkpoint(&checkpoint.id) {
@@ -73,12 +93,16 @@ pub(in crate::engine) fn new_ones<'a>(bundle: &'a Bundle, state: &State) -> Resu
             Some(known) if known.commit == checkpoint.commit => {}
             Some(known) => {
                 let (id, path) = (&known.id, bundle.path.display());
-                let message = format!("{path} holds another checkpoint {id} than the one here; nothing was imported");
-                return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover([
-                    "checkpoint",
-                    "show",
-                    id.as_str(),
-                ])));
+                let message = format!(
+                    "{path} holds another checkpoint {id} than the one here; nothing was imported"
+                );
+                return Err(
+                    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover([
+                        "checkpoint",
+                        "show",
+                        id.as_str(),
+                    ])),
+                );
             }
         }
     }
@@ -95,7 +119,9 @@ pub(in crate::engine) fn import(context: &Context, bundle: &Bundle) -> Result<()
     for checkpoint in new_ones(bundle, &state)? {
         let reference = ref_name(&checkpoint.run.run_id, &checkpoint.id);
         context.store().forget_settled();
-        bundle.unbundled.import(repo, &lock, &reference, &checkpoint.commit)?;
+        bundle
+            .unbundled
+            .import(repo, &lock, &reference, &checkpoint.commit)?;
         let mut found = checkpoint.clone();
         take_home(context, &mut found);
         if !found.pinned {

@@ -20,7 +20,9 @@ use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::git::base::RepositoryState;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::odb::clear_quarantine;
-use crate::git::repo::{is_damage_known, left_over, list_refs, ref_name, remove_left_over, set_ref};
+use crate::git::repo::{
+    is_damage_known, left_over, list_refs, ref_name, remove_left_over, set_ref,
+};
 use crate::git::restore::{check_index, restore_index};
 use crate::git::{self, Repo, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
@@ -46,7 +48,13 @@ pub struct Report {
 
 impl Report {
     fn error(&mut self, code: &'static str, path: String, message: String, repairable: bool) {
-        self.problems.push(Problem { code, severity: "error", path, message, repairable });
+        self.problems.push(Problem {
+            code,
+            severity: "error",
+            path,
+            message,
+            repairable,
+        });
     }
 }
 
@@ -103,7 +111,12 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             left.owner,
             left.hint(context.cwd())
         );
-        report.error("foreign_owner", left.path.display().to_string(), message, false);
+        report.error(
+            "foreign_owner",
+            left.path.display().to_string(),
+            message,
+            false,
+        );
     }
     let ledger = context.store().ledger_path().to_string_lossy().into_owned();
     let store = context.store();
@@ -111,20 +124,39 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
         return corrupt(report, ledger, error);
     }
     // Every line, not only those behind the cached fold.
-    if let Err(error) = store.read_lines(0).and_then(|_| store.load_for_writing()).map_err(Error::from) {
+    if let Err(error) = store
+        .read_lines(0)
+        .and_then(|_| store.load_for_writing())
+        .map_err(Error::from)
+    {
         if error.kind != ErrorKind::ForeignState || repair {
             return corrupt(report, ledger, error);
         }
-        report.error("foreign_state", ledger.clone(), format!("{error}: recover trust --state"), false);
+        report.error(
+            "foreign_state",
+            ledger.clone(),
+            format!("{error}: recover trust --state"),
+            false,
+        );
     }
     let lost = rebuild::unrecorded(context)?;
     if lost > 0 && !repair {
-        let message = format!("{lost} checkpoints are there and no ledger: recover doctor --rebuild brings it back");
+        let message = format!(
+            "{lost} checkpoints are there and no ledger: recover doctor --rebuild brings it back"
+        );
         report.error("lost_ledger", ledger, message, false);
     }
     if let Some(place) = rebuild::recorded_at(context, &context.load()?.state) {
-        let message = format!("recorded at {}: recover doctor --rebuild takes its runs over to here", place.display());
-        report.error("moved_project", context.worktree().display().to_string(), message, false);
+        let message = format!(
+            "recorded at {}: recover doctor --rebuild takes its runs over to here",
+            place.display()
+        );
+        report.error(
+            "moved_project",
+            context.worktree().display().to_string(),
+            message,
+            false,
+        );
     }
     index(context, repair, &mut report)?;
     if repair {
@@ -133,9 +165,16 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             let guard = context.store().lock()?;
             seed_json::refresh_active(context, guard.state())?;
             let written: BTreeSet<_> = rewrite_views(guard)?.into_iter().collect();
-            report.repaired.extend(written.iter().map(|view| format!("wrote {} again", view.display())));
+            report.repaired.extend(
+                written
+                    .iter()
+                    .map(|view| format!("wrote {} again", view.display())),
+            );
         }
-        let mut count = context.store().root().reap_below(&context.store().private_dir());
+        let mut count = context
+            .store()
+            .root()
+            .reap_below(&context.store().private_dir());
         if context.has_git() {
             let repo = context.repo()?;
             count += repo.reap();
@@ -143,36 +182,68 @@ pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> 
             if let Ok(lock) = WorktreeLock::acquire(repo, Duration::ZERO)
                 && let Err(error) = clear_quarantine(repo, &lock)
             {
-                let place = repo.git_dir().join("recover/quarantine").display().to_string();
-                let message = format!("what was left there cannot be removed: {}", Error::from(error));
+                let place = repo
+                    .git_dir()
+                    .join("recover/quarantine")
+                    .display()
+                    .to_string();
+                let message = format!(
+                    "what was left there cannot be removed: {}",
+                    Error::from(error)
+                );
                 report.error("quarantine", place, message, false);
             }
             stale_locks(repo, &mut report)?;
         }
         if count > 0 {
-            report.repaired.push(format!("removed {count} temporary files that were left over"));
+            report.repaired.push(format!(
+                "removed {count} temporary files that were left over"
+            ));
         }
     }
     for run in &context.load()?.state.runs {
         if let Some(message) = attempts::still_running(context, run) {
-            let (path, repairable) = (run.worktree.to_string(), run.worktree == context.worktree_id());
-            report.problems.push(Problem { code: "left_running", severity: "warning", path, message, repairable });
+            let (path, repairable) = (
+                run.worktree.to_string(),
+                run.worktree == context.worktree_id(),
+            );
+            report.problems.push(Problem {
+                code: "left_running",
+                severity: "warning",
+                path,
+                message,
+                repairable,
+            });
         }
     }
     if let Some(unfinished) = liveness::unfinished_operation(context)? {
-        report.error("cut_off", context.worktree().display().to_string(), format!("{unfinished} was cut off"), true);
+        report.error(
+            "cut_off",
+            context.worktree().display().to_string(),
+            format!("{unfinished} was cut off"),
+            true,
+        );
     }
     if context.has_private() && !repair {
-        let message =
-            "checkpoints were taken before this folder was a git repository: any other command takes them over";
-        report.error("private_checkpoints", context.worktree().display().to_string(), message.to_owned(), true);
+        let message = "checkpoints were taken before this folder was a git repository: any other command takes them over";
+        report.error(
+            "private_checkpoints",
+            context.worktree().display().to_string(),
+            message.to_owned(),
+            true,
+        );
     } else {
         checkpoints(context, repair, &mut report)?;
     }
     let state = context.load()?.state;
     for lock in git_locks::all(context)? {
         let (message, repairable) = git_locks::advice(context, &state, &lock)?;
-        report.error("git_lock", lock.path.display().to_string(), message, repairable);
+        report.error(
+            "git_lock",
+            lock.path.display().to_string(),
+            message,
+            repairable,
+        );
     }
     report.hooks = hook::status::installed(context)?;
     Ok(report)
@@ -188,9 +259,16 @@ fn repository(context: &Context, report: &mut Report) -> Result<()> {
         RepositoryState::Replaced => "repository_replaced",
         RepositoryState::Unsupported => "repository_unsupported",
     };
-    let repairable = context.unusable().is_some_and(|unusable| unusable.repair().is_some());
+    let repairable = context
+        .unusable()
+        .is_some_and(|unusable| unusable.repair().is_some());
     let place = context.worktree().display().to_string();
-    report.error(code, place, context.repository_problem()?.unwrap_or_default(), repairable);
+    report.error(
+        code,
+        place,
+        context.repository_problem()?.unwrap_or_default(),
+        repairable,
+    );
     Ok(())
 }
 
@@ -202,7 +280,11 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
     let repo = context.repo()?;
     if repair {
         let removed = remove_left_over(repo, context.lock_timeout())?;
-        report.repaired.extend(removed.iter().map(|lock| format!("removed {}", lock.display())));
+        report.repaired.extend(
+            removed
+                .iter()
+                .map(|lock| format!("removed {}", lock.display())),
+        );
         // What is left then is seen at the end: the repair takes locks of its own.
         return Ok(());
     }
@@ -212,7 +294,12 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
 fn stale_locks(repo: &Repo, report: &mut Report) -> Result<()> {
     for lock in left_over(repo)? {
         let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
-        report.error("stale_lock", lock.display().to_string(), message.to_owned(), true);
+        report.error(
+            "stale_lock",
+            lock.display().to_string(),
+            message.to_owned(),
+            true,
+        );
     }
     Ok(())
 }
@@ -223,24 +310,39 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     let repo = context.repo()?;
-    let Err(git::Error::Corrupt { what }) = check_index(repo) else { return Ok(()) };
+    let Err(git::Error::Corrupt { what }) = check_index(repo) else {
+        return Ok(());
+    };
     let state = context.load()?.state;
-    let here = state.checkpoints.values().rev().filter(|checkpoint| checkpoint.worktree == context.worktree_id());
+    let here = state
+        .checkpoints
+        .values()
+        .rev()
+        .filter(|checkpoint| checkpoint.worktree == context.worktree_id());
     let whole = here.map(|checkpoint| (checkpoint, load_checkpoint(repo, &checkpoint.commit)));
-    let found = whole.into_iter().find_map(|(checkpoint, stored)| Some((checkpoint, stored.ok()?)));
+    let found = whole
+        .into_iter()
+        .find_map(|(checkpoint, stored)| Some((checkpoint, stored.ok()?)));
     let path = repo.git_dir().join("index").display().to_string();
     match found {
         Some((checkpoint, stored)) if repair => {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
             restore_index(repo, &lock, &stored, context.lock_timeout())?;
-            report.repaired.push(format!("{path}: replaced by the index of {} ({what})", checkpoint.id));
+            report.repaired.push(format!(
+                "{path}: replaced by the index of {} ({what})",
+                checkpoint.id
+            ));
         }
         Some((checkpoint, _)) => {
-            let message = format!("{what}: recover doctor --repair replaces it by the index of {}", checkpoint.id);
+            let message = format!(
+                "{what}: recover doctor --repair replaces it by the index of {}",
+                checkpoint.id
+            );
             report.error("damaged_index", path, message, true);
         }
         None => {
-            let message = format!("{what}: remove the file, and git reset makes it again from HEAD");
+            let message =
+                format!("{what}: remove the file, and git reset makes it again from HEAD");
             report.error("damaged_index", path, message, false);
         }
     }
@@ -250,15 +352,23 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
 /// Folders of ours where nothing more can be written: everything that is recorded now would fail.
 fn look_for_room(context: &Context, report: &mut Report) -> Result<()> {
     let state = context.store().private_dir();
-    let common = if context.has_git() { Some(context.repo()?.common_dir().to_owned()) } else { None };
-    let folders: BTreeSet<PathBuf> =
-        [Some(state), common].into_iter().flatten().filter_map(|folder| existing(&folder)).collect();
+    let common = if context.has_git() {
+        Some(context.repo()?.common_dir().to_owned())
+    } else {
+        None
+    };
+    let folders: BTreeSet<PathBuf> = [Some(state), common]
+        .into_iter()
+        .flatten()
+        .filter_map(|folder| existing(&folder))
+        .collect();
     for folder in folders {
-        let (code, what) = match lack(&folder).with_context(|| format!("cannot look at {}", folder.display()))? {
-            None => continue,
-            Some(Lack::Space) => (NO_SPACE, "no space is left for"),
-            Some(Lack::Permission) => (READ_ONLY, "nothing can be written in"),
-        };
+        let (code, what) =
+            match lack(&folder).with_context(|| format!("cannot look at {}", folder.display()))? {
+                None => continue,
+                Some(Lack::Space) => (NO_SPACE, "no space is left for"),
+                Some(Lack::Permission) => (READ_ONLY, "nothing can be written in"),
+            };
         let message = format!("{what} {}: nothing can be recorded", folder.display());
         report.error(code, folder.to_string_lossy().into_owned(), message, false);
     }
@@ -267,7 +377,10 @@ fn look_for_room(context: &Context, report: &mut Report) -> Result<()> {
 
 /// The folder, or the nearest one above it that there is.
 fn existing(folder: &Path) -> Option<PathBuf> {
-    folder.ancestors().find(|above| above.is_dir()).map(Path::to_owned)
+    folder
+        .ancestors()
+        .find(|above| above.is_dir())
+        .map(Path::to_owned)
 }
 
 /// What makes every other look pointless.
@@ -286,13 +399,22 @@ fn corrupt(mut report: Report, ledger: String, error: Error) -> Result<Report> {
 /// The ledger and its second copy, where one of them makes up for what is wrong with the other.
 fn look_at_copies(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
     let store = context.store();
-    let flaws = if repair { store.repair() } else { store.flaws() }?;
+    let flaws = if repair {
+        store.repair()
+    } else {
+        store.flaws()
+    }?;
     for (path, message) in flaws {
         let path = path.to_string_lossy().into_owned();
         if repair {
             report.repaired.push(format!("{path}: {message}"));
         } else {
-            report.error("damaged_ledger", path, format!("{message}: recover doctor --repair repairs it"), true);
+            report.error(
+                "damaged_ledger",
+                path,
+                format!("{message}: recover doctor --repair repairs it"),
+                true,
+            );
         }
     }
     Ok(())
@@ -318,19 +440,30 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
         if repairable && repair {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
             set_ref(repo, &lock, &name, &checkpoint.commit)?;
-            report.repaired.push(format!("set the reference of {} again", checkpoint.id));
+            report
+                .repaired
+                .push(format!("set the reference of {} again", checkpoint.id));
             continue;
         }
         let (code, message) = match found {
-            None => ("missing_reference", format!("{} has no reference", checkpoint.id)),
-            Some(found) if found.commit != checkpoint.commit => {
-                ("moved_reference", format!("{name} does not name the commit of {}", checkpoint.id))
-            }
+            None => (
+                "missing_reference",
+                format!("{} has no reference", checkpoint.id),
+            ),
+            Some(found) if found.commit != checkpoint.commit => (
+                "moved_reference",
+                format!("{name} does not name the commit of {}", checkpoint.id),
+            ),
             Some(_) => match stored {
                 Ok(_) if checkpoint.damaged && repair => {
-                    if verify(context, &[Selector::Id(checkpoint.id.clone().into())])?.problems.is_empty() {
+                    if verify(context, &[Selector::Id(checkpoint.id.clone().into())])?
+                        .problems
+                        .is_empty()
+                    {
                         label(context, checkpoint, UNDAMAGED)?;
-                        report.repaired.push(format!("{} is {UNDAMAGED}", checkpoint.id));
+                        report
+                            .repaired
+                            .push(format!("{} is {UNDAMAGED}", checkpoint.id));
                     }
                     continue;
                 }
@@ -361,21 +494,44 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
 
 /// A checkpoint that cannot be restored in full. It hinders no other: the repair marks it, and a marked one is only
 /// mentioned.
-fn damaged(context: &Context, repair: bool, report: &mut Report, checkpoint: &Checkpoint, why: &str) -> Result<()> {
+fn damaged(
+    context: &Context,
+    repair: bool,
+    report: &mut Report,
+    checkpoint: &Checkpoint,
+    why: &str,
+) -> Result<()> {
     let id = checkpoint.id.to_string();
     let is_marked = checkpoint.damaged;
     if repair && !is_marked {
         label(context, checkpoint, DAMAGED)?;
-        report.repaired.push(format!("marked {id} as damaged: {why}"));
+        report
+            .repaired
+            .push(format!("marked {id} as damaged: {why}"));
     } else {
-        let (code, severity) = ("damaged_checkpoint", if is_marked { "warning" } else { "error" });
+        let (code, severity) = (
+            "damaged_checkpoint",
+            if is_marked { "warning" } else { "error" },
+        );
         let message = format!("{id}: {why}");
-        report.problems.push(Problem { code, severity, path: id, message, repairable: !is_marked });
+        report.problems.push(Problem {
+            code,
+            severity,
+            path: id,
+            message,
+            repairable: !is_marked,
+        });
     }
     Ok(())
 }
 
 fn label(context: &Context, checkpoint: &Checkpoint, label: &str) -> Result<()> {
     let (checkpoint_id, label) = (checkpoint.id.clone(), label.to_owned());
-    context.record(&checkpoint.run, vec![Payload::CheckpointLabelled { checkpoint_id, label }])
+    context.record(
+        &checkpoint.run,
+        vec![Payload::CheckpointLabelled {
+            checkpoint_id,
+            label,
+        }],
+    )
 }

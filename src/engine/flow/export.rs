@@ -54,7 +54,10 @@ pub fn to_file(
     }
     let there = path.symlink_metadata();
     if there.as_ref().is_ok_and(fs::Metadata::is_dir) {
-        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("{} is a folder", path.display()),
+        ));
     }
     if there.is_ok() && !force {
         let message = format!("{} already exists: --force overwrites it", path.display());
@@ -77,13 +80,21 @@ pub fn to_file(
     reap(folder);
     let prefix = temporary_prefix();
     let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).permissions(Permissions::from_mode(0o644));
+    builder
+        .prefix(&prefix)
+        .permissions(Permissions::from_mode(0o644));
     let temporary = builder.tempfile_in(folder).map_err(failed)?;
     let mut out = BufWriter::new(temporary);
     let withheld = write(context, repo, checkpoint, (format, copy), &mut out)?;
-    let temporary = out.into_inner().map_err(|error| failed(error.into_error()))?;
+    let temporary = out
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
     temporary.as_file().sync_all().map_err(failed)?;
-    let moved = if force { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
+    let moved = if force {
+        temporary.persist(&path)
+    } else {
+        temporary.persist_noclobber(&path)
+    };
     moved.map_err(|error| failed(error.error))?;
     sync_dir(folder).map_err(failed)?;
     Ok((path, withheld))
@@ -92,19 +103,31 @@ pub fn to_file(
 /// A name beside a file that is there, for another of its kind: `a-2.patch` for `a.patch`.
 pub(in crate::engine) fn free_name(path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let end = path.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
+    let end = path
+        .extension()
+        .map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
     let others = (2..u32::MAX).map(|number| path.with_file_name(format!("{stem}-{number}{end}")));
-    others.into_iter().find(|other| other.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
+    others
+        .into_iter()
+        .find(|other| other.symlink_metadata().is_err())
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// The path without `..` and links in its folder, which must be there.
 fn plain(path: &Path) -> Result<PathBuf> {
     let Some(name) = path.file_name() else {
-        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("{} is a folder", path.display()),
+        ));
     };
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let folder = fs::canonicalize(folder)
-        .with_context(|| format!("cannot write {}: its folder cannot be found", path.display()))?;
+    let folder = fs::canonicalize(folder).with_context(|| {
+        format!(
+            "cannot write {}: its folder cannot be found",
+            path.display()
+        )
+    })?;
     Ok(folder.join(name))
 }
 
@@ -115,7 +138,13 @@ pub fn to_stream(
     format: Format,
     out: &mut dyn Write,
 ) -> Result<Vec<PathReason>> {
-    let withheld = write(context, checked(context, checkpoint)?, checkpoint, (format, false), out)?;
+    let withheld = write(
+        context,
+        checked(context, checkpoint)?,
+        checkpoint,
+        (format, false),
+        out,
+    )?;
     out.flush().context("cannot write the export")?;
     Ok(withheld)
 }
@@ -126,18 +155,35 @@ fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo
     let problems = load_checkpoint(repo, &checkpoint.commit)?.verify(repo)?;
     match problems.first() {
         None => Ok(repo),
-        Some(first) => Err(Error::new(ErrorKind::Corrupt, format!("{} is damaged: {first}", checkpoint.id))
-            .hint(Hint::recover(["checkpoint", "verify"]))),
+        Some(first) => Err(Error::new(
+            ErrorKind::Corrupt,
+            format!("{} is damaged: {first}", checkpoint.id),
+        )
+        .hint(Hint::recover(["checkpoint", "verify"]))),
     }
 }
 
 /// Where a session's checkpoint is written that goes nowhere else: its folder is made unless it is a dry run.
 pub fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
     let state = context.load()?.state;
-    let session = state.run(&checkpoint.run).map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
-    let session: String =
-        session.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
-    let folder = context.store().private_dir().join("checkpoints").join(format!("session_{session}"));
+    let session = state
+        .run(&checkpoint.run)
+        .map_or(checkpoint.run.run_id.as_str(), |run| run.session.as_str());
+    let session: String = session
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    let folder = context
+        .store()
+        .private_dir()
+        .join("checkpoints")
+        .join(format!("session_{session}"));
     if !context.dry_run() {
         context.create_state_dir(&folder)?;
     }
@@ -152,12 +198,20 @@ fn write(
     out: &mut dyn Write,
 ) -> Result<Vec<PathReason>> {
     let state = context.load()?.state;
-    let plain = if copy { None } else { plain_blobs_of(context, &state, &checkpoint.run)? };
+    let plain = if copy {
+        None
+    } else {
+        plain_blobs_of(context, &state, &checkpoint.run)?
+    };
     match format {
         Format::SeedJson => {
-            let (document, withheld) = seed_json::document(context, &state, checkpoint, &plain.unwrap_or_default())?;
-            let written = serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from);
-            written.and_then(|()| out.write_all(b"\n")).context("cannot write the export")?;
+            let (document, withheld) =
+                seed_json::document(context, &state, checkpoint, &plain.unwrap_or_default())?;
+            let written =
+                serde_json::to_writer_pretty(&mut *out, &document).map_err(io::Error::from);
+            written
+                .and_then(|()| out.write_all(b"\n"))
+                .context("cannot write the export")?;
             Ok(withheld)
         }
         Format::Patch => patch_of(repo, checkpoint, &plain.unwrap_or_default(), out),

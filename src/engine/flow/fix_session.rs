@@ -73,17 +73,36 @@ pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     };
     let base = checkpoint::record(context, &ledger, key, &prepared, request)?;
     let now = context.clock.now();
-    let session = new_session(&run, format!("fix_{:04}", base.seq).into(), base.id.clone(), context);
-    let started = NewEvent::about(key, Payload::ManualFixStarted { session: Box::new(session) });
-    active(&*events::append(ledger, key, now, vec![checkpoint::event(&base), started])?, key)
+    let session = new_session(
+        &run,
+        format!("fix_{:04}", base.seq).into(),
+        base.id.clone(),
+        context,
+    );
+    let started = NewEvent::about(
+        key,
+        Payload::ManualFixStarted {
+            session: Box::new(session),
+        },
+    );
+    active(
+        &*events::append(ledger, key, now, vec![checkpoint::event(&base), started])?,
+        key,
+    )
 }
 
 pub(in crate::engine) fn active(state: &State, key: &RunKey) -> Result<Fix> {
     let run = run_of(state, key)?;
     match &run.manual_fix {
-        Some(session) if session.status == ManualFixStatus::Active => Ok(Fix { session: session.clone(), run }),
-        _ => Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {key} is open"))
-            .hint(Hint::recover(["manual-fix", "start"]).run(key))),
+        Some(session) if session.status == ManualFixStatus::Active => Ok(Fix {
+            session: session.clone(),
+            run,
+        }),
+        _ => Err(Error::new(
+            ErrorKind::NoSession,
+            format!("no manual fix of run {key} is open"),
+        )
+        .hint(Hint::recover(["manual-fix", "start"]).run(key))),
     }
 }
 
@@ -98,8 +117,11 @@ pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fi
     let state = crash::load_recovered(context)?;
     let run = run_of(&state, key)?;
     let Some(session) = run.manual_fix.clone() else {
-        return Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {}", run.key))
-            .hint(Hint::recover(["manual-fix", "start"]).run(&run.key)));
+        return Err(Error::new(
+            ErrorKind::NoSession,
+            format!("no manual fix of run {}", run.key),
+        )
+        .hint(Hint::recover(["manual-fix", "start"]).run(&run.key)));
     };
     let mut fix = Fix { session, run };
     if fix.session.status == ManualFixStatus::Active {
@@ -112,13 +134,26 @@ pub(in crate::engine) fn status_of(context: &Context, key: &RunKey) -> Result<Fi
 }
 
 /// Files of editors beside an open one: swap files, backups, locks, what they try out a folder with.
-const EDITOR_TEMP_GLOBS: [&str; 7] =
-    ["**/.*.sw[a-z]", "**/4913", "**/*~", "**/.#*", "**/#*#", "**/.*.kate-swp", "**/*___jb_???___"];
+const EDITOR_TEMP_GLOBS: [&str; 7] = [
+    "**/.*.sw[a-z]",
+    "**/4913",
+    "**/*~",
+    "**/.#*",
+    "**/#*#",
+    "**/.*.kate-swp",
+    "**/*___jb_???___",
+];
 
 /// The work tree as a person left it who may still have it open: what comes and goes with an editor is nobody's change.
 pub(in crate::engine) fn prepare(context: &Context) -> Result<Prepared> {
     let editor_temp_globs = EDITOR_TEMP_GLOBS.map(str::to_owned).into();
-    checkpoint::prepare_as(context, &CaptureRules { editor_temp_globs, ..context.capture_rules() })
+    checkpoint::prepare_as(
+        context,
+        &CaptureRules {
+            editor_temp_globs,
+            ..context.capture_rules()
+        },
+    )
 }
 
 /// Where the output of a feedback loop of a session is kept.
@@ -128,7 +163,11 @@ pub fn log_of(context: &Context, session: &ManualFixSession, name: &str) -> Path
 
 /// Where the logs of a session's feedback loops are.
 pub fn log_dir(context: &Context, session: &ManualFixSession) -> PathBuf {
-    context.store().private_dir().join("manual-fix").join(session.id.as_str())
+    context
+        .store()
+        .private_dir()
+        .join("manual-fix")
+        .join(session.id.as_str())
 }
 
 pub(in crate::engine) fn changes_since(
@@ -150,9 +189,18 @@ pub(in crate::engine) fn changes_with_seen(
 ) -> Result<Vec<Change>> {
     let repo = context.repo()?;
     let base = state.checkpoint(&session.checkpoint_id).ok_or_else(|| {
-        Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {} is gone", session.checkpoint_id))
+        Error::new(
+            ErrorKind::NoCheckpoint,
+            format!("No checkpoint available: {} is gone", session.checkpoint_id),
+        )
     })?;
     let before = load_checkpoint(repo, &base.commit)?;
     let objects = prepared.capture.objects();
-    Ok(changes_with(objects, before.view(), prepared.capture.view(), &Selection::all(), seen)?)
+    Ok(changes_with(
+        objects,
+        before.view(),
+        prepared.capture.view(),
+        &Selection::all(),
+        seen,
+    )?)
 }

@@ -49,7 +49,12 @@ impl<'a> Follow<'a> {
         on_signal(context, move || {
             let _ = sender.send(());
         })?;
-        Ok(Self { context, _watcher: watcher, wakes, length: length(context) })
+        Ok(Self {
+            context,
+            _watcher: watcher,
+            wakes,
+            length: length(context),
+        })
     }
 
     /// Whether something was recorded since this was asked last, or a wait ended.
@@ -80,13 +85,18 @@ impl<'a> Follow<'a> {
 }
 
 /// Has `wake` called when a signal comes.
-pub(in crate::engine) fn on_signal(context: &Context, wake: impl FnOnce() + Send + 'static) -> Result<()> {
+pub(in crate::engine) fn on_signal(
+    context: &Context,
+    wake: impl FnOnce() + Send + 'static,
+) -> Result<()> {
     let interrupts = context.interrupts.clone();
     let wait = move || {
         while interrupts.sleep(Duration::from_secs(3600)).is_ok() {}
         wake();
     };
-    let started = thread::Builder::new().name("on-signal".to_owned()).spawn(wait);
+    let started = thread::Builder::new()
+        .name("on-signal".to_owned())
+        .spawn(wait);
     started.context("cannot start a thread")?;
     Ok(())
 }

@@ -36,7 +36,8 @@ pub(in crate::engine) fn hold_back(context: &Context, state: &State, own: Retry)
             retry.standing = held.status.standing;
         }
         if retry.run.is_none() {
-            (retry.run, retry.status, retry.max_attempts) = (Some(held.run), Some(held.status), held.max_attempts);
+            (retry.run, retry.status, retry.max_attempts) =
+                (Some(held.run), Some(held.status), held.max_attempts);
         }
     }
     retry
@@ -44,7 +45,10 @@ pub(in crate::engine) fn hold_back(context: &Context, state: &State, own: Retry)
 
 /// The run that such a file describes, for views where nothing is recorded.
 pub(in crate::engine) fn run(context: &Context, state: &State) -> Option<Run> {
-    all(context, state).into_iter().next().map(|(_, held)| held.run)
+    all(context, state)
+        .into_iter()
+        .next()
+        .map(|(_, held)| held.run)
 }
 
 fn all(context: &Context, state: &State) -> Vec<(std::path::PathBuf, Held)> {
@@ -56,15 +60,30 @@ fn all(context: &Context, state: &State) -> Vec<(std::path::PathBuf, Held)> {
     for path in context.store().foreign_views() {
         let mut assumed = state.clone();
         for key in import::apply_speculatively(context, &mut assumed, &path) {
-            let Some(run) = assumed.run(&key).filter(|run| run.worktree == context.worktree_id()) else { continue };
+            let Some(run) = assumed
+                .run(&key)
+                .filter(|run| run.worktree == context.worktree_id())
+            else {
+                continue;
+            };
             let settings = settings_of(context, run);
             let mut status = status_of(context, &assumed, run);
             let may_go_on = matches!(status.standing, Standing::Allowed | Standing::Wait(_));
             if may_go_on && status.attempts_left == Some(0) {
                 status.standing = Standing::Exhausted;
             }
-            let max_attempts = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
-            all.push((path.clone(), Held { run: run.clone(), status, max_attempts }));
+            let max_attempts = settings
+                .retry
+                .override_attempts
+                .unwrap_or(settings.retry.max_attempts);
+            all.push((
+                path.clone(),
+                Held {
+                    run: run.clone(),
+                    status,
+                    max_attempts,
+                },
+            ));
         }
     }
     all

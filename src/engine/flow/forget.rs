@@ -69,11 +69,20 @@ pub fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
     }
     let checkpoints = runs.iter().map(|key| state.checkpoints.count_of(key)).sum();
     let removed = match chosen {
-        Some(_) => runs.iter().flat_map(|key| forgotten::files_of(context, key)).collect(),
+        Some(_) => runs
+            .iter()
+            .flat_map(|key| forgotten::files_of(context, key))
+            .collect(),
         None => traces(context),
     };
     let changed = !runs.is_empty() || !removed.is_empty();
-    Ok(Forgotten { changed, all: chosen.is_none(), runs, checkpoints, removed })
+    Ok(Forgotten {
+        changed,
+        all: chosen.is_none(),
+        runs,
+        checkpoints,
+        removed,
+    })
 }
 
 /// Removes runs, or everything; in a dry run only says what.
@@ -92,14 +101,20 @@ pub fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
     if !context.says_yes() {
         let what = match chosen {
             Some(_) => {
-                let runs =
-                    if planned.runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", planned.runs.len()) };
+                let runs = if planned.runs.len() == 1 {
+                    "1 run".to_owned()
+                } else {
+                    format!("{} runs", planned.runs.len())
+                };
                 format!("{runs} with {}", count(planned.checkpoints, "checkpoint"))
             }
             None => "every trace of recover in this repository".to_owned(),
         };
-        let message = format!("this would remove {what} for good, which cannot be undone: --yes does it");
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));
+        let message =
+            format!("this would remove {what} for good, which cannot be undone: --yes does it");
+        return Err(
+            Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"]))
+        );
     }
     if chosen.is_some() {
         forget_runs(context, &planned)?;
@@ -123,22 +138,42 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
         .filter_map(|key| ledger.state().run(key)?.manual_fix.as_ref())
         .map(|session| session.id.clone())
         .collect();
-    let payload = Payload::RunsForgotten { runs: planned.runs.clone() };
-    ledger.append(context.clock.now(), vec![NewEvent { run: None, source: EventSource::Recover, payload }])?;
+    let payload = Payload::RunsForgotten {
+        runs: planned.runs.clone(),
+    };
+    ledger.append(
+        context.clock.now(),
+        vec![NewEvent {
+            run: None,
+            source: EventSource::Recover,
+            payload,
+        }],
+    )?;
     seed_json::refresh_active(context, ledger.state())?;
     let state = write_views(ledger, &[], Extent::All)?;
     forgotten::sweep(context, &state)?;
     for id in fixes {
-        remove(context.store().root(), &context.store().private_dir().join("manual-fix").join(id.as_str()))?;
+        remove(
+            context.store().root(),
+            &context
+                .store()
+                .private_dir()
+                .join("manual-fix")
+                .join(id.as_str()),
+        )?;
     }
     storage::remove_patches(context, &gone);
-    let has_kept = |key: &RunKey| kept(context, Some(&key.run_id)).is_ok_and(|names| !names.is_empty());
+    let has_kept =
+        |key: &RunKey| kept(context, Some(&key.run_id)).is_ok_and(|names| !names.is_empty());
     if gone.is_empty() && !planned.runs.iter().any(has_kept) {
         return Ok(());
     }
     let repo = context.repo()?;
     nested::forget(context, repo, &gone);
-    let mut names: Vec<String> = gone.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
+    let mut names: Vec<String> = gone
+        .iter()
+        .map(|gone| ref_name(&gone.run.run_id, &gone.id))
+        .collect();
     for key in &planned.runs {
         names.extend(kept(context, Some(&key.run_id))?);
     }
@@ -153,13 +188,19 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
 /// Removes the objects of checkpoints that are gone for good; what stays of them is said.
 fn discard_all(context: &Context, repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) {
     if let Some(why) = discard(repo, lock, commits).left {
-        context.note(format!("objects of the checkpoints are left to git gc: {why}"));
+        context.note(format!(
+            "objects of the checkpoints are left to git gc: {why}"
+        ));
     }
 }
 
 /// The references that keep what `accept` took off branches: of a run, or all.
 fn kept(context: &Context, run_id: Option<&RunId>) -> Result<Vec<String>> {
-    if context.has_git() { Ok(kept_names(context.repo()?, run_id)?) } else { Ok(Vec::new()) }
+    if context.has_git() {
+        Ok(kept_names(context.repo()?, run_id)?)
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 /// Where the mark is: in git's folder, without git beside the logs.
@@ -168,7 +209,10 @@ fn mark(context: &Context) -> Result<(Root, PathBuf)> {
         let common = context.repo()?.common_dir();
         return Ok((Root::with_own(common, OWN), common.join(OWN).join(MARK)));
     }
-    Ok((context.store().root().clone(), context.store().private_dir().join(MARK)))
+    Ok((
+        context.store().root().clone(),
+        context.store().private_dir().join(MARK),
+    ))
 }
 
 /// Puts the mark in place, with the commits of the checkpoints: once their references are gone, nothing else names them.
@@ -178,10 +222,14 @@ fn begin(context: &Context) -> Result<Vec<ObjectId>> {
     let _ledger = context.store().lock()?;
     let commits = commits(context)?;
     let lines = commits.iter().map(|commit| format!("{}\n", commit.0));
-    let text: String = std::iter::once("recover forget --all\n".to_owned()).chain(lines).collect();
+    let text: String = std::iter::once("recover forget --all\n".to_owned())
+        .chain(lines)
+        .collect();
     let failed = |error| Error::io(format!("cannot write {}", mark.display()), error);
-    root.create_dir_all(mark.parent().unwrap_or(&mark)).map_err(failed)?;
-    root.write(&mark, text.as_bytes(), Sync::All).map_err(failed)?;
+    root.create_dir_all(mark.parent().unwrap_or(&mark))
+        .map_err(failed)?;
+    root.write(&mark, text.as_bytes(), Sync::All)
+        .map_err(failed)?;
     Ok(commits)
 }
 
@@ -191,7 +239,10 @@ fn commits(context: &Context) -> Result<Vec<ObjectId>> {
         return Ok(Vec::new());
     }
     let repo = context.repo()?;
-    Ok(ref_names(repo, |_| false)?.iter().filter_map(|name| resolve_ref(repo, name)).collect())
+    Ok(ref_names(repo, |_| false)?
+        .iter()
+        .filter_map(|name| resolve_ref(repo, name))
+        .collect())
 }
 
 /// Finishes removing everything where that was cut off. Returns whether it was.
@@ -203,9 +254,16 @@ pub fn finish(context: &Context) -> Result<bool> {
     if context.dry_run() || !root.has(&mark).unwrap_or(false) {
         return Ok(false);
     }
-    let text = root.read(&mark).map_err(|error| Error::io(format!("cannot read {}", mark.display()), error))?;
+    let text = root
+        .read(&mark)
+        .map_err(|error| Error::io(format!("cannot read {}", mark.display()), error))?;
     let mut all = commits(context)?;
-    all.extend(String::from_utf8_lossy(&text).lines().skip(1).map(|line| ObjectId(line.to_owned())));
+    all.extend(
+        String::from_utf8_lossy(&text)
+            .lines()
+            .skip(1)
+            .map(|line| ObjectId(line.to_owned())),
+    );
     remove_everything(context, &all)?;
     Ok(true)
 }
@@ -221,7 +279,11 @@ fn traces(context: &Context) -> Vec<PathBuf> {
     all.extend(git_folders(context));
     all.extend(context.trust_record().path());
     all.retain(|path| path.symlink_metadata().is_ok());
-    let with_hooks: BTreeSet<PathBuf> = others.iter().chain([context]).flat_map(hook_files).collect();
+    let with_hooks: BTreeSet<PathBuf> = others
+        .iter()
+        .chain([context])
+        .flat_map(hook_files)
+        .collect();
     all.extend(with_hooks);
     all
 }
@@ -229,18 +291,30 @@ fn traces(context: &Context) -> Vec<PathBuf> {
 /// The other work trees of the repository. One that is gone, or not ours to work in, is left alone.
 fn others(context: &Context) -> Vec<Context> {
     let repo = context.repo().ok().filter(|_| context.has_git());
-    let all = repo.and_then(|repo| work_trees(repo).ok()).unwrap_or_default();
-    let others = all.iter().filter_map(|folder| context.at(&std::fs::canonicalize(folder).ok()?).ok());
-    others.filter(|other| other.worktree() != context.worktree()).collect()
+    let all = repo
+        .and_then(|repo| work_trees(repo).ok())
+        .unwrap_or_default();
+    let others = all
+        .iter()
+        .filter_map(|folder| context.at(&std::fs::canonicalize(folder).ok()?).ok());
+    others
+        .filter(|other| other.worktree() != context.worktree())
+        .collect()
 }
 
 /// Our folders in git's: of the repository, and of each of its work trees.
 fn git_folders(context: &Context) -> Vec<PathBuf> {
-    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else { return Vec::new() };
+    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else {
+        return Vec::new();
+    };
     let common = repo.common_dir();
     let folder = common.join("worktrees");
     let linked = Root::shared(common).list(&folder).unwrap_or_default();
-    linked.into_iter().map(|(name, _)| folder.join(name).join(OWN)).chain([common.join(OWN)]).collect()
+    linked
+        .into_iter()
+        .map(|(name, _)| folder.join(name).join(OWN))
+        .chain([common.join(OWN)])
+        .collect()
 }
 
 /// The configuration, where git does not track it.
@@ -254,11 +328,23 @@ const PLACES: [Place; 2] = [Place::Project, Place::Local];
 
 /// The settings that have lines of ours.
 fn hook_files(context: &Context) -> Vec<PathBuf> {
-    let Ok(rehearsal) = context.rehearsal() else { return Vec::new() };
-    let changes = |agent, place| carry_out(&rehearsal, Task::Uninstall, agent, place, OWN).unwrap_or_default();
-    let all = HookAgent::ALL.into_iter().flat_map(|agent| PLACES.map(|place| (agent, place)));
-    let files = all.flat_map(|(agent, place)| changes(agent, place)).filter(|file| file.change != "unchanged");
-    files.map(|file| file.path).collect::<BTreeSet<_>>().into_iter().collect()
+    let Ok(rehearsal) = context.rehearsal() else {
+        return Vec::new();
+    };
+    let changes = |agent, place| {
+        carry_out(&rehearsal, Task::Uninstall, agent, place, OWN).unwrap_or_default()
+    };
+    let all = HookAgent::ALL
+        .into_iter()
+        .flat_map(|agent| PLACES.map(|place| (agent, place)));
+    let files = all
+        .flat_map(|(agent, place)| changes(agent, place))
+        .filter(|file| file.change != "unchanged");
+    files
+        .map(|file| file.path)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 /// Removes everything, whatever of it is there still; the mark last.
@@ -268,7 +354,9 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
     remove_checkpoints(context, commits)?;
     let store = context.store();
     let root = store.root();
-    store.remove_own_views().map_err(|error| Error::io("cannot remove a view", error))?;
+    store
+        .remove_own_views()
+        .map_err(|error| Error::io("cannot remove a view", error))?;
     for context in others.iter().chain([context]) {
         if let Some(file) = own_configuration(context) {
             remove(&Root::shared(context.worktree()), &file)?;
@@ -286,7 +374,13 @@ fn remove_everything(context: &Context, commits: &[ObjectId]) -> Result<()> {
     remove(root, &store.private_dir())?;
     store.forget_id(id.as_deref());
     project_trust::forget(context)?;
-    for folder in [Some(store.dir()), store.dir().parent().filter(|parent| parent.ends_with(".ultraplan"))] {
+    for folder in [
+        Some(store.dir()),
+        store
+            .dir()
+            .parent()
+            .filter(|parent| parent.ends_with(".ultraplan")),
+    ] {
         // One that holds somebody else's files stays.
         let _ = folder.map(remove_empty);
     }
@@ -315,12 +409,18 @@ fn remove_hooks(context: &Context) {
     for agent in HookAgent::ALL {
         for place in PLACES {
             // Not every agent has every place.
-            let Ok(files) = carry_out(context, Task::Uninstall, agent, place, OWN) else { continue };
+            let Ok(files) = carry_out(context, Task::Uninstall, agent, place, OWN) else {
+                continue;
+            };
             if settings_file(agent, place).is_none() {
                 continue;
             }
             for file in files.iter().filter(|file| file.change == "deleted") {
-                let folders = file.path.ancestors().skip(1).take_while(|folder| *folder != context.worktree());
+                let folders = file
+                    .path
+                    .ancestors()
+                    .skip(1)
+                    .take_while(|folder| *folder != context.worktree());
                 for folder in folders {
                     if remove_empty(folder).is_err() {
                         break;
@@ -350,7 +450,10 @@ fn remove_checkpoints(context: &Context, commits: &[ObjectId]) -> Result<()> {
     delete_refs(repo, &lock, &names)?;
     discard_all(context, repo, &lock, commits);
     let objects = repo.common_dir().join("objects");
-    for (name, _) in Root::shared(repo.common_dir()).list(&objects).unwrap_or_default() {
+    for (name, _) in Root::shared(repo.common_dir())
+        .list(&objects)
+        .unwrap_or_default()
+    {
         if name.len() == 2 {
             // Only the empty ones go, as with `git gc`.
             let _ = remove_empty(&objects.join(name));

@@ -25,7 +25,9 @@ use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
-use crate::store::views::{Extent, RecoveryState, attempt_view, battle, recovery_state, write_views};
+use crate::store::views::{
+    Extent, RecoveryState, attempt_view, battle, recovery_state, write_views,
+};
 use crate::store::{NewEvent, Store};
 
 use super::bundle_import::{self, Bundle, new_ones};
@@ -130,7 +132,10 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
     let returning = returning(&bundles, &state)?;
     let (imported, events) = take_over(context, &mut state, &documents)?;
     if imported.changed {
-        let keys: BTreeSet<RunKey> = events.iter().filter_map(|(_, event)| event.run.clone()).collect();
+        let keys: BTreeSet<RunKey> = events
+            .iter()
+            .filter_map(|(_, event)| event.run.clone())
+            .collect();
         ledger.append_dated(events)?;
         write_views(ledger, &keys.iter().collect::<Vec<_>>(), Extent::All)?;
     } else {
@@ -144,11 +149,18 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
 
 /// Applies to the state in memory what an import of the file would record. Returns the runs that it says something new of;
 /// none where it cannot be read or nothing is known of its kind.
-pub(in crate::engine) fn apply_speculatively(context: &Context, state: &mut State, path: &Path) -> Vec<RunKey> {
+pub(in crate::engine) fn apply_speculatively(
+    context: &Context,
+    state: &mut State,
+    path: &Path,
+) -> Vec<RunKey> {
     match load(path, None).and_then(|document| take_over(context, state, &[document])) {
-        Ok((imported, _)) => {
-            imported.files.into_iter().filter(|file| file.changed).flat_map(|file| file.runs).collect()
-        }
+        Ok((imported, _)) => imported
+            .files
+            .into_iter()
+            .filter(|file| file.changed)
+            .flat_map(|file| file.runs)
+            .collect(),
         Err(error) => {
             tracing::debug!(%error, "a file in a view's place is passed over");
             Vec::new()
@@ -195,15 +207,23 @@ fn take_over(
     documents: &[Document],
 ) -> Result<(Imported, Vec<(Timestamp, NewEvent)>)> {
     let naming = context.naming();
-    let named =
-        naming.run_id.as_ref().map(|id| RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()));
+    let named = naming
+        .run_id
+        .as_ref()
+        .map(|id| RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()));
     let (mut files, mut all) = (Vec::new(), Vec::new());
     for document in documents {
         let source = document.path.to_string_lossy().into_owned();
         let worktree = context.worktree_id();
-        let at =
-            ImportInput { state, source: &source, worktree: &worktree, run: named.as_ref(), now: context.clock.now() };
-        let parts = read(document.kind, &document.content, &at).map_err(|problem| damaged(&document.path, &problem))?;
+        let at = ImportInput {
+            state,
+            source: &source,
+            worktree: &worktree,
+            run: named.as_ref(),
+            now: context.clock.now(),
+        };
+        let parts = read(document.kind, &document.content, &at)
+            .map_err(|problem| damaged(&document.path, &problem))?;
         let message = if is_own_view(document, state) {
             Some("the ledger has it already")
         } else if named.is_none() && is_old_view(context, document, state)? {
@@ -221,15 +241,36 @@ fn take_over(
                     file.left_out.extend(bring_here(context, &mut payload));
                 }
                 count(&mut file, &payload);
-                let event = NewEvent { run: Some(part.key.clone()), source: EventSource::Recover, payload };
-                let NewEvent { run, source, payload } = event.clone();
-                state.apply(&Event { seq: state.last_seq + 1, at, schema: EVENT_SCHEMA, run, source, payload });
+                let event = NewEvent {
+                    run: Some(part.key.clone()),
+                    source: EventSource::Recover,
+                    payload,
+                };
+                let NewEvent {
+                    run,
+                    source,
+                    payload,
+                } = event.clone();
+                state.apply(&Event {
+                    seq: state.last_seq + 1,
+                    at,
+                    schema: EVENT_SCHEMA,
+                    run,
+                    source,
+                    payload,
+                });
                 all.push((at, event));
             }
             let run = state.run(&part.key);
             let about = run.map(|run| run.imported.as_slice()).unwrap_or_default();
-            let about = about.iter().filter(|one| one.imported.source == source && one.imported.kind == document.kind);
-            file.checkpoints.extend(about.flat_map(|one| one.checkpoints(&part.key)).map(|one| known(context, one)));
+            let about = about
+                .iter()
+                .filter(|one| one.imported.source == source && one.imported.kind == document.kind);
+            file.checkpoints.extend(
+                about
+                    .flat_map(|one| one.checkpoints(&part.key))
+                    .map(|one| known(context, one)),
+            );
             file.runs.push(part.key);
         }
         file.changed = file.events > 0;
@@ -242,7 +283,9 @@ fn take_over(
 /// A battle that was fought where no work tree of this repository is, on another machine maybe, is taken up here. Returns
 /// what is to be said of that.
 fn bring_here(context: &Context, payload: &mut Payload) -> Option<Problem> {
-    let Payload::RunCreated { worktree, .. } = payload else { return None };
+    let Payload::RunCreated { worktree, .. } = payload else {
+        return None;
+    };
     let here = context.worktree_id();
     let is_gone = |place: &FolderId| {
         let repo = context.repo().ok().filter(|_| context.has_git());
@@ -251,9 +294,13 @@ fn bring_here(context: &Context, payload: &mut Payload) -> Option<Problem> {
     if *worktree == here || context.is_worktree_of_repo(worktree) || is_gone(worktree) {
         return None;
     }
-    let message = format!("{worktree} is no work tree of this repository: the run belongs to {here}");
+    let message =
+        format!("{worktree} is no work tree of this repository: the run belongs to {here}");
     *worktree = here;
-    Some(Problem { place: "/workingDir".to_owned(), message })
+    Some(Problem {
+        place: "/workingDir".to_owned(),
+        message,
+    })
 }
 
 /// Whether the document is what its view says anyway: no news, however it came to be.
@@ -288,20 +335,36 @@ fn is_old_view(context: &Context, document: &Document, state: &State) -> Result<
 
 /// Whether one of our own runs once stood as the document says, to the millisecond.
 fn was_recovery_state(context: &Context, document: &Value, state: &State) -> Result<bool> {
-    let is_own = |run: &&Run| run.imported.iter().all(|one| one.imported.kind != ImportKind::Recovery);
+    let is_own = |run: &&Run| {
+        run.imported
+            .iter()
+            .all(|one| one.imported.kind != ImportKind::Recovery)
+    };
     // What begins records nothing yet; what was imported may have to begin anew.
     if *document == json!(RecoveryState::default()) {
-        return Ok(state.runs.iter().any(|run| is_own(&run)) && state.runs.iter().all(|run| is_own(&run)));
+        return Ok(
+            state.runs.iter().any(|run| is_own(&run)) && state.runs.iter().all(|run| is_own(&run))
+        );
     }
-    let Some(last) = document["lastError"].as_str() else { return Ok(false) };
+    let Some(last) = document["lastError"].as_str() else {
+        return Ok(false);
+    };
     let failed_so = |run: &&Run| {
-        run.attempts().any(|(_, attempt)| attempt.failure.as_ref().is_some_and(|failure| failure.message == last))
+        run.attempts().any(|(_, attempt)| {
+            attempt
+                .failure
+                .as_ref()
+                .is_some_and(|failure| failure.message == last)
+        })
     };
     for run in state.runs.iter().filter(is_own).filter(failed_so) {
         let mut then = State::default();
         for event in context.store().events_of(&run.key)? {
             then.apply(&event);
-            if then.run(&run.key).is_some_and(|run| json!(RecoveryState::of(run)) == *document) {
+            if then
+                .run(&run.key)
+                .is_some_and(|run| json!(RecoveryState::of(run)) == *document)
+            {
                 return Ok(true);
             }
         }
@@ -324,8 +387,12 @@ fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in given {
         let path = context.cwd().join(path);
-        let path = fs::canonicalize(&path)
-            .map_err(|error| Error::new(ErrorKind::Usage, format!("cannot read {}: {error}", path.display())))?;
+        let path = fs::canonicalize(&path).map_err(|error| {
+            Error::new(
+                ErrorKind::Usage,
+                format!("cannot read {}: {error}", path.display()),
+            )
+        })?;
         if path.is_dir() {
             let before = all.len();
             walk(context.store(), &path, &mut all)?;
@@ -337,7 +404,10 @@ fn expand(context: &Context, given: &[PathBuf]) -> Result<Vec<PathBuf>> {
             all.push(path);
         } else {
             // A FIFO may never say anything, a device never end.
-            let message = format!("{} is no ordinary file: nothing else is taken over", path.display());
+            let message = format!(
+                "{} is no ordinary file: nothing else is taken over",
+                path.display()
+            );
             return Err(Error::new(ErrorKind::Usage, message));
         }
     }
@@ -356,7 +426,9 @@ fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
                 walk(store, &path, all)?;
             }
         } else if kind.is_file()
-            && path.extension().is_some_and(|extension| extension == "json" || extension == "bundle")
+            && path
+                .extension()
+                .is_some_and(|extension| extension == "json" || extension == "bundle")
         {
             all.push(path);
         }
@@ -367,9 +439,14 @@ fn walk(store: &Store, folder: &Path, all: &mut Vec<PathBuf>) -> Result<()> {
 fn load(path: &Path, kind: Option<ImportKind>) -> Result<Document> {
     let failed = |error| Error::io(format!("cannot read {}", path.display()), error);
     let (root, name) = Root::of_file(path);
-    let bytes = root.read_at_most(Path::new(name), MAX_FILE).map_err(failed)?;
+    let bytes = root
+        .read_at_most(Path::new(name), MAX_FILE)
+        .map_err(failed)?;
     let content: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        let message = format!("{} is no JSON: {error}; nothing was imported", path.display());
+        let message = format!(
+            "{} is no JSON: {error}; nothing was imported",
+            path.display()
+        );
         Error::new(ErrorKind::Corrupt, message)
     })?;
     let Some(kind) = kind.or_else(|| recognise(&content)) else {
@@ -380,10 +457,19 @@ fn load(path: &Path, kind: Option<ImportKind>) -> Result<Document> {
         );
         return Err(Error::new(ErrorKind::Usage, message));
     };
-    Ok(Document { path: path.to_owned(), kind, content })
+    Ok(Document {
+        path: path.to_owned(),
+        kind,
+        content,
+    })
 }
 
 fn damaged(path: &Path, problem: &Problem) -> Error {
-    let message = format!("{}: at {}: {}; nothing was imported", path.display(), problem.place, problem.message);
+    let message = format!(
+        "{}: at {}: {}; nothing was imported",
+        path.display(),
+        problem.place,
+        problem.message
+    );
     Error::new(ErrorKind::Corrupt, message)
 }

@@ -38,17 +38,26 @@ pub fn init(context: &Context, force: bool, full: bool) -> Result<Initialised> {
         return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["config"])));
     }
     let project = recognise(&top(&root, context));
-    let text = if full { config::template() } else { configuration(&project) };
+    let text = if full {
+        config::template()
+    } else {
+        configuration(&project)
+    };
     if !context.dry_run() {
         context.check_writes("writing a configuration")?;
         if let Some(folder) = path.parent() {
             root.create_dir_all(folder).map_err(failed)?;
         }
-        root.write(&path, text.as_bytes(), Sync::All).map_err(failed)?;
+        root.write(&path, text.as_bytes(), Sync::All)
+            .map_err(failed)?;
         // Who wrote it trusts it.
         project_trust::trust_own(&context.at(context.cwd())?)?;
     }
-    Ok(Initialised { path, text, project })
+    Ok(Initialised {
+        path,
+        text,
+        project,
+    })
 }
 
 /// What lies at the top of the work tree. What cannot be read suggests nothing.
@@ -56,8 +65,15 @@ fn top(root: &Root, context: &Context) -> Vec<Found> {
     let names = root.list(context.worktree()).unwrap_or_default();
     let found = |(name, _): (std::ffi::OsString, _)| {
         let name = name.into_string().ok()?;
-        let text = if READ.contains(&name.as_str()) { content(root, &context.worktree().join(&name)) } else { None };
-        Some(Found { name, content: text.unwrap_or_default() })
+        let text = if READ.contains(&name.as_str()) {
+            content(root, &context.worktree().join(&name))
+        } else {
+            None
+        };
+        Some(Found {
+            name,
+            content: text.unwrap_or_default(),
+        })
     };
     names.into_iter().filter_map(found).collect()
 }

@@ -42,7 +42,11 @@ pub fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
     }
     let named = context.naming().run_id.as_ref();
     let Some(attempt) = attempts(context, command).into_iter().find(|attempt| {
-        let is_own = named.is_none() || attempt.run_id.as_ref().is_none_or(|run_id| named == Some(run_id));
+        let is_own = named.is_none()
+            || attempt
+                .run_id
+                .as_ref()
+                .is_none_or(|run_id| named == Some(run_id));
         match reach {
             Reach::Nothing => false,
             Reach::Run => is_own,
@@ -52,13 +56,21 @@ pub fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
     }) else {
         return Ok(());
     };
-    let run = attempt.run_id.as_ref().map_or_else(|| "a run".to_owned(), |run_id| format!("run {run_id}"));
+    let run = attempt
+        .run_id
+        .as_ref()
+        .map_or_else(|| "a run".to_owned(), |run_id| format!("run {run_id}"));
     let message = format!(
         "recover {command} is refused inside an attempt of {run}, which recover supervises (pid {})",
         attempt.supervisor.pid
     );
     let mut words = vec!["status"];
-    words.extend(attempt.run_id.iter().flat_map(|run_id| ["--run", run_id.as_str()]));
+    words.extend(
+        attempt
+            .run_id
+            .iter()
+            .flat_map(|run_id| ["--run", run_id.as_str()]),
+    );
     Err(Error::new(ErrorKind::InsideAttempt, message).hint(Hint::recover(words)))
 }
 
@@ -74,17 +86,36 @@ fn attempts(context: &Context, command: &str) -> Vec<Attempt> {
     let mut found: Vec<Attempt> = marks
         .map(|marked| {
             let is_here = marked.mark.places[1] == tree;
-            Attempt { run_id: marked.run_id, supervisor: marked.mark.supervisor, is_here }
+            Attempt {
+                run_id: marked.run_id,
+                supervisor: marked.mark.supervisor,
+                is_here,
+            }
         })
         .collect();
     let above = LazyCell::new(process::ancestors);
     // A ledger that cannot be read names nobody; what a command does with it is its own to say.
-    for run in context.load().iter().flat_map(|loaded| loaded.state.runs.iter()) {
+    for run in context
+        .load()
+        .iter()
+        .flat_map(|loaded| loaded.state.runs.iter())
+    {
         let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
-        let is_above = |id: &&ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
-        if let Some(supervisor) = supervisor.filter(is_above).filter(|id| is_alive(context.store(), id)) {
+        let is_above = |id: &&ProcessId| {
+            above
+                .iter()
+                .any(|one| (one.pid, one.start_time) == (id.pid, id.start_time))
+        };
+        if let Some(supervisor) = supervisor
+            .filter(is_above)
+            .filter(|id| is_alive(context.store(), id))
+        {
             let is_here = run.worktree == context.worktree_id();
-            found.push(Attempt { run_id: Some(run.key.run_id.clone()), supervisor: supervisor.clone(), is_here });
+            found.push(Attempt {
+                run_id: Some(run.key.run_id.clone()),
+                supervisor: supervisor.clone(),
+                is_here,
+            });
         }
     }
     found

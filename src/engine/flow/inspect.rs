@@ -45,27 +45,46 @@ pub fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
             EntryKind::File | EntryKind::Symlink => Some(blob_size(repo, &entry.oid)?),
             EntryKind::Gitlink | EntryKind::EmptyDir => None,
         };
-        Ok(File { path, mode, size, blob: entry.oid })
+        Ok(File {
+            path,
+            mode,
+            size,
+            blob: entry.oid,
+        })
     };
     snapshot.entries.into_iter().map(file).collect()
 }
 
 /// The repositories inside, with their own checkpoints.
 pub fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
-    Ok(load_checkpoint(context.repo()?, &checkpoint.commit)?.manifest.nested)
+    Ok(load_checkpoint(context.repo()?, &checkpoint.commit)?
+        .manifest
+        .nested)
 }
 
 /// What a checkpoint changed since the run's previous one, or since the one that files went back to after that; everything,
 /// for the first.
-pub fn patch_since_previous(context: &Context, state: &State, checkpoint: &Checkpoint) -> Result<Vec<u8>> {
+pub fn patch_since_previous(
+    context: &Context,
+    state: &State,
+    checkpoint: &Checkpoint,
+) -> Result<Vec<u8>> {
     let repo = context.repo()?;
-    let from = checkpoint.changed_from.as_ref().or(checkpoint.previous.as_ref());
+    let from = checkpoint
+        .changed_from
+        .as_ref()
+        .or(checkpoint.previous.as_ref());
     let previous = from.and_then(|id| state.checkpoint(id));
     let from = match previous {
         Some(previous) => previous.tree.clone(),
         None => empty_tree(repo)?,
     };
-    Ok(patch_text(Objects::stored(repo), &from, &checkpoint.tree, &Selection::all())?)
+    Ok(patch_text(
+        Objects::stored(repo),
+        &from,
+        &checkpoint.tree,
+        &Selection::all(),
+    )?)
 }
 
 /// A difference between two moments.
@@ -88,8 +107,8 @@ pub fn diff(
     patch: bool,
 ) -> Result<Difference> {
     let repo = context.repo()?;
-    let selection =
-        Selection::globs(paths).map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
+    let selection = Selection::globs(paths)
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     let before = load_checkpoint(repo, &from.commit)?;
     let old_memory = before.memory(repo)?;
     if let Some(to) = to {
@@ -97,38 +116,78 @@ pub fn diff(
         let objects = Objects::stored(repo);
         let mut changes = changes(objects, before.view(), after.view(), &selection)?;
         let now = nested::Now::Stored(&after.manifest.nested);
-        nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
+        nested::changed(
+            context,
+            repo,
+            &before.manifest.nested,
+            now,
+            &selection,
+            &mut changes,
+        );
         return Ok(Difference {
             changes,
             memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
-            patch: if patch { Some(patch_text(objects, &from.tree, &to.tree, &selection)?) } else { None },
+            patch: if patch {
+                Some(patch_text(objects, &from.tree, &to.tree, &selection)?)
+            } else {
+                None
+            },
         });
     }
     let prepared = checkpoint::prepare(context)?;
     let objects = prepared.capture.objects();
     let mut changes = changes(objects, before.view(), prepared.capture.view(), &selection)?;
     let now = nested::Now::Captured(&prepared.nested);
-    nested::changed(context, repo, &before.manifest.nested, now, &selection, &mut changes);
+    nested::changed(
+        context,
+        repo,
+        &before.manifest.nested,
+        now,
+        &selection,
+        &mut changes,
+    );
     Ok(Difference {
         changes,
         memory_updates: memory_updates(&old_memory, &memory::read(context)?),
-        patch: if patch { Some(patch_text(objects, &from.tree, &prepared.capture.tree, &selection)?) } else { None },
+        patch: if patch {
+            Some(patch_text(
+                objects,
+                &from.tree,
+                &prepared.capture.tree,
+                &selection,
+            )?)
+        } else {
+            None
+        },
     })
 }
 
 fn memory_updates(old: &[MemoryFile], new: &[MemoryFile]) -> Vec<Change> {
-    let change =
-        |file: &MemoryFile, kind| Change { path: file.path.clone(), kind, old_path: None, added: None, deleted: None };
-    let find = |files: &[MemoryFile], file: &MemoryFile| files.iter().position(|other| other.path == file.path);
+    let change = |file: &MemoryFile, kind| Change {
+        path: file.path.clone(),
+        kind,
+        old_path: None,
+        added: None,
+        deleted: None,
+    };
+    let find = |files: &[MemoryFile], file: &MemoryFile| {
+        files.iter().position(|other| other.path == file.path)
+    };
     let mut updates = Vec::new();
     for file in new {
         match find(old, file) {
             None => updates.push(change(file, ChangeType::Created)),
-            Some(at) if old[at].content != file.content => updates.push(change(file, ChangeType::Modified)),
+            Some(at) if old[at].content != file.content => {
+                updates.push(change(file, ChangeType::Modified))
+            }
             Some(_) => {}
         }
     }
-    updates.extend(old.iter().filter(|file| find(new, file).is_none()).map(|file| change(file, ChangeType::Deleted)));
+    updates.extend(
+        old.iter()
+            .filter(|file| find(new, file).is_none())
+            .map(|file| change(file, ChangeType::Deleted)),
+    );
     updates.sort_by(|a, b| a.path.cmp(&b.path));
     updates
 }

@@ -44,7 +44,12 @@ pub(in crate::engine) struct Happened {
 impl Happened {
     /// That, and why.
     pub fn new(event: NotifyEvent, reason: Option<String>) -> Self {
-        Self { event, reason, iteration: None, until: None }
+        Self {
+            event,
+            reason,
+            iteration: None,
+            until: None,
+        }
     }
 
     /// What the end of an attempt is for whoever drives a loop of their own: given up, parked, a person is needed, or nothing;
@@ -53,9 +58,17 @@ impl Happened {
     pub fn at_end(ended: &Ended, before: &Run) -> Option<Self> {
         let failure = ended.end.failure.as_ref();
         let happened = Self::decided(ended.end.decision.as_ref()?, failure)?;
-        let last = before.decision.as_ref().and_then(|decision| Self::decided(decision, before.failure.as_ref()));
+        let last = before
+            .decision
+            .as_ref()
+            .and_then(|decision| Self::decided(decision, before.failure.as_ref()));
         let what = |one: &Self, failure: Option<&Failure>| {
-            (one.event, one.iteration, one.until, failure.map(|failure| failure.cause))
+            (
+                one.event,
+                one.iteration,
+                one.until,
+                failure.map(|failure| failure.cause),
+            )
         };
         let known = last.map(|last| what(&last, before.failure.as_ref()));
         Some(happened).filter(|happened| known != Some(what(happened, failure)))
@@ -63,7 +76,9 @@ impl Happened {
 
     fn decided(decision: &Decision, failure: Option<&Failure>) -> Option<Self> {
         let event = match () {
-            () if decision.has(Action::Escalate) || decision.has(Action::ManualFix) => NotifyEvent::NeedsPerson,
+            () if decision.has(Action::Escalate) || decision.has(Action::ManualFix) => {
+                NotifyEvent::NeedsPerson
+            }
             () if decision.has(Action::Skip) => NotifyEvent::GaveUp,
             () if decision.has(Action::Park) => NotifyEvent::Parked,
             () => return None,
@@ -71,7 +86,12 @@ impl Happened {
         let reason = Some(decision.reason.clone());
         let iteration = failure.and_then(|failure| failure.iteration);
         let until = decision.not_before.filter(|_| event == NotifyEvent::Parked);
-        Some(Self { event, reason, iteration, until })
+        Some(Self {
+            event,
+            reason,
+            iteration,
+            until,
+        })
     }
 }
 
@@ -136,7 +156,11 @@ pub(in crate::engine) fn notify_of_error(context: &Context, key: &RunKey, error:
         ErrorKind::Interrupted(_) => NotifyEvent::Ended,
         _ => NotifyEvent::NeedsPerson,
     };
-    notify(context, key, Happened::new(event, Some(error.message.clone())));
+    notify(
+        context,
+        key,
+        Happened::new(event, Some(error.message.clone())),
+    );
 }
 
 /// The words of the command that notifies; `None` where there is none.
@@ -146,7 +170,10 @@ fn command(context: &Context, run: &Run) -> Option<Vec<String>> {
         if !is_agreed(context, run) {
             return None;
         }
-        if still_masked(&run.spec).iter().any(|field| field == "notify") {
+        if still_masked(&run.spec)
+            .iter()
+            .any(|field| field == "notify")
+        {
             tracing::warn!("nobody was notified: the command for that {MASKED}");
             return None;
         }
@@ -158,10 +185,17 @@ fn command(context: &Context, run: &Run) -> Option<Vec<String>> {
     }
 }
 
-fn start(context: &Context, key: &RunKey, happened: Happened, report: Option<&std::path::Path>) -> Result<()> {
+fn start(
+    context: &Context,
+    key: &RunKey,
+    happened: Happened,
+    report: Option<&std::path::Path>,
+) -> Result<()> {
     let state = context.load()?.state;
     let run = run_of(&state, key)?;
-    let Some(argv) = command(context, &run) else { return Ok(()) };
+    let Some(argv) = command(context, &run) else {
+        return Ok(());
+    };
     let event = name_of(happened.event);
     let night = night(context, &state, &run);
     let summary = summary(context, &run, &happened, night.as_ref());
@@ -176,14 +210,28 @@ fn start(context: &Context, key: &RunKey, happened: Happened, report: Option<&st
         night,
         report_path: report.map(|path| path.to_string_lossy().into_owned()),
     };
-    let document = Document { schema_version: SCHEMA_VERSION, command: "notify", notification: &notification };
-    let document = serde_json::to_value(document).map(redact_json).map_err(anyhow::Error::from)?;
+    let document = Document {
+        schema_version: SCHEMA_VERSION,
+        command: "notify",
+        notification: &notification,
+    };
+    let document = serde_json::to_value(document)
+        .map(redact_json)
+        .map_err(anyhow::Error::from)?;
     let folder = context.store().run_dir(key);
     context.create_state_dir(&folder)?;
     let log = folder.join(LOG);
     let failed = |what: &str, error| Error::io(format!("cannot {what}"), error);
-    let log = context.store().root().open_or_create(&log).map_err(|error| failed("write the log", error))?;
-    let env = [("RECOVER_EVENT", event), ("RECOVER_RUN_ID", key.run_id.as_str()), ("RECOVER_SUMMARY", &summary)];
+    let log = context
+        .store()
+        .root()
+        .open_or_create(&log)
+        .map_err(|error| failed("write the log", error))?;
+    let env = [
+        ("RECOVER_EVENT", event),
+        ("RECOVER_RUN_ID", key.run_id.as_str()),
+        ("RECOVER_SUMMARY", &summary),
+    ];
     let detached = Detached {
         argv: argv.into_iter().map(OsString::from).collect(),
         cwd: context.worktree().to_owned(),
@@ -192,7 +240,9 @@ fn start(context: &Context, key: &RunKey, happened: Happened, report: Option<&st
         log,
         redact: context.settings().redact.clone(),
     };
-    detached.start().map_err(|error| failed("start what notifies", error))
+    detached
+        .start()
+        .map_err(|error| failed("start what notifies", error))
 }
 
 /// An event's name, in documents and in `RECOVER_EVENT`.
@@ -207,11 +257,21 @@ fn name_of(event: NotifyEvent) -> &'static str {
 
 /// What happened, for a person who sees nothing else: in which project, which run, what, why, and what came of it so far.
 fn summary(context: &Context, run: &Run, happened: &Happened, night: Option<&Night>) -> String {
-    let project = context.worktree().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let project = context
+        .worktree()
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let what = match happened.event {
         NotifyEvent::NeedsPerson => "needs a person".to_owned(),
         NotifyEvent::Parked => {
-            format!("is parked{}", happened.until.map(|until| format!(" until {until}")).unwrap_or_default())
+            format!(
+                "is parked{}",
+                happened
+                    .until
+                    .map(|until| format!(" until {until}"))
+                    .unwrap_or_default()
+            )
         }
         NotifyEvent::GaveUp => match happened.iteration {
             Some(iteration) => format!("gave up iteration {iteration}"),
@@ -219,8 +279,14 @@ fn summary(context: &Context, run: &Run, happened: &Happened, night: Option<&Nig
         },
         NotifyEvent::Ended => format!("ended: {}", run.status.as_str().replace('_', " ")),
     };
-    let reason = happened.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let night = night.map(|night| format!("; {}", night.summary)).unwrap_or_default();
+    let reason = happened
+        .reason
+        .as_ref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
+    let night = night
+        .map(|night| format!("; {}", night.summary))
+        .unwrap_or_default();
     let told = format!("{project}: run {} {what}{reason}{night}", run.key.run_id);
     escape(&redact(&local_times(&told)))
 }

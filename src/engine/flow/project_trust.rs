@@ -67,8 +67,16 @@ pub fn look(context: &Context) -> ProjectTrust {
     let trusted = values.is_empty() || record.holds(values);
     let before = record.latest();
     let was_trusted = before.is_some();
-    let before = if trusted { values.clone() } else { before.unwrap_or_default() };
-    ProjectTrust { trusted, was_trusted, values: compared(values, &before) }
+    let before = if trusted {
+        values.clone()
+    } else {
+        before.unwrap_or_default()
+    };
+    ProjectTrust {
+        trusted,
+        was_trusted,
+        values: compared(values, &before),
+    }
 }
 
 fn compared(values: &Guarded, before: &Guarded) -> Vec<GuardedValue> {
@@ -80,14 +88,22 @@ fn compared(values: &Guarded, before: &Guarded) -> Vec<GuardedValue> {
             Some(_) => Change::Changed,
         };
         let trusted_value = old.filter(|_| change == Change::Changed).cloned();
-        GuardedValue { key: key.clone(), value: value.clone(), change, trusted_value }
+        GuardedValue {
+            key: key.clone(),
+            value: value.clone(),
+            change,
+            trusted_value,
+        }
     });
-    let gone = before.iter().filter(|(key, _)| !values.contains_key(*key)).map(|(key, value)| GuardedValue {
-        key: key.clone(),
-        value: value.clone(),
-        change: Change::Removed,
-        trusted_value: None,
-    });
+    let gone = before
+        .iter()
+        .filter(|(key, _)| !values.contains_key(*key))
+        .map(|(key, value)| GuardedValue {
+            key: key.clone(),
+            value: value.clone(),
+            change: Change::Removed,
+            trusted_value: None,
+        });
     let mut all: Vec<_> = now.chain(gone).collect();
     all.sort_by(|one, other| one.key.cmp(&other.key));
     all
@@ -97,7 +113,9 @@ fn compared(values: &Guarded, before: &Guarded) -> Vec<GuardedValue> {
 pub fn trust(context: &Context) -> Result<bool> {
     let found = look(context);
     if !found.trusted && !context.dry_run() {
-        let kept = context.trust_record().add(context.config().guarded(), context.clock.now());
+        let kept = context
+            .trust_record()
+            .add(context.config().guarded(), context.clock.now());
         kept.map_err(|error| unwritten(context, error))?;
     }
     Ok(!found.trusted)
@@ -122,28 +140,48 @@ pub fn revoke(context: &Context) -> Result<bool> {
 
 /// Forgets what was trusted, with everything else of the repository.
 pub fn forget(context: &Context) -> Result<()> {
-    context.trust_record().revoke().map(drop).map_err(|error| unwritten(context, error))
+    context
+        .trust_record()
+        .revoke()
+        .map(drop)
+        .map_err(|error| unwritten(context, error))
 }
 
 fn place(context: &Context) -> String {
-    context.trust_record().path().map_or_else(|| "no folder".to_owned(), |path| path.display().to_string())
+    context
+        .trust_record()
+        .path()
+        .map_or_else(|| "no folder".to_owned(), |path| path.display().to_string())
 }
 
 fn unwritten(context: &Context, error: std::io::Error) -> Error {
-    Error::io(format!("cannot remember what is trusted in {}", place(context)), error)
+    Error::io(
+        format!("cannot remember what is trusted in {}", place(context)),
+        error,
+    )
 }
 
 /// Refuses to go on (13) where what is not trusted would be used: `uses` says of a key whether it would be.
 pub fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<()> {
     let withheld = context.config().withheld();
     let asked: Vec<_> = withheld.iter().filter(|entry| uses(&entry.key)).collect();
-    let Some(first) = asked.first() else { return Ok(()) };
+    let Some(first) = asked.first() else {
+        return Ok(());
+    };
     let found = look(context);
     let is_used = |value: &&GuardedValue| asked.iter().any(|entry| is_of(&value.key, &entry.key));
-    let new = found.values.iter().filter(|value| value.change != Change::Unchanged).filter(is_used);
+    let new = found
+        .values
+        .iter()
+        .filter(|value| value.change != Change::Unchanged)
+        .filter(is_used);
     let new: Vec<String> = new.map(told).collect();
     let file = context.config().file.display();
-    let new = if new.is_empty() { first.key.clone() } else { new.join("; ") };
+    let new = if new.is_empty() {
+        first.key.clone()
+    } else {
+        new.join("; ")
+    };
     // It starts nothing: it may keep from you what happens.
     let only_notifies = asked.iter().all(|entry| entry.key == "notify.on");
     let (starts, would) = if only_notifies {
@@ -163,7 +201,8 @@ pub fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<()> {
     };
     // What is remembered is gone with the job's machine.
     if context.env("CI").is_some() {
-        let message = format!("{message}; in CI RECOVER_TRUST=1 in the job's environment allows it");
+        let message =
+            format!("{message}; in CI RECOVER_TRUST=1 in the job's environment allows it");
         return Err(Error::new(ErrorKind::NotTrusted, message).hint(context.rerun(&["--trust"])));
     }
     Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::recover(["trust"])))
@@ -175,14 +214,23 @@ fn told(value: &GuardedValue) -> String {
     if redact(&text) == text {
         return format!("{} = {text}", value.key);
     }
-    format!("{}, which may be confidential and is shown whole by recover trust --dry-run", value.key)
+    format!(
+        "{}, which may be confidential and is shown whole by recover trust --dry-run",
+        value.key
+    )
 }
 
 /// Whether a guarded value's key is that of a setting, or of one of its items, perhaps for a task.
 fn is_of(value: &str, setting: &str) -> bool {
-    let is_it = |key: &str| key.strip_prefix(setting).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    let of_task =
-        || value.strip_prefix("task.").and_then(|rest| rest.find(&format!(".{setting}")).map(|at| &rest[at + 1..]));
+    let is_it = |key: &str| {
+        key.strip_prefix(setting)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let of_task = || {
+        value
+            .strip_prefix("task.")
+            .and_then(|rest| rest.find(&format!(".{setting}")).map(|at| &rest[at + 1..]))
+    };
     is_it(value) || of_task().is_some_and(is_it)
 }
 
@@ -195,18 +243,32 @@ pub fn shown(value: &GuardedValue) -> String {
 pub fn shown_json(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
-        Json::Array(words) if words.iter().all(Json::is_string) && !words.is_empty() => {
-            join(words.iter().filter_map(Json::as_str).map(str::to_owned).collect::<Vec<_>>())
-        }
+        Json::Array(words) if words.iter().all(Json::is_string) && !words.is_empty() => join(
+            words
+                .iter()
+                .filter_map(Json::as_str)
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        ),
         Json::Object(fields) if fields.contains_key("command") => {
-            let command = fields.get("command").and_then(Json::as_str).unwrap_or_default().to_owned();
+            let command = fields
+                .get("command")
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .to_owned();
             let more = fields.iter().filter(|(name, _)| *name != "command");
             let more = more.map(|(name, value)| match (name.as_str(), value.as_u64()) {
-                ("timeout_ms", Some(millis)) => format!("timeout {}", format_duration(Duration::from_millis(millis))),
+                ("timeout_ms", Some(millis)) => {
+                    format!("timeout {}", format_duration(Duration::from_millis(millis)))
+                }
                 _ => format!("{name} {}", shown_json(value)),
             });
             let more: Vec<String> = more.collect();
-            if more.is_empty() { command } else { format!("{command} ({})", more.join(", ")) }
+            if more.is_empty() {
+                command
+            } else {
+                format!("{command} ({})", more.join(", "))
+            }
         }
         other => other.to_string(),
     }
@@ -224,13 +286,22 @@ pub fn require_to_drive(context: &Context, run: &Run) -> Result<()> {
 /// The same before a person's fix is judged.
 pub fn require_for_fix(context: &Context, run: &Run) -> Result<()> {
     require_agreed(context, run)?;
-    let recorded = run.spec.configured.as_ref().is_some_and(|configured| !configured.feedback.is_empty());
+    let recorded = run
+        .spec
+        .configured
+        .as_ref()
+        .is_some_and(|configured| !configured.feedback.is_empty());
     let has_own = run.spec.configured.is_some() && !run.spec.feedback.is_empty();
-    if recorded || has_own { Ok(()) } else { require(context, |key| is_check(run, key)) }
+    if recorded || has_own {
+        Ok(())
+    } else {
+        require(context, |key| is_check(run, key))
+    }
 }
 
 /// Whether a key is about the checks of a run: the shell is where something is run by it.
 fn is_check(run: &Run, key: &str) -> bool {
     let spec = &run.spec;
-    key == "feedback" || key == "runner.shell" && (!spec.feedback.is_empty() || spec.until.is_some())
+    key == "feedback"
+        || key == "runner.shell" && (!spec.feedback.is_empty() || spec.until.is_some())
 }

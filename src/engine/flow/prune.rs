@@ -58,19 +58,31 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
     }
     let named = context.naming().run_id.is_some();
     let state = crash::load_recovered(context)?;
-    let run = if named { Some(select::require(context, &state)?.key.clone()) } else { None };
+    let run = if named {
+        Some(select::require(context, &state)?.key.clone())
+    } else {
+        None
+    };
     let which = run.as_ref().map_or(Which::All, Which::Run);
     let mut plan = decide(context, &state, which, limits)?;
     let empties = !plan.removed.is_empty() && (plan.kept.is_empty() || limits.keeps_nothing());
     let allowed = context.dry_run() || (named && context.says_yes());
     if empties && !allowed {
         let message = if plan.kept.is_empty() {
-            format!("this would leave none: {} would be removed", count(plan.removed.len(), "checkpoint"))
+            format!(
+                "this would leave none: {} would be removed",
+                count(plan.removed.len(), "checkpoint")
+            )
         } else {
-            format!("these limits keep nothing: {} would be removed", count(plan.removed.len(), "checkpoint"))
+            format!(
+                "these limits keep nothing: {} would be removed",
+                count(plan.removed.len(), "checkpoint")
+            )
         };
         let message = format!("{message}; --run ID --yes does it for one run");
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"])));
+        return Err(
+            Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--dry-run"]))
+        );
     }
     // Milestones are in the archive, and were read back, before anything is removed.
     let mut archived = BTreeMap::new();
@@ -78,7 +90,8 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
         let outcome = archive(context, &state, &plan.archived, folder)?;
         archived = outcome.archived;
         plan.kept.extend(outcome.kept);
-        plan.kept.sort_by_key(|kept| state.checkpoint(&kept.id).map(|checkpoint| checkpoint.seq));
+        plan.kept
+            .sort_by_key(|kept| state.checkpoint(&kept.id).map(|checkpoint| checkpoint.seq));
     }
     if (plan.removed.is_empty() && archived.is_empty()) || context.dry_run() {
         let (kept, doomed) = split(&state, &plan, &archived);
@@ -96,25 +109,53 @@ pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Resul
     remove(context, which, limits, archived)
 }
 
-fn decide(context: &Context, state: &State, which: Which<'_>, limits: &Limits) -> Result<RetentionPlan> {
+fn decide(
+    context: &Context,
+    state: &State,
+    which: Which<'_>,
+    limits: &Limits,
+) -> Result<RetentionPlan> {
     let retention = &context.settings().retention;
     let sizes = sizes(context, state)?;
     let size = |checkpoint: &Checkpoint| sizes.get(&checkpoint.seq).copied().unwrap_or(0);
-    Ok(retain(state, which, limits, retention, context.clock.now(), &size))
+    Ok(retain(
+        state,
+        which,
+        limits,
+        retention,
+        context.clock.now(),
+        &size,
+    ))
 }
 
 /// How much each checkpoint holds beyond the newer ones and what branches hold, by its sequence. None where all of them as a
 /// whole are within `max_total_size`: then nobody need look.
 fn sizes(context: &Context, state: &State) -> Result<BTreeMap<u64, u64>> {
-    let captured = state.checkpoints.values().map(|checkpoint| checkpoint.captured.bytes).fold(0, u64::saturating_add);
-    if context.settings().retention.max_total_size.is_none_or(|limit| captured <= limit) {
+    let captured = state
+        .checkpoints
+        .values()
+        .map(|checkpoint| checkpoint.captured.bytes)
+        .fold(0, u64::saturating_add);
+    if context
+        .settings()
+        .retention
+        .max_total_size
+        .is_none_or(|limit| captured <= limit)
+    {
         return Ok(BTreeMap::new());
     }
     let newest_first = || state.checkpoints.values().rev();
-    let commits: Vec<_> = newest_first().map(|checkpoint| checkpoint.commit.clone()).collect();
-    let bases = newest_first().filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
+    let commits: Vec<_> = newest_first()
+        .map(|checkpoint| checkpoint.commit.clone())
+        .collect();
+    let bases = newest_first()
+        .filter_map(|checkpoint| checkpoint.base_commit.clone())
+        .collect();
     let sizes = added_bytes(context.repo()?, &commits, &bases)?;
-    Ok(newest_first().map(|checkpoint| checkpoint.seq).zip(sizes).collect())
+    Ok(newest_first()
+        .map(|checkpoint| checkpoint.seq)
+        .zip(sizes)
+        .collect())
 }
 
 /// The cleanup of a run that was accepted or closed (S13). Nobody is asked, so everything of it is never removed.
@@ -142,7 +183,11 @@ fn tidy(context: &Context, which: Which<'_>) -> Result<()> {
         return Ok(());
     }
     let done = remove(context, which, &limits, BTreeMap::new())?;
-    tracing::info!(removed = done.removed.len(), kept = done.kept.len(), "checkpoints were tidied up");
+    tracing::info!(
+        removed = done.removed.len(),
+        kept = done.kept.len(),
+        "checkpoints were tidied up"
+    );
     Ok(())
 }
 
@@ -158,16 +203,29 @@ fn remove(
     let mut plan = decide(context, ledger.state(), which, limits)?;
     archived.retain(|id, _| plan.archived.iter().any(|reasoned| reasoned.id == *id));
     // What became old enough only now, or is not in the archive whole, stays.
-    plan.kept.extend(std::mem::take(&mut plan.archived).into_iter().filter(|one| !archived.contains_key(&one.id)));
+    plan.kept.extend(
+        std::mem::take(&mut plan.archived)
+            .into_iter()
+            .filter(|one| !archived.contains_key(&one.id)),
+    );
     let (_, doomed) = split(ledger.state(), &plan, &archived);
-    let ids = doomed.iter().map(|checkpoint| checkpoint.id.clone()).collect();
-    let event =
-        NewEvent { run: run.cloned(), source: EventSource::Recover, payload: Payload::CheckpointsPruned { ids } };
+    let ids = doomed
+        .iter()
+        .map(|checkpoint| checkpoint.id.clone())
+        .collect();
+    let event = NewEvent {
+        run: run.cloned(),
+        source: EventSource::Recover,
+        payload: Payload::CheckpointsPruned { ids },
+    };
     ledger.append(context.clock.now(), vec![event])?;
     seed_json::refresh_active(context, ledger.state())?;
     write_views(ledger, &run.into_iter().collect::<Vec<_>>(), Extent::All)?;
     let repo = context.repo()?;
-    let references: Vec<_> = doomed.iter().map(|gone| ref_name(&gone.run.run_id, &gone.id)).collect();
+    let references: Vec<_> = doomed
+        .iter()
+        .map(|gone| ref_name(&gone.run.run_id, &gone.id))
+        .collect();
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     delete_refs(repo, &lock, &references)?;
     nested::forget(context, repo, &doomed);
@@ -195,14 +253,31 @@ fn split(
 ) -> (Vec<Checkpoint>, Vec<Checkpoint>) {
     let removed = plan.removed.iter().map(|reasoned| &reasoned.id);
     let doomed: BTreeSet<&CheckpointId> = removed.chain(archived.keys()).collect();
-    state.checkpoints.values().cloned().partition(|checkpoint| !doomed.contains(&checkpoint.id))
+    state
+        .checkpoints
+        .values()
+        .cloned()
+        .partition(|checkpoint| !doomed.contains(&checkpoint.id))
 }
 
 fn freed(context: &Context, kept: &[Checkpoint], doomed: &[Checkpoint]) -> Result<u64> {
     if doomed.is_empty() {
         return Ok(0);
     }
-    let commits = |all: &[Checkpoint]| all.iter().map(|checkpoint| checkpoint.commit.clone()).collect::<Vec<_>>();
-    let bases = kept.iter().chain(doomed).filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
-    Ok(exclusive_bytes(context.repo()?, &commits(doomed), &commits(kept), &bases)?)
+    let commits = |all: &[Checkpoint]| {
+        all.iter()
+            .map(|checkpoint| checkpoint.commit.clone())
+            .collect::<Vec<_>>()
+    };
+    let bases = kept
+        .iter()
+        .chain(doomed)
+        .filter_map(|checkpoint| checkpoint.base_commit.clone())
+        .collect();
+    Ok(exclusive_bytes(
+        context.repo()?,
+        &commits(doomed),
+        &commits(kept),
+        &bases,
+    )?)
 }

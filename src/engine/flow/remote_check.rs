@@ -48,12 +48,20 @@ pub fn check(context: &Context, name: Option<&str>, size: u64) -> Result<Checked
     let remote = chosen(context, name)?;
     require_consent(context, &remote)?;
     if context.dry_run() {
-        return Ok(Checked { remote, guarantees: Vec::new(), usable: false, left: None });
+        return Ok(Checked {
+            remote,
+            guarantees: Vec::new(),
+            usable: false,
+            left: None,
+        });
     }
     let found = match examine(context, &remote, size)? {
         Ok(found) => found,
         Err(Unreached { said, .. }) => {
-            let message = format!("remote '{}' ({}) cannot be reached: {said}", remote.name, remote.url);
+            let message = format!(
+                "remote '{}' ({}) cannot be reached: {said}",
+                remote.name, remote.url
+            );
             return Err(Error::new(ErrorKind::Failed, message).hint(context.rerun(&[])));
         }
     };
@@ -61,8 +69,23 @@ pub fn check(context: &Context, name: Option<&str>, size: u64) -> Result<Checked
     if usable {
         remember(context, &remote)?;
     }
-    let of = |Finding { name, holds, required, detail }| Guarantee { name, holds, required, detail };
-    Ok(Checked { remote, guarantees: found.findings.into_iter().map(of).collect(), usable, left: found.left })
+    let of = |Finding {
+                  name,
+                  holds,
+                  required,
+                  detail,
+              }| Guarantee {
+        name,
+        holds,
+        required,
+        detail,
+    };
+    Ok(Checked {
+        remote,
+        guarantees: found.findings.into_iter().map(of).collect(),
+        usable,
+        left: found.left,
+    })
 }
 
 /// A server that could not be asked.
@@ -87,8 +110,13 @@ pub fn require_guarantees(context: &Context, remote: &Remote) -> Result<Result<(
     if found.is_usable() {
         return remember(context, remote).map(Ok);
     }
-    let missing = found.findings.iter().filter(|finding| finding.required && finding.holds != Some(true));
-    let missing: Vec<String> = missing.map(|finding| format!("{} ({})", finding.name, finding.detail)).collect();
+    let missing = found
+        .findings
+        .iter()
+        .filter(|finding| finding.required && finding.holds != Some(true));
+    let missing: Vec<String> = missing
+        .map(|finding| format!("{} ({})", finding.name, finding.detail))
+        .collect();
     let message = format!(
         "the server of remote '{}' ({}) lacks what a run needs there: {}",
         remote.name,
@@ -101,15 +129,29 @@ pub fn require_guarantees(context: &Context, remote: &Remote) -> Result<Result<(
 
 fn examine(context: &Context, remote: &Remote, size: u64) -> Result<Result<Examined, Unreached>> {
     let nonce = new_id().map_err(|error| Error::io("no random number can be had", error))?;
-    let nonce: String = nonce.chars().filter(char::is_ascii_hexdigit).take(12).collect();
+    let nonce: String = nonce
+        .chars()
+        .filter(char::is_ascii_hexdigit)
+        .take(12)
+        .collect();
     let stopped = || context.interrupts.pending().is_some();
     let failed = |message: String| Err(Error::new(ErrorKind::Failed, message));
-    match remote.examine(context.repo()?, &nonce, size, &Limits::new(PATIENCE, &stopped))? {
+    match remote.examine(
+        context.repo()?,
+        &nonce,
+        size,
+        &Limits::new(PATIENCE, &stopped),
+    )? {
         Answer::Done(found) => Ok(Ok(found)),
         Answer::Away { said, after } => Ok(Err(Unreached { said, after })),
         Answer::Cut(said) => Ok(Err(Unreached { said, after: None })),
-        Answer::Refused(said) => failed(format!("remote '{}' ({}) refuses: {said}", remote.name, remote.url)),
-        Answer::Moved => failed("the server has another value than the one that was pushed".to_owned()),
+        Answer::Refused(said) => failed(format!(
+            "remote '{}' ({}) refuses: {said}",
+            remote.name, remote.url
+        )),
+        Answer::Moved => {
+            failed("the server has another value than the one that was pushed".to_owned())
+        }
     }
 }
 
@@ -124,6 +166,13 @@ pub fn chosen(context: &Context, name: Option<&str>) -> Result<Remote> {
 }
 
 fn remember(context: &Context, remote: &Remote) -> Result<()> {
-    let kept = context.trust_record().add_checked(&remote.url, context.clock.now());
-    kept.map_err(|error| Error::io(format!("cannot remember that {} was examined", remote.url), error))
+    let kept = context
+        .trust_record()
+        .add_checked(&remote.url, context.clock.now());
+    kept.map_err(|error| {
+        Error::io(
+            format!("cannot remember that {} was examined", remote.url),
+            error,
+        )
+    })
 }

@@ -31,7 +31,12 @@ pub fn pull_request_of(context: &Context) -> Result<String> {
     let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
     let good = state.last_good(&run.key);
-    Ok(pull_request(run, &make(context, &state, run, None)?, good, &changes_of(context, &state, run)?))
+    Ok(pull_request(
+        run,
+        &make(context, &state, run, None)?,
+        good,
+        &changes_of(context, &state, run)?,
+    ))
 }
 
 /// The report of this run.
@@ -42,15 +47,23 @@ pub fn of_key(context: &Context, key: &RunKey) -> Result<Report> {
 }
 
 fn require_subtask(run: &Run, subtask: &str) -> Result<()> {
-    let mut known: Vec<&str> = run.attempts().map(|(_, attempt)| attempt.subtask.as_str()).collect();
+    let mut known: Vec<&str> = run
+        .attempts()
+        .map(|(_, attempt)| attempt.subtask.as_str())
+        .collect();
     known.sort_unstable();
     known.dedup();
     if known.contains(&subtask) {
         return Ok(());
     }
-    let which = if known.is_empty() { "it has no attempts".to_owned() } else { format!("known: {}", known.join(", ")) };
+    let which = if known.is_empty() {
+        "it has no attempts".to_owned()
+    } else {
+        format!("known: {}", known.join(", "))
+    };
     let message = format!("no subtask '{subtask}' in run {}: {which}", run.key);
-    Err(Error::new(ErrorKind::NoSubtask, message).hint(Hint::recover(["attempt", "list"]).run(&run.key)))
+    Err(Error::new(ErrorKind::NoSubtask, message)
+        .hint(Hint::recover(["attempt", "list"]).run(&run.key)))
 }
 
 /// Writes a report at `path`, whole or not at all, and returns the absolute path. A file that is no report is replaced
@@ -62,16 +75,25 @@ pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
     let hint = || Hint::recover(["report"]);
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error).hint(hint());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint()));
+        return Err(
+            Error::new(ErrorKind::Usage, format!("{} is a folder", path.display())).hint(hint()),
+        );
     };
     let folder = fs::canonicalize(folder).map_err(failed)?;
     let path = folder.join(name);
     if let Ok(there) = fs::metadata(&path) {
         if !there.is_file() {
-            return Err(Error::new(ErrorKind::Usage, format!("{} is no ordinary file", path.display())).hint(hint()));
+            return Err(Error::new(
+                ErrorKind::Usage,
+                format!("{} is no ordinary file", path.display()),
+            )
+            .hint(hint()));
         }
         if there.len() > 0 && !context.says_yes() && !is_report(&path) {
-            let message = format!("{} already exists and is not a report: --yes overwrites it", path.display());
+            let message = format!(
+                "{} already exists and is not a report: --yes overwrites it",
+                path.display()
+            );
             return Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint()));
         }
     }
@@ -88,5 +110,6 @@ fn is_report(path: &Path) -> bool {
     let read = fs::File::open(path).and_then(|file| file.take(200).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head);
     read.is_ok()
-        && (head.contains(MARK) || (head.contains("\"command\": \"report\"") && head.contains("\"report\": {")))
+        && (head.contains(MARK)
+            || (head.contains("\"command\": \"report\"") && head.contains("\"report\": {")))
 }

@@ -13,7 +13,9 @@ use crate::engine::record::damage::mark_suspect;
 use crate::engine::recovery::crash;
 use crate::engine::restore::ignored::Vanished;
 use crate::engine::restore::interruption::listen;
-use crate::engine::restore::request::{Compensated, CrossedStep, Initiator, Restore, RestoreRequest, RestoreResult};
+use crate::engine::restore::request::{
+    Compensated, CrossedStep, Initiator, Restore, RestoreRequest, RestoreResult,
+};
 use crate::engine::restore::{execute, plan};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::hint::Hint;
@@ -53,7 +55,9 @@ fn restore_noting_damage(
     request: impl FnOnce(&State) -> Result<RestoreRequest>,
 ) -> Result<Restore> {
     restore_chosen(context, kind, takes_back, request).inspect_err(|error| {
-        if let (ErrorKind::Corrupt, false, Ok(repo)) = (error.kind, context.dry_run(), context.repo()) {
+        if let (ErrorKind::Corrupt, false, Ok(repo)) =
+            (error.kind, context.dry_run(), context.repo())
+        {
             mark_suspect(repo);
         }
     })
@@ -79,18 +83,30 @@ fn restore_chosen(
     let planned = plan::plan(context, lock, &state, &request)?;
     let crossing = Crossing::of(context, &state, &request);
     let before = request.run.as_ref().and_then(|key| state.run(key));
-    let moves = request.reposition.as_ref().zip(before).is_some_and(|(to, run)| to.moves(run))
+    let moves = request
+        .reposition
+        .as_ref()
+        .zip(before)
+        .is_some_and(|(to, run)| to.moves(run))
         || moves_line(&state, &request)
         || gives_steps_back(&state, &crossing.refs());
     // An undo whose files are there already moves on to what was before.
     let mut vanished = Vanished::of(context, &state, &request)?;
-    let changes =
-        !planned.is_empty() || moves || crossing.compensates() || request.undoes.is_some() || !vanished.back.is_empty();
+    let changes = !planned.is_empty()
+        || moves
+        || crossing.compensates()
+        || request.undoes.is_some()
+        || !vanished.back.is_empty();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());
         result.tell_vanished(vanished);
         result.tell(&request, before, &crossing, crossing.planned());
-        return Ok(Restore { kind, changed: changes, result, run: before.cloned() });
+        return Ok(Restore {
+            kind,
+            changed: changes,
+            result,
+            run: before.cloned(),
+        });
     }
     let mut restore = execute::run(context, &request, planned, crossing.refs(), takes_back)?;
     vanished.put_back(context)?;
@@ -99,7 +115,9 @@ fn restore_chosen(
     }
     restore.result.tell_vanished(vanished);
     let compensated = compensate(context, &crossing, &request.target.id)?;
-    restore.result.tell(&request, before, &crossing, compensated);
+    restore
+        .result
+        .tell(&request, before, &crossing, compensated);
     Ok(restore)
 }
 
@@ -108,10 +126,14 @@ impl RestoreResult {
     fn tell_vanished(&mut self, vanished: Vanished) {
         let reasoned = |paths: Vec<RepoPath>, reason: &str| {
             let reason = reason.to_owned();
-            paths.into_iter().map(move |path| PathReason::new(path, reason.clone()))
+            paths
+                .into_iter()
+                .map(move |path| PathReason::new(path, reason.clone()))
         };
         self.precious = vanished.back.into_iter().map(|file| file.path).collect();
-        self.missing = reasoned(vanished.copied, COPIED).chain(reasoned(vanished.lost, "no_copy")).collect();
+        self.missing = reasoned(vanished.copied, COPIED)
+            .chain(reasoned(vanished.lost, "no_copy"))
+            .collect();
     }
 
     /// Tells what was taken back, over which iterations of the run it went, as that was `before`, and of the steps that were
@@ -126,12 +148,21 @@ impl RestoreResult {
     ) {
         let over = request.reposition.as_ref().zip(before);
         self.superseded = over.map(|(to, run)| to.supersedes(run)).unwrap_or_default();
-        self.operation = request.undoes.as_ref().map(|undone| undone.operation.clone());
+        self.operation = request
+            .undoes
+            .as_ref()
+            .map(|undone| undone.operation.clone());
         self.crossed = crossing.crossed();
-        for failed in compensated.iter().filter(|one| one.succeeded == Some(false)) {
+        for failed in compensated
+            .iter()
+            .filter(|one| one.succeeded == Some(false))
+        {
             let code = failed.compensate_exit_code.unwrap_or(1);
             let reason = format!("its compensation ended with {code}");
-            self.crossed.push(CrossedStep { step: failed.step.clone(), reason });
+            self.crossed.push(CrossedStep {
+                step: failed.step.clone(),
+                reason,
+            });
             self.success = false;
         }
         self.compensated = compensated;
@@ -146,8 +177,12 @@ fn moves_line(state: &State, request: &RestoreRequest) -> bool {
         return false;
     }
     let passed = |one: &Checkpoint| one.verdict == Verdict::Passed;
-    let mut after = state.standing(&target.run).rev().take_while(|one| one.seq > target.seq);
-    (passed(target) && state.is_superseded(target)) || after.any(|one| passed(one) || one.lane_fields.stage.is_some())
+    let mut after = state
+        .standing(&target.run)
+        .rev()
+        .take_while(|one| one.seq > target.seq);
+    (passed(target) && state.is_superseded(target))
+        || after.any(|one| passed(one) || one.lane_fields.stage.is_some())
 }
 
 /// Whether steps of a lane that are done come to be run again (C4).
@@ -163,21 +198,33 @@ fn refuse_live(context: &Context, state: &State) -> Result<()> {
     let worktree = context.worktree_id();
     for run in state.runs_of(&worktree) {
         let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
-        if let Some(supervisor) = supervisor.filter(|id| !id.is_own() && is_alive(context.store(), id)) {
+        if let Some(supervisor) =
+            supervisor.filter(|id| !id.is_own() && is_alive(context.store(), id))
+        {
             let (key, pid) = (&run.key, supervisor.pid);
-            let message = format!("an attempt of run {key} is under way (pid {pid}): {}", way_to_stop(supervisor));
-            return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)));
+            let message = format!(
+                "an attempt of run {key} is under way (pid {pid}): {}",
+                way_to_stop(supervisor)
+            );
+            return Err(
+                Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key))
+            );
         }
     }
     for run in &state.runs {
-        let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
+        let here = run
+            .steps
+            .iter()
+            .filter(|step| step.start.worktree == worktree);
         let mut live = here.filter(|step| step.status == StepStatus::Running);
         // What a step's own command does is the step's affair.
-        if let Some(step) = live.find(|step| !is_ancestor_step(context, &run.key, &step.start.name)) {
+        if let Some(step) = live.find(|step| !is_ancestor_step(context, &run.key, &step.start.name))
+        {
             let (name, supervisor) = (&step.start.name, &step.start.supervisor);
             let (key, pid, way) = (&run.key, supervisor.pid, way_to_stop(supervisor));
             let message = format!("step '{name}' of run {key} is under way (pid {pid}): {way}");
-            return Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(&run.key)));
+            return Err(Error::new(ErrorKind::Locked, message)
+                .hint(Hint::recover(["status"]).run(&run.key)));
         }
     }
     Ok(())

@@ -41,17 +41,34 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
     let retry: &RetrySettings = &context.settings().retry;
     let max_attempts = retry.override_attempts.unwrap_or(retry.max_attempts);
     let Some(mut run) = run.cloned() else {
-        return Retry { run: None, status: None, standing: Standing::Allowed, max_attempts, under_way: None };
+        return Retry {
+            run: None,
+            status: None,
+            standing: Standing::Allowed,
+            max_attempts,
+            under_way: None,
+        };
     };
     reconsider(context, &mut run);
     let run = &run;
     let settings = settings_of(context, run);
-    let max_attempts = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
+    let max_attempts = settings
+        .retry
+        .override_attempts
+        .unwrap_or(settings.retry.max_attempts);
     let status = status_of(context, state, run);
     let standing = status.standing;
-    let others = driver(context.store(), run).filter(|driver| !driver.is_own()).map(|driver| driver.pid);
+    let others = driver(context.store(), run)
+        .filter(|driver| !driver.is_own())
+        .map(|driver| driver.pid);
     let under_way = others.filter(|_| standing == Standing::Allowed && !run.status.has_ended());
-    Retry { run: Some(run.clone()), status: Some(status), standing, max_attempts, under_way }
+    Retry {
+        run: Some(run.clone()),
+        status: Some(status),
+        standing,
+        max_attempts,
+        under_way,
+    }
 }
 
 /// Sleeps until an attempt is allowed; `longest` bounds the wait (exit 9). A standing that no wait changes is returned
@@ -60,7 +77,9 @@ pub fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
     let deadline = longest.map(|longest| context.clock.now().plus(longest));
     loop {
         let retry = look(context)?;
-        let Standing::Wait(until) = retry.standing else { return Ok(retry) };
+        let Standing::Wait(until) = retry.standing else {
+            return Ok(retry);
+        };
         // Nobody is asked for anything here.
         sleep(context, retry.run.as_ref(), until, deadline)?;
     }
@@ -75,16 +94,29 @@ pub fn sleep(
     deadline: Option<Timestamp>,
 ) -> Result<WakeReason> {
     let parked = run.and_then(|run| run.parked.as_ref());
-    let decided = run.and_then(|run| run.decision.as_ref()).map(|decision| decision.reason.as_str());
-    let reason = parked.map(|parked| parked.reason.as_str()).or(decided).unwrap_or_default();
+    let decided = run
+        .and_then(|run| run.decision.as_ref())
+        .map(|decision| decision.reason.as_str());
+    let reason = parked
+        .map(|parked| parked.reason.as_str())
+        .or(decided)
+        .unwrap_or_default();
     context.progress.begin_wait();
-    context.emit(ProgressEvent::Waiting { until, parked: parked.is_some(), reason });
+    context.emit(ProgressEvent::Waiting {
+        until,
+        parked: parked.is_some(),
+        reason,
+    });
     let slept = sleep_until(context, until, deadline);
     context.emit(ProgressEvent::Waited);
     slept
 }
 
-fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>) -> Result<WakeReason> {
+fn sleep_until(
+    context: &Context,
+    until: Timestamp,
+    deadline: Option<Timestamp>,
+) -> Result<WakeReason> {
     if let Some(deadline) = deadline.filter(|deadline| *deadline < until) {
         let woken = interruptible(context, deadline, until)?;
         if woken != WakeReason::InTime {
@@ -93,7 +125,9 @@ fn sleep_until(context: &Context, until: Timestamp, deadline: Option<Timestamp>)
         let message = format!(
             "gave up waiting: the next attempt is allowed at {until}; --wait without a limit waits as long as it takes"
         );
-        return Err(Error::new(ErrorKind::GaveUpWaiting, message).hint(Hint::recover(["retry-status"])));
+        return Err(
+            Error::new(ErrorKind::GaveUpWaiting, message).hint(Hint::recover(["retry-status"]))
+        );
     }
     interruptible(context, until, until)
 }
@@ -105,12 +139,19 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
     /// So soon it is noticed that the machine slept.
     const LONGEST_SLICE: Duration = Duration::from_secs(5);
     let interrupted = |signal: crate::process::Signal| {
-        let message = format!("interrupted by {} while waiting; no attempt was used", signal.name());
+        let message = format!(
+            "interrupted by {} while waiting; no attempt was used",
+            signal.name()
+        );
         Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
     };
     let sleeping = context.clock.wait(wake);
     // Who watches may ask for something; a clock that jumps is noticed as well.
-    let slice = if context.progress.is_observed() { GLANCE } else { LONGEST_SLICE };
+    let slice = if context.progress.is_observed() {
+        GLANCE
+    } else {
+        LONGEST_SLICE
+    };
     loop {
         if let Some(woken) = context.progress.take_request(until) {
             return Ok(woken);
@@ -119,23 +160,46 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
         if left.is_zero() {
             return Ok(WakeReason::InTime);
         }
-        context.clock.sleep(left.min(slice), &context.interrupts).map_err(interrupted)?;
+        context
+            .clock
+            .sleep(left.min(slice), &context.interrupts)
+            .map_err(interrupted)?;
     }
 }
 
 /// Refuses an attempt that would be the last of a budget which another run's attempt, under way now, may still use up
 /// (exit 7): of two that want the last one, one gets it.
-pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &RetryStatus) -> Result<()> {
+pub fn leave_to_others(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    status: &RetryStatus,
+) -> Result<()> {
     let subtask = run.next_subtask(run.current_iteration);
     let session = attempt_record::session_of(context, run);
-    let account = Account { state, run, subtask: &subtask, session: &session, witnessed: &[] };
+    let account = Account {
+        state,
+        run,
+        subtask: &subtask,
+        session: &session,
+        witnessed: &[],
+    };
     let claimed = account.under_way_elsewhere(|live| {
-        live.supervisor.as_ref().is_some_and(|supervisor| is_alive(context.store(), supervisor))
+        live.supervisor
+            .as_ref()
+            .is_some_and(|supervisor| is_alive(context.store(), supervisor))
     });
     for budget in &status.budgets {
         let others = match budget.scope {
             // The fallback comes after the task's attempts.
-            BudgetScope::Task if run.decision.as_ref().is_some_and(|decided| decided.has(Action::Fallback)) => continue,
+            BudgetScope::Task
+                if run
+                    .decision
+                    .as_ref()
+                    .is_some_and(|decided| decided.has(Action::Fallback)) =>
+            {
+                continue;
+            }
             BudgetScope::Task => claimed.task,
             BudgetScope::Session => claimed.session,
             _ => continue,
@@ -145,7 +209,8 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
             let message = format!(
                 "the last attempt of the {scope} is under way in another run; once that has passed, resume continues"
             );
-            return Err(Error::new(ErrorKind::Exhausted, message).hint(Hint::recover(["retry-status"]).run(&run.key)));
+            return Err(Error::new(ErrorKind::Exhausted, message)
+                .hint(Hint::recover(["retry-status"]).run(&run.key)));
         }
     }
     Ok(())
@@ -154,20 +219,35 @@ pub fn leave_to_others(context: &Context, state: &State, run: &Run, status: &Ret
 /// Refuses (11) while a `recover` is at work on the run, on another one of its task in this work tree, or, for what
 /// `concerns_worktree`, on any run there: what runs below that one may have left its session and cleared its environment,
 /// and looks like anybody.
-pub(super) fn refuse_at_work(context: &Context, state: &State, run: &Run, concerns_worktree: bool) -> Result<()> {
+pub(super) fn refuse_at_work(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    concerns_worktree: bool,
+) -> Result<()> {
     let worktree = context.worktree_id();
     let is_concerned = |other: &&Run| {
         let of_task = other.task_id.is_some() && other.task_id == run.task_id;
         let is_here = other.worktree == worktree;
-        other.key == run.key || if concerns_worktree { of_task || is_here } else { of_task && is_here }
+        other.key == run.key
+            || if concerns_worktree {
+                of_task || is_here
+            } else {
+                of_task && is_here
+            }
     };
     let is_at_work = |id: &&ProcessId| !id.is_own() && is_alive(context.store(), id);
     let mut concerned = state.runs.iter().filter(is_concerned);
-    let Some((key, driver)) = concerned.find_map(|run| Some((&run.key, run.driver.as_deref().filter(is_at_work)?)))
+    let Some((key, driver)) =
+        concerned.find_map(|run| Some((&run.key, run.driver.as_deref().filter(is_at_work)?)))
     else {
         return Ok(());
     };
-    let message = format!("run {key} is at work (pid {}): {}", driver.pid, way_to_stop(driver));
+    let message = format!(
+        "run {key} is at work (pid {}): {}",
+        driver.pid,
+        way_to_stop(driver)
+    );
     Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
 }
 
@@ -184,8 +264,15 @@ pub fn reset(context: &Context) -> Result<Retry> {
     let mut ledger = context.store().lock()?;
     let naming = context.naming();
     let task = naming.task.as_ref().filter(|_| naming.run_id.is_none());
-    let is_of_task = |run: &&Run| task.is_some() && run.task_id.as_ref() == task && !run.status.has_ended();
-    let mut runs: Vec<Run> = ledger.state().runs.iter().filter(is_of_task).cloned().collect();
+    let is_of_task =
+        |run: &&Run| task.is_some() && run.task_id.as_ref() == task && !run.status.has_ended();
+    let mut runs: Vec<Run> = ledger
+        .state()
+        .runs
+        .iter()
+        .filter(is_of_task)
+        .cloned()
+        .collect();
     if runs.is_empty() {
         runs.push(select::require(context, ledger.state())?.clone());
     }
@@ -193,8 +280,15 @@ pub fn reset(context: &Context) -> Result<Retry> {
         refuse_at_work(context, ledger.state(), run, true)?;
     }
     let keys: Vec<&RunKey> = runs.iter().map(|run| &run.key).collect();
-    let resets = keys.iter().map(|key| NewEvent::about(key, Payload::RetryReset {})).collect();
+    let resets = keys
+        .iter()
+        .map(|key| NewEvent::about(key, Payload::RetryReset {}))
+        .collect();
     ledger.append(context.clock.now(), resets)?;
     let state = write_views(ledger, &keys, Extent::All)?;
-    Ok(of_run(context, &state, runs.last().and_then(|run| state.run(&run.key))))
+    Ok(of_run(
+        context,
+        &state,
+        runs.last().and_then(|run| state.run(&run.key)),
+    ))
 }

@@ -96,7 +96,10 @@ pub fn targets(context: &Context) -> Result<Targets> {
     Ok(Targets {
         checkpoints: all().cloned().collect(),
         last_good: state.last_good(&run.key).map(|good| good.id.clone()),
-        initial: state.initial(&run.key).and_then(Named::kept).map(|initial| initial.id.clone()),
+        initial: state
+            .initial(&run.key)
+            .and_then(Named::kept)
+            .map(|initial| initial.id.clone()),
         superseded: superseded.map(|one| one.id.clone()).collect(),
         run,
     })
@@ -107,15 +110,27 @@ pub fn targets_of_worktree(context: &Context) -> Result<Vec<Checkpoint>> {
     let state = crash::load_recovered(context)?;
     let worktree = context.worktree_id();
     let here: BTreeSet<&RunKey> = state.runs_of(&worktree).map(|run| &run.key).collect();
-    Ok(state.checkpoints.values().filter(|checkpoint| here.contains(&checkpoint.run)).cloned().collect())
+    Ok(state
+        .checkpoints
+        .values()
+        .filter(|checkpoint| here.contains(&checkpoint.run))
+        .cloned()
+        .collect())
 }
 
 /// Rolls back.
 pub fn rollback(context: &Context, target: &Target, options: &Options) -> Result<Restore> {
-    restore_with(context, OperationKind::Rollback, |state| request(context, state, target, options))
+    restore_with(context, OperationKind::Rollback, |state| {
+        request(context, state, target, options)
+    })
 }
 
-fn request(context: &Context, state: &State, target: &Target, options: &Options) -> Result<RestoreRequest> {
+fn request(
+    context: &Context,
+    state: &State,
+    target: &Target,
+    options: &Options,
+) -> Result<RestoreRequest> {
     let run = find(context, state, target)?;
     let checkpoint = match target {
         Target::Iteration(number) => before_iteration(state, run, *number)?,
@@ -124,18 +139,27 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         Target::Safest => safest(state, run)?,
     };
     let touched = run.filter(|_| options.scope.covers_files());
-    if let Some(refused) = touched.map(|run| refuse_for_gone(context, state, run)).transpose()?.flatten() {
+    if let Some(refused) = touched
+        .map(|run| refuse_for_gone(context, state, run))
+        .transpose()?
+        .flatten()
+    {
         return Err(refused);
     }
     // A checkpoint of another run may be restored; only the run it belongs to moves along.
-    let run = state.run(&checkpoint.run).filter(|_| run.is_none_or(|run| run.key == checkpoint.run)).or(run);
+    let run = state
+        .run(&checkpoint.run)
+        .filter(|_| run.is_none_or(|run| run.key == checkpoint.run))
+        .or(run);
     let own = run.is_some_and(|run| run.key == checkpoint.run);
     // Part of the files, or the working memory alone, is no way back to an earlier iteration.
     let whole = options.scope.covers_files() && options.paths.is_empty();
     if own && whole && options.edits != Edits::Keep {
         tell_of_edits(context, state, checkpoint)?;
     }
-    let reposition = run.filter(|_| own && whole).map(|run| reposition(run, target, checkpoint.after_iteration));
+    let reposition = run
+        .filter(|_| own && whole)
+        .map(|run| reposition(run, target, checkpoint.after_iteration));
     Ok(RestoreRequest {
         run: run.map(|run| run.key.clone()),
         scope: options.scope,
@@ -144,7 +168,10 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
         edits: options.edits,
         index: options.index,
         reposition,
-        nested: NestedRequest { restore: options.nested, placed: Vec::new() },
+        nested: NestedRequest {
+            restore: options.nested,
+            placed: Vec::new(),
+        },
         precious: options.precious,
         best_effort: options.best_effort,
         ..RestoreRequest::new(OperationKind::Rollback, checkpoint)
@@ -152,7 +179,11 @@ fn request(context: &Context, state: &State, target: &Target, options: &Options)
 }
 
 /// Says what goes back that was not the run's, and how it comes again.
-pub(in crate::engine) fn tell_of_edits(context: &Context, state: &State, target: &Checkpoint) -> Result<()> {
+pub(in crate::engine) fn tell_of_edits(
+    context: &Context,
+    state: &State,
+    target: &Checkpoint,
+) -> Result<()> {
     for edits in edits::since(context, state, target)? {
         context.note(format!(
             "{} goes back as well, which somebody else changed during the run (checkpoint @{}); to bring it in again: {}",
@@ -166,13 +197,23 @@ pub(in crate::engine) fn tell_of_edits(context: &Context, state: &State, target:
 
 fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
     match target {
-        Target::Full => Reposition { current_iteration: 1, status: RunStatus::Pending, clear_failure: true },
-        Target::Iteration(number) => {
-            Reposition { current_iteration: *number, status: RunStatus::Paused, clear_failure: false }
-        }
+        Target::Full => Reposition {
+            current_iteration: 1,
+            status: RunStatus::Pending,
+            clear_failure: true,
+        },
+        Target::Iteration(number) => Reposition {
+            current_iteration: *number,
+            status: RunStatus::Paused,
+            clear_failure: false,
+        },
         Target::Checkpoint(_) | Target::Safest => {
             let current_iteration = next_after(run, after_iteration);
-            Reposition { current_iteration, status: RunStatus::Paused, clear_failure: false }
+            Reposition {
+                current_iteration,
+                status: RunStatus::Paused,
+                clear_failure: false,
+            }
         }
     }
 }
@@ -180,7 +221,9 @@ fn reposition(run: &Run, target: &Target, after_iteration: u32) -> Reposition {
 /// The iteration that comes next with the files as they were after `iteration`: after that one, as far as the run has come,
 /// also where a rollback took it back since.
 fn next_after(run: &Run, iteration: u32) -> u32 {
-    let mut next = iteration.saturating_add(1).min(run.current_iteration.max(1));
+    let mut next = iteration
+        .saturating_add(1)
+        .min(run.current_iteration.max(1));
     while next <= iteration && run.iterations.get(next).is_some_and(Iteration::has_passed) {
         next += 1;
     }
@@ -191,7 +234,9 @@ fn next_after(run: &Run, iteration: u32) -> u32 {
 fn find<'a>(context: &Context, state: &'a State, target: &Target) -> Result<Option<&'a Run>> {
     match target {
         Target::Iteration(number) => {
-            let has = |run: &Run| run.iterations.last_number().is_some() && *number <= run.current_iteration.max(1);
+            let has = |run: &Run| {
+                run.iterations.last_number().is_some() && *number <= run.current_iteration.max(1)
+            };
             select::find_having(context, state, &has)
         }
         Target::Checkpoint(selector) => select::find_captured(context, state, &[selector]),
@@ -199,7 +244,9 @@ fn find<'a>(context: &Context, state: &'a State, target: &Target) -> Result<Opti
         Target::Safest => {
             // What only holds checkpoints is passed over, as by `--to good`; a run that was begun has a place of its own.
             let is_begun = |run: &Run| run.begun_seq > 0 && state.keeps_initial(&run.key);
-            let has = |run: &Run| is_lane(state, run) || is_begun(run) || state.last_good(&run.key).is_some();
+            let has = |run: &Run| {
+                is_lane(state, run) || is_begun(run) || state.last_good(&run.key).is_some()
+            };
             select::find_having(context, state, &has)
         }
     }
@@ -224,17 +271,35 @@ fn safest<'a>(state: &'a State, run: Option<&Run>) -> Result<&'a Checkpoint> {
     if state.runs.is_empty() {
         return Err(select::nothing_captured(state));
     }
-    let Some(run) = run else { return Err(none("No checkpoint available".to_owned())) };
+    let Some(run) = run else {
+        return Err(none("No checkpoint available".to_owned()));
+    };
     if is_lane(state, run) {
-        let message = || format!("No checkpoint available: no stage of lane {} is one to go back to", run.key);
+        let message = || {
+            format!(
+                "No checkpoint available: no stage of lane {} is one to go back to",
+                run.key
+            )
+        };
         let first = Hint::recover(["rollback", "--to", "initial"]).run(&run.key);
         let is_kept = state.keeps_initial(&run.key);
-        return state
-            .lane_safest(&run.key)
-            .ok_or_else(|| if is_kept { none(message()).hint(first) } else { none(message()) });
+        return state.lane_safest(&run.key).ok_or_else(|| {
+            if is_kept {
+                none(message()).hint(first)
+            } else {
+                none(message())
+            }
+        });
     }
-    let good = state.last_good(&run.key).or_else(|| state.initial(&run.key).and_then(Named::kept));
-    good.ok_or_else(|| none(format!("No checkpoint available: run {} has none that is good", run.key)))
+    let good = state
+        .last_good(&run.key)
+        .or_else(|| state.initial(&run.key).and_then(Named::kept));
+    good.ok_or_else(|| {
+        none(format!(
+            "No checkpoint available: run {} has none that is good",
+            run.key
+        ))
+    })
 }
 
 /// The command that starts a run afresh whose checkpoint is gone (B15).
@@ -244,10 +309,16 @@ fn afresh(run: Option<&Run>) -> Option<Hint> {
 }
 
 /// The checkpoint before iteration `number`.
-fn before_iteration<'a>(state: &'a State, run: Option<&Run>, number: u32) -> Result<&'a Checkpoint> {
+fn before_iteration<'a>(
+    state: &'a State,
+    run: Option<&Run>,
+    number: u32,
+) -> Result<&'a Checkpoint> {
     let none = || {
         let at = run.filter(|run| number > run.current_iteration.max(1));
-        let why = at.map_or(String::new(), |run| format!(": the run is at iteration {}", run.shown_iteration()));
+        let why = at.map_or(String::new(), |run| {
+            format!(": the run is at iteration {}", run.shown_iteration())
+        });
         let message = format!("No checkpoint available before iteration {number}{why}");
         let list = Hint::recover(["checkpoint", "list"]).run(run.map(|run| &run.key));
         let afresh = afresh(run).filter(|_| at.is_none());

@@ -19,18 +19,28 @@ use super::restore::restore;
 
 /// The checkpoint that an automatic rollback goes back to: after a crash the run's last one that did not fail, else the
 /// last good one.
-pub fn rollback_target<'a>(state: &'a State, key: &RunKey, cause: Option<Cause>) -> Option<&'a Checkpoint> {
+pub fn rollback_target<'a>(
+    state: &'a State,
+    key: &RunKey,
+    cause: Option<Cause>,
+) -> Option<&'a Checkpoint> {
     if cause != Some(Cause::Crashed) {
         return state.last_good(key);
     }
-    let attempted = |c: &Checkpoint| c.trigger == trigger::CRASH || c.is_in_between() || c.is_failed_attempt();
+    let attempted =
+        |c: &Checkpoint| c.trigger == trigger::CRASH || c.is_in_between() || c.is_failed_attempt();
     state.standing(key).rfind(|c| !attempted(c))
 }
 
 /// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
 /// edits stay, and HEAD where moving it would be refused. What cannot be replaced stays, and [`why_mixed`] says whether the
 /// run may go on with it. A dry run only plans it.
-pub fn restore_checkpoint(context: &Context, key: &RunKey, target: &Checkpoint, edits: Edits) -> Result<Restore> {
+pub fn restore_checkpoint(
+    context: &Context,
+    key: &RunKey,
+    target: &Checkpoint,
+    edits: Edits,
+) -> Result<Restore> {
     git_settings::put_back(context, key);
     let mut request = RestoreRequest {
         run: Some(key.clone()),
@@ -55,8 +65,19 @@ const NAMED: usize = 5;
 
 /// Why a run must not go on after an automatic rollback: a path that could not be replaced is in the checkpoint, or tests,
 /// checks or configuration would read it. `None` where none is: what is left of the attempt can change no verdict.
-pub fn why_mixed(context: &Context, run: &Run, target: &Checkpoint, restore: &Restore) -> Result<Option<Error>> {
-    let left: Vec<PathReason> = restore.result.kept.iter().filter(|kept| kept.is_blocked()).cloned().collect();
+pub fn why_mixed(
+    context: &Context,
+    run: &Run,
+    target: &Checkpoint,
+    restore: &Restore,
+) -> Result<Option<Error>> {
+    let left: Vec<PathReason> = restore
+        .result
+        .kept
+        .iter()
+        .filter(|kept| kept.is_blocked())
+        .cloned()
+        .collect();
     if left.is_empty() {
         return Ok(None);
     }
@@ -76,5 +97,9 @@ pub fn why_mixed(context: &Context, run: &Run, target: &Checkpoint, restore: &Re
         names.join(", ")
     );
     let hint = Hint::recover(["rollback", "--to", target.id.as_str()]).run(&run.key);
-    Ok(Some(Error::new(ErrorKind::NeedsPerson, message).paths(mixed).hint(hint)))
+    Ok(Some(
+        Error::new(ErrorKind::NeedsPerson, message)
+            .paths(mixed)
+            .hint(hint),
+    ))
 }

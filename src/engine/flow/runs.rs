@@ -40,9 +40,19 @@ pub struct Listed {
 /// The runs, newest first, at most `limit`; closed and accepted ones only with `all`.
 pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Listed>> {
     let state = crash::load_recovered(context)?;
-    let chosen = select::find(context, &state).ok().flatten().map(|run| &run.key);
-    let is_shown = |run: &&Run| all || !matches!(run.status, RunStatus::Closed | RunStatus::Accepted);
-    let shown: Vec<&Run> = state.runs.iter().rev().filter(is_shown).take(limit.unwrap_or(usize::MAX)).collect();
+    let chosen = select::find(context, &state)
+        .ok()
+        .flatten()
+        .map(|run| &run.key);
+    let is_shown =
+        |run: &&Run| all || !matches!(run.status, RunStatus::Closed | RunStatus::Accepted);
+    let shown: Vec<&Run> = state
+        .runs
+        .iter()
+        .rev()
+        .filter(is_shown)
+        .take(limit.unwrap_or(usize::MAX))
+        .collect();
     let sizes = sizes(context, &state, state.checkpoints.values())?;
     let listed = |run: &Run| {
         let mut listed = Listed {
@@ -61,7 +71,9 @@ pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Li
 /// cannot be found out. [`list`] has it exactly, which costs the reading of every checkpoint's trees.
 pub(super) fn size_of(context: &Context, state: &State, key: &RunKey) -> Option<u64> {
     let counted = counted_size(context, state, key);
-    counted.inspect_err(|error| tracing::debug!(%error, "the size of the run is not known")).ok()
+    counted
+        .inspect_err(|error| tracing::debug!(%error, "the size of the run is not known"))
+        .ok()
 }
 
 /// Where counts are missing (an older version took the checkpoints, or some were removed), all are found out once.
@@ -69,13 +81,25 @@ fn counted_size(context: &Context, state: &State, key: &RunKey) -> Result<u64> {
     let mut counts = counts::known(context);
     if !state.checkpoints.ids().all(|id| counts.contains_key(id)) {
         let all: Vec<&Checkpoint> = state.checkpoints.values().collect();
-        let commits: Vec<_> = all.iter().map(|checkpoint| checkpoint.commit.clone()).collect();
-        let bases = all.iter().filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
+        let commits: Vec<_> = all
+            .iter()
+            .map(|checkpoint| checkpoint.commit.clone())
+            .collect();
+        let bases = all
+            .iter()
+            .filter_map(|checkpoint| checkpoint.base_commit.clone())
+            .collect();
         let added = added_bytes(context.repo()?, &commits, &bases)?;
-        counts = all.iter().map(|checkpoint| checkpoint.id.clone()).zip(added).collect();
+        counts = all
+            .iter()
+            .map(|checkpoint| checkpoint.id.clone())
+            .zip(added)
+            .collect();
         counts::replace(context, counts.iter().map(|(id, bytes)| (id, *bytes)));
     }
-    let own = state.checkpoints_of(key).filter_map(|checkpoint| counts.get(&checkpoint.id));
+    let own = state
+        .checkpoints_of(key)
+        .filter_map(|checkpoint| counts.get(&checkpoint.id));
     let files = size_below(context.store().root(), &context.store().run_dir(key));
     Ok(own.fold(files, |sum, bytes| sum.saturating_add(*bytes)))
 }
@@ -92,8 +116,15 @@ fn sizes<'a>(
     let mut sizes: BTreeMap<&RunKey, u64> = state.runs.iter().map(files).collect();
     let checkpoints: Vec<&Checkpoint> = checkpoints.collect();
     if !checkpoints.is_empty() && context.unusable().is_none() {
-        let commits: Vec<_> = checkpoints.iter().map(|checkpoint| checkpoint.commit.clone()).collect();
-        let bases = state.checkpoints.values().filter_map(|checkpoint| checkpoint.base_commit.clone()).collect();
+        let commits: Vec<_> = checkpoints
+            .iter()
+            .map(|checkpoint| checkpoint.commit.clone())
+            .collect();
+        let bases = state
+            .checkpoints
+            .values()
+            .filter_map(|checkpoint| checkpoint.base_commit.clone())
+            .collect();
         let added = added_bytes(context.repo()?, &commits, &bases)?;
         for (checkpoint, bytes) in checkpoints.iter().zip(added) {
             if let Some(size) = sizes.get_mut(&checkpoint.run) {
@@ -109,10 +140,27 @@ fn size_below(root: &Root, folder: &Path) -> u64 {
     let entries = root.list(folder).unwrap_or_default();
     let size = |name: &std::ffi::OsStr, is_folder: bool| {
         let path = folder.join(name);
-        let of_file = || root.open(&path).and_then(|file| file.metadata()).map_or(0, |found| found.len());
-        if is_folder { size_below(root, &path) } else { of_file() }
+        let of_file = || {
+            root.open(&path)
+                .and_then(|file| file.metadata())
+                .map_or(0, |found| found.len())
+        };
+        if is_folder {
+            size_below(root, &path)
+        } else {
+            of_file()
+        }
     };
-    entries.iter().map(|(name, kind)| if kind.is_symlink() { 0 } else { size(name, kind.is_dir()) }).sum()
+    entries
+        .iter()
+        .map(|(name, kind)| {
+            if kind.is_symlink() {
+                0
+            } else {
+                size(name, kind.is_dir())
+            }
+        })
+        .sum()
 }
 
 /// Which runs are meant.
@@ -132,7 +180,9 @@ impl Chosen {
         let naming = context.naming();
         let ids = match self {
             Self::Key(key) => return Ok(vec![run_of(state, key)?.key]),
-            Self::Ids(ids) if ids.is_empty() => return Ok(vec![select::require(context, state)?.key.clone()]),
+            Self::Ids(ids) if ids.is_empty() => {
+                return Ok(vec![select::require(context, state)?.key.clone()]);
+            }
             Self::Ids(ids) => ids,
             Self::Ended => return Ok(Self::ended(context, state)),
         };
@@ -149,22 +199,32 @@ impl Chosen {
     fn ended(context: &Context, state: &State) -> Vec<RunKey> {
         let has_ended = |run: &&Run| {
             run.status != RunStatus::Closed
-                && (run.status.is_over() || matches!(run.status, RunStatus::Cancelled | RunStatus::RolledBack))
+                && (run.status.is_over()
+                    || matches!(run.status, RunStatus::Cancelled | RunStatus::RolledBack))
                 && !run.is_being_fixed()
                 && runs::driver(context.store(), run).is_none()
         };
-        state.runs_of(&context.worktree_id()).filter(has_ended).map(|run| run.key.clone()).collect()
+        state
+            .runs_of(&context.worktree_id())
+            .filter(has_ended)
+            .map(|run| run.key.clone())
+            .collect()
     }
 }
 
 /// Refuses what is not for a run that a `recover` is at work on. What is only planned is shown to that run's own attempt.
 pub(in crate::engine) fn refuse_driven(context: &Context, run: &Run) -> Result<()> {
-    let Some(driver) = runs::driver(context.store(), run).filter(|driver| !driver.is_own()) else { return Ok(()) };
+    let Some(driver) = runs::driver(context.store(), run).filter(|driver| !driver.is_own()) else {
+        return Ok(());
+    };
     if context.dry_run() && is_part_of_attempt(context.store().dir(), context.worktree()) {
         return Ok(());
     }
     let (key, pid) = (&run.key, driver.pid);
-    let message = format!("run {key} is at work (pid {pid}): {}", runs::way_to_stop(driver));
+    let message = format!(
+        "run {key} is at work (pid {pid}): {}",
+        runs::way_to_stop(driver)
+    );
     Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
 }
 
@@ -187,19 +247,32 @@ pub fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
     }
     let state = crash::load_recovered(context)?;
     let open = |state: &State| -> Result<Vec<Run>> {
-        let all: Vec<Run> = chosen.of(context, state)?.iter().map(|key| run_of(state, key)).collect::<Result<_>>()?;
+        let all: Vec<Run> = chosen
+            .of(context, state)?
+            .iter()
+            .map(|key| run_of(state, key))
+            .collect::<Result<_>>()?;
         all.iter().try_for_each(|run| refuse_driven(context, run))?;
-        Ok(all.into_iter().filter(|run| run.status != RunStatus::Closed).collect())
+        Ok(all
+            .into_iter()
+            .filter(|run| run.status != RunStatus::Closed)
+            .collect())
     };
     let planned = open(&state)?;
     if context.dry_run() || planned.is_empty() {
-        return Ok(Closed { changed: !planned.is_empty(), runs: planned });
+        return Ok(Closed {
+            changed: !planned.is_empty(),
+            runs: planned,
+        });
     }
     let mut ledger = context.store().lock()?;
     let to_close = open(ledger.state())?;
     let mut events = Vec::new();
     for run in &to_close {
-        let fix = run.manual_fix.as_ref().filter(|session| session.status == ManualFixStatus::Active);
+        let fix = run
+            .manual_fix
+            .as_ref()
+            .filter(|session| session.status == ManualFixStatus::Active);
         let given_up = fix.map(|session| Payload::ManualFixEnded {
             status: ManualFixStatus::Aborted,
             changes: session.detected_changes.clone(),
@@ -210,11 +283,17 @@ pub fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
     ledger.append(context.clock.now(), events)?;
     let keys: Vec<&RunKey> = to_close.iter().map(|run| &run.key).collect();
     let state = write_views(ledger, &keys, Extent::All)?;
-    let closed = keys.into_iter().map(|key| run_of(&state, key)).collect::<Result<Vec<Run>>>()?;
+    let closed = keys
+        .into_iter()
+        .map(|key| run_of(&state, key))
+        .collect::<Result<Vec<Run>>>()?;
     for run in &closed {
         if let Err(error) = prune::tidy_up(context, &run.key) {
             tracing::warn!(%error, "the checkpoints of {} were not tidied up", run.key);
         }
     }
-    Ok(Closed { changed: true, runs: closed })
+    Ok(Closed {
+        changed: true,
+        runs: closed,
+    })
 }

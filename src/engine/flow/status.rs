@@ -106,17 +106,32 @@ const LOG_END: u64 = 16 << 10;
 fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
     let driver = runs::driver(context.store(), run)?;
     let attempt = run.live.as_ref().and_then(|live| {
-        run.iterations.get(live.iteration)?.attempts.iter().rfind(|attempt| attempt.number == live.attempt)
+        run.iterations
+            .get(live.iteration)?
+            .attempts
+            .iter()
+            .rfind(|attempt| attempt.number == live.attempt)
     });
-    let log = run
+    let log = run.live.as_ref().map(|live| {
+        attempt_folder(context, &run.key, live.iteration, live.attempt).join("output.log")
+    });
+    let agent = run
         .live
         .as_ref()
-        .map(|live| attempt_folder(context, &run.key, live.iteration, live.attempt).join("output.log"));
-    let agent = run.live.as_ref().and_then(|live| live.child.as_ref()).is_some_and(is_alive);
-    let checks = log.as_ref().filter(|_| !agent).map(|log| checks_of(context, run, log)).unwrap_or_default();
+        .and_then(|live| live.child.as_ref())
+        .is_some_and(is_alive);
+    let checks = log
+        .as_ref()
+        .filter(|_| !agent)
+        .map(|log| checks_of(context, run, log))
+        .unwrap_or_default();
     let check = checks.into_iter().max_by_key(|(_, _, at)| *at);
     let now = context.clock.now();
-    let until = run.parked.as_ref().map(|parked| parked.until).or(run.cooldown_until);
+    let until = run
+        .parked
+        .as_ref()
+        .map(|parked| parked.until)
+        .or(run.cooldown_until);
     let waiting_until = until.filter(|until| attempt.is_none() && *until > now);
     let what = match (agent, &check, waiting_until) {
         (true, ..) => "agent",
@@ -143,21 +158,34 @@ fn activity_of(context: &Context, run: &Run) -> Option<Activity> {
 fn checks_of(context: &Context, run: &Run, log: &Path) -> Vec<(String, PathBuf, SystemTime)> {
     let of_check = |check: FeedbackLoop| {
         let path = log.with_file_name(log_name(&check.name, ""));
-        let written = context.store().root().open(&path).and_then(|file| file.metadata()?.modified()).ok()?;
+        let written = context
+            .store()
+            .root()
+            .open(&path)
+            .and_then(|file| file.metadata()?.modified())
+            .ok()?;
         Some((check.name, path, written))
     };
-    loops_of(context, run).into_iter().filter_map(of_check).collect()
+    loops_of(context, run)
+        .into_iter()
+        .filter_map(of_check)
+        .collect()
 }
 
 /// The last line of a log that says something, without secrets.
 fn last_line(context: &Context, log: &Path) -> Option<String> {
     let mut file = context.store().root().open(log).ok()?;
     let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LOG_END))).ok()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_END)))
+        .ok()?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    let line = text
+        .lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| !line.is_empty())?;
     Some(escape(&redact(line)))
 }
 
@@ -194,16 +222,27 @@ fn look(
         },
     };
     reconsider(context, &mut run);
-    let good = state.last_good(&run.key).map(|checkpoint| checkpoint.id.clone());
+    let good = state
+        .last_good(&run.key)
+        .map(|checkpoint| checkpoint.id.clone());
     let activity = activity_of(context, &run);
     let night = night(context, &state, &run);
     let outlook = outlook(context, &state, &run, night.as_ref());
     let ends_by = run.is_being_fixed().then(|| end_of_fix(outlook.unchecked));
     let unrecoverable = run.failure.as_ref().filter(|failure| !failure.recoverable);
     Ok(Status {
-        options: if activity.is_some() { Vec::new() } else { resume_options(&state, &run, outlook) },
-        manual_steps: unrecoverable.map(|failure| manual_steps(failure, ends_by.as_deref())).unwrap_or_default(),
-        manual_fix: run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active),
+        options: if activity.is_some() {
+            Vec::new()
+        } else {
+            resume_options(&state, &run, outlook)
+        },
+        manual_steps: unrecoverable
+            .map(|failure| manual_steps(failure, ends_by.as_deref()))
+            .unwrap_or_default(),
+        manual_fix: run
+            .manual_fix
+            .clone()
+            .filter(|session| session.status == ManualFixStatus::Active),
         unfinished_operation: liveness::unfinished_operation(context)?,
         git_locked: git_locks::in_the_way(context),
         checkpoint_count: state.checkpoints.count_of(&run.key),

@@ -16,8 +16,8 @@ use crate::model::import::ImportKind;
 use crate::model::path::short_part;
 use crate::model::run::NONE;
 use crate::store::views::{
-    active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records, recovery_state,
-    rewrite_views,
+    active_checkpoint, attempt_view, battle, battle_path, encode, has_lane_records, lane_records,
+    recovery_state, rewrite_views,
 };
 use crate::store::{ACTIVE, ATTEMPTS, LANES, RECOVERY, print_of};
 
@@ -57,7 +57,9 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
             let same = present.as_ref() == Some(content);
             if !same {
                 if let Some(foreign) = present.filter(|present| !ours.is(path, present)) {
-                    synced.kept_aside.push(keep_aside(context, &root, path, &foreign)?);
+                    synced
+                        .kept_aside
+                        .push(keep_aside(context, &root, path, &foreign)?);
                 }
                 if !context.dry_run() {
                     context.check_writes("writing views elsewhere")?;
@@ -74,7 +76,10 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     }
     if context.dry_run() {
         for (path, content) in &views {
-            let same = context.store().view(path).is_ok_and(|present| present.as_ref() == Some(content));
+            let same = context
+                .store()
+                .view(path)
+                .is_ok_and(|present| present.as_ref() == Some(content));
             tell(&mut synced, path, !same);
         }
         return Ok(synced);
@@ -83,7 +88,10 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     let ledger = context.store().lock()?;
     seed_json::refresh_active(context, ledger.state())?;
     let written = rewrite_views(ledger)?;
-    let written: BTreeSet<PathBuf> = written.iter().map(|view| context.store().dir().join(view)).collect();
+    let written: BTreeSet<PathBuf> = written
+        .iter()
+        .map(|view| context.store().dir().join(view))
+        .collect();
     for (path, _) in &views {
         tell(&mut synced, path, written.contains(path));
     }
@@ -91,7 +99,11 @@ pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
 }
 
 fn tell(synced: &mut Synced, path: &Path, written: bool) {
-    let list = if written { &mut synced.written } else { &mut synced.unchanged };
+    let list = if written {
+        &mut synced.written
+    } else {
+        &mut synced.unchanged
+    };
     list.push(path.to_string_lossy().into_owned());
     synced.changed |= written;
 }
@@ -112,18 +124,31 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
     if has_lane_records(&state) {
         all.push((lanes, encode(&lane_records(&state, store))?));
     }
-    if let Some(active) = active_checkpoint(&state, seed_json::active_state(context, &state).as_ref()) {
-        let folder = if to.is_some() { root.join("checkpoints") } else { root.clone() };
+    if let Some(active) =
+        active_checkpoint(&state, seed_json::active_state(context, &state).as_ref())
+    {
+        let folder = if to.is_some() {
+            root.join("checkpoints")
+        } else {
+            root.clone()
+        };
         all.push((folder.join(ACTIVE), encode(&active)?));
     }
     for run in &state.runs {
-        let is_battle =
-            run.imported.is_empty() || run.imported.iter().any(|one| one.imported.kind == ImportKind::Battle);
+        let is_battle = run.imported.is_empty()
+            || run
+                .imported
+                .iter()
+                .any(|one| one.imported.kind == ImportKind::Battle);
         if to.is_some() && !is_battle {
             continue;
         }
         let place = battle_path(run);
-        let place = if to.is_some() { place.strip_prefix("recover").unwrap_or(&place).to_owned() } else { place };
+        let place = if to.is_some() {
+            place.strip_prefix("recover").unwrap_or(&place).to_owned()
+        } else {
+            place
+        };
         all.push((root.join(place), encode(&battle(&state, run))?));
     }
     if to.is_some() {
@@ -134,19 +159,38 @@ fn views(context: &Context, to: Option<&Path>) -> Result<Vec<(PathBuf, Vec<u8>)>
 }
 
 /// `checkpoints/session_<id>/<checkpoint>.json` (S11): what was imported word for word, ours with the state of every file.
-fn sessions(context: &Context, state: &crate::model::state::State, root: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+fn sessions(
+    context: &Context,
+    state: &crate::model::state::State,
+    root: &Path,
+) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let place = |session: &str, id: &str| {
-        let folder = root.join("checkpoints").join(format!("session_{}", plain(session)));
+        let folder = root
+            .join("checkpoints")
+            .join(format!("session_{}", plain(session)));
         folder.join(format!("{}.json", plain(id)))
     };
     let mut all = Vec::new();
     for run in &state.runs {
-        for one in run.imported.iter().filter(|one| one.imported.kind == ImportKind::Session) {
-            all.push((place(run.key.run_id.as_str(), &one.imported.id), encode(&one.imported.document)?));
+        for one in run
+            .imported
+            .iter()
+            .filter(|one| one.imported.kind == ImportKind::Session)
+        {
+            all.push((
+                place(run.key.run_id.as_str(), &one.imported.id),
+                encode(&one.imported.document)?,
+            ));
         }
     }
-    for checkpoint in state.checkpoints.values().filter(|checkpoint| !checkpoint.is_safety()) {
-        let session = state.run(&checkpoint.run).map_or(NONE, |run| run.session.as_str());
+    for checkpoint in state
+        .checkpoints
+        .values()
+        .filter(|checkpoint| !checkpoint.is_safety())
+    {
+        let session = state
+            .run(&checkpoint.run)
+            .map_or(NONE, |run| run.session.as_str());
         let (document, _) = seed_json::document(context, state, checkpoint, &BTreeSet::new())?;
         all.push((place(session, checkpoint.id.as_str()), encode(&document)?));
     }
@@ -157,10 +201,20 @@ fn sessions(context: &Context, state: &crate::model::state::State, root: &Path) 
 fn plain(whole: &str) -> String {
     let name: String = whole
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+                c
+            } else {
+                '_'
+            }
+        })
         .collect();
     let name = short_part(name, whole);
-    if name.starts_with('.') { format!("_{name}") } else { name }
+    if name.starts_with('.') {
+        format!("_{name}")
+    } else {
+        name
+    }
 }
 
 /// What other folders' files were written here, so that they are written again, and those of others are kept.
@@ -178,7 +232,8 @@ impl Ours {
     /// Without it every file is somebody else's: kept once too often.
     fn read(context: &Context) -> Self {
         let read = context.store().root().read(&Self::place(context)).ok();
-        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
     }
 
     fn is(&self, path: &Path, content: &[u8]) -> bool {
@@ -186,14 +241,19 @@ impl Ours {
     }
 
     fn add(&mut self, path: &Path, content: &[u8]) {
-        self.by_path.insert(path.to_string_lossy().into_owned(), print_of(content));
+        self.by_path
+            .insert(path.to_string_lossy().into_owned(), print_of(content));
     }
 
     fn write(&self, context: &Context) -> Result<()> {
         if *self == Self::read(context) {
             return Ok(());
         }
-        write(context.store().root(), &Self::place(context), &encode(self)?)
+        write(
+            context.store().root(),
+            &Self::place(context),
+            &encode(self)?,
+        )
     }
 }
 
@@ -201,14 +261,25 @@ impl Ours {
 fn keep_aside(context: &Context, root: &Root, path: &Path, said: &[u8]) -> Result<KeptAside> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".before");
-    let keep = if context.dry_run() { Root::place_of_copy } else { Root::keep_copy };
-    let kept =
-        keep(root, Path::new(&aside), said).with_context(|| format!("cannot keep a copy of {}", path.display()))?;
+    let keep = if context.dry_run() {
+        Root::place_of_copy
+    } else {
+        Root::keep_copy
+    };
+    let kept = keep(root, Path::new(&aside), said)
+        .with_context(|| format!("cannot keep a copy of {}", path.display()))?;
     if !context.dry_run() {
-        tracing::warn!("{} was not written by recover: its content is kept in {}", path.display(), kept.display());
+        tracing::warn!(
+            "{} was not written by recover: its content is kept in {}",
+            path.display(),
+            kept.display()
+        );
     }
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    Ok(KeptAside { path: text(path), copy: text(&kept) })
+    Ok(KeptAside {
+        path: text(path),
+        copy: text(&kept),
+    })
 }
 
 fn write(root: &Root, path: &Path, content: &[u8]) -> Result<()> {

@@ -68,8 +68,17 @@ pub fn look(context: &Context) -> Result<StateReport> {
         loaded => loaded?,
     };
     let origin = store.origin();
-    let failed = |error| Error::io(format!("cannot read the id of {}", store.dir().display()), error);
-    let id = if store.has_known_id().map_err(failed)? { store.id().map_err(failed)? } else { None };
+    let failed = |error| {
+        Error::io(
+            format!("cannot read the id of {}", store.dir().display()),
+            error,
+        )
+    };
+    let id = if store.has_known_id().map_err(failed)? {
+        store.id().map_err(failed)?
+    } else {
+        None
+    };
     Ok(StateReport {
         id,
         path: store.dir().to_string_lossy().into_owned(),
@@ -89,14 +98,36 @@ pub fn look(context: &Context) -> Result<StateReport> {
 fn commands_of(run: &Run) -> Vec<RecordedCommand> {
     let spec = &run.spec;
     let words = [("command", &spec.command), ("fallback", &spec.fallback)];
-    let mut all: Vec<(&'static str, String)> =
-        words.into_iter().filter(|(_, words)| !words.is_empty()).map(|(kind, words)| (kind, join(words))).collect();
+    let mut all: Vec<(&'static str, String)> = words
+        .into_iter()
+        .filter(|(_, words)| !words.is_empty())
+        .map(|(kind, words)| (kind, join(words)))
+        .collect();
     all.extend(spec.until.iter().map(|until| ("until", until.clone())));
-    let configured = spec.configured.iter().flat_map(|configured| &configured.feedback);
-    all.extend(spec.feedback.iter().chain(configured).map(|check| ("feedback", check.command.clone())));
-    all.extend(run.steps.iter().filter_map(|step| step.start.compensate.clone()).map(|undo| ("compensate", undo)));
+    let configured = spec
+        .configured
+        .iter()
+        .flat_map(|configured| &configured.feedback);
+    all.extend(
+        spec.feedback
+            .iter()
+            .chain(configured)
+            .map(|check| ("feedback", check.command.clone())),
+    );
+    all.extend(
+        run.steps
+            .iter()
+            .filter_map(|step| step.start.compensate.clone())
+            .map(|undo| ("compensate", undo)),
+    );
     all.extend(spec.prompt.iter().map(|prompt| ("prompt", prompt.clone())));
-    all.into_iter().map(|(kind, text)| RecordedCommand { run: run.key.clone(), kind, text }).collect()
+    all.into_iter()
+        .map(|(kind, text)| RecordedCommand {
+            run: run.key.clone(),
+            kind,
+            text,
+        })
+        .collect()
 }
 
 /// Takes the state over whole: it gets an id that is known here, its ledger its second name, and its runs are those of the
@@ -115,10 +146,17 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
     if !changed || context.dry_run() {
         return Ok(Trusted { changed, state });
     }
-    let from = store.load().ok().and_then(|loaded| context.brought_from(&loaded.state)).unwrap_or_default();
+    let from = store
+        .load()
+        .ok()
+        .and_then(|loaded| context.brought_from(&loaded.state))
+        .unwrap_or_default();
     let ours = store.clone().of_origin(Origin::Ours);
     if let Some(kept) = ours.set_other_copy_aside()? {
-        context.warn(format!("another ledger was recorded here before: it is kept in {}", kept.display()));
+        context.warn(format!(
+            "another ledger was recorded here before: it is kept in {}",
+            kept.display()
+        ));
     }
     ours.create_dirs()?;
     match ours.lock() {
@@ -129,7 +167,16 @@ pub fn take_over(context: &Context) -> Result<Trusted> {
             rebuild::take_over(&context.at(context.worktree())?, &from)?;
         }
     }
-    let id = ours.id().map_err(|error| Error::io(format!("cannot read the id of {}", ours.dir().display()), error))?;
-    let state = StateReport { id, foreign: false, ..state };
+    let id = ours.id().map_err(|error| {
+        Error::io(
+            format!("cannot read the id of {}", ours.dir().display()),
+            error,
+        )
+    })?;
+    let state = StateReport {
+        id,
+        foreign: false,
+        ..state
+    };
     Ok(Trusted { changed, state })
 }

@@ -53,7 +53,8 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
             let mut message = format!("nothing to {} in this work tree", kind.as_str());
             let mut hint = instead(context, state, kind);
             if kind == OperationKind::Undo && !of_runs.is_empty() && !how.of_run {
-                message.push_str(": what was rolled back belongs to a run, --of-run takes that back");
+                message
+                    .push_str(": what was rolled back belongs to a run, --of-run takes that back");
                 hint = context.rerun(&["--of-run"]);
             }
             Error::new(ErrorKind::NothingToUndo, message).hint(hint)
@@ -64,7 +65,11 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
             refuse_built_upon(context, entry)?;
         }
         // Accepting wrote none of what was edited since.
-        let edits = if is_accept && how.edits == Edits::Refuse { Edits::Keep } else { how.edits };
+        let edits = if is_accept && how.edits == Edits::Refuse {
+            Edits::Keep
+        } else {
+            how.edits
+        };
         Ok(RestoreRequest {
             run: entry.run.clone(),
             scope: entry.scope,
@@ -73,10 +78,16 @@ fn step(context: &Context, kind: OperationKind, how: How) -> Result<Restore> {
             edits,
             best_effort: how.best_effort,
             index: entry.index_restored.into(),
-            nested: NestedRequest { restore: entry.nested.restored, placed: entry.nested.placed.clone() },
+            nested: NestedRequest {
+                restore: entry.nested.restored,
+                placed: entry.nested.placed.clone(),
+            },
             undoes: Some(Undone {
                 head: entry.head.clone(),
-                operation: ToldOperation { command: entry.kind.as_str(), checkpoint_id: entry.restored.clone() },
+                operation: ToldOperation {
+                    command: entry.kind.as_str(),
+                    checkpoint_id: entry.restored.clone(),
+                },
                 of_run: entry.of_run,
             }),
             ..RestoreRequest::noted(kind, state, &entry.checkpoint_id)?
@@ -96,13 +107,22 @@ fn confirm(
         return Ok(());
     }
     let since = work_since(state, context, entry);
-    let mut message = match (entry.of_run && kind == OperationKind::Undo, since.is_empty()) {
+    let mut message = match (
+        entry.of_run && kind == OperationKind::Undo,
+        since.is_empty(),
+    ) {
         (false, true) => return Ok(()),
         (false, false) => format!("{} goes back over work that was done since", kind.as_str()),
-        (true, _) => format!("the run did this by itself, the latest first: {}", told(of_runs)),
+        (true, _) => format!(
+            "the run did this by itself, the latest first: {}",
+            told(of_runs)
+        ),
     };
     if !since.is_empty() {
-        message.push_str(&format!("; done since, and not in the files afterwards: {}", since.join(", ")));
+        message.push_str(&format!(
+            "; done since, and not in the files afterwards: {}",
+            since.join(", ")
+        ));
     }
     message.push_str("; --yes goes on");
     Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])))
@@ -113,8 +133,14 @@ const LISTED: usize = 5;
 
 fn told(of_runs: &[UndoEntry]) -> String {
     let one = |entry: &UndoEntry| {
-        let run = entry.run.as_ref().map_or(String::new(), |run| format!(" of run {run}"));
-        let to = entry.restored.as_ref().map_or(String::new(), |id| format!(" to {id}"));
+        let run = entry
+            .run
+            .as_ref()
+            .map_or(String::new(), |run| format!(" of run {run}"));
+        let to = entry
+            .restored
+            .as_ref()
+            .map_or(String::new(), |id| format!(" to {id}"));
         format!("{}{run}{to}", entry.kind.as_str())
     };
     let mut all: Vec<String> = of_runs.iter().rev().take(LISTED).map(one).collect();
@@ -127,18 +153,35 @@ fn told(of_runs: &[UndoEntry]) -> String {
 /// The attempts whose files were captured in this work tree after an operation, by run. The order is that of the
 /// checkpoints: clocks jump.
 fn work_since(state: &State, context: &Context, entry: &UndoEntry) -> Vec<String> {
-    let Some(since) = state.checkpoint(&entry.checkpoint_id).map(|safety| safety.seq) else { return Vec::new() };
+    let Some(since) = state
+        .checkpoint(&entry.checkpoint_id)
+        .map(|safety| safety.seq)
+    else {
+        return Vec::new();
+    };
     let is_later = |id: &CheckpointId| state.checkpoint(id).is_some_and(|end| end.seq > since);
-    let runs = state.runs.iter().filter(|run| run.worktree == context.worktree_id());
-    let later = |run: &Run| run.attempts().filter(|(_, one)| one.checkpoint_id.as_ref().is_some_and(is_later)).count();
-    let made = runs.map(|run| (run, later(run))).filter(|(_, attempts)| *attempts > 0);
-    made.map(|(run, attempts)| format!("{} of run {}", count(attempts, "attempt"), run.key)).collect()
+    let runs = state
+        .runs
+        .iter()
+        .filter(|run| run.worktree == context.worktree_id());
+    let later = |run: &Run| {
+        run.attempts()
+            .filter(|(_, one)| one.checkpoint_id.as_ref().is_some_and(is_later))
+            .count()
+    };
+    let made = runs
+        .map(|run| (run, later(run)))
+        .filter(|(_, attempts)| *attempts > 0);
+    made.map(|(run, attempts)| format!("{} of run {}", count(attempts, "attempt"), run.key))
+        .collect()
 }
 
 /// Refuses to take back commits of `accept` that others have, or that have others on top.
 fn refuse_built_upon(context: &Context, entry: &UndoEntry) -> Result<()> {
     let repo = context.repo()?;
-    let (Some(after), Some(head)) = (&entry.head.after, repo.head()?.commit) else { return Ok(()) };
+    let (Some(after), Some(head)) = (&entry.head.after, repo.head()?.commit) else {
+        return Ok(());
+    };
     let why = if on_remote_tracking(repo, std::slice::from_ref(after))? {
         "is on a remote-tracking branch"
     } else if *after != head && is_ancestor(repo, after, &head)? {
@@ -147,16 +190,24 @@ fn refuse_built_upon(context: &Context, entry: &UndoEntry) -> Result<()> {
         return Ok(());
     };
     let range = match &entry.head.before {
-        Some(before) if is_ancestor(repo, before, after)? => format!("{}..{}", before.short(), after.short()),
+        Some(before) if is_ancestor(repo, before, after)? => {
+            format!("{}..{}", before.short(), after.short())
+        }
         _ => after.short().to_owned(),
     };
-    let message = format!("what accept committed ({}) {why}: it is taken back by a commit of its own", after.short());
+    let message = format!(
+        "what accept committed ({}) {why}: it is taken back by a commit of its own",
+        after.short()
+    );
     Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["revert", &range])))
 }
 
 /// What there is where nothing was restored yet: the way to what the run began with.
 fn instead(context: &Context, state: &State, kind: OperationKind) -> Hint {
-    let run = select::find_captured(context, state, &[]).ok().flatten().filter(|_| kind == OperationKind::Undo);
+    let run = select::find_captured(context, state, &[])
+        .ok()
+        .flatten()
+        .filter(|_| kind == OperationKind::Undo);
     match run.filter(|run| state.initial(&run.key).is_some()) {
         Some(_) => Hint::recover(["rollback", "--to", "initial"]),
         None => Hint::recover(["log"]),

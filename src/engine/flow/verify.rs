@@ -40,7 +40,10 @@ pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport>
     let chosen: Vec<&Checkpoint> = if selectors.is_empty() {
         state.checkpoints.values().collect()
     } else {
-        selectors.iter().map(|selector| select::checkpoint(context, &state, selector)).collect::<Result<_>>()?
+        selectors
+            .iter()
+            .map(|selector| select::checkpoint(context, &state, selector))
+            .collect::<Result<_>>()?
     };
     let mut problems = Vec::new();
     if !chosen.is_empty() {
@@ -54,10 +57,15 @@ pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport>
             let messages = match found {
                 Ok(messages) => messages,
                 // What cannot be read now may be whole.
-                Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => return Err(error.into()),
+                Err(error @ (git::Error::Io { .. } | git::Error::Git { .. })) => {
+                    return Err(error.into());
+                }
                 Err(error) => vec![error.to_string()],
             };
-            let named = |message| VerifyProblem { checkpoint_id: checkpoint.id.clone(), message };
+            let named = |message| VerifyProblem {
+                checkpoint_id: checkpoint.id.clone(),
+                message,
+            };
             problems.extend(messages.into_iter().map(named));
         }
     }
@@ -66,5 +74,8 @@ pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport>
     } else if selectors.is_empty() && context.has_git() {
         end_damage(context.repo()?);
     }
-    Ok(VerifyReport { checked: chosen.len(), problems })
+    Ok(VerifyReport {
+        checked: chosen.len(),
+        problems,
+    })
 }

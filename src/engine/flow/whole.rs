@@ -13,17 +13,23 @@ const CHECKS: [&str; 2] = ["feedback", "configured"];
 
 /// Refuses (2) to drive a run of which something that is run lacks a secret.
 pub(super) fn require(context: &Context, key: &RunKey, spec: &RunSpec) -> Result<()> {
-    let (texts, lacking): (Vec<String>, Vec<String>) =
-        still_masked(spec).into_iter().partition(|field| TEXTS.contains(&&**field));
+    let (texts, lacking): (Vec<String>, Vec<String>) = still_masked(spec)
+        .into_iter()
+        .partition(|field| TEXTS.contains(&&**field));
     for text in texts {
-        context.warn(format!("the {text} of run {key} {MASKED}: it goes on without"));
+        context.warn(format!(
+            "the {text} of run {key} {MASKED}: it goes on without"
+        ));
     }
     refuse(key, &lacking)
 }
 
 /// Refuses (2) to judge anything by checks that lack a secret.
 pub(super) fn require_checks(key: &RunKey, spec: &RunSpec) -> Result<()> {
-    let lacking: Vec<String> = still_masked(spec).into_iter().filter(|field| CHECKS.contains(&&**field)).collect();
+    let lacking: Vec<String> = still_masked(spec)
+        .into_iter()
+        .filter(|field| CHECKS.contains(&&**field))
+        .collect();
     refuse(key, &lacking)
 }
 
@@ -36,5 +42,6 @@ fn refuse(key: &RunKey, lacking: &[String]) -> Result<()> {
         _ => "begin a new run",
     };
     let message = format!("the {} of run {key} {MASKED}: {way}", lacking.join(", "));
-    Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["resume", "--prepare-only"]).run(key)))
+    Err(Error::new(ErrorKind::Usage, message)
+        .hint(Hint::recover(["resume", "--prepare-only"]).run(key)))
 }

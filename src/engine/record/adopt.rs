@@ -13,7 +13,11 @@ use crate::store::{Exclusive, NewEvent};
 pub(in crate::engine) fn adopt_one(context: &Context, found: Checkpoint) -> Result<Option<String>> {
     let ledger = context.store().lock()?;
     let id = found.id.clone();
-    let adopted = |checkpoint| Payload::CheckpointCreated { checkpoint, adopted: true, own_commits: Vec::new() };
+    let adopted = |checkpoint| Payload::CheckpointCreated {
+        checkpoint,
+        adopted: true,
+        own_commits: Vec::new(),
+    };
     let added = add(ledger, context.clock.now(), found, adopted)?;
     Ok(added.then(|| format!("took in checkpoint {id}, whose event was never written")))
 }

@@ -99,7 +99,11 @@ pub struct Ended {
 
 /// The session that an attempt of `run` is charged to: the one the caller names, else the run's own.
 pub fn session_of(context: &Context, run: &Run) -> String {
-    context.naming().session.clone().unwrap_or_else(|| run.session.clone())
+    context
+        .naming()
+        .session
+        .clone()
+        .unwrap_or_else(|| run.session.clone())
 }
 
 /// HEAD, where there is one: commits are the attempt's own if they came after it.
@@ -109,9 +113,16 @@ pub(in crate::engine) fn head_of(context: &Context) -> Option<ObjectId> {
 }
 
 /// Commits that came since HEAD was `head`: the step's own.
-pub(in crate::engine) fn commits_since(context: &Context, head: Option<&ObjectId>) -> Vec<ObjectId> {
-    let Some(now) = head_of(context).filter(|now| Some(now) != head) else { return Vec::new() };
-    let between = context.repo().and_then(|repo| commits_between(repo, head, &now).map_err(Error::from));
+pub(in crate::engine) fn commits_since(
+    context: &Context,
+    head: Option<&ObjectId>,
+) -> Vec<ObjectId> {
+    let Some(now) = head_of(context).filter(|now| Some(now) != head) else {
+        return Vec::new();
+    };
+    let between = context
+        .repo()
+        .and_then(|repo| commits_between(repo, head, &now).map_err(Error::from));
     between.unwrap_or_else(|error| {
         tracing::warn!(%error, "the step's commits are not known; a rollback will ask about them");
         Vec::new()

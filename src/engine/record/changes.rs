@@ -11,11 +11,24 @@ use crate::model::checkpoint::{ChangeTotals, Checkpoint, MAX_CHANGED_PATHS};
 use super::request::Changes;
 
 /// What changed since the run's previous checkpoint. For the first, and after one that cannot be read, everything is created.
-pub(super) fn changes_since(context: &Context, previous: Option<&Checkpoint>, capture: &Capture) -> Result<Changes> {
-    let created = (ChangeTotals { created: capture.entry_count(), ..ChangeTotals::default() }, Vec::new());
-    let Some(previous) = previous else { return Ok(created) };
+pub(super) fn changes_since(
+    context: &Context,
+    previous: Option<&Checkpoint>,
+    capture: &Capture,
+) -> Result<Changes> {
+    let created = (
+        ChangeTotals {
+            created: capture.entry_count(),
+            ..ChangeTotals::default()
+        },
+        Vec::new(),
+    );
+    let Some(previous) = previous else {
+        return Ok(created);
+    };
     let repo = context.repo()?;
-    match load_checkpoint(repo, &previous.commit).and_then(|before| changes_from(&before, capture)) {
+    match load_checkpoint(repo, &previous.commit).and_then(|before| changes_from(&before, capture))
+    {
         Ok(changes) => Ok(changes),
         Err(error) if cannot_be_read(&error) => {
             tracing::warn!(%error, "{} cannot be read: what changed since is not known", previous.id);

@@ -44,7 +44,10 @@ pub fn lock(context: &Context) -> Result<WorktreeLock> {
     match read_journal(repo)? {
         None => liveness::refuse_interrupted(context).map(|()| lock),
         Some(journal) => {
-            let message = format!("{} {} was cut off and is not settled yet", journal.kind, journal.operation_id);
+            let message = format!(
+                "{} {} was cut off and is not settled yet",
+                journal.kind, journal.operation_id
+            );
             Err(Error::new(ErrorKind::CutOff, message).hint(Hint::recover(["doctor", "--repair"])))
         }
     }
@@ -57,7 +60,13 @@ pub fn prepare(context: &Context) -> Result<Prepared> {
 
 /// Captures what a run begins with: more untracked files than are allowed are refused.
 pub fn prepare_first(context: &Context) -> Result<Prepared> {
-    prepare_within(context, lock(context)?, &context.capture_rules(), &BTreeSet::new(), || Ok(None))
+    prepare_within(
+        context,
+        lock(context)?,
+        &context.capture_rules(),
+        &BTreeSet::new(),
+        || Ok(None),
+    )
 }
 
 /// Captures by other rules than the configured ones.
@@ -78,8 +87,13 @@ pub fn prepare_under(
 /// The tree that the latest run of this work tree with an attempt began with.
 fn before_the_run(context: &Context) -> Result<Option<ObjectId>> {
     let state = context.load()?.state;
-    let begun = state.runs_of(&context.worktree_id()).filter(|run| run.iterations.count_attempts() > 0);
-    let initial = begun.max_by_key(|run| run.last_at).and_then(|run| state.initial(&run.key)).and_then(Named::kept);
+    let begun = state
+        .runs_of(&context.worktree_id())
+        .filter(|run| run.iterations.count_attempts() > 0);
+    let initial = begun
+        .max_by_key(|run| run.last_at)
+        .and_then(|run| state.initial(&run.key))
+        .and_then(Named::kept);
     Ok(initial.map(|checkpoint| checkpoint.tree.clone()))
 }
 
@@ -95,26 +109,45 @@ fn prepare_within(
     let mut outer = rules.clone();
     let mut capture = match capture(repo, &lock, &outer, also) {
         Err(flood @ git::Error::UntrackedFlood { .. }) => {
-            let Some(before) = before()? else { return Err(flood.into()) };
+            let Some(before) = before()? else {
+                return Err(flood.into());
+            };
             outer.before = Some(before);
             capture(repo, &lock, &outer, also)?
         }
         captured => captured?,
     };
-    let loan = if capture.partial { loan::lend(context, &lock, &capture.manifest.skipped)? } else { None };
+    let loan = if capture.partial {
+        loan::lend(context, &lock, &capture.manifest.skipped)?
+    } else {
+        None
+    };
     if loan.is_some() {
         drop(capture);
         capture = capture_lent(repo, &lock, &outer, also, loan.as_ref())?;
     }
     let nested = nested::capture_all(context, rules, repo, &mut capture)?;
     let memory = memory::read(context)?;
-    Ok(Prepared { capture, nested, memory, loan, lock, begun, changes: OnceCell::new() })
+    Ok(Prepared {
+        capture,
+        nested,
+        memory,
+        loan,
+        lock,
+        begun,
+        changes: OnceCell::new(),
+    })
 }
 
 /// Does before the ledger's lock is taken, which others wait for, what does not need it: [`publish_large`], and what changed
 /// since the latest checkpoint of the run, where that is known, is looked at. Where that fails, so does the checkpoint, with
 /// the reason.
-pub fn publish_early(context: &Context, state: &State, key: Option<&RunKey>, prepared: &Result<Prepared>) {
+pub fn publish_early(
+    context: &Context,
+    state: &State,
+    key: Option<&RunKey>,
+    prepared: &Result<Prepared>,
+) {
     let Ok(prepared) = prepared else { return };
     if let Some(from) = key.and_then(|key| changes_from(context, state, key))
         && let Ok(changes) = changes_since(context, Some(from), &prepared.capture)
@@ -166,22 +199,42 @@ pub fn record_with(
     let run = state.run(key);
     let is_for_the_run = request.lane_fields.stage.is_none() && request.trigger != trigger::SAFETY;
     if let Some(run) = run.filter(|run| is_for_the_run && is_elsewhere(context, run)) {
-        tracing::warn!("run {} works in {}, and this is taken in {}", run.key, run.worktree, context.worktree_id());
+        tracing::warn!(
+            "run {} works in {}, and this is taken in {}",
+            run.key,
+            run.worktree,
+            context.worktree_id()
+        );
     }
     let capture = &prepared.capture;
-    let after_iteration =
-        request.after_iteration.unwrap_or_else(|| run.map_or(0, |run| run.current_iteration.saturating_sub(1)));
-    let task_id = run.and_then(|run| run.task_id.clone()).or_else(|| context.naming().task.clone());
+    let after_iteration = request
+        .after_iteration
+        .unwrap_or_else(|| run.map_or(0, |run| run.current_iteration.saturating_sub(1)));
+    let task_id = run
+        .and_then(|run| run.task_id.clone())
+        .or_else(|| context.naming().task.clone());
     let task = task_id.as_ref();
-    let subject = storage::CheckpointMeta { key, task, id: &id, after_iteration, request: &request };
+    let subject = storage::CheckpointMeta {
+        key,
+        task,
+        id: &id,
+        after_iteration,
+        request: &request,
+    };
     let kept = storage::store(context, prepared, &subject)?;
     let from = changes_from(context, state, key);
     let (changes, changed_paths) = match prepared.changes.get() {
         Some((since, changes)) if from.is_some_and(|from| from.id == *since) => changes.clone(),
         _ => changes_since(context, from, capture)?,
     };
-    let changed_from = from.map(|from| from.id.clone()).filter(|from| previous.is_some_and(|one| one.id != *from));
-    let kind = if begins_phase(state, key, &request) { CheckpointType::Phase } else { request.kind };
+    let changed_from = from
+        .map(|from| from.id.clone())
+        .filter(|from| previous.is_some_and(|one| one.id != *from));
+    let kind = if begins_phase(state, key, &request) {
+        CheckpointType::Phase
+    } else {
+        request.kind
+    };
     let mut checkpoint = Checkpoint {
         id,
         seq,
@@ -202,9 +255,17 @@ pub fn record_with(
         storage_type: kept.storage_type,
         commit: ObjectId(String::new()),
         tree: capture.tree.clone(),
-        base_commit: kept.committed.as_ref().map_or(&capture.head, |committed| &committed.head).commit.clone(),
+        base_commit: kept
+            .committed
+            .as_ref()
+            .map_or(&capture.head, |committed| &committed.head)
+            .commit
+            .clone(),
         head_ref: capture.head.branch.clone(),
-        branch_commit: kept.committed.as_ref().map(|committed| committed.commit.clone()),
+        branch_commit: kept
+            .committed
+            .as_ref()
+            .map(|committed| committed.commit.clone()),
         patch_path: kept.patch_path,
         previous: previous.map(|checkpoint| checkpoint.id.clone()),
         created_at: now,
@@ -228,16 +289,27 @@ pub fn record_with(
     let since = run.map_or(0, |run| run.checkpoint_event_seq);
     let mut events = events_of(ledger, key, since)?;
     // The checkpoint's own event comes first.
-    events.extend(ledger.lines_to_come(now, 1, following(&checkpoint.id))?.into_bytes());
+    events.extend(
+        ledger
+            .lines_to_come(now, 1, following(&checkpoint.id))?
+            .into_bytes(),
+    );
     let events = masked(&events);
     let message = message(&checkpoint)?;
-    let before = previous.filter(|_| !prepared.nested.is_empty()).and_then(|previous| {
-        let held = resolve_ref(repo, &ref_name(&previous.run.run_id, &previous.id))?;
-        load_checkpoint(repo, &held).ok()
-    });
+    let before = previous
+        .filter(|_| !prepared.nested.is_empty())
+        .and_then(|previous| {
+            let held = resolve_ref(repo, &ref_name(&previous.run.run_id, &previous.id))?;
+            load_checkpoint(repo, &held).ok()
+        });
     let around = (repo, capture);
-    let nested::Recorded { links, copies } =
-        nested::record(context, around, &prepared.nested, before.as_ref(), &checkpoint)?;
+    let nested::Recorded { links, copies } = nested::record(
+        context,
+        around,
+        &prepared.nested,
+        before.as_ref(),
+        &checkpoint,
+    )?;
     let parts = CheckpointParts {
         memory: &prepared.memory,
         events_jsonl: &events,
@@ -249,10 +321,19 @@ pub fn record_with(
     seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
     let reference = ref_name(&key.run_id, &checkpoint.id);
     ledger.note_reference(&checkpoint.id);
-    name_checkpoint(repo, &prepared.lock, capture, &reference, &checkpoint.commit)?;
+    name_checkpoint(
+        repo,
+        &prepared.lock,
+        capture,
+        &reference,
+        &checkpoint.commit,
+    )?;
     if let Err(error) = note_ignored(repo, capture, &checkpoint.id, &context.precious()) {
         // The checkpoint is as good without it.
-        context.warn(format!("ignored files have no copy: {}", Error::from(error)));
+        context.warn(format!(
+            "ignored files have no copy: {}",
+            Error::from(error)
+        ));
     }
     capture.write_cache(&reference, &checkpoint.commit);
     sizes::note(context, &checkpoint.id, capture.added_bytes());
@@ -262,12 +343,21 @@ pub fn record_with(
 /// The checkpoint that a run's next one is compared with: its previous one, or the one that files went back to since.
 fn changes_from<'a>(context: &Context, state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
     let previous = state.checkpoints_of(key).next_back()?;
-    let written = state.worktrees.get(&context.worktree_id()).map_or(&[][..], |worktree| &worktree.baseline);
+    let written = state
+        .worktrees
+        .get(&context.worktree_id())
+        .map_or(&[][..], |worktree| &worktree.baseline);
     let restored = match written {
-        [whole] if whole.paths.is_empty() && previous.is_safety() => state.checkpoint(&whole.checkpoint_id),
+        [whole] if whole.paths.is_empty() && previous.is_safety() => {
+            state.checkpoint(&whole.checkpoint_id)
+        }
         _ => None,
     };
-    Some(restored.filter(|restored| restored.run == *key).unwrap_or(previous))
+    Some(
+        restored
+            .filter(|restored| restored.run == *key)
+            .unwrap_or(previous),
+    )
 }
 
 /// Whether a run works in another work tree, which is there. A lane's stages record where it works.
@@ -287,8 +377,13 @@ fn free_id(
     let repo = context.repo()?;
     let mut seq = state.last_checkpoint_seq + 1;
     loop {
-        let id = CheckpointId::from(format!("ckpt_{}_{seq:04}", now.datetime().format("%Y%m%d_%H%M%S")));
-        if !ref_exists(repo, &ref_name(&key.run_id, &id)) && !nested::taken(nested, &key.run_id, &id) {
+        let id = CheckpointId::from(format!(
+            "ckpt_{}_{seq:04}",
+            now.datetime().format("%Y%m%d_%H%M%S")
+        ));
+        if !ref_exists(repo, &ref_name(&key.run_id, &id))
+            && !nested::taken(nested, &key.run_id, &id)
+        {
             return Ok((seq, id));
         }
         seq += 1;
@@ -299,7 +394,12 @@ fn free_id(
 fn begins_phase(state: &State, key: &RunKey, request: &Request) -> bool {
     let is_of_phase = |run: &&Run| (&run.key.run_id, &run.key.phase) == (&key.run_id, &key.phase);
     let begins = request.trigger == trigger::INITIAL && key.phase.as_str() != NONE;
-    begins && !state.runs.iter().filter(is_of_phase).any(|run| run.was_captured)
+    begins
+        && !state
+            .runs
+            .iter()
+            .filter(is_of_phase)
+            .any(|run| run.was_captured)
 }
 
 /// The event of a checkpoint that was recorded.
@@ -308,10 +408,20 @@ pub fn event(checkpoint: &Checkpoint) -> NewEvent {
 }
 
 /// [`event`] with commits that the caller named as the run's own.
-pub(in crate::engine) fn event_with(checkpoint: &Checkpoint, own_commits: Vec<ObjectId>) -> NewEvent {
+pub(in crate::engine) fn event_with(
+    checkpoint: &Checkpoint,
+    own_commits: Vec<ObjectId>,
+) -> NewEvent {
     let checkpoint = Box::new(checkpoint.clone());
     let key = checkpoint.run.clone();
-    NewEvent::about(&key, Payload::CheckpointCreated { checkpoint, adopted: false, own_commits })
+    NewEvent::about(
+        &key,
+        Payload::CheckpointCreated {
+            checkpoint,
+            adopted: false,
+            own_commits,
+        },
+    )
 }
 
 fn headline(checkpoint: &Checkpoint) -> String {
@@ -327,8 +437,17 @@ fn headline(checkpoint: &Checkpoint) -> String {
 
 /// What a lane's record says in words: nothing of it is needed to run again, and it becomes part of a commit.
 fn without_secrets(mut fields: LaneFields) -> LaneFields {
-    let texts = [&mut fields.notes, &mut fields.test_command, &mut fields.base_branch, &mut fields.target_branch];
-    for text in texts.into_iter().flatten().chain(&mut fields.failure_context) {
+    let texts = [
+        &mut fields.notes,
+        &mut fields.test_command,
+        &mut fields.base_branch,
+        &mut fields.target_branch,
+    ];
+    for text in texts
+        .into_iter()
+        .flatten()
+        .chain(&mut fields.failure_context)
+    {
         *text = redact(text).into_owned();
     }
     fields

@@ -16,7 +16,10 @@ pub(in crate::engine) fn mark_suspect(repo: &Repo) {
 }
 
 /// A checkpoint as it is stored; `None` where it is damaged.
-pub(in crate::engine) fn load_undamaged(repo: &Repo, checkpoint: &Checkpoint) -> Result<Option<StoredCheckpoint>> {
+pub(in crate::engine) fn load_undamaged(
+    repo: &Repo,
+    checkpoint: &Checkpoint,
+) -> Result<Option<StoredCheckpoint>> {
     match load_checkpoint(repo, &checkpoint.commit) {
         Err(GitError::Corrupt { .. }) => Ok(None),
         loaded => Ok(Some(loaded?)),
@@ -31,13 +34,19 @@ pub(in crate::engine) fn load_latest<'s>(
     checkpoint: &'s Checkpoint,
 ) -> Result<Option<(&'s Checkpoint, StoredCheckpoint)>> {
     let repo = context.repo()?;
-    let is_earlier =
-        |one: &&Checkpoint| one.seq < checkpoint.seq && one.worktree == checkpoint.worktree && !one.is_safety();
-    for one in std::iter::once(checkpoint).chain(state.checkpoints.newest_first().filter(is_earlier)) {
+    let is_earlier = |one: &&Checkpoint| {
+        one.seq < checkpoint.seq && one.worktree == checkpoint.worktree && !one.is_safety()
+    };
+    for one in
+        std::iter::once(checkpoint).chain(state.checkpoints.newest_first().filter(is_earlier))
+    {
         if let Some(stored) = load_undamaged(repo, one)? {
             return Ok(Some((one, stored)));
         }
-        tracing::warn!("checkpoint {} is damaged: edits are compared with an earlier one", one.id);
+        tracing::warn!(
+            "checkpoint {} is damaged: edits are compared with an earlier one",
+            one.id
+        );
     }
     Ok(None)
 }

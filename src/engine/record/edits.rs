@@ -30,7 +30,12 @@ pub struct Edits<'a> {
 impl Edits<'_> {
     /// The files by name, the first ones.
     pub fn names(&self) -> String {
-        let mut names: Vec<String> = self.paths.iter().take(NAMED).map(ToString::to_string).collect();
+        let mut names: Vec<String> = self
+            .paths
+            .iter()
+            .take(NAMED)
+            .map(ToString::to_string)
+            .collect();
         let others = self.paths.len().saturating_sub(NAMED);
         if others > 0 {
             names.push(format!("{others} more"));
@@ -44,15 +49,27 @@ impl Edits<'_> {
 
     /// The command that puts these files, and nothing else, in place again.
     pub fn brought_back(&self) -> Hint {
-        let words = ["checkpoint", "restore", self.checkpoint.id.as_str()].map(str::to_owned).into_iter();
-        let paths = self.paths.iter().flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+        let words = ["checkpoint", "restore", self.checkpoint.id.as_str()]
+            .map(str::to_owned)
+            .into_iter();
+        let paths = self
+            .paths
+            .iter()
+            .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
         Hint::recover(words.chain(paths)).run(&self.checkpoint.run)
     }
 }
 
 /// What somebody else changed since a checkpoint of a run, of which that has not the same; the latest first.
-pub fn since<'a>(context: &Context, state: &'a State, target: &Checkpoint) -> Result<Vec<Edits<'a>>> {
-    let after: Vec<&Checkpoint> = state.standing(&target.run).filter(|one| one.seq > target.seq).collect();
+pub fn since<'a>(
+    context: &Context,
+    state: &'a State,
+    target: &Checkpoint,
+) -> Result<Vec<Edits<'a>>> {
+    let after: Vec<&Checkpoint> = state
+        .standing(&target.run)
+        .filter(|one| one.seq > target.seq)
+        .collect();
     if after.iter().all(|one| one.trigger != trigger::EDITED) {
         return Ok(Vec::new());
     }
@@ -60,28 +77,45 @@ pub fn since<'a>(context: &Context, state: &'a State, target: &Checkpoint) -> Re
     let goal = load_checkpoint(repo, &target.commit)?;
     let lookup = TreeLookup::stored(repo)?;
     let mut found = Vec::new();
-    for (at, edited) in after.iter().enumerate().rev().filter(|(_, one)| one.trigger == trigger::EDITED) {
+    for (at, edited) in after
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, one)| one.trigger == trigger::EDITED)
+    {
         let before = at.checked_sub(1).map_or(target, |before| after[before]);
         // What cannot be read cannot be brought back either.
-        let (Some(before), Some(edited_tree)) = (load_undamaged(repo, before)?, load_undamaged(repo, edited)?) else {
+        let (Some(before), Some(edited_tree)) =
+            (load_undamaged(repo, before)?, load_undamaged(repo, edited)?)
+        else {
             continue;
         };
         // What a rollback in between restored is as the target has it.
         let changed = unlike(&lookup, &before, &edited_tree)?;
         let paths: BTreeSet<RepoPath> = &changed & &unlike(&lookup, &goal, &edited_tree)?;
         if !paths.is_empty() {
-            found.push(Edits { checkpoint: edited, paths });
+            found.push(Edits {
+                checkpoint: edited,
+                paths,
+            });
         }
     }
     Ok(found)
 }
 
 /// Paths that differ between two checkpoints, without what this program's own output went to.
-fn unlike(lookup: &TreeLookup<'_>, one: &StoredCheckpoint, other: &StoredCheckpoint) -> Result<BTreeSet<RepoPath>> {
+fn unlike(
+    lookup: &TreeLookup<'_>,
+    one: &StoredCheckpoint,
+    other: &StoredCheckpoint,
+) -> Result<BTreeSet<RepoPath>> {
     let (one_tree, other_tree) = diff_trees(lookup, one.view(), other.view())?;
     let outputs = [&one.manifest.outputs, &other.manifest.outputs];
     let paths = one_tree.unlike(&other_tree).map(|(path, ..)| path);
-    Ok(paths.filter(|path| !outputs.iter().any(|all| all.contains(path))).cloned().collect())
+    Ok(paths
+        .filter(|path| !outputs.iter().any(|all| all.contains(path)))
+        .cloned()
+        .collect())
 }
 
 /// Paths that other runs changed in this work tree after a checkpoint, and which run did so last, as checkpoints have it.
@@ -96,11 +130,22 @@ pub fn of_others<'a>(
     run: Option<&RunKey>,
 ) -> Result<BTreeMap<RepoPath, &'a RunKey>> {
     let here = context.worktree_id();
-    let is_own = |key: &RunKey| key.run_id == target.run.run_id || run.is_some_and(|run| run.run_id == key.run_id);
-    let ended = state.run(run.unwrap_or(&target.run)).and_then(|own| own.ended_at);
-    let is_later = |key: &RunKey| ended.zip(state.run(key)).is_some_and(|(ended, other)| other.created_at >= ended);
+    let is_own = |key: &RunKey| {
+        key.run_id == target.run.run_id || run.is_some_and(|run| run.run_id == key.run_id)
+    };
+    let ended = state
+        .run(run.unwrap_or(&target.run))
+        .and_then(|own| own.ended_at);
+    let is_later = |key: &RunKey| {
+        ended
+            .zip(state.run(key))
+            .is_some_and(|(ended, other)| other.created_at >= ended)
+    };
     let is_own = |key: &RunKey| is_own(key) || is_later(key);
-    let later = state.checkpoints.newest_first().take_while(|one| one.seq > target.seq);
+    let later = state
+        .checkpoints
+        .newest_first()
+        .take_while(|one| one.seq > target.seq);
     let mut later: Vec<&Checkpoint> = later.filter(|one| one.worktree == here).collect();
     let mut found = BTreeMap::new();
     if later.iter().all(|one| one.is_safety() || is_own(&one.run)) {
@@ -109,28 +154,51 @@ pub fn of_others<'a>(
     later.reverse();
     let repo = context.repo()?;
     let lookup = TreeLookup::stored(repo)?;
-    let undo = state.worktrees.get(&here).map_or(&[][..], |worktree| &worktree.undo);
-    let mut before = if target.worktree == here { load_undamaged(repo, target)? } else { None };
+    let undo = state
+        .worktrees
+        .get(&here)
+        .map_or(&[][..], |worktree| &worktree.undo);
+    let mut before = if target.worktree == here {
+        load_undamaged(repo, target)?
+    } else {
+        None
+    };
     let mut acts = calls_tool(state, target).then_some(&target.run);
     for one in later {
         if one.is_safety() {
             // What a whole restore put there is no change of the run whose checkpoint is next.
-            let operation = undo.iter().find(|entry| entry.checkpoint_id == one.id && entry.paths.is_empty());
+            let operation = undo
+                .iter()
+                .find(|entry| entry.checkpoint_id == one.id && entry.paths.is_empty());
             let restored = operation.and_then(|entry| state.checkpoint(entry.restored.as_ref()?));
-            if let Some(restored) = restored.map(|one| load_undamaged(repo, one)).transpose()?.flatten() {
+            if let Some(restored) = restored
+                .map(|one| load_undamaged(repo, one))
+                .transpose()?
+                .flatten()
+            {
                 (before, acts) = (Some(restored), None);
             }
             continue;
         }
-        let Some(stored) = load_undamaged(repo, one)? else { continue };
-        let first = state.checkpoints_of(&one.run).find(|first| !first.is_safety());
+        let Some(stored) = load_undamaged(repo, one)? else {
+            continue;
+        };
+        let first = state
+            .checkpoints_of(&one.run)
+            .find(|first| !first.is_safety());
         let calls_tool = calls_tool(state, one);
-        let found_there = calls_tool || [trigger::INITIAL, trigger::EDITED].contains(&one.trigger.as_str());
-        let did = Some(&one.run).filter(|_| !found_there && first.is_some_and(|first| first.id != one.id));
+        let found_there =
+            calls_tool || [trigger::INITIAL, trigger::EDITED].contains(&one.trigger.as_str());
+        let did = Some(&one.run)
+            .filter(|_| !found_there && first.is_some_and(|first| first.id != one.id));
         if let Some(other) = did.into_iter().chain(acts).find(|run| !is_own(run))
             && let Some(before) = &before
         {
-            found.extend(unlike(&lookup, before, &stored)?.into_iter().map(|path| (path, other)));
+            found.extend(
+                unlike(&lookup, before, &stored)?
+                    .into_iter()
+                    .map(|path| (path, other)),
+            );
         }
         (before, acts) = (Some(stored), calls_tool.then_some(&one.run));
     }
@@ -142,7 +210,9 @@ fn calls_tool(state: &State, one: &Checkpoint) -> bool {
     match one.trigger.as_str() {
         trigger::BEFORE_EDIT | trigger::RISKY | trigger::EXTERNAL => true,
         // The first of a session is of its first call.
-        trigger::INITIAL => state.run(&one.run).is_some_and(|run| run.spec.command.is_empty()),
+        trigger::INITIAL => state
+            .run(&one.run)
+            .is_some_and(|run| run.spec.command.is_empty()),
         _ => false,
     }
 }

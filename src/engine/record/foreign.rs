@@ -27,12 +27,22 @@ pub fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoin
         repo.is_some_and(|repo| commit_exists(repo, &ObjectId(commit.clone())))
     };
     let in_repository = checkpoint.commit.as_ref().map(there);
-    KnownCheckpoint { checkpoint, in_repository }
+    KnownCheckpoint {
+        checkpoint,
+        in_repository,
+    }
 }
 
 /// Other systems' checkpoints that the ledger knows of.
 pub fn foreign(context: &Context, state: &State, run: Option<&RunKey>) -> Vec<KnownCheckpoint> {
-    let runs = state.runs.iter().filter(|one| run.is_none_or(|key| one.key == *key));
-    let all = runs.flat_map(|run| run.imported.iter().flat_map(|one| one.checkpoints(&run.key)));
+    let runs = state
+        .runs
+        .iter()
+        .filter(|one| run.is_none_or(|key| one.key == *key));
+    let all = runs.flat_map(|run| {
+        run.imported
+            .iter()
+            .flat_map(|one| one.checkpoints(&run.key))
+    });
     all.map(|one| known(context, one)).collect()
 }

@@ -22,19 +22,32 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// The locks of git's that are there.
 pub fn all(context: &Context) -> Result<Vec<ForeignLock>> {
-    Ok(if context.has_git() { foreign_locks(context.repo()?)? } else { Vec::new() })
+    Ok(if context.has_git() {
+        foreign_locks(context.repo()?)?
+    } else {
+        Vec::new()
+    })
 }
 
 /// What a lock is called in messages: its place in the git folder, and its age.
 pub fn describe(context: &Context, lock: &ForeignLock) -> String {
-    let folder = context.repo().ok().map(|repo| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned());
-    let path = folder.and_then(|folder| lock.path.strip_prefix(folder).ok()).unwrap_or(&lock.path);
+    let folder = context.repo().ok().map(|repo| {
+        repo.common_dir()
+            .parent()
+            .unwrap_or(repo.common_dir())
+            .to_owned()
+    });
+    let path = folder
+        .and_then(|folder| lock.path.strip_prefix(folder).ok())
+        .unwrap_or(&lock.path);
     format!("{} ({} old)", path.display(), spoken_duration(lock.age()))
 }
 
 /// What keeps git from working, for the first line of a failure.
 pub fn in_the_way(context: &Context) -> Option<String> {
-    let locks = all(context).inspect_err(|error| tracing::debug!(%error, "git's locks are not known")).ok()?;
+    let locks = all(context)
+        .inspect_err(|error| tracing::debug!(%error, "git's locks are not known"))
+        .ok()?;
     let names: Vec<String> = locks.iter().map(|lock| describe(context, lock)).collect();
     (!names.is_empty()).then(|| format!("git is locked by {}", names.join(", ")))
 }
@@ -55,13 +68,20 @@ fn obstacle(context: &Context, lock: &ForeignLock) -> Result<Option<String>> {
 pub fn settle(context: &Context, before: &[ForeignLock]) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let made: Vec<ForeignLock> = all(context)?.into_iter().filter(|lock| !before.contains(lock)).collect();
+        let made: Vec<ForeignLock> = all(context)?
+            .into_iter()
+            .filter(|lock| !before.contains(lock))
+            .collect();
         for lock in &made {
             if obstacle(context, lock)?.is_none() && lock.remove()? {
-                context.warn(format!("the attempt left git's lock {}: it was removed", describe(context, lock)));
+                context.warn(format!(
+                    "the attempt left git's lock {}: it was removed",
+                    describe(context, lock)
+                ));
             }
         }
-        if made.is_empty() || Instant::now() >= deadline || context.interrupts.sleep(POLL).is_err() {
+        if made.is_empty() || Instant::now() >= deadline || context.interrupts.sleep(POLL).is_err()
+        {
             return Ok(());
         }
     }
@@ -73,11 +93,17 @@ fn is_left(context: &Context, state: &State, lock: &ForeignLock) -> bool {
     if booted.is_some_and(|booted| lock.modified < booted) {
         return true;
     }
-    let Ok(since_epoch) = lock.modified.duration_since(SystemTime::UNIX_EPOCH) else { return true };
+    let Ok(since_epoch) = lock.modified.duration_since(SystemTime::UNIX_EPOCH) else {
+        return true;
+    };
     let at = Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX));
     let made_in = |attempt: &Attempt| {
-        let ended = attempt.duration_ms.map(|duration| attempt.started_at.plus(Duration::from_millis(duration)));
-        attempt.outcome.is_some() && attempt.started_at <= at && ended.is_some_and(|ended| at <= ended)
+        let ended = attempt
+            .duration_ms
+            .map(|duration| attempt.started_at.plus(Duration::from_millis(duration)));
+        attempt.outcome.is_some()
+            && attempt.started_at <= at
+            && ended.is_some_and(|ended| at <= ended)
     };
     let made_by = |run: &Run| run.attempts().any(|(_, attempt)| made_in(attempt));
     state.runs_of(&context.worktree_id()).any(made_by)
@@ -88,7 +114,10 @@ pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
     let mut done = Vec::new();
     for lock in all(context)? {
         if is_left(context, state, &lock) && obstacle(context, &lock)?.is_none() && lock.remove()? {
-            done.push(format!("removed git's lock {}, which was left", describe(context, &lock)));
+            done.push(format!(
+                "removed git's lock {}, which was left",
+                describe(context, &lock)
+            ));
         }
     }
     Ok(done)
@@ -104,5 +133,8 @@ pub fn advice(context: &Context, state: &State, lock: &ForeignLock) -> Result<(S
         None if repairable => "recover doctor --repair removes it".to_owned(),
         None => format!("no git process is at work here: if none is elsewhere, rm {path}"),
     };
-    Ok((format!("git is locked by {}: {way}", describe(context, lock)), repairable))
+    Ok((
+        format!("git is locked by {}: {way}", describe(context, lock)),
+        repairable,
+    ))
 }

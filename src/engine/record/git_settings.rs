@@ -11,7 +11,9 @@ pub fn begin(context: &Context, key: &RunKey, iteration: u32) {
     if !context.has_git() {
         return;
     }
-    let recorded = context.repo().and_then(|repo| Ok(record_settings(repo, &key.to_string(), iteration)?));
+    let recorded = context
+        .repo()
+        .and_then(|repo| Ok(record_settings(repo, &key.to_string(), iteration)?));
     if let Err(error) = recorded {
         tracing::warn!(%error, "git's settings are not recorded: what the attempt changes of them is not put back");
     }
@@ -22,7 +24,9 @@ pub fn end(context: &Context, key: &RunKey, iteration: u32) -> Vec<String> {
     if !context.has_git() {
         return Vec::new();
     }
-    let changed = context.repo().and_then(|repo| Ok(changed_settings(repo, &key.to_string(), iteration)?));
+    let changed = context
+        .repo()
+        .and_then(|repo| Ok(changed_settings(repo, &key.to_string(), iteration)?));
     changed.unwrap_or_else(|error: Error| {
         tracing::warn!(%error, "what the attempt changed of git's settings is not known");
         Vec::new()
@@ -35,8 +39,9 @@ pub fn put_back(context: &Context, key: &RunKey) {
     if !context.has_git() || context.dry_run() {
         return;
     }
-    let is_other =
-        |run: &&Run| run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some();
+    let is_other = |run: &&Run| {
+        run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some()
+    };
     let put_back = || -> Result<Vec<String>> {
         if context.load()?.state.runs.iter().any(|run| is_other(&run)) {
             return Ok(Vec::new());
@@ -45,9 +50,14 @@ pub fn put_back(context: &Context, key: &RunKey) {
     };
     match put_back() {
         Ok(done) if done.is_empty() => {}
-        Ok(done) => context.note(format!("git's settings that the attempt changed are as before: {}", done.join(", "))),
+        Ok(done) => context.note(format!(
+            "git's settings that the attempt changed are as before: {}",
+            done.join(", ")
+        )),
         Err(error) => {
-            context.warn(format!("git's settings that the attempt changed are not all as before: {error}"));
+            context.warn(format!(
+                "git's settings that the attempt changed are not all as before: {error}"
+            ));
         }
     }
 }

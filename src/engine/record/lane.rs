@@ -13,7 +13,9 @@ use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackLoop;
 use crate::model::hint::{Hint, join};
-use crate::model::lane::{AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane};
+use crate::model::lane::{
+    AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane,
+};
 use crate::model::run::{AttemptOutcome, Run, RunKey};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
@@ -45,15 +47,21 @@ const MAX_COMMITS: usize = 200;
 /// Fills in what a record of a stage says anyway: the lane's base, its HEAD and commits, where it is to be merged. The
 /// commits are those on its branch, which says nothing of who made them.
 pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFields) -> LaneFields {
-    let Some(reached) = fields.stage.clone() else { return fields };
+    let Some(reached) = fields.stage.clone() else {
+        return fields;
+    };
     if fields.base_branch.is_none() {
         fields.base_branch = state.lane_base(key).or_else(|| project_branch(context));
     }
     if !matches!(reached.as_str(), AFTER_TESTS | PRE_PR | RETRY) {
         return fields;
     }
-    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else { return fields };
-    let Some(head) = repo.head().ok().and_then(|head| head.commit) else { return fields };
+    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else {
+        return fields;
+    };
+    let Some(head) = repo.head().ok().and_then(|head| head.commit) else {
+        return fields;
+    };
     if fields.head_sha.is_none() {
         fields.head_sha = Some(head.0.clone());
     }
@@ -64,7 +72,11 @@ pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFiel
         && let Some(base) = base_commit(context, state, key, fields.base_branch.as_deref())
         && let Ok(commits) = commits_between(repo, Some(&base), &head)
     {
-        fields.commit_shas = commits.into_iter().take(MAX_COMMITS).map(|commit| commit.0).collect();
+        fields.commit_shas = commits
+            .into_iter()
+            .take(MAX_COMMITS)
+            .map(|commit| commit.0)
+            .collect();
     }
     fields
 }
@@ -72,37 +84,65 @@ pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFiel
 /// The branch of the project's work tree, if this is it: what nobody named is to be merged there.
 fn project_branch(context: &Context) -> Option<String> {
     let repo = context.repo().ok().filter(|_| context.has_git())?;
-    let branch = repo.head().ok()?.branch.filter(|_| repo.workdir() == repo.main_worktree())?;
+    let branch = repo
+        .head()
+        .ok()?
+        .branch
+        .filter(|_| repo.workdir() == repo.main_worktree())?;
     branch.strip_prefix("refs/heads/").map(str::to_owned)
 }
 
 /// Where the lane's own commits begin: at its base branch, unless it is on that itself, else where it stood at its first
 /// stage.
-fn base_commit(context: &Context, state: &State, key: &RunKey, base: Option<&str>) -> Option<ObjectId> {
+fn base_commit(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    base: Option<&str>,
+) -> Option<ObjectId> {
     let first = || {
-        let staged = state.checkpoints_of(key).find(|checkpoint| checkpoint.lane_fields.stage.is_some());
+        let staged = state
+            .checkpoints_of(key)
+            .find(|checkpoint| checkpoint.lane_fields.stage.is_some());
         staged.and_then(|checkpoint| checkpoint.base_commit.clone())
     };
     let other = base.filter(|base| project_branch(context).as_deref() != Some(base));
-    other.and_then(|base| branch_commit(context, base)).or_else(first)
+    other
+        .and_then(|base| branch_commit(context, base))
+        .or_else(first)
 }
 
 /// The commit of a branch, local or of a remote; `None` where it is not there.
 pub fn branch_commit(context: &Context, branch: &str) -> Option<ObjectId> {
     let repo = context.repo().ok().filter(|_| context.has_git())?;
     let names = ["refs/heads/", "refs/remotes/", "refs/remotes/origin/", ""];
-    names.iter().find_map(|prefix| resolve_ref(repo, &format!("{prefix}{branch}")))
+    names
+        .iter()
+        .find_map(|prefix| resolve_ref(repo, &format!("{prefix}{branch}")))
 }
 
 /// What the checkpoint says that a lane's run begins with: the stage that was not reached yet.
 pub fn of_beginning(state: &State, key: &RunKey) -> LaneFields {
-    let reached = |stage: &str| state.lane_records(key).iter().any(|record| record.stage == stage);
-    let (next, status) = match (is_lane(state, key), reached(BEFORE_START), reached(AFTER_START)) {
+    let reached = |stage: &str| {
+        state
+            .lane_records(key)
+            .iter()
+            .any(|record| record.stage == stage)
+    };
+    let (next, status) = match (
+        is_lane(state, key),
+        reached(BEFORE_START),
+        reached(AFTER_START),
+    ) {
         (false, ..) | (true, true, true) => return LaneFields::default(),
         (true, false, _) => (BEFORE_START, "ready"),
         (true, true, false) => (AFTER_START, "in_progress"),
     };
-    LaneFields { stage: Some(next.to_owned()), status: Some(status.to_owned()), ..LaneFields::default() }
+    LaneFields {
+        stage: Some(next.to_owned()),
+        status: Some(status.to_owned()),
+        ..LaneFields::default()
+    }
 }
 
 /// What is known of an attempt that has ended.
@@ -127,12 +167,21 @@ pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) ->
     let mut fields = LaneFields::default();
     if let Some((test, code)) = tests_of(context, run, ending) {
         fields.stage = Some(AFTER_TESTS.to_owned());
-        fields.status = Some(if outcome == AttemptOutcome::Passed { COMPLETE } else { FAILED }.to_owned());
+        fields.status = Some(
+            if outcome == AttemptOutcome::Passed {
+                COMPLETE
+            } else {
+                FAILED
+            }
+            .to_owned(),
+        );
         fields.test_command = Some(test.command);
         fields.exit_code = code;
     }
     match (&ending.end.failure, outcome) {
-        (Some(failure), AttemptOutcome::Failed) => failed(context, state, about, failure, &mut fields),
+        (Some(failure), AttemptOutcome::Failed) => {
+            failed(context, state, about, failure, &mut fields)
+        }
         (_, AttemptOutcome::Passed) => recovered(state, &run.key, &mut fields),
         _ => {}
     }
@@ -141,23 +190,51 @@ pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) ->
 
 /// The feedback loop that speaks for the tests: the one that failed, else the first that is a test, else the first.
 fn tests_of(context: &Context, run: &Run, ending: &Ending) -> Option<(FeedbackLoop, Option<i32>)> {
-    let loops: Vec<FeedbackLoop> =
-        loops_of(context, run).into_iter().filter(|one| ending.end.feedback_results.contains_key(&one.name)).collect();
-    let failed = ending.failed_loop.as_ref().and_then(|name| loops.iter().find(|one| one.name == *name));
-    let tests = failed.or_else(|| loops.iter().find(|one| one.kind == CheckKind::Test)).or(loops.first())?;
-    Some((tests.clone(), ending.end.feedback_results.get(&tests.name)?.exit_code))
+    let loops: Vec<FeedbackLoop> = loops_of(context, run)
+        .into_iter()
+        .filter(|one| ending.end.feedback_results.contains_key(&one.name))
+        .collect();
+    let failed = ending
+        .failed_loop
+        .as_ref()
+        .and_then(|name| loops.iter().find(|one| one.name == *name));
+    let tests = failed
+        .or_else(|| loops.iter().find(|one| one.kind == CheckKind::Test))
+        .or(loops.first())?;
+    Some((
+        tests.clone(),
+        ending.end.feedback_results.get(&tests.name)?.exit_code,
+    ))
 }
 
-fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &Failure, fields: &mut LaneFields) {
-    let EndedAttempt { run, started, ending } = *about;
+fn failed(
+    context: &Context,
+    state: &State,
+    about: &EndedAttempt<'_>,
+    failure: &Failure,
+    fields: &mut LaneFields,
+) {
+    let EndedAttempt {
+        run,
+        started,
+        ending,
+    } = *about;
     let settings = run_settings::settings_of(context, run);
-    let max = settings.retry.limit_for(failure.cause, failure.detail).map(|attempts| attempts.saturating_sub(1));
+    let max = settings
+        .retry
+        .limit_for(failure.cause, failure.detail)
+        .map(|attempts| attempts.saturating_sub(1));
     let before = run.charged_to(&started.subtask).count();
     let number = u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1);
-    let goes_on = ending.end.decision.as_ref().is_some_and(Decision::leads_to_attempt);
+    let goes_on = ending
+        .end
+        .decision
+        .as_ref()
+        .is_some_and(Decision::leads_to_attempt);
     let status = if goes_on { RETRYING } else { FAILED };
     fields.max_retries = max;
-    fields.retry_attempt = Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
+    fields.retry_attempt =
+        Some(max.map_or(number, |max| number.min(max))).filter(|number| *number > 0);
     fields.failure_context = failure_context(context, state, about, failure);
     let command = last_command(context, run, ending);
     fields.notes = (!command.is_empty()).then(|| format!("last command: {}", join(&command)));
@@ -171,8 +248,13 @@ fn failed(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &
 /// The attempt that passed is what the lane was retrying for.
 fn recovered(state: &State, key: &RunKey, fields: &mut LaneFields) {
     let records = state.lane_records(key);
-    let retried = records.iter().find(|record| record.stage == RETRY && record.status == Some(RETRYING));
-    let Some(before) = retried.and_then(LaneRecord::checkpoint).map(|checkpoint| &checkpoint.lane_fields) else {
+    let retried = records
+        .iter()
+        .find(|record| record.stage == RETRY && record.status == Some(RETRYING));
+    let Some(before) = retried
+        .and_then(LaneRecord::checkpoint)
+        .map(|checkpoint| &checkpoint.lane_fields)
+    else {
         return;
     };
     (fields.max_retries, fields.retry_attempt) = (before.max_retries, before.retry_attempt);
@@ -186,14 +268,32 @@ fn recovered(state: &State, key: &RunKey, fields: &mut LaneFields) {
 /// The command that was attempted last.
 fn last_command(context: &Context, run: &Run, ending: &Ending) -> Vec<String> {
     let failed = ending.failed_loop.as_ref();
-    let found = failed.and_then(|name| loops_of(context, run).into_iter().find(|one| one.name == *name));
-    found.map_or_else(|| run.spec.command.clone(), |feedback| vec!["sh".into(), "-c".into(), feedback.command])
+    let found = failed.and_then(|name| {
+        loops_of(context, run)
+            .into_iter()
+            .find(|one| one.name == *name)
+    });
+    found.map_or_else(
+        || run.spec.command.clone(),
+        |feedback| vec!["sh".into(), "-c".into(), feedback.command],
+    )
 }
 
 /// The errors of the attempts so far, each with the last entries of its log.
-fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, failure: &Failure) -> Vec<String> {
-    let EndedAttempt { run, started, ending } = *about;
-    let last = state.checkpoints_of(&run.key).rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
+fn failure_context(
+    context: &Context,
+    state: &State,
+    about: &EndedAttempt<'_>,
+    failure: &Failure,
+) -> Vec<String> {
+    let EndedAttempt {
+        run,
+        started,
+        ending,
+    } = *about;
+    let last = state
+        .checkpoints_of(&run.key)
+        .rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
     let same = last.filter(|checkpoint| checkpoint.after_iteration == started.iteration);
     let mut all = same
         .filter(|checkpoint| has_failed(checkpoint))
@@ -202,12 +302,22 @@ fn failure_context(context: &Context, state: &State, about: &EndedAttempt<'_>, f
     all.push(redact(&format!("Attempt {}: {}", started.attempt, failure.message)).into_owned());
     let log = ending.end.log_path.as_ref().map(PathBuf::from);
     // The command's first: what a check says comes after what was done, and neither means much without the other.
-    let of_check = |name: &String| Some(log.as_ref()?.with_file_name(run_settings::log_name(name, "")));
+    let of_check = |name: &String| {
+        Some(
+            log.as_ref()?
+                .with_file_name(run_settings::log_name(name, "")),
+        )
+    };
     let of_check = ending.failed_loop.as_ref().and_then(of_check);
     match &log {
         None => all.extend(entries(&ending.log_end)),
         Some(log) => {
-            all.extend([Some(log), of_check.as_ref()].into_iter().flatten().flat_map(|log| end_of(context, log)));
+            all.extend(
+                [Some(log), of_check.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|log| end_of(context, log)),
+            );
         }
     }
     let surplus = all.len().saturating_sub(MAX_CONTEXT);
@@ -239,16 +349,26 @@ fn end_of(context: &Context, log: &Path) -> Vec<String> {
 fn entries(log: &str) -> Vec<String> {
     // A private key has many lines.
     let log = redact(log);
-    let lines: Vec<&str> = log.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = log
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let last = &lines[lines.len().saturating_sub(LOG_ENTRIES)..];
-    last.iter().map(|line| escape(line).chars().take(ENTRY_LENGTH).collect()).collect()
+    last.iter()
+        .map(|line| escape(line).chars().take(ENTRY_LENGTH).collect())
+        .collect()
 }
 
 /// What the latest failed attempt of a lane left for the next one.
 pub fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
-    let last = state.checkpoints_of(key).rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
+    let last = state
+        .checkpoints_of(key)
+        .rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
     let failed = last.filter(|checkpoint| has_failed(checkpoint));
-    failed.map(|checkpoint| checkpoint.lane_fields.failure_context.clone()).unwrap_or_default()
+    failed
+        .map(|checkpoint| checkpoint.lane_fields.failure_context.clone())
+        .unwrap_or_default()
 }
 
 /// The state of a lane, and the commands that resume it and roll it back (C6).
@@ -279,11 +399,17 @@ pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneSt
     let resume_hint = resume_hint(run, store).to_string();
     let mut left: Vec<&Step> = run.steps.iter().filter(|step| is_left(key, step)).collect();
     left.sort_by_key(|step| step.first_seq);
-    let mut next_actions: Vec<String> = left.into_iter().map(|step| again(context, key, step)).collect();
+    let mut next_actions: Vec<String> = left
+        .into_iter()
+        .map(|step| again(context, key, step))
+        .collect();
     if next_actions.is_empty() || !run.spec.command.is_empty() {
         next_actions.push(resume_hint.clone());
     }
-    let done = run.steps.iter().filter(|step| step.status == StepStatus::Done && !step.runs_again(key));
+    let done = run
+        .steps
+        .iter()
+        .filter(|step| step.status == StepStatus::Done && !step.runs_again(key));
     Some(LaneStanding {
         stage: record.stage.to_owned(),
         status: record.status.map(str::to_owned),
@@ -302,7 +428,10 @@ pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneSt
 
 /// Whether a step was begun and has to be run again.
 fn is_left(key: &RunKey, step: &Step) -> bool {
-    matches!(step.status, StepStatus::Failed | StepStatus::CutOff | StepStatus::Compensated) || step.runs_again(key)
+    matches!(
+        step.status,
+        StepStatus::Failed | StepStatus::CutOff | StepStatus::Compensated
+    ) || step.runs_again(key)
 }
 
 /// The command that runs a step again.
@@ -324,10 +453,18 @@ fn again(context: &Context, key: &RunKey, step: &Step) -> String {
         words.extend(["--compensate", compensate]);
     }
     let place = context.place_of(start.cwd.path());
-    let line = Hint::recover(words).run(key).arg("--").args(&start.command).at(place.clone()).to_string();
+    let line = Hint::recover(words)
+        .run(key)
+        .arg("--")
+        .args(&start.command)
+        .at(place.clone())
+        .to_string();
     match redact(&line) {
         Cow::Borrowed(_) => line,
         // What is recorded runs again without being shown.
-        Cow::Owned(_) => Hint::recover(["step", start.name.as_str()]).run(key).at(place).to_string(),
+        Cow::Owned(_) => Hint::recover(["step", start.name.as_str()])
+            .run(key)
+            .at(place)
+            .to_string(),
     }
 }

@@ -28,13 +28,23 @@ pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
 }
 
 /// The `recover` that ran the feedback loops before the first attempt, if it is gone.
-pub(in crate::engine) fn orphaned_baseline<'a>(context: &Context, run: &'a Run) -> Option<&'a ProcessId> {
-    run.baseline_supervisor.as_deref().filter(|supervisor| !is_alive(context.store(), supervisor))
+pub(in crate::engine) fn orphaned_baseline<'a>(
+    context: &Context,
+    run: &'a Run,
+) -> Option<&'a ProcessId> {
+    run.baseline_supervisor
+        .as_deref()
+        .filter(|supervisor| !is_alive(context.store(), supervisor))
 }
 
 /// The command of a run that goes on, itself or what it started, although its `recover` is gone.
 pub fn left_running<'a>(context: &Context, run: &'a Run) -> Option<&'a ProcessId> {
-    let child = run.live.as_ref().filter(|_| is_orphaned(context, run))?.child.as_ref();
+    let child = run
+        .live
+        .as_ref()
+        .filter(|_| is_orphaned(context, run))?
+        .child
+        .as_ref();
     child.filter(|child| is_group_alive(child))
 }
 
@@ -52,10 +62,16 @@ pub(in crate::engine) fn is_step_orphaned(context: &Context, step: &Step) -> boo
 /// Steps of this work tree that were cut off, or whose compensation was.
 pub(in crate::engine) fn orphaned_steps(context: &Context, state: &State) -> Vec<(RunKey, Step)> {
     let worktree = context.worktree_id();
-    let is_stopped =
-        |step: &Step| step.compensating.as_ref().is_some_and(|supervisor| !is_alive(context.store(), supervisor));
+    let is_stopped = |step: &Step| {
+        step.compensating
+            .as_ref()
+            .is_some_and(|supervisor| !is_alive(context.store(), supervisor))
+    };
     let of_run = |run: &Run| -> Vec<(RunKey, Step)> {
-        let here = run.steps.iter().filter(|step| step.start.worktree == worktree);
+        let here = run
+            .steps
+            .iter()
+            .filter(|step| step.start.worktree == worktree);
         let lost = here.filter(|step| is_step_orphaned(context, step) || is_stopped(step));
         lost.map(|step| (run.key.clone(), step.clone())).collect()
     };
@@ -74,20 +90,30 @@ fn unfinished_atomic_step(context: &Context, state: &State) -> Option<String> {
 pub fn refuse_interrupted(context: &Context) -> Result<()> {
     match unfinished_atomic_step(context, &context.load()?.state) {
         None => Ok(()),
-        Some(step) => Err(Error::new(ErrorKind::CutOff, format!("{step} was cut off and is not settled yet"))
-            .hint(Hint::recover(["doctor", "--repair"]))),
+        Some(step) => Err(Error::new(
+            ErrorKind::CutOff,
+            format!("{step} was cut off and is not settled yet"),
+        )
+        .hint(Hint::recover(["doctor", "--repair"]))),
     }
 }
 
 /// The lock of the right to drive a run. Lanes share the folder.
 fn driving_lock(context: &Context, key: &RunKey) -> PathBuf {
-    let name = format!("driver-{:08x}.lock", crc32fast::hash(key.to_string().as_bytes()));
+    let name = format!(
+        "driver-{:08x}.lock",
+        crc32fast::hash(key.to_string().as_bytes())
+    );
     context.store().run_dir(key).join(name)
 }
 
 /// Whether a process has the right to drive a run.
 pub(in crate::engine) fn is_driven(context: &Context, key: &RunKey) -> bool {
-    let tried = FileLock::acquire_unnoticed(context.store().root(), &driving_lock(context, key), Duration::ZERO);
+    let tried = FileLock::acquire_unnoticed(
+        context.store().root(),
+        &driving_lock(context, key),
+        Duration::ZERO,
+    );
     matches!(tried, Err(LockError::Held { .. }))
 }
 
@@ -112,17 +138,30 @@ impl Driving {
         };
         let folder = context.store().run_dir(key);
         context.create_state_dir(&folder)?;
-        let lock = match FileLock::acquire(context.store().root(), &driving_lock(context, key), Duration::ZERO) {
+        let lock = match FileLock::acquire(
+            context.store().root(),
+            &driving_lock(context, key),
+            Duration::ZERO,
+        ) {
             Ok(lock) => lock,
             Err(LockError::Held { holder, .. }) => return refused(&holder),
             Err(error) => return Err(error.into()),
         };
         // A lock may not reach another machine that shares the folder.
         let state = context.load()?.state;
-        let driver = state.run(key).and_then(|run| runs::driver(context.store(), run));
+        let driver = state
+            .run(key)
+            .and_then(|run| runs::driver(context.store(), run));
         match driver.filter(|driver| !driver.is_own()) {
-            Some(driver) => refused(&format!("pid {}, {}", driver.pid, runs::way_to_stop(driver))),
-            None => Ok(Self { key: key.clone(), _lock: lock }),
+            Some(driver) => refused(&format!(
+                "pid {}, {}",
+                driver.pid,
+                runs::way_to_stop(driver)
+            )),
+            None => Ok(Self {
+                key: key.clone(),
+                _lock: lock,
+            }),
         }
     }
 }

@@ -12,9 +12,16 @@ use crate::model::run::Run;
 
 /// Lends rights to read what the last checkpoint of this work tree holds and what cannot be read any more, while an attempt is
 /// under way or where that checkpoint already has it without those rights. What a person closed was in neither.
-pub fn lend(context: &Context, lock: &WorktreeLock, skipped: &[PathReason]) -> Result<Option<Loan>> {
-    let paths: Vec<RepoPath> =
-        skipped.iter().filter(|skipped| skipped.is_unreadable()).map(|skipped| skipped.path.clone()).collect();
+pub fn lend(
+    context: &Context,
+    lock: &WorktreeLock,
+    skipped: &[PathReason],
+) -> Result<Option<Loan>> {
+    let paths: Vec<RepoPath> = skipped
+        .iter()
+        .filter(|skipped| skipped.is_unreadable())
+        .map(|skipped| skipped.path.clone())
+        .collect();
     if paths.is_empty() || lock.is_rehearsal() {
         return Ok(None);
     }
@@ -22,7 +29,11 @@ pub fn lend(context: &Context, lock: &WorktreeLock, skipped: &[PathReason]) -> R
     let worktree = context.worktree_id();
     let in_attempt = state.runs_of(&worktree).any(|run: &Run| run.live.is_some());
     let mut before = Vec::new();
-    for layer in state.worktrees.get(&worktree).map_or(&[][..], |worktree| &worktree.baseline) {
+    for layer in state
+        .worktrees
+        .get(&worktree)
+        .map_or(&[][..], |worktree| &worktree.baseline)
+    {
         if let Some(checkpoint) = state.checkpoint(&layer.checkpoint_id) {
             before.push(load_checkpoint(repo, &checkpoint.commit)?);
         }
@@ -30,7 +41,9 @@ pub fn lend(context: &Context, lock: &WorktreeLock, skipped: &[PathReason]) -> R
     let lookup = TreeLookup::stored(repo)?;
     let may = |path: &RepoPath, is_folder: bool| -> git::Result<bool> {
         for stored in &before {
-            if mode_in(stored, &lookup, path, is_folder)?.is_some_and(|mode| in_attempt || mode & 0o400 == 0) {
+            if mode_in(stored, &lookup, path, is_folder)?
+                .is_some_and(|mode| in_attempt || mode & 0o400 == 0)
+            {
                 return Ok(true);
             }
         }
@@ -52,6 +65,12 @@ fn mode_in(
     if !is_folder || !stored.view().is_folder(lookup, path)? {
         return Ok(None);
     }
-    let listed = stored.manifest.folder_modes.iter().find(|listed| listed.path == *path);
-    Ok(Some(listed.map_or(stored.manifest.modes.folder, |listed| listed.mode)))
+    let listed = stored
+        .manifest
+        .folder_modes
+        .iter()
+        .find(|listed| listed.path == *path);
+    Ok(Some(
+        listed.map_or(stored.manifest.modes.folder, |listed| listed.mode),
+    ))
 }

@@ -29,7 +29,9 @@ pub fn read(context: &Context) -> Result<Vec<MemoryFile>> {
     let limit = context.settings().memory.max_state_size;
     if total > limit {
         let largest = files.iter().max_by_key(|file| file.content.len());
-        let named = largest.map(|file| format!("{} ({} bytes)", file.path, file.content.len())).unwrap_or_default();
+        let named = largest
+            .map(|file| format!("{} ({} bytes)", file.path, file.content.len()))
+            .unwrap_or_default();
         let message = format!(
             "the working memory has {total} bytes, over the limit of {limit}; largest: {named}; move it out of the state \
              directory, or raise [memory] max_state_size"
@@ -76,7 +78,11 @@ fn read_file(store: &Store, shown: &Path, path: RepoPath) -> io::Result<MemoryFi
     let mut file = store.root().open(shown)?;
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
-    Ok(MemoryFile { path, content, mode: file.metadata()?.permissions().mode() & 0o7777 })
+    Ok(MemoryFile {
+        path,
+        content,
+        mode: file.metadata()?.permissions().mode() & 0o7777,
+    })
 }
 
 /// The state directory as answers name it: relative to the work tree where it lies inside, else absolute.
@@ -97,11 +103,23 @@ pub struct MemoryPlan {
 
 impl MemoryPlan {
     /// Leaves out, and returns, what is there now and is in none of `known`: it was written meanwhile.
-    pub fn leave_changed(&mut self, now: &[MemoryFile], known: &[&[MemoryFile]]) -> Vec<PathReason> {
+    pub fn leave_changed(
+        &mut self,
+        now: &[MemoryFile],
+        known: &[&[MemoryFile]],
+    ) -> Vec<PathReason> {
         let is_known = |file: &&MemoryFile| {
-            known.iter().any(|files| files.iter().any(|one| one.path == file.path && one.content == file.content))
+            known.iter().any(|files| {
+                files
+                    .iter()
+                    .any(|one| one.path == file.path && one.content == file.content)
+            })
         };
-        let changed: Vec<&RepoPath> = now.iter().filter(|file| !is_known(file)).map(|file| &file.path).collect();
+        let changed: Vec<&RepoPath> = now
+            .iter()
+            .filter(|file| !is_known(file))
+            .map(|file| &file.path)
+            .collect();
         let (mut left, reason) = (Vec::new(), "changed while it was restored");
         let mut leave = |path: &RepoPath| {
             let stays = changed.contains(&path);
@@ -128,23 +146,47 @@ impl MemoryPlan {
 }
 
 /// What has to change to get from `now` to `target`. Long-term memory is never rolled back (S5).
-pub fn plan(now: &[MemoryFile], target: &[MemoryFile], settings: &MemorySettings) -> Result<MemoryPlan> {
+pub fn plan(
+    now: &[MemoryFile],
+    target: &[MemoryFile],
+    settings: &MemorySettings,
+) -> Result<MemoryPlan> {
     let long_term = globs(&settings.long_term)?;
     let covered = |file: &&MemoryFile| !long_term.is_match(Path::new(&*file.path.to_lossy()));
-    let write = target.iter().filter(covered).filter(|file| !now.contains(file)).cloned().collect();
+    let write = target
+        .iter()
+        .filter(covered)
+        .filter(|file| !now.contains(file))
+        .cloned()
+        .collect();
     let gone = |file: &&MemoryFile| !target.iter().any(|kept| kept.path == file.path);
-    let delete = now.iter().filter(covered).filter(gone).map(|file| file.path.clone()).collect();
+    let delete = now
+        .iter()
+        .filter(covered)
+        .filter(gone)
+        .map(|file| file.path.clone())
+        .collect();
     Ok(MemoryPlan { write, delete })
 }
 
 /// [`plan`] after an error: the loop's own state is cleared, whatever `target` has of it (L3).
-pub fn plan_after_error(now: &[MemoryFile], target: &[MemoryFile], settings: &MemorySettings) -> Result<MemoryPlan> {
+pub fn plan_after_error(
+    now: &[MemoryFile],
+    target: &[MemoryFile],
+    settings: &MemorySettings,
+) -> Result<MemoryPlan> {
     let loop_state = globs(&settings.loop_state)?;
     let is_cleared = |path: &RepoPath| loop_state.is_match(Path::new(&*path.to_lossy()));
     let mut plan = plan(now, target, settings)?;
     plan.write.retain(|file| !is_cleared(&file.path));
-    let there = now.iter().map(|file| &file.path).filter(|path| is_cleared(path));
-    let new: Vec<RepoPath> = there.filter(|path| !plan.delete.contains(path)).cloned().collect();
+    let there = now
+        .iter()
+        .map(|file| &file.path)
+        .filter(|path| is_cleared(path));
+    let new: Vec<RepoPath> = there
+        .filter(|path| !plan.delete.contains(path))
+        .cloned()
+        .collect();
     plan.delete.extend(new);
     Ok(plan)
 }
@@ -154,11 +196,17 @@ pub fn plan_after_error(now: &[MemoryFile], target: &[MemoryFile], settings: &Me
 pub fn check(store: &Store, plan: &MemoryPlan) -> Result<()> {
     let kind = |path: &RepoPath| {
         let path = on_disk(store, path);
-        store.root().kind(&path).map_err(|error| Error::io(format!("cannot read {}", path.display()), error))
+        store
+            .root()
+            .kind(&path)
+            .map_err(|error| Error::io(format!("cannot read {}", path.display()), error))
     };
     for path in plan.write.iter().map(|file| &file.path).chain(&plan.delete) {
         // From the top: what is below something that is no folder is not there.
-        for folder in path.ancestors().filter(|folder| !folder.as_bytes().is_empty()) {
+        for folder in path
+            .ancestors()
+            .filter(|folder| !folder.as_bytes().is_empty())
+        {
             match kind(&folder)? {
                 None => break,
                 Some(Kind::Directory) => {}
@@ -168,8 +216,15 @@ pub fn check(store: &Store, plan: &MemoryPlan) -> Result<()> {
         }
     }
     for file in &plan.write {
-        let is_below_one_that_goes = file.path.ancestors().any(|folder| plan.delete.contains(&folder));
-        match if is_below_one_that_goes { None } else { kind(&file.path)? } {
+        let is_below_one_that_goes = file
+            .path
+            .ancestors()
+            .any(|folder| plan.delete.contains(&folder));
+        match if is_below_one_that_goes {
+            None
+        } else {
+            kind(&file.path)?
+        } {
             Some(Kind::Directory) => refuse_staying(store, &file.path, plan)?,
             None | Some(Kind::RegularFile) => {}
             Some(_) => return Err(in_the_way(store, &file.path, "is not a file any more")),
@@ -188,14 +243,21 @@ fn refuse_staying(store: &Store, folder: &RepoPath, plan: &MemoryPlan) -> Result
         if kind == Kind::Directory {
             refuse_staying(store, &path, plan)?;
         } else if !plan.delete.contains(&path) {
-            return Err(in_the_way(store, &path, "is where the checkpoint has a file"));
+            return Err(in_the_way(
+                store,
+                &path,
+                "is where the checkpoint has a file",
+            ));
         }
     }
     Ok(())
 }
 
 fn in_the_way(store: &Store, path: &RepoPath, why: &str) -> Error {
-    let message = format!("Rollback failed - conflicts: {} {why}; move it aside first", on_disk(store, path).display());
+    let message = format!(
+        "Rollback failed - conflicts: {} {why}; move it aside first",
+        on_disk(store, path).display()
+    );
     let reason = PathReason::new(path.clone(), why);
     Error::new(ErrorKind::Conflicts, message).paths(vec![reason])
 }
@@ -207,7 +269,10 @@ pub fn apply(store: &Store, plan: &MemoryPlan) -> Result<()> {
         let target = on_disk(store, path);
         match store.root().remove_file(&target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(format!("cannot remove {}", target.display()), error));
+                return Err(Error::io(
+                    format!("cannot remove {}", target.display()),
+                    error,
+                ));
             }
             _ => remove_empty_folders(store, path),
         }
@@ -216,7 +281,10 @@ pub fn apply(store: &Store, plan: &MemoryPlan) -> Result<()> {
         write(store, file).map_err(|error| {
             // A folder that was made for it would be left: whoever takes this back knows of files only.
             remove_empty_folders(store, &file.path);
-            Error::io(format!("cannot write {}", on_disk(store, &file.path).display()), error)
+            Error::io(
+                format!("cannot write {}", on_disk(store, &file.path).display()),
+                error,
+            )
         })?;
     }
     Ok(())
@@ -254,7 +322,9 @@ fn remove_empty(store: &Store, folder: &Path) -> io::Result<()> {
 }
 
 fn on_disk(store: &Store, path: &RepoPath) -> PathBuf {
-    store.dir().join(std::ffi::OsStr::from_bytes(path.as_bytes()))
+    store
+        .dir()
+        .join(std::ffi::OsStr::from_bytes(path.as_bytes()))
 }
 
 fn globs(patterns: &[String]) -> Result<GlobSet> {
@@ -263,7 +333,8 @@ fn globs(patterns: &[String]) -> Result<GlobSet> {
         let glob = GlobBuilder::new(pattern).literal_separator(true).build();
         set.add(glob.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?);
     }
-    set.build().map_err(|error| Error::new(ErrorKind::Config, error.to_string()))
+    set.build()
+        .map_err(|error| Error::new(ErrorKind::Config, error.to_string()))
 }
 
 #[cfg(test)]
@@ -275,9 +346,19 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let store = Store::new(root.path().to_owned(), std::time::Duration::ZERO);
         let path = format!("new/deep/{}", "n".repeat(256));
-        let file = MemoryFile { path: RepoPath::from(path.as_str()), content: b"x".to_vec(), mode: 0o644 };
-        let plan = MemoryPlan { write: vec![file], delete: Vec::new() };
-        assert!(apply(&store, &plan).is_err(), "no file system takes such a name");
+        let file = MemoryFile {
+            path: RepoPath::from(path.as_str()),
+            content: b"x".to_vec(),
+            mode: 0o644,
+        };
+        let plan = MemoryPlan {
+            write: vec![file],
+            delete: Vec::new(),
+        };
+        assert!(
+            apply(&store, &plan).is_err(),
+            "no file system takes such a name"
+        );
         assert!(!root.path().join("new").exists());
     }
 }

@@ -12,8 +12,12 @@ pub(in crate::engine) const RECORD: &str = "Record";
 
 /// The message of a checkpoint's commit.
 pub(in crate::engine) fn message(checkpoint: &Checkpoint) -> Result<String> {
-    let record = serde_json::to_string(checkpoint).context("cannot encode the checkpoint's record")?;
-    let (seq, iteration) = (checkpoint.seq.to_string(), checkpoint.after_iteration.to_string());
+    let record =
+        serde_json::to_string(checkpoint).context("cannot encode the checkpoint's record")?;
+    let (seq, iteration) = (
+        checkpoint.seq.to_string(),
+        checkpoint.after_iteration.to_string(),
+    );
     Ok(trailers::format(
         &checkpoint.description,
         &[

@@ -25,40 +25,70 @@ pub struct OwnCommits<'a> {
 impl<'a> OwnCommits<'a> {
     /// Those of `run`, where HEAD is `now`.
     pub fn of(context: &Context, state: &State, run: Option<&'a Run>, now: &Head) -> Result<Self> {
-        let mut own = Self { run, of_lane: BTreeSet::new() };
+        let mut own = Self {
+            run,
+            of_lane: BTreeSet::new(),
+        };
         let here = run.filter(|run| context.has_git() && run.worktree == context.worktree_id());
-        let Some(run) = here.filter(|run| is_lane(state, &run.key)) else { return Ok(own) };
+        let Some(run) = here.filter(|run| is_lane(state, &run.key)) else {
+            return Ok(own);
+        };
         own.of_lane = between_steps(context, state, run)?;
-        let branch = now.branch.as_deref().and_then(|branch| branch.strip_prefix("refs/heads/"));
-        let base = state.lane_base(&run.key).filter(|base| branch.is_some_and(|branch| branch != base));
+        let branch = now
+            .branch
+            .as_deref()
+            .and_then(|branch| branch.strip_prefix("refs/heads/"));
+        let base = state
+            .lane_base(&run.key)
+            .filter(|base| branch.is_some_and(|branch| branch != base));
         let base = base.and_then(|base| lane::branch_commit(context, &base));
         if let (Some(base), Some(current)) = (base, &now.commit) {
-            own.of_lane.extend(commits_between(context.repo()?, Some(&base), current)?);
+            own.of_lane
+                .extend(commits_between(context.repo()?, Some(&base), current)?);
         }
         Ok(own)
     }
 
     /// Whether this is one of them.
     pub fn has(&self, commit: &ObjectId) -> bool {
-        self.of_lane.contains(commit) || self.run.is_some_and(|run| run.own_commits.contains(commit))
+        self.of_lane.contains(commit)
+            || self.run.is_some_and(|run| run.own_commits.contains(commit))
     }
 }
 
 /// The commits on top of which the next step of a lane began, without those of other runs.
 fn between_steps(context: &Context, state: &State, run: &Run) -> Result<BTreeSet<ObjectId>> {
-    let mut begun: Vec<&Step> = run.steps.iter().filter(|step| step.start.worktree == run.worktree).collect();
+    let mut begun: Vec<&Step> = run
+        .steps
+        .iter()
+        .filter(|step| step.start.worktree == run.worktree)
+        .collect();
     begun.sort_by_key(|step| step.started_at);
-    let mut heads: Vec<&ObjectId> = begun.iter().filter_map(|step| step.start.head.as_ref()).collect();
+    let mut heads: Vec<&ObjectId> = begun
+        .iter()
+        .filter_map(|step| step.start.head.as_ref())
+        .collect();
     heads.dedup();
-    let is_others =
-        |commit: &ObjectId| state.runs.iter().any(|other| other.key != run.key && other.own_commits.contains(commit));
+    let is_others = |commit: &ObjectId| {
+        state
+            .runs
+            .iter()
+            .any(|other| other.key != run.key && other.own_commits.contains(commit))
+    };
     let repo = context.repo()?;
     let mut found = BTreeSet::new();
     for pair in heads.windows(2) {
         // One that was taken off since, or was left for another branch, is no way from one step to the next.
         let is_way = is_ancestor(repo, pair[0], pair[1]);
-        if is_way.inspect_err(|error| tracing::debug!(%error, "a step's commit is gone")).unwrap_or(false) {
-            found.extend(commits_between(repo, Some(pair[0]), pair[1])?.into_iter().filter(|one| !is_others(one)));
+        if is_way
+            .inspect_err(|error| tracing::debug!(%error, "a step's commit is gone"))
+            .unwrap_or(false)
+        {
+            found.extend(
+                commits_between(repo, Some(pair[0]), pair[1])?
+                    .into_iter()
+                    .filter(|one| !is_others(one)),
+            );
         }
     }
     Ok(found)

@@ -57,7 +57,11 @@ impl Survey {
             size(bytes)
         );
         let named = |all: &[PathReason], what: fn(&PathReason) -> String| {
-            all.iter().take(NAMED).map(|one| format!("{} ({})", one.path, what(one))).collect::<Vec<_>>().join(", ")
+            all.iter()
+                .take(NAMED)
+                .map(|one| format!("{} ({})", one.path, what(one)))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         if !self.untracked.is_empty() {
             let largest = named(&self.untracked, |one| size(one.size.unwrap_or_default()));
@@ -66,12 +70,19 @@ impl Survey {
         let filtered = count_filtered(&self.withheld);
         if filtered > 0 {
             let verb = if filtered == 1 { "stays" } else { "stay" };
-            told.push_str(&format!("; {} that a filter encrypts {verb} here", count(filtered, "file")));
+            told.push_str(&format!(
+                "; {} that a filter encrypts {verb} here",
+                count(filtered, "file")
+            ));
         }
         if !self.withheld.is_empty() {
             let stays = named(&self.withheld, |one| one.reason.clone());
             let more = self.withheld.len().saturating_sub(NAMED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
             told.push_str(&format!("; what stays here: {stays}{more}"));
         }
         told
@@ -83,10 +94,14 @@ pub fn refuse_fork(context: &Context) -> Result<()> {
     let env = |name: &str| context.env(name);
     let event = event_file(&env).and_then(|file| {
         let file = Path::new(&file);
-        let bytes = Root::shared(file.parent()?).read_at_most(file, MAX_EVENT).ok()?;
+        let bytes = Root::shared(file.parent()?)
+            .read_at_most(file, MAX_EVENT)
+            .ok()?;
         serde_json::from_slice(&bytes).ok()
     });
-    let Some(from) = foreign_pull_request(&env, event.as_ref()) else { return Ok(()) };
+    let Some(from) = foreign_pull_request(&env, event.as_ref()) else {
+        return Ok(());
+    };
     let message = format!(
         "this job works on a pull request from {from}: from there nothing is sent to a remote, and nothing is taken up, as \
          others decide what runs in it. Without --remote the run stays on this machine"
@@ -104,17 +119,26 @@ pub fn require_consent(context: &Context, remote: &Remote) -> Result<()> {
         return Ok(());
     }
     let stopped = || context.interrupts.pending().is_some();
-    let is_public = remote.is_public(&Limits::new(GLANCE, &stopped))?.unwrap_or(false);
+    let is_public = remote
+        .is_public(&Limits::new(GLANCE, &stopped))?
+        .unwrap_or(false);
     let public = "anybody can read it without a password, so what is sent there is public. A repository of its own with rights \
                   of its own is the place for this";
     if context.says_yes() {
         if is_public {
-            context.warn(format!("remote '{}' ({}): {public}", remote.name, remote.url));
+            context.warn(format!(
+                "remote '{}' ({}): {public}",
+                remote.name, remote.url
+            ));
         }
         return give_consent(context, &remote.url);
     }
     let found = survey(context)?;
-    let warning = if is_public { format!(". Warning: {public}") } else { String::new() };
+    let warning = if is_public {
+        format!(". Warning: {public}")
+    } else {
+        String::new()
+    };
     let message = format!(
         "nothing was sent to {} (remote '{}') before, and it would get what git itself would not send: {}{warning}. \
          --yes sends it, now and from now on; [remote] consent = \"{}\" in your own configuration allows it everywhere",
@@ -124,25 +148,40 @@ pub fn require_consent(context: &Context, remote: &Remote) -> Result<()> {
         remote.url
     );
     *context.consent_url.borrow_mut() = Some(remote.url.clone());
-    let named = found.untracked.iter().take(NAMED).chain(&found.withheld).cloned().collect();
-    Err(Error::new(ErrorKind::ConsentNeeded, message).paths(named).hint(context.rerun(&["--yes"])))
+    let named = found
+        .untracked
+        .iter()
+        .take(NAMED)
+        .chain(&found.withheld)
+        .cloned()
+        .collect();
+    Err(Error::new(ErrorKind::ConsentNeeded, message)
+        .paths(named)
+        .hint(context.rerun(&["--yes"])))
 }
 
 /// Whether the user has consented to sending to a remote.
 fn is_given(context: &Context, remote: &Remote) -> bool {
     let consented = context.settings().remote.consent.as_ref();
-    consented.is_some_and(|url| remote.is_at(url)) || context.trust_record().consents_to(&remote.url)
+    consented.is_some_and(|url| remote.is_at(url))
+        || context.trust_record().consents_to(&remote.url)
 }
 
 /// Refuses (13) to send anything now to a remote that the user has not consented to. Here `--yes` was said to something else.
 pub fn require_given(context: &Context, remote: &Remote) -> Result<()> {
     if context.dry_run() {
-        return Err(Error::new(ErrorKind::RemoteRefused, "nothing is sent in a dry run"));
+        return Err(Error::new(
+            ErrorKind::RemoteRefused,
+            "nothing is sent in a dry run",
+        ));
     }
     if is_given(context, remote) {
         return Ok(());
     }
-    let message = format!("nothing was sent to {} (remote '{}'): nobody consented to it", remote.url, remote.name);
+    let message = format!(
+        "nothing was sent to {} (remote '{}'): nobody consented to it",
+        remote.url, remote.name
+    );
     let hint = Hint::recover(["remote", "push", "--remote", &remote.name]);
     Err(Error::new(ErrorKind::ConsentNeeded, message).hint(hint))
 }
@@ -161,7 +200,12 @@ pub fn survey(context: &Context) -> Result<Survey> {
     let settings = &context.settings().remote;
     let prepared = prepare(&context.rehearsal()?)?;
     let repo = context.repo()?;
-    let mut captured = Captured { repo, capture: &prepared.capture, memory: &prepared.memory, nested: Vec::new() };
+    let mut captured = Captured {
+        repo,
+        capture: &prepared.capture,
+        memory: &prepared.memory,
+        nested: Vec::new(),
+    };
     let mut inside: Vec<&NestedCapture> = prepared.nested.iter().collect();
     while let Some(one) = inside.pop() {
         captured.nested.push((&one.whole, &one.capture));
@@ -176,12 +220,24 @@ pub fn survey(context: &Context) -> Result<Survey> {
         keep_base: true,
         previous: None,
     };
-    let Leaving { mut withheld, mut untracked } = leaving_of(&captured, &filter)?;
+    let Leaving {
+        mut withheld,
+        mut untracked,
+    } = leaving_of(&captured, &filter)?;
     // What no checkpoint takes goes nowhere.
     withheld.extend(prepared.capture.manifest.skipped.iter().cloned());
     withheld.sort();
-    untracked.sort_by(|one, other| other.size.cmp(&one.size).then_with(|| one.path.cmp(&other.path)));
-    Ok(Survey { untracked, withheld, texts: texts(context)? })
+    untracked.sort_by(|one, other| {
+        other
+            .size
+            .cmp(&one.size)
+            .then_with(|| one.path.cmp(&other.path))
+    });
+    Ok(Survey {
+        untracked,
+        withheld,
+        texts: texts(context)?,
+    })
 }
 
 /// Whether files that git stores through a filter stay here.
@@ -191,11 +247,18 @@ fn withholds_filtered(context: &Context) -> bool {
 
 /// The blobs of a run's checkpoints that git would store through a filter, encrypted perhaps, and that stay here for that;
 /// `None` where the user sends them.
-pub fn plain_blobs_of(context: &Context, state: &State, key: &RunKey) -> Result<Option<BTreeSet<ObjectId>>> {
+pub fn plain_blobs_of(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+) -> Result<Option<BTreeSet<ObjectId>>> {
     if !withholds_filtered(context) {
         return Ok(None);
     }
-    let commits: Vec<&ObjectId> = state.checkpoints_of(key).map(|checkpoint| &checkpoint.commit).collect();
+    let commits: Vec<&ObjectId> = state
+        .checkpoints_of(key)
+        .map(|checkpoint| &checkpoint.commit)
+        .collect();
     Ok(Some(plain_blobs(context.repo()?, &commits)?))
 }
 
@@ -208,8 +271,12 @@ fn texts(context: &Context) -> Result<(usize, u64)> {
     let mut sizes = Vec::new();
     for run in state.runs_of(&context.worktree_id()) {
         sizes.extend(run.spec.prompt.as_ref().map(String::len));
-        let failures = run.attempts().filter_map(|(_, attempt)| attempt.failure.as_ref());
-        sizes.extend(failures.map(|failure| failure.message.len() + failure.details.as_ref().map_or(0, String::len)));
+        let failures = run
+            .attempts()
+            .filter_map(|(_, attempt)| attempt.failure.as_ref());
+        sizes.extend(failures.map(|failure| {
+            failure.message.len() + failure.details.as_ref().map_or(0, String::len)
+        }));
     }
     Ok((sizes.len(), sizes.iter().map(|size| *size as u64).sum()))
 }

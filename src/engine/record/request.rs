@@ -63,7 +63,13 @@ impl Prepared {
     /// The work tree's lock, and the repositories inside it with theirs; the work tree's capture goes, and what was lent is
     /// given back.
     pub(in crate::engine) fn into_locks(self) -> (WorktreeLock, Vec<NestedCapture>) {
-        let Self { lock, nested, capture, loan, .. } = self;
+        let Self {
+            lock,
+            nested,
+            capture,
+            loan,
+            ..
+        } = self;
         drop((capture, loan));
         (lock, nested)
     }

@@ -17,7 +17,9 @@ pub fn settings_of(context: &Context, run: &Run) -> Settings {
     if let Some(policy) = &run.spec.policy {
         match serde_json::from_value(policy.clone()) {
             Ok(recorded) => settings.retry = recorded,
-            Err(error) => tracing::warn!(%error, "the recorded budgets cannot be read: those configured here hold"),
+            Err(error) => {
+                tracing::warn!(%error, "the recorded budgets cannot be read: those configured here hold")
+            }
         }
     }
     if let Some(attempts) = run.spec.attempts {
@@ -29,19 +31,28 @@ pub fn settings_of(context: &Context, run: &Run) -> Settings {
 /// The checks of the configuration as they are now, for a run to keep.
 pub fn configured_checks(context: &Context) -> ConfiguredChecks {
     let settings = context.settings();
-    ConfiguredChecks { shell: settings.runner.shell.clone(), feedback: settings.feedback.clone() }
+    ConfiguredChecks {
+        shell: settings.runner.shell.clone(),
+        feedback: settings.feedback.clone(),
+    }
 }
 
 /// What runs a command line of a run.
 pub fn shell_of(context: &Context, spec: &RunSpec) -> String {
     let configured = spec.configured.as_ref().map(|configured| &configured.shell);
-    configured.unwrap_or(&context.settings().runner.shell).clone()
+    configured
+        .unwrap_or(&context.settings().runner.shell)
+        .clone()
 }
 
 /// The loops that judge a person's fix: those of the run, and where it has none, the configured ones as they are now.
 pub fn loops_of_fix(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
     let loops = loops_of(context, run);
-    if loops.is_empty() { context.settings().feedback.clone() } else { loops }
+    if loops.is_empty() {
+        context.settings().feedback.clone()
+    } else {
+        loops
+    }
 }
 
 /// Whether there are no loops that could judge a person's fix.
@@ -51,7 +62,11 @@ pub fn is_unchecked(context: &Context, run: &Run) -> bool {
 
 /// The loops of a run: the configured ones that it began with and those it was given, the latter winning where names meet.
 pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
-    let configured = run.spec.configured.as_ref().map(|configured| &configured.feedback);
+    let configured = run
+        .spec
+        .configured
+        .as_ref()
+        .map(|configured| &configured.feedback);
     let mut loops: Vec<FeedbackLoop> = configured.unwrap_or(&context.settings().feedback).clone();
     for own in &run.spec.feedback {
         match loops.iter_mut().find(|known| known.name == own.name) {
@@ -68,7 +83,11 @@ pub fn folder_of(context: &Context, dir: &FolderId) -> PathBuf {
 }
 
 fn folder_in(root: &Path, dir: &FolderId) -> PathBuf {
-    if dir.is_empty() { root.to_owned() } else { root.join(dir.path()) }
+    if dir.is_empty() {
+        root.to_owned()
+    } else {
+        root.join(dir.path())
+    }
 }
 
 /// The same, to start a command in: where a rollback, or the command before, removed it, it is made again.
@@ -77,7 +96,13 @@ pub fn start_folder(root: &Path, dir: &FolderId) -> Result<PathBuf> {
     if !folder.is_dir() {
         let made = Root::shared(root).create_dir_all(&folder);
         made.map_err(|error| {
-            Error::io(format!("cannot make {} again to start a command in", folder.display()), error)
+            Error::io(
+                format!(
+                    "cannot make {} again to start a command in",
+                    folder.display()
+                ),
+                error,
+            )
         })?;
     }
     Ok(folder)
@@ -85,32 +110,64 @@ pub fn start_folder(root: &Path, dir: &FolderId) -> Result<PathBuf> {
 
 /// The folder that `recover` was called in, as a run records it.
 pub fn called_in(context: &Context) -> FolderId {
-    let below = context.cwd().strip_prefix(context.worktree()).unwrap_or(Path::new(""));
+    let below = context
+        .cwd()
+        .strip_prefix(context.worktree())
+        .unwrap_or(Path::new(""));
     FolderId::of(below)
 }
 
 /// What every command of a run gets to know: whose it is, and where the run stands.
-pub fn identity(context: &Context, run: &Run, iteration: u32, attempt: Option<u32>) -> Vec<(OsString, OsString)> {
+pub fn identity(
+    context: &Context,
+    run: &Run,
+    iteration: u32,
+    attempt: Option<u32>,
+) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = vec![
         ("RECOVER_RUN_ID".into(), run.key.run_id.as_str().into()),
         ("RECOVER_ITERATION".into(), iteration.to_string().into()),
         ("RECOVER_SESSION".into(), run.session.clone().into()),
     ];
     // For systems that can refuse whoever had the run before.
-    variables.extend(context.fencing.get().map(|fencing| ("RECOVER_FENCING".into(), fencing.to_string().into())));
+    variables.extend(
+        context
+            .fencing
+            .get()
+            .map(|fencing| ("RECOVER_FENCING".into(), fencing.to_string().into())),
+    );
     variables.extend(attempt.map(|number| ("RECOVER_ATTEMPT".into(), number.to_string().into())));
     variables
 }
 
 /// The file of a loop's log; `which` distinguishes its executions.
 pub fn log_name(name: &str, which: &str) -> String {
-    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let name: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
     format!("{name}{which}.log")
 }
 
 /// The folder of an attempt's prompt, context and logs.
 pub fn attempt_folder(context: &Context, key: &RunKey, iteration: u32, attempt: u32) -> PathBuf {
-    let lane = if key.phase == "-" && key.lane == "-" { String::new() } else { format!("{}_{}_", key.phase, key.lane) };
-    let lane: String = lane.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
-    context.store().run_dir(key).join(format!("{lane}iteration-{iteration}-attempt-{attempt}"))
+    let lane = if key.phase == "-" && key.lane == "-" {
+        String::new()
+    } else {
+        format!("{}_{}_", key.phase, key.lane)
+    };
+    let lane: String = lane
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    context
+        .store()
+        .run_dir(key)
+        .join(format!("{lane}iteration-{iteration}-attempt-{attempt}"))
 }

@@ -35,11 +35,21 @@ pub fn document(
     let repo = context.repo()?;
     let stored = load_checkpoint(repo, &checkpoint.commit)?;
     let snapshot = stored.snapshot(repo)?;
-    let files = snapshot.entries.into_iter().filter(|(_, entry)| entry.is_file());
-    let (withheld, files): (Vec<_>, Vec<_>) = files.partition(|(_, entry)| plain.contains(&entry.oid));
-    let mut withheld: Vec<PathReason> = withheld.iter().map(|(path, _)| filtered(path, None)).collect();
+    let files = snapshot
+        .entries
+        .into_iter()
+        .filter(|(_, entry)| entry.is_file());
+    let (withheld, files): (Vec<_>, Vec<_>) =
+        files.partition(|(_, entry)| plain.contains(&entry.oid));
+    let mut withheld: Vec<PathReason> = withheld
+        .iter()
+        .map(|(path, _)| filtered(path, None))
+        .collect();
     let states = file_states(context, checkpoint, &stored, files)?;
-    let files = states.iter().map(|file| (file.path.to_lossy().into_owned(), told(file))).collect();
+    let files = states
+        .iter()
+        .map(|file| (file.path.to_lossy().into_owned(), told(file)))
+        .collect();
     let mut memory = Map::new();
     for kept in stored.memory(repo)? {
         if plain.contains(&kept.blob()?) {
@@ -49,7 +59,10 @@ pub fn document(
         memory.insert(kept.path.to_lossy().into_owned(), remembered(&kept));
     }
     let run = state.run(&checkpoint.run);
-    Ok((session_checkpoint(checkpoint, run, &memory, &Value::Object(files)), withheld))
+    Ok((
+        session_checkpoint(checkpoint, run, &memory, &Value::Object(files)),
+        withheld,
+    ))
 }
 
 /// A file of the working memory: as JSON where it is that, else as text.
@@ -73,21 +86,41 @@ fn file_states(
     let repo = context.repo()?;
     let mut modified = stored.modified(repo)?;
     let is_unknown = |path: &&RepoPath| !modified.contains_key(*path);
-    let unknown: BTreeSet<_> = files.iter().map(|(path, _)| path).filter(is_unknown).collect();
+    let unknown: BTreeSet<_> = files
+        .iter()
+        .map(|(path, _)| path)
+        .filter(is_unknown)
+        .collect();
     let is_here = checkpoint.worktree == context.worktree_id();
-    let seen = if is_here && !unknown.is_empty() { last_seen(repo, &unknown) } else { BTreeMap::new() };
+    let seen = if is_here && !unknown.is_empty() {
+        last_seen(repo, &unknown)
+    } else {
+        BTreeMap::new()
+    };
     let state = |(path, entry): (RepoPath, Entry)| {
         // The same content with a time from before the checkpoint was the same then.
-        let was = seen.get(&path).filter(|(blob, at)| *blob == entry.oid && *at <= checkpoint.created_at);
+        let was = seen
+            .get(&path)
+            .filter(|(blob, at)| *blob == entry.oid && *at <= checkpoint.created_at);
         let modified = modified.remove(&path).or(was.map(|(_, at)| *at));
-        Ok(FileState { size: blob_size(repo, &entry.oid)?, path, blob: entry.oid, modified })
+        Ok(FileState {
+            size: blob_size(repo, &entry.oid)?,
+            path,
+            blob: entry.oid,
+            modified,
+        })
     };
     files.into_iter().map(state).collect()
 }
 
 /// Keeps what the view of the latest checkpoint holds, while the capture still knows all of it. It can be made again: a
 /// failure is reported and no more.
-pub fn keep_active(context: &Context, checkpoint: &Checkpoint, memory: &[MemoryFile], capture: &Capture) {
+pub fn keep_active(
+    context: &Context,
+    checkpoint: &Checkpoint,
+    memory: &[MemoryFile],
+    capture: &Capture,
+) {
     if checkpoint.is_safety() {
         return;
     }
@@ -105,7 +138,10 @@ pub fn active_state(context: &Context, state: &State) -> Option<ActiveState> {
     let kept = ActiveState::read(context.store()).filter(|kept| kept.checkpoint_id == latest.id);
     kept.or_else(|| {
         let made = made_again(context, latest);
-        made.inspect_err(|error| tracing::warn!(%error, "the files of {} cannot be listed", latest.id)).ok()
+        made.inspect_err(
+            |error| tracing::warn!(%error, "the files of {} cannot be listed", latest.id),
+        )
+        .ok()
     })
 }
 
@@ -124,13 +160,26 @@ fn made_again(context: &Context, checkpoint: &Checkpoint) -> Result<ActiveState>
     let stored = load_checkpoint(repo, &checkpoint.commit)?;
     let files = stored.files_from(repo, &checkpoint.changed_paths, MOST_BYTES / STATE_BYTES)?;
     let files = file_states(context, checkpoint, &stored, files)?;
-    Ok(bounded(checkpoint, &stored.memory(repo)?, files, checkpoint.captured.files))
+    Ok(bounded(
+        checkpoint,
+        &stored.memory(repo)?,
+        files,
+        checkpoint.captured.files,
+    ))
 }
 
 /// The working memory first, then the states of files in their order, up to the limit. A file of the memory that is closed
 /// to others stays so: the view is for all to read.
-fn bounded(checkpoint: &Checkpoint, memory: &[MemoryFile], files: Vec<FileState>, all_files: u64) -> ActiveState {
-    let mut active = ActiveState { checkpoint_id: checkpoint.id.clone(), ..ActiveState::default() };
+fn bounded(
+    checkpoint: &Checkpoint,
+    memory: &[MemoryFile],
+    files: Vec<FileState>,
+    all_files: u64,
+) -> ActiveState {
+    let mut active = ActiveState {
+        checkpoint_id: checkpoint.id.clone(),
+        ..ActiveState::default()
+    };
     let mut left = MOST_BYTES;
     for file in memory {
         if file.mode & 0o044 == 0 || file.content.len() > left {
@@ -138,11 +187,15 @@ fn bounded(checkpoint: &Checkpoint, memory: &[MemoryFile], files: Vec<FileState>
             continue;
         }
         left -= file.content.len();
-        active.working_memory.insert(file.path.to_lossy().into_owned(), remembered(file));
+        active
+            .working_memory
+            .insert(file.path.to_lossy().into_owned(), remembered(file));
     }
     for file in files {
         let path = file.path.to_lossy();
-        let Some(rest) = left.checked_sub(path.len() + STATE_BYTES) else { break };
+        let Some(rest) = left.checked_sub(path.len() + STATE_BYTES) else {
+            break;
+        };
         left = rest;
         active.file_states.insert(path.into_owned(), told(&file));
     }

@@ -2,7 +2,9 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::base::runs::{Naming, Wanted, at_work, candidates, find_as, is_open, new_run_id};
+use crate::engine::base::runs::{
+    Naming, Wanted, at_work, candidates, find_as, is_open, new_run_id,
+};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -24,36 +26,76 @@ pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> 
 
 /// The same, and nothing is said of it: of who looks before the command itself does.
 pub fn find_quietly<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
-    find_as(context.store(), context.naming(), &context.worktree_id(), state, Wanted::Course)
+    find_as(
+        context.store(),
+        context.naming(),
+        &context.worktree_id(),
+        state,
+        Wanted::Course,
+    )
 }
 
 /// The run that every command finds which names none, whether it is about its course or its checkpoints; `None` where that is
 /// not one and the same.
 pub fn found_unnamed(context: &Context, state: &State) -> Option<RunKey> {
-    let naming = Naming { run_id: context.env("RECOVER_RUN_ID").map(RunId::from), ..Naming::default() };
-    let found = |wanted| find_as(context.store(), &naming, &context.worktree_id(), state, wanted).ok().flatten();
+    let naming = Naming {
+        run_id: context.env("RECOVER_RUN_ID").map(RunId::from),
+        ..Naming::default()
+    };
+    let found = |wanted| {
+        find_as(
+            context.store(),
+            &naming,
+            &context.worktree_id(),
+            state,
+            wanted,
+        )
+        .ok()
+        .flatten()
+    };
     let course = found(Wanted::Course)?;
     let captured = found(Wanted::Checkpoints(&|_| true))?;
     (course.key == captured.key).then(|| course.key.clone())
 }
 
 /// The run whose checkpoints a command is about: it has, or had, those that the selectors name, where one has.
-pub fn find_captured<'a>(context: &Context, state: &'a State, named: &[&Selector]) -> Result<Option<&'a Run>> {
+pub fn find_captured<'a>(
+    context: &Context,
+    state: &'a State,
+    named: &[&Selector],
+) -> Result<Option<&'a Run>> {
     let has = |run: &Run, selector: &Selector| match state.select(selector, Some(&run.key)) {
         // What was removed is not found in another run instead.
         Ok(_) | Err(SelectionError::Removed { .. }) => true,
         Err(_) => false,
     };
-    find_having(context, state, &|run| named.iter().all(|selector| has(run, selector)))
+    find_having(context, state, &|run| {
+        named.iter().all(|selector| has(run, selector))
+    })
 }
 
 /// The run whose checkpoints a command is about, where one has what `has` asks for.
-pub fn find_having<'a>(context: &Context, state: &'a State, has: &dyn Fn(&Run) -> bool) -> Result<Option<&'a Run>> {
+pub fn find_having<'a>(
+    context: &Context,
+    state: &'a State,
+    has: &dyn Fn(&Run) -> bool,
+) -> Result<Option<&'a Run>> {
     find_for(context, context.naming(), state, Wanted::Checkpoints(has))
 }
 
-fn find_for<'a>(context: &Context, naming: &Naming, state: &'a State, wanted: Wanted<'_>) -> Result<Option<&'a Run>> {
-    let found = find_as(context.store(), naming, &context.worktree_id(), state, wanted)?;
+fn find_for<'a>(
+    context: &Context,
+    naming: &Naming,
+    state: &'a State,
+    wanted: Wanted<'_>,
+) -> Result<Option<&'a Run>> {
+    let found = find_as(
+        context.store(),
+        naming,
+        &context.worktree_id(),
+        state,
+        wanted,
+    )?;
     if let Some(run) = found {
         say_which(context, naming, state, (&run.key, run.status.as_str()));
     }
@@ -65,10 +107,18 @@ fn say_which(context: &Context, naming: &Naming, state: &State, (taken, status):
     if !context.writes() || naming.run_id.is_some() {
         return;
     }
-    let others = candidates(naming, &context.worktree_id(), state).filter(|run| run.key != *taken).count();
+    let others = candidates(naming, &context.worktree_id(), state)
+        .filter(|run| run.key != *taken)
+        .count();
     if others > 0 {
-        let others = if others == 1 { "1 other run is".to_owned() } else { format!("{others} other runs are") };
-        context.note(format!("this is about run {taken} ({status}); {others} not closed: recover runs"));
+        let others = if others == 1 {
+            "1 other run is".to_owned()
+        } else {
+            format!("{others} other runs are")
+        };
+        context.note(format!(
+            "this is about run {taken} ({status}); {others} not closed: recover runs"
+        ));
     }
 }
 
@@ -84,7 +134,10 @@ pub fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Result<Optio
     if is_taken || naming.phase.is_none() || naming.lane.is_some() {
         return found;
     }
-    let without = Naming { phase: None, ..naming.clone() };
+    let without = Naming {
+        phase: None,
+        ..naming.clone()
+    };
     match find_for(context, &without, state, Wanted::Course) {
         Ok(Some(run)) if run.key.phase == NONE && may_go_on(context, run) => Ok(Some(run)),
         _ => found,
@@ -105,7 +158,10 @@ pub fn find_open<'a>(context: &Context, state: &'a State) -> Result<Option<&'a R
 pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     find(context, state)?.ok_or_else(|| {
         let (known, hint) = if state.runs.is_empty() {
-            ("nothing has been recorded yet; recover run begins one", Hint::recover(["run", "--help"]))
+            (
+                "nothing has been recorded yet; recover run begins one",
+                Hint::recover(["run", "--help"]),
+            )
         } else {
             ("none of this work tree", Hint::recover(["log"]))
         };
@@ -114,7 +170,11 @@ pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
 }
 
 /// The checkpoint that a selector names, seen from the run that a command works on.
-pub fn checkpoint<'a>(context: &Context, state: &'a State, selector: &Selector) -> Result<&'a Checkpoint> {
+pub fn checkpoint<'a>(
+    context: &Context,
+    state: &'a State,
+    selector: &Selector,
+) -> Result<&'a Checkpoint> {
     checkpoint_beside(context, state, selector, &[])
 }
 
@@ -127,10 +187,16 @@ pub fn checkpoint_beside<'a>(
 ) -> Result<&'a Checkpoint> {
     let by_itself = matches!(selector, Selector::Id(_) | Selector::Seq(_));
     let named: Vec<&Selector> = others.iter().copied().chain([selector]).collect();
-    let run = if by_itself { None } else { Some(require_for_checkpoint(context, state, &named)?) };
+    let run = if by_itself {
+        None
+    } else {
+        Some(require_for_checkpoint(context, state, &named)?)
+    };
     let found = state.select(selector, run.map(|run| &run.key));
     if let (Err(SelectionError::NotFound { .. }), Selector::Id(id)) = (&found, selector)
-        && let Some(foreign) = foreign::foreign(context, state, None).into_iter().find(|one| one.checkpoint.id == *id)
+        && let Some(foreign) = foreign::foreign(context, state, None)
+            .into_iter()
+            .find(|one| one.checkpoint.id == *id)
     {
         return Err(is_foreign(&foreign));
     }
@@ -147,7 +213,11 @@ pub fn ends<'a>(
     let by_itself = |selector: &&Selector| matches!(selector, Selector::Id(_) | Selector::Seq(_));
     let run = match [from, to].into_iter().find(by_itself) {
         Some(selector) => &checkpoint(context, state, selector)?.run,
-        None => &find(context, state)?.ok_or_else(|| nothing_captured(state))?.key,
+        None => {
+            &find(context, state)?
+                .ok_or_else(|| nothing_captured(state))?
+                .key
+        }
     };
     let end = |selector: &Selector| match selector {
         Selector::Id(_) | Selector::Seq(_) => checkpoint(context, state, selector),
@@ -162,29 +232,38 @@ fn is_foreign(known: &KnownCheckpoint) -> Error {
     let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
     let (why, hint) = match (&known.checkpoint.commit, known.in_repository) {
         (Some(commit), Some(true)) => (
-            format!("its commit {commit} is in this repository: git restore --source restores it, after a checkpoint"),
+            format!(
+                "its commit {commit} is in this repository: git restore --source restores it, after a checkpoint"
+            ),
             Hint::git(["show", "--stat", commit]),
         ),
-        (Some(commit), _) => {
-            (format!("its commit {commit} is not in this repository: it has to be fetched first"), list)
-        }
+        (Some(commit), _) => (
+            format!("its commit {commit} is not in this repository: it has to be fetched first"),
+            list,
+        ),
         (None, _) => ("it names no commit".to_owned(), list),
     };
     let message = format!("No checkpoint available: {id} was imported as a record, and {why}");
     Error::new(ErrorKind::NoCheckpoint, message).hint(hint)
 }
 
-fn require_for_checkpoint<'a>(context: &Context, state: &'a State, named: &[&Selector]) -> Result<&'a Run> {
+fn require_for_checkpoint<'a>(
+    context: &Context,
+    state: &'a State,
+    named: &[&Selector],
+) -> Result<&'a Run> {
     find_captured(context, state, named)?.ok_or_else(|| nothing_captured(state))
 }
 
 /// For errors about a checkpoint where none was taken.
 pub fn nothing_captured(state: &State) -> Error {
     if state.runs.is_empty() {
-        let message = "No checkpoint available: nothing has been recorded yet; recover run begins a run";
+        let message =
+            "No checkpoint available: nothing has been recorded yet; recover run begins a run";
         return Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["run", "--help"]));
     }
-    Error::new(ErrorKind::NoCheckpoint, "No checkpoint available").hint(Hint::recover(["checkpoint", "create"]))
+    Error::new(ErrorKind::NoCheckpoint, "No checkpoint available")
+        .hint(Hint::recover(["checkpoint", "create"]))
 }
 
 /// The run for a command that records something, with the events that make it where there is none yet.
@@ -207,49 +286,86 @@ pub fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Optio
     }
     // A loop and an agent's session have no supervisor; a lane, a phase or a task says enough.
     let says_which = naming.lane.is_some() || naming.phase.is_some() || naming.task.is_some();
-    let is_under_way = |run: &Run| run.status == RunStatus::InProgress || says_which && !run.status.has_ended();
+    let is_under_way =
+        |run: &Run| run.status == RunStatus::InProgress || says_which && !run.status.has_ended();
     let begun = |run: &&Run| is_under_way(run) && !run.is_history();
-    if let Some(run) = candidates(naming, &worktree, state).filter(begun).max_by_key(|run| run.last_seq) {
+    if let Some(run) = candidates(naming, &worktree, state)
+        .filter(begun)
+        .max_by_key(|run| run.last_seq)
+    {
         return Ok(Some(run));
     }
     let is_manual = |run: &&Run| {
         let id = &run.key.run_id;
-        let of_before = || id.as_str().starts_with("manual-") && run.begun_seq == 0 && run.status != RunStatus::Closed;
-        (run.key.phase.as_str(), run.key.lane.as_str()) == (NONE, NONE) && (*id == MANUAL || of_before())
+        let of_before = || {
+            id.as_str().starts_with("manual-")
+                && run.begun_seq == 0
+                && run.status != RunStatus::Closed
+        };
+        (run.key.phase.as_str(), run.key.lane.as_str()) == (NONE, NONE)
+            && (*id == MANUAL || of_before())
     };
-    let manual = state.runs_of(&worktree).filter(is_manual).max_by_key(|run| run.last_seq);
+    let manual = state
+        .runs_of(&worktree)
+        .filter(is_manual)
+        .max_by_key(|run| run.last_seq);
     Ok(manual.filter(|_| !says_which))
 }
 
 /// The same, with the events that make it where there is none yet. One that was closed is open again.
-pub fn find_or_create_for_capture(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
+pub fn find_or_create_for_capture(
+    context: &Context,
+    state: &State,
+) -> Result<(RunKey, Vec<NewEvent>)> {
     let Some(run) = find_for_capture(context, state)? else {
         let (key, events) = create(context, state, MANUAL.into());
         say_which(context, context.naming(), state, (&key, "new"));
         return Ok((key, events));
     };
-    say_which(context, context.naming(), state, (&run.key, run.status.as_str()));
+    say_which(
+        context,
+        context.naming(),
+        state,
+        (&run.key, run.status.as_str()),
+    );
     let mut events = Vec::new();
     if run.status == RunStatus::Closed && context.naming().run_id.is_none() {
         let reason = "a checkpoint was taken".to_owned();
-        events.push(NewEvent::about(&run.key, Payload::RunStatusChanged { status: RunStatus::Pending, reason }));
+        events.push(NewEvent::about(
+            &run.key,
+            Payload::RunStatusChanged {
+                status: RunStatus::Pending,
+                reason,
+            },
+        ));
     }
     Ok((run.key.clone(), events))
 }
 
 /// [`find_or_create`] for the end of an attempt: see [`find_for_attempt`].
-pub fn find_or_create_for_attempt(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
+pub fn find_or_create_for_attempt(
+    context: &Context,
+    state: &State,
+) -> Result<(RunKey, Vec<NewEvent>)> {
     or_create(context, state, find_for_attempt(context, state))
 }
 
-fn or_create(context: &Context, state: &State, found: Result<Option<&Run>>) -> Result<(RunKey, Vec<NewEvent>)> {
+fn or_create(
+    context: &Context,
+    state: &State,
+    found: Result<Option<&Run>>,
+) -> Result<(RunKey, Vec<NewEvent>)> {
     match found {
         Ok(Some(run)) if may_go_on(context, run) => return Ok((run.key.clone(), Vec::new())),
         Ok(_) => {}
         Err(error) if error.kind == ErrorKind::RunNotFound => {}
         Err(error) => return Err(error),
     }
-    Ok(create(context, state, new_run_id(MANUAL, context.clock.now(), state)))
+    Ok(create(
+        context,
+        state,
+        new_run_id(MANUAL, context.clock.now(), state),
+    ))
 }
 
 /// A run of that id, another one where it is taken, or the one that is named.

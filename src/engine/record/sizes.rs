@@ -30,19 +30,32 @@ pub(in crate::engine) fn note(context: &Context, id: &CheckpointId, bytes: u64) 
 
 /// What is known, by id. A line that says nothing is none.
 pub(in crate::engine) fn known(context: &Context) -> BTreeMap<CheckpointId, u64> {
-    let bytes = context.store().root().read(&path(context)).unwrap_or_default();
+    let bytes = context
+        .store()
+        .root()
+        .read(&path(context))
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let lines = text.lines().filter_map(|line| line.split_once(' '));
-    lines.filter_map(|(id, bytes)| Some((CheckpointId::from(id.to_owned()), bytes.parse().ok()?))).collect()
+    lines
+        .filter_map(|(id, bytes)| Some((CheckpointId::from(id.to_owned()), bytes.parse().ok()?)))
+        .collect()
 }
 
 /// Puts these in the place of what was noted, unless nothing may be written here.
-pub(in crate::engine) fn replace<'a>(context: &Context, all: impl Iterator<Item = (&'a CheckpointId, u64)>) {
+pub(in crate::engine) fn replace<'a>(
+    context: &Context,
+    all: impl Iterator<Item = (&'a CheckpointId, u64)>,
+) {
     if context.dry_run() || context.store().origin() != Origin::Ours {
         return;
     }
     let text: String = all.map(|(id, bytes)| line(id, bytes)).collect();
-    if let Err(error) = context.store().root().write(&path(context), text.as_bytes(), Sync::Nothing) {
+    if let Err(error) = context
+        .store()
+        .root()
+        .write(&path(context), text.as_bytes(), Sync::Nothing)
+    {
         tracing::debug!(%error, "the sizes of checkpoints were not noted");
     }
 }

@@ -52,7 +52,11 @@ pub struct Stored {
 
 /// Keeps what was captured as it is asked for or configured. The caller writes the hidden commit afterwards, with HEAD and
 /// index as the commit on the branch left them.
-pub fn store(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) -> Result<Stored> {
+pub fn store(
+    context: &Context,
+    prepared: &Prepared,
+    subject: &CheckpointMeta<'_>,
+) -> Result<Stored> {
     let request = subject.request;
     let wanted = match request.storage {
         Some(storage) => storage,
@@ -84,7 +88,9 @@ fn configured(context: &Context, request: &Request) -> StorageType {
         // Nor is what the mode says.
         _ if context.settings().rollback.safe_mode == SafeMode::ReadOnly => StorageType::Snapshot,
         trigger::INITIAL | trigger::CRASH => StorageType::Snapshot,
-        trigger::ATTEMPT | trigger::MANUAL_FIX if request.verdict != Verdict::Passed && !request.saves_progress => {
+        trigger::ATTEMPT | trigger::MANUAL_FIX
+            if request.verdict != Verdict::Passed && !request.saves_progress =>
+        {
             StorageType::Snapshot
         }
         _ => StorageType::Commit,
@@ -106,15 +112,32 @@ fn commit(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) 
         return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
     }
     if manifest.index_extras.iter().any(|extra| extra.stage > 0) {
-        let message = "there are conflicts in the index: no commit is made before they are resolved";
+        let message =
+            "there are conflicts in the index: no commit is made before they are resolved";
         return Err(Error::new(ErrorKind::Conflicts, message).hint(Hint::git(["status"])));
     }
     let headline = headline(subject);
-    let message = trailers::format(&headline, &[("Id", subject.id.as_str()), ("Run", subject.key.run_id.as_str())]);
+    let message = trailers::format(
+        &headline,
+        &[
+            ("Id", subject.id.as_str()),
+            ("Run", subject.key.run_id.as_str()),
+        ],
+    );
     let reflog = format!("recover: commit for checkpoint {}: {headline}", subject.id);
-    let committed =
-        commit_on_branch(repo, &prepared.lock, &prepared.capture, &message, &reflog, context.lock_timeout())?;
-    Ok(Stored { storage_type: StorageType::Commit, committed, patch_path: None })
+    let committed = commit_on_branch(
+        repo,
+        &prepared.lock,
+        &prepared.capture,
+        &message,
+        &reflog,
+        context.lock_timeout(),
+    )?;
+    Ok(Stored {
+        storage_type: StorageType::Commit,
+        committed,
+        patch_path: None,
+    })
 }
 
 /// The subject line of the commit: the caller's words, else which iteration of what it is.
@@ -123,7 +146,9 @@ fn headline(subject: &CheckpointMeta<'_>) -> String {
     if !request.description.is_empty() {
         return request.description.clone();
     }
-    let what = subject.task.map_or(subject.key.run_id.as_str(), TaskId::as_str);
+    let what = subject
+        .task
+        .map_or(subject.key.run_id.as_str(), TaskId::as_str);
     match subject.after_iteration {
         0 => format!("recover: {what}"),
         number => format!("recover: {what} iteration {number}"),
@@ -133,21 +158,44 @@ fn headline(subject: &CheckpointMeta<'_>) -> String {
 fn patch(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) -> Result<Stored> {
     let capture = &prepared.capture;
     let base = capture.head.commit.as_ref();
-    let path = write_patch_file(context, subject.key, subject.id, capture.objects(), base, &capture.tree)?;
+    let path = write_patch_file(
+        context,
+        subject.key,
+        subject.id,
+        capture.objects(),
+        base,
+        &capture.tree,
+    )?;
     let patch_path = Some(path.to_string_lossy().into_owned());
-    Ok(Stored { storage_type: StorageType::Patch, committed: None, patch_path })
+    Ok(Stored {
+        storage_type: StorageType::Patch,
+        committed: None,
+        patch_path,
+    })
 }
 
 /// Writes the patch file of a checkpoint whose objects are stored again; for a state directory that was lost.
 pub fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<()> {
     let objects = Objects::stored(context.repo()?);
     let base = checkpoint.base_commit.as_ref();
-    write_patch_file(context, &checkpoint.run, &checkpoint.id, objects, base, &checkpoint.tree).map(drop)
+    write_patch_file(
+        context,
+        &checkpoint.run,
+        &checkpoint.id,
+        objects,
+        base,
+        &checkpoint.tree,
+    )
+    .map(drop)
 }
 
 /// Where the patch file of a checkpoint is.
 pub fn patch_file(context: &Context, key: &RunKey, id: &CheckpointId) -> PathBuf {
-    context.store().run_dir(key).join("patches").join(format!("{id}.patch"))
+    context
+        .store()
+        .run_dir(key)
+        .join("patches")
+        .join(format!("{id}.patch"))
 }
 
 fn write_patch_file(
@@ -183,7 +231,9 @@ pub fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
         match removed {
             Ok(size) => bytes += size,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(%error, path = %path.display(), "a patch file was not removed"),
+            Err(error) => {
+                tracing::warn!(%error, path = %path.display(), "a patch file was not removed")
+            }
         }
     }
     bytes
@@ -197,6 +247,12 @@ pub fn patch_of(
     plain: &BTreeSet<ObjectId>,
     out: &mut dyn std::io::Write,
 ) -> Result<Vec<PathReason>> {
-    let withheld = write_patch(Objects::stored(repo), checkpoint.base_commit.as_ref(), &checkpoint.tree, plain, out)?;
+    let withheld = write_patch(
+        Objects::stored(repo),
+        checkpoint.base_commit.as_ref(),
+        &checkpoint.tree,
+        plain,
+        out,
+    )?;
     Ok(withheld.iter().map(|path| filtered(path, None)).collect())
 }

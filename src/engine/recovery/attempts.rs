@@ -47,7 +47,10 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
     let ending = Ending {
         end,
         trigger: Some(trigger::CRASH),
-        headline: Some(format!("What attempt {} of iteration {} left", live.attempt, live.iteration)),
+        headline: Some(format!(
+            "What attempt {} of iteration {} left",
+            live.attempt, live.iteration
+        )),
         ..Ending::default()
     };
     Some((started, ending))
@@ -56,21 +59,39 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
 /// Says of a run whose `recover` was killed that its command goes on, and what ends it.
 pub fn still_running(context: &Context, run: &Run) -> Option<String> {
     let pid = left_running(context, run)?.pid;
-    let way = Hint::recover(["doctor", "--repair"]).at(context.elsewhere(run).unwrap_or_else(|| context.place()));
+    let way = Hint::recover(["doctor", "--repair"])
+        .at(context.elsewhere(run).unwrap_or_else(|| context.place()));
     let key = &run.key;
-    Some(format!("the command of run {key} (pid {pid}) goes on although its recover was killed: `{way}` ends it"))
+    Some(format!(
+        "the command of run {key} (pid {pid}) goes on although its recover was killed: `{way}` ends it"
+    ))
 }
 
 /// Applies to the state in memory, for commands that write nothing, that orphaned attempts crashed.
 pub fn apply(context: &Context, state: &mut Arc<State>) {
-    let orphaned: Vec<Run> = state.runs.iter().filter(|run| is_orphaned(context, run)).cloned().collect();
+    let orphaned: Vec<Run> = state
+        .runs
+        .iter()
+        .filter(|run| is_orphaned(context, run))
+        .cloned()
+        .collect();
     for run in orphaned {
         if let Some(told) = still_running(context, &run) {
             context.warn(told);
         }
-        let Some((started, mut ending)) = crashed(context, &run) else { continue };
+        let Some((started, mut ending)) = crashed(context, &run) else {
+            continue;
+        };
         // Who asks twice gets the same moment twice: the delay is not spread.
-        end::judge(context, state, &run, &started, &mut ending, Detected::default(), 0.0);
+        end::judge(
+            context,
+            state,
+            &run,
+            &started,
+            &mut ending,
+            Detected::default(),
+            0.0,
+        );
         let event = NewEvent::about(&run.key, Payload::AttemptEnded(Box::new(ending.end)));
         apply_speculatively(state, context.clock.now(), event);
     }
@@ -83,19 +104,39 @@ pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Opt
     let run = run_of(ledger.state(), key)?;
     if let (None, Some(_)) = (&run.live, &run.baseline_supervisor) {
         let reason = "its machine was lost before the first attempt".to_owned();
-        let payload = Payload::RunStatusChanged { status: RunStatus::Paused, reason };
+        let payload = Payload::RunStatusChanged {
+            status: RunStatus::Paused,
+            reason,
+        };
         context.record_in(ledger, key, vec![payload])?;
         return Ok(None);
     }
     // A loop of its own says itself how its attempts end.
-    let is_supervised = run.live.as_ref().is_some_and(|live| live.supervisor.is_some());
-    let Some((started, mut ending)) = crashed(context, &run).filter(|_| is_supervised) else { return Ok(None) };
-    end::judge(context, ledger.state(), &run, &started, &mut ending, Detected::default(), fastrand::f64());
+    let is_supervised = run
+        .live
+        .as_ref()
+        .is_some_and(|live| live.supervisor.is_some());
+    let Some((started, mut ending)) = crashed(context, &run).filter(|_| is_supervised) else {
+        return Ok(None);
+    };
+    end::judge(
+        context,
+        ledger.state(),
+        &run,
+        &started,
+        &mut ending,
+        Detected::default(),
+        fastrand::f64(),
+    );
     let what = format!(
         "attempt {} of iteration {} of run {key} was lost with its machine: recorded as a crash",
         started.attempt, started.iteration
     );
-    context.record_in(ledger, key, vec![Payload::AttemptEnded(Box::new(ending.end))])?;
+    context.record_in(
+        ledger,
+        key,
+        vec![Payload::AttemptEnded(Box::new(ending.end))],
+    )?;
     Ok(Some(what))
 }
 
@@ -104,10 +145,15 @@ pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Opt
 pub fn recover(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
-    for run in state.runs_of(&context.worktree_id()).filter(|run| is_orphaned(context, run)) {
+    for run in state
+        .runs_of(&context.worktree_id())
+        .filter(|run| is_orphaned(context, run))
+    {
         let Some(live) = &run.live else { continue };
         let failed = |error| Error::io("cannot look for the lost attempt's processes", error);
-        live.supervisor.iter().for_each(|supervisor| mark_replaced(context.store(), supervisor));
+        live.supervisor
+            .iter()
+            .for_each(|supervisor| mark_replaced(context.store(), supervisor));
         if let Some(child) = &live.child {
             let ended = end_group(child, GRACE).map_err(failed)?;
             tracing::debug!(?ended, pid = child.pid, "processes of a lost attempt");
@@ -117,7 +163,9 @@ pub fn recover(context: &Context) -> Result<Vec<String>> {
             let ended = end_children_of(supervisor, GRACE).map_err(failed)?;
             tracing::debug!(?ended, "other processes of a lost attempt");
         }
-        let Some((started, ending)) = crashed(context, run) else { continue };
+        let Some((started, ending)) = crashed(context, run) else {
+            continue;
+        };
         end::end(context, &run.key, &started, ending)?;
         done.push(format!(
             "attempt {} of iteration {} of run {} had lost its supervisor: recorded as a crash",
@@ -133,14 +181,23 @@ pub fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
     for run in state.runs_of(&context.worktree_id()) {
-        let Some(supervisor) = orphaned_baseline(context, run) else { continue };
+        let Some(supervisor) = orphaned_baseline(context, run) else {
+            continue;
+        };
         mark_replaced(context.store(), supervisor);
-        let ended = end_children_of(supervisor, GRACE).context("cannot look for the run's checks")?;
+        let ended =
+            end_children_of(supervisor, GRACE).context("cannot look for the run's checks")?;
         tracing::debug!(?ended, "feedback loops of a lost run");
         let reason = "recover was killed before the first attempt".to_owned();
-        let payload = Payload::RunStatusChanged { status: RunStatus::Paused, reason };
+        let payload = Payload::RunStatusChanged {
+            status: RunStatus::Paused,
+            reason,
+        };
         context.record(&run.key, vec![payload])?;
-        done.push(format!("run {} had lost its supervisor before the first attempt: paused", run.key));
+        done.push(format!(
+            "run {} had lost its supervisor before the first attempt: paused",
+            run.key
+        ));
     }
     Ok(done)
 }

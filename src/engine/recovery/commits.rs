@@ -6,15 +6,19 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::git::program::{
-    CommitJournal, conclude, has_commit_journal, has_moved, read_commit_journal, remove_commit_journal, sweep_scratch,
-    take_back, write_commit_journal,
+    CommitJournal, conclude, has_commit_journal, has_moved, read_commit_journal,
+    remove_commit_journal, sweep_scratch, take_back, write_commit_journal,
 };
 use crate::git::{Repo, WorktreeLock};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey, RunStatus};
 
 /// Puts commits that were made on the branch, and records it. Nothing is changed where that is refused.
-pub(in crate::engine) fn put(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Result<Run> {
+pub(in crate::engine) fn put(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &CommitJournal,
+) -> Result<Run> {
     let repo = context.repo()?;
     write_commit_journal(repo, lock, journal)?;
     let concluded = conclude(repo, lock, journal, context.lock_timeout());
@@ -46,7 +50,12 @@ fn finish(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Re
 
 /// Records that a run was accepted with nothing to commit.
 pub(in crate::engine) fn record_empty(context: &Context, key: &RunKey) -> Result<Run> {
-    let payload = Payload::RunAccepted { commits: Vec::new(), kept: None, left_out: false, operation: None };
+    let payload = Payload::RunAccepted {
+        commits: Vec::new(),
+        kept: None,
+        left_out: false,
+        operation: None,
+    };
     record(context, key, payload)
 }
 
@@ -58,7 +67,9 @@ fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<Run> {
         _ => None,
     };
     // Finished after a kill it may be recorded already.
-    if run.status == RunStatus::Accepted && (last.is_none() || run.accepted_as.commit.as_ref() == last) {
+    if run.status == RunStatus::Accepted
+        && (last.is_none() || run.accepted_as.commit.as_ref() == last)
+    {
         return Ok(run);
     }
     let state = context.record_in(ledger, key, vec![payload])?;
@@ -67,7 +78,9 @@ fn record(context: &Context, key: &RunKey, payload: Payload) -> Result<Run> {
 
 /// Settles what was cut off; what was done about it.
 pub(super) fn recover(context: &Context) -> Result<Option<String>> {
-    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else { return Ok(None) };
+    let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else {
+        return Ok(None);
+    };
     if let Err(error) = sweep_scratch(repo) {
         tracing::warn!(%error, "what a bisect left was not removed");
     }
@@ -75,11 +88,15 @@ pub(super) fn recover(context: &Context) -> Result<Option<String>> {
         return Ok(None);
     }
     let lock = context.lock_worktree(repo)?;
-    let Some(journal) = read_commit_journal(repo)? else { return Ok(None) };
+    let Some(journal) = read_commit_journal(repo)? else {
+        return Ok(None);
+    };
     let key = &journal.run;
     if !has_moved(repo, &journal)? {
         give_up(repo, &lock, &journal)?;
-        return Ok(Some(format!("accepting {key} was cut off before the branch moved: nothing was changed")));
+        return Ok(Some(format!(
+            "accepting {key} was cut off before the branch moved: nothing was changed"
+        )));
     }
     match conclude(repo, &lock, &journal, context.lock_timeout()).map_err(Error::from) {
         // The branch is begun, and somebody is on another one by now.
@@ -92,5 +109,7 @@ pub(super) fn recover(context: &Context) -> Result<Option<String>> {
     } else {
         remove_commit_journal(repo, &lock)?;
     }
-    Ok(Some(format!("accepting {key} was cut off: it is finished now")))
+    Ok(Some(format!(
+        "accepting {key} was cut off: it is finished now"
+    )))
 }

@@ -42,7 +42,11 @@ pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
 /// Checkpoints from before the project was a git repository.
 fn take_over_private(context: &Context) -> Result<Option<String>> {
     let taken = context.take_over_private()?;
-    Ok(taken.map(|count| format!("this folder is a git repository now: the {count} checkpoints from before are in it")))
+    Ok(taken.map(|count| {
+        format!(
+            "this folder is a git repository now: the {count} checkpoints from before are in it"
+        )
+    }))
 }
 
 /// Says once why nothing that was recorded is found here, where the project has another place now.
@@ -50,7 +54,10 @@ fn tell_if_moved(context: &Context, state: &State) {
     static TOLD: Once = Once::new();
     if let Some(place) = rebuild::recorded_at(context, state) {
         TOLD.call_once(|| {
-            let (place, way) = (place.display(), context.line(Hint::recover(["doctor", "--rebuild"])));
+            let (place, way) = (
+                place.display(),
+                context.line(Hint::recover(["doctor", "--rebuild"])),
+            );
             tracing::warn!("this project was recorded at {place}: `{way}` takes its runs over");
         });
     }
@@ -104,7 +111,9 @@ fn refuse_lane_file(context: &Context) -> Result<()> {
         return Ok(());
     }
     let file = context.store().lane_file().display();
-    let message = format!("[checkpoint] lane_file: {file} exists and holds no lane records; name another file");
+    let message = format!(
+        "[checkpoint] lane_file: {file} exists and holds no lane records; name another file"
+    );
     Err(Error::new(ErrorKind::Config, message).hint(Hint::recover(["config", "--origins"])))
 }
 
@@ -163,9 +172,12 @@ fn adopt_listed(context: &Context, state: &State) -> Result<Vec<String>> {
             done.push(format!("removed the leftover reference of {id}"));
         } else if !context.load()?.state.checkpoints.has(&id.into()) {
             // Its event did not come between the first look at the ledger and the one at the references.
-            let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
+            let stored =
+                resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
             let Some(stored) = stored else { continue };
-            if let Some(found) = record_of(&stored).filter(|found| found.id == id && belongs(context, found)) {
+            if let Some(found) =
+                record_of(&stored).filter(|found| found.id == id && belongs(context, found))
+            {
                 if state.last_seq > 0 {
                     refuse_set_back(context, state, &stored, &name)?;
                 }
@@ -183,20 +195,39 @@ fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
         return Ok(());
     }
     let repo = context.repo()?;
-    let is_attempt = |event: &Event| matches!(event.payload, Payload::AttemptStarted { .. } | Payload::AttemptEnded(_));
+    let is_attempt = |event: &Event| {
+        matches!(
+            event.payload,
+            Payload::AttemptStarted { .. } | Payload::AttemptEnded(_)
+        )
+    };
     for name in ref_names(repo, |_| false)? {
-        let stored = resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
-        let found =
-            stored.and_then(|stored| Some((record_of(&stored).filter(|found| belongs(context, found))?, stored)));
-        let Some((found, stored)) = found else { continue };
+        let stored =
+            resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
+        let found = stored.and_then(|stored| {
+            Some((
+                record_of(&stored).filter(|found| belongs(context, found))?,
+                stored,
+            ))
+        });
+        let Some((found, stored)) = found else {
+            continue;
+        };
         // An attempt came right after the one that it was taken for.
-        let knows_attempts =
-            found.trigger == trigger::INITIAL || salvage(&stored.events_jsonl(repo)?).events.iter().any(is_attempt);
+        let knows_attempts = found.trigger == trigger::INITIAL
+            || salvage(&stored.events_jsonl(repo)?)
+                .events
+                .iter()
+                .any(is_attempt);
         // The very first command may be at work right now.
         if knows_attempts && !context.store().exists() {
             let ledger = context.store().ledger_path();
-            let message = format!("{} and its second copy are gone, and {name} knows of attempts", ledger.display());
-            return Err(Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["doctor", "--rebuild"])));
+            let message = format!(
+                "{} and its second copy are gone, and {name} knows of attempts",
+                ledger.display()
+            );
+            return Err(Error::new(ErrorKind::Corrupt, message)
+                .hint(Hint::recover(["doctor", "--rebuild"])));
         }
     }
     Ok(())
@@ -206,20 +237,32 @@ fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
 /// lock, and a kill may have come before all of them. Any others that the ledger does not have, which ends after event
 /// `last`, were in it: it was cut off.
 fn knows_more(events_jsonl: &[u8], last: u64) -> bool {
-    let numbers: BTreeSet<u64> = salvage(events_jsonl).events.iter().map(|event| event.seq).collect();
+    let numbers: BTreeSet<u64> = salvage(events_jsonl)
+        .events
+        .iter()
+        .map(|event| event.seq)
+        .collect();
     let mut to_come = numbers.range(last + 1..).copied().zip(last + 2..);
     to_come.any(|(number, next)| number != next)
 }
 
 /// Refuses a ledger that was set back, as a checkpoint's reference shows.
-fn refuse_set_back(context: &Context, state: &State, stored: &StoredCheckpoint, name: &str) -> Result<()> {
+fn refuse_set_back(
+    context: &Context,
+    state: &State,
+    stored: &StoredCheckpoint,
+    name: &str,
+) -> Result<()> {
     let events = stored.events_jsonl(context.repo()?)?;
     if !knows_more(&events, state.last_seq) {
         return Ok(());
     }
     let ledger = context.store().lock()?;
     let last = ledger.state().last_seq;
-    let known = name.rsplit('/').next().is_some_and(|id| ledger.state().checkpoint(&id.into()).is_some());
+    let known = name
+        .rsplit('/')
+        .next()
+        .is_some_and(|id| ledger.state().checkpoint(&id.into()).is_some());
     if known || !knows_more(&events, last) {
         return Ok(());
     }

@@ -52,8 +52,10 @@ pub struct RebuildReport {
 pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     let store = context.store();
     if !store.exists() && unrecorded(context)? == 0 {
-        let message = "nothing to rebuild from: no checkpoint of this project is under refs/recover";
-        return Err(Error::new(ErrorKind::NoCheckpoint, message).hint(Hint::recover(["checkpoint", "create"])));
+        let message =
+            "nothing to rebuild from: no checkpoint of this project is under refs/recover";
+        return Err(Error::new(ErrorKind::NoCheckpoint, message)
+            .hint(Hint::recover(["checkpoint", "create"])));
     }
     if !context.dry_run() && store.exists() {
         match store.repair() {
@@ -61,7 +63,11 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
             Err(error) => return Err(error.into()),
         }
     }
-    let guard = if context.dry_run() { None } else { Some(store.lock_for_rebuilding()?) };
+    let guard = if context.dry_run() {
+        None
+    } else {
+        Some(store.lock_for_rebuilding()?)
+    };
     let damaged = store.load().is_err();
     let mut left = store.salvage()?;
     let newer = || {
@@ -71,13 +77,23 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     if left.newer.is_some() {
         return Err(newer());
     }
-    let known: HashMap<CheckpointId, Checkpoint> = left.events.iter().filter_map(checkpoint_of).collect();
+    let known: HashMap<CheckpointId, Checkpoint> =
+        left.events.iter().filter_map(checkpoint_of).collect();
     let mut recorded = recorded(context, &known)?.ok_or_else(newer)?;
-    let places = moved(context, known.values().chain(recorded.iter().map(|one| &one.checkpoint)))?;
+    let places = moved(
+        context,
+        known
+            .values()
+            .chain(recorded.iter().map(|one| &one.checkpoint)),
+    )?;
     let before = left.events.clone();
-    left.events.iter_mut().for_each(|event| adapt(context, &places, event));
+    left.events
+        .iter_mut()
+        .for_each(|event| adapt(context, &places, event));
     for one in &mut recorded {
-        one.events.iter_mut().for_each(|event| adapt(context, &places, event));
+        one.events
+            .iter_mut()
+            .for_each(|event| adapt(context, &places, event));
         adapt_checkpoint(context, &places, &mut one.checkpoint);
     }
     let now = context.clock.now();
@@ -88,7 +104,9 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
         changed: damaged || rebuilt.recovered > 0 || rebuilt.events != before,
         runs: state.runs.len(),
         attempts: attempts().count(),
-        failures: attempts().filter(|(_, attempt)| attempt.failure.is_some()).count(),
+        failures: attempts()
+            .filter(|(_, attempt)| attempt.failure.is_some())
+            .count(),
         checkpoints: state.checkpoints.len(),
         events: rebuilt.events.len(),
         recovered_events: rebuilt.recovered,
@@ -105,7 +123,11 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
     if let Some(guard) = guard {
         let aside = guard.replace(&mut rebuilt.events, now)?;
         report.kept_aside = aside.map(|path| path.to_string_lossy().into_owned());
-        for checkpoint in state.checkpoints.values().filter(|one| one.storage_type == StorageType::Patch) {
+        for checkpoint in state
+            .checkpoints
+            .values()
+            .filter(|one| one.storage_type == StorageType::Patch)
+        {
             write_patch_if_gone(context, checkpoint);
         }
         let ledger = context.store().lock()?;
@@ -120,10 +142,22 @@ pub fn rebuild(context: &Context) -> Result<RebuildReport> {
 pub(in crate::engine) fn take_over(context: &Context, from: &BTreeSet<FolderId>) -> Result<()> {
     let guard = context.store().lock_for_rebuilding()?;
     let before = context.store().salvage()?.events;
-    let worktrees = from.iter().map(|old| (old.clone(), context.worktree_id())).collect();
-    let state_dirs = before.iter().filter_map(checkpoint_of).map(|(_, checkpoint)| checkpoint.state_dir);
-    let state_dirs = state_dirs.filter(|place| !context.is_state_dir(place)).map(|place| place.path()).collect();
-    let places = Places { worktrees, state_dirs };
+    let worktrees = from
+        .iter()
+        .map(|old| (old.clone(), context.worktree_id()))
+        .collect();
+    let state_dirs = before
+        .iter()
+        .filter_map(checkpoint_of)
+        .map(|(_, checkpoint)| checkpoint.state_dir);
+    let state_dirs = state_dirs
+        .filter(|place| !context.is_state_dir(place))
+        .map(|place| place.path())
+        .collect();
+    let places = Places {
+        worktrees,
+        state_dirs,
+    };
     let mut events = before.clone();
     for event in &mut events {
         adapt(context, &places, event);
@@ -147,7 +181,9 @@ pub fn unrecorded(context: &Context) -> Result<usize> {
     let (refs, _) = list_refs(repo)?;
     let ours = refs.iter().filter(|reference| {
         let stored = load_checkpoint(repo, &reference.commit).ok();
-        stored.and_then(|stored| record_of(&stored)).is_some_and(|found| belongs(context, &HashMap::new(), &found))
+        stored
+            .and_then(|stored| record_of(&stored))
+            .is_some_and(|found| belongs(context, &HashMap::new(), &found))
     });
     Ok(ours.count())
 }
@@ -155,13 +191,18 @@ pub fn unrecorded(context: &Context) -> Result<usize> {
 /// A checkpoint that an event names, by its id.
 fn checkpoint_of(event: &Event) -> Option<(CheckpointId, Checkpoint)> {
     match &event.payload {
-        Payload::CheckpointCreated { checkpoint, .. } => Some((checkpoint.id.clone(), Checkpoint::clone(checkpoint))),
+        Payload::CheckpointCreated { checkpoint, .. } => {
+            Some((checkpoint.id.clone(), Checkpoint::clone(checkpoint)))
+        }
         _ => None,
     }
 }
 
 /// The checkpoints of this project with what they carry; `None` where a newer version wrote one of them.
-fn recorded(context: &Context, known: &HashMap<CheckpointId, Checkpoint>) -> Result<Option<Vec<Recorded>>> {
+fn recorded(
+    context: &Context,
+    known: &HashMap<CheckpointId, Checkpoint>,
+) -> Result<Option<Vec<Recorded>>> {
     let repo = context.repo()?;
     let (refs, _unreadable) = list_refs(repo)?;
     let mut all = Vec::new();
@@ -174,12 +215,18 @@ fn recorded(context: &Context, known: &HashMap<CheckpointId, Checkpoint>) -> Res
                 continue;
             }
         };
-        let Some(checkpoint) = record_of(&stored).filter(|found| belongs(context, known, found)) else { continue };
+        let Some(checkpoint) = record_of(&stored).filter(|found| belongs(context, known, found))
+        else {
+            continue;
+        };
         let carried = salvage(&stored.events_jsonl(repo)?);
         if carried.newer.is_some() {
             return Ok(None);
         }
-        all.push(Recorded { checkpoint, events: carried.events });
+        all.push(Recorded {
+            checkpoint,
+            events: carried.events,
+        });
     }
     Ok(Some(all))
 }
@@ -187,7 +234,11 @@ fn recorded(context: &Context, known: &HashMap<CheckpointId, Checkpoint>) -> Res
 /// Several state directories may share one repository. Ours are those that its ledger knows, those recorded here, and
 /// those of a state directory that is not there any more: the project was moved, or its state directory is another one
 /// now.
-fn belongs(context: &Context, known: &HashMap<CheckpointId, Checkpoint>, checkpoint: &Checkpoint) -> bool {
+fn belongs(
+    context: &Context,
+    known: &HashMap<CheckpointId, Checkpoint>,
+    checkpoint: &Checkpoint,
+) -> bool {
     known.contains_key(&checkpoint.id)
         || context.is_state_dir(&checkpoint.state_dir)
         || !checkpoint.state_dir.path().join("events.jsonl").exists()
@@ -200,10 +251,22 @@ pub fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
     if context.brought_from(state).is_some() {
         return None;
     }
-    let branch = |old: &FolderId| state.checkpoints.values().rfind(|one| one.worktree == *old)?.head_ref.as_deref();
+    let branch = |old: &FolderId| {
+        state
+            .checkpoints
+            .values()
+            .rfind(|one| one.worktree == *old)?
+            .head_ref
+            .as_deref()
+    };
     let was_here = |old: &&FolderId| was_this_one(context, &old.path(), || branch(old));
-    let elsewhere = state.places.iter().find(|place| !context.is_state_dir(place));
-    elsewhere.or_else(|| state.worktrees.keys().find(was_here)).map(FolderId::path)
+    let elsewhere = state
+        .places
+        .iter()
+        .find(|place| !context.is_state_dir(place));
+    elsewhere
+        .or_else(|| state.worktrees.keys().find(was_here))
+        .map(FolderId::path)
 }
 
 /// What had another place before.
@@ -220,9 +283,14 @@ struct Places {
 fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) -> Result<Places> {
     let mut all: Vec<&Checkpoint> = recorded.collect();
     all.sort_by_key(|one| one.seq);
-    let branches: HashMap<&FolderId, Option<&str>> =
-        all.iter().map(|one| (&one.worktree, one.head_ref.as_deref())).collect();
-    let recorded: BTreeSet<(&FolderId, &FolderId)> = all.iter().map(|one| (&one.worktree, &one.state_dir)).collect();
+    let branches: HashMap<&FolderId, Option<&str>> = all
+        .iter()
+        .map(|one| (&one.worktree, one.head_ref.as_deref()))
+        .collect();
+    let recorded: BTreeSet<(&FolderId, &FolderId)> = all
+        .iter()
+        .map(|one| (&one.worktree, &one.state_dir))
+        .collect();
     let mut places = Places::default();
     for (worktree, state_dir) in recorded {
         let is_here = context.is_state_dir(state_dir);
@@ -231,18 +299,26 @@ fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) 
         }
         let old = worktree.path();
         // What another repository has at the old place is not ours.
-        let there = if context.has_git() { context.is_worktree_of_repo(worktree) } else { is_here && old.is_dir() };
+        let there = if context.has_git() {
+            context.is_worktree_of_repo(worktree)
+        } else {
+            is_here && old.is_dir()
+        };
         if there {
             continue;
         }
         if was_this_one(context, &old, || branches.get(worktree).copied().flatten()) {
-            places.worktrees.insert(worktree.clone(), context.worktree_id());
+            places
+                .worktrees
+                .insert(worktree.clone(), context.worktree_id());
         } else if state_dir.path().starts_with(&old) {
             let main = FolderId::of(&context.repo()?.main_worktree());
             places.worktrees.insert(worktree.clone(), main);
         } else if !state_dir.path().ends_with(".ultraplan/state") {
             // A state directory elsewhere does not say which work tree is the project's own.
-            places.worktrees.insert(worktree.clone(), context.worktree_id());
+            places
+                .worktrees
+                .insert(worktree.clone(), context.worktree_id());
         }
     }
     Ok(places)
@@ -250,18 +326,29 @@ fn moved<'a>(context: &Context, recorded: impl Iterator<Item = &'a Checkpoint>) 
 
 /// Whether a work tree that is gone is the linked one here, which `git worktree move` put elsewhere: git keeps its name,
 /// and it is on the same branch.
-fn was_this_one<'a>(context: &Context, old: &Path, branch: impl FnOnce() -> Option<&'a str>) -> bool {
+fn was_this_one<'a>(
+    context: &Context,
+    old: &Path,
+    branch: impl FnOnce() -> Option<&'a str>,
+) -> bool {
     // Without git there are no linked ones, and asking would make a private repository.
-    let Some(repo) = context.has_git().then(|| context.repo().ok()).flatten() else { return false };
-    let is_named = repo.is_linked() && repo.git_dir().file_name() == old.file_name() && !old.exists();
-    is_named && repo.head().is_ok_and(|head| head.branch.is_some() && head.branch.as_deref() == branch())
+    let Some(repo) = context.has_git().then(|| context.repo().ok()).flatten() else {
+        return false;
+    };
+    let is_named =
+        repo.is_linked() && repo.git_dir().file_name() == old.file_name() && !old.exists();
+    is_named
+        && repo
+            .head()
+            .is_ok_and(|head| head.branch.is_some() && head.branch.as_deref() == branch())
 }
 
 /// Names this project's places where the old ones are gone.
 fn adapt(context: &Context, places: &Places, event: &mut Event) {
     match &mut event.payload {
         Payload::RunCreated { worktree, .. } => adapt_worktree(places, worktree),
-        Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+        Payload::CheckpointCreated { checkpoint, .. }
+        | Payload::CheckpointReturned { checkpoint } => {
             adapt_checkpoint(context, places, checkpoint);
         }
         Payload::Restored { operation } => adapt_worktree(places, &mut operation.worktree),
@@ -277,7 +364,9 @@ fn adapt(context: &Context, places: &Places, event: &mut Event) {
 pub(in crate::engine) fn take_home(context: &Context, checkpoint: &mut Checkpoint) {
     let mut places = Places::default();
     if !context.is_worktree_of_repo(&checkpoint.worktree) {
-        places.worktrees.insert(checkpoint.worktree.clone(), context.worktree_id());
+        places
+            .worktrees
+            .insert(checkpoint.worktree.clone(), context.worktree_id());
     }
     adapt_checkpoint(context, &places, checkpoint);
 }
@@ -298,14 +387,31 @@ fn adapt_worktree(places: &Places, worktree: &mut FolderId) {
 }
 
 fn adapt_log(context: &Context, places: &Places, log: &mut Option<String>) {
-    let Some(path) = log.as_deref().map(Path::new) else { return };
-    if let Some(below) = places.state_dirs.iter().find_map(|old| path.strip_prefix(old).ok()) {
-        *log = Some(context.store().dir().join(below).to_string_lossy().into_owned());
+    let Some(path) = log.as_deref().map(Path::new) else {
+        return;
+    };
+    if let Some(below) = places
+        .state_dirs
+        .iter()
+        .find_map(|old| path.strip_prefix(old).ok())
+    {
+        *log = Some(
+            context
+                .store()
+                .dir()
+                .join(below)
+                .to_string_lossy()
+                .into_owned(),
+        );
     }
 }
 
 pub(in crate::engine) fn write_patch_if_gone(context: &Context, checkpoint: &Checkpoint) {
-    if checkpoint.patch_path.as_ref().is_some_and(|path| Path::new(path).exists()) {
+    if checkpoint
+        .patch_path
+        .as_ref()
+        .is_some_and(|path| Path::new(path).exists())
+    {
         return;
     }
     if let Err(error) = storage::write_patch_again(context, checkpoint) {

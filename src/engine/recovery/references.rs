@@ -11,13 +11,17 @@ use crate::model::state::State;
 /// Sets them again, as far as the commits are still there. Says what was done. Only where the latest checkpoint lacks its
 /// reference are the others examined: what removes one removes all.
 pub(in crate::engine) fn set_again(context: &Context, state: &State) -> Result<Vec<String>> {
-    let Some(latest) = state.checkpoints.values().next_back() else { return Ok(Vec::new()) };
+    let Some(latest) = state.checkpoints.values().next_back() else {
+        return Ok(Vec::new());
+    };
     let repo = context.repo()?;
     let name = |one: &Checkpoint| ref_name(&one.run.run_id, &one.id);
     if ref_exists(repo, &name(latest)) {
         return Ok(Vec::new());
     }
-    let lacks = |one: &&Checkpoint| !ref_exists(repo, &name(one)) && load_checkpoint(repo, &one.commit).is_ok();
+    let lacks = |one: &&Checkpoint| {
+        !ref_exists(repo, &name(one)) && load_checkpoint(repo, &one.commit).is_ok()
+    };
     if !state.checkpoints.values().any(|one| lacks(&one)) {
         return Ok(Vec::new());
     }

@@ -40,7 +40,10 @@ fn noted(context: &Context, key: &RunKey) -> Option<Caller> {
 pub fn note(context: &Context, key: &RunKey) {
     let before = noted(context, key);
     let process = caller();
-    let again = process.is_some() && before.as_ref().is_some_and(|before| before.process == process);
+    let again = process.is_some()
+        && before
+            .as_ref()
+            .is_some_and(|before| before.process == process);
     let now = Caller { process, again };
     if before.as_ref() == Some(&now) {
         return;
@@ -61,19 +64,32 @@ pub fn is_orphaned(context: &Context, run: &Run) -> bool {
     if run.status != RunStatus::InProgress || run.live.is_some() {
         return false;
     }
-    let Some(caller) = noted(context, &run.key) else { return false };
-    caller.process.filter(|_| caller.again).is_some_and(|agent| !agent.is_out_of_sight() && !is_alive(&agent))
+    let Some(caller) = noted(context, &run.key) else {
+        return false;
+    };
+    caller
+        .process
+        .filter(|_| caller.again)
+        .is_some_and(|agent| !agent.is_out_of_sight() && !is_alive(&agent))
 }
 
 fn orphaned(context: &Context, state: &State) -> Vec<RunKey> {
     let here = state.runs_of(&context.worktree_id());
-    here.filter(|run| is_orphaned(context, run)).map(|run| run.key.clone()).collect()
+    here.filter(|run| is_orphaned(context, run))
+        .map(|run| run.key.clone())
+        .collect()
 }
 
 /// As at the end of a session that said so. Its last state is the work tree's: nothing is captured late.
 fn over(key: &RunKey) -> NewEvent {
     let reason = "the session is over: its agent is gone".to_owned();
-    NewEvent::about(key, Payload::RunStatusChanged { status: RunStatus::Complete, reason })
+    NewEvent::about(
+        key,
+        Payload::RunStatusChanged {
+            status: RunStatus::Complete,
+            reason,
+        },
+    )
 }
 
 /// Applies to the state in memory, for commands that write nothing, that the sessions of this work tree are over whose agent is
@@ -91,11 +107,17 @@ pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
     for key in orphaned(context, state) {
         let ledger = context.store().lock()?;
         // Another process may have come first.
-        if !ledger.state().run(&key).is_some_and(|run| is_orphaned(context, run)) {
+        if !ledger
+            .state()
+            .run(&key)
+            .is_some_and(|run| is_orphaned(context, run))
+        {
             continue;
         }
         events::append(ledger, &key, context.clock.now(), vec![over(&key)])?;
-        done.push(format!("the agent of session {key} is gone: the session is over"));
+        done.push(format!(
+            "the agent of session {key} is gone: the session is over"
+        ));
     }
     Ok(done)
 }

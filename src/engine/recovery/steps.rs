@@ -29,11 +29,20 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Applies to the state in memory, for commands that write nothing, that orphaned steps were cut off.
 pub fn apply(context: &Context, state: &mut Arc<State>) {
     let now = context.clock.now();
-    let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
-    let lost: Vec<_> =
-        all.filter(|(_, step)| is_step_orphaned(context, step)).map(|(key, step)| (key, step.clone())).collect();
+    let all = state
+        .runs
+        .iter()
+        .flat_map(|run| run.steps.iter().map(|step| (run.key.clone(), step)));
+    let lost: Vec<_> = all
+        .filter(|(_, step)| is_step_orphaned(context, step))
+        .map(|(key, step)| (key, step.clone()))
+        .collect();
     for (key, step) in lost {
-        apply_speculatively(state, now, NewEvent::about(&key, ended(context, &step, false)));
+        apply_speculatively(
+            state,
+            now,
+            NewEvent::about(&key, ended(context, &step, false)),
+        );
     }
 }
 
@@ -90,7 +99,9 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     };
     context.record(key, vec![ended(context, step, put_back.is_some())])?;
     Ok(match put_back {
-        Some(paths) => format!("step '{name}' of run {key} was cut off: {paths} paths were restored"),
+        Some(paths) => {
+            format!("step '{name}' of run {key} was cut off: {paths} paths were restored")
+        }
         None => format!("step '{name}' of run {key} was cut off"),
     })
 }
@@ -98,12 +109,21 @@ fn cut_off(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
 fn stopped(context: &Context, key: &RunKey, step: &Step) -> Result<String> {
     if let Some(supervisor) = &step.compensating {
         mark_replaced(context.store(), supervisor);
-        let ended =
-            end_children_of(supervisor, GRACE).context("cannot look for the processes of the step's compensation")?;
+        let ended = end_children_of(supervisor, GRACE)
+            .context("cannot look for the processes of the step's compensation")?;
         tracing::debug!(?ended, "processes of a lost compensation");
     }
     let name = step.start.name.clone();
-    let text = format!("the compensation of step '{name}' of run {key} was cut off: how far it got is not known");
-    context.record(key, vec![Payload::StepCompensated { name, succeeded: false, exit_code: None }])?;
+    let text = format!(
+        "the compensation of step '{name}' of run {key} was cut off: how far it got is not known"
+    );
+    context.record(
+        key,
+        vec![Payload::StepCompensated {
+            name,
+            succeeded: false,
+            exit_code: None,
+        }],
+    )?;
     Ok(text)
 }

@@ -8,8 +8,9 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{commit_on_top, leave_branch, move_branch, start_branch};
 use crate::git::repo::Loan;
 use crate::git::restore::{
-    Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal, read_journal, reap_temp_files,
-    refresh_index, remove_journal, set_last_modes, verify, write_journal,
+    Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal,
+    read_journal, reap_temp_files, refresh_index, remove_journal, set_last_modes, verify,
+    write_journal,
 };
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
@@ -69,7 +70,9 @@ pub fn run(
     let head_after = head_after(repo, &planned, &head_before, request)?;
     let head = HeadMove {
         before: head_before.commit.clone(),
-        after: head_after.as_ref().map_or_else(|| head_before.commit.clone(), |head| head.commit.clone()),
+        after: head_after
+            .as_ref()
+            .map_or_else(|| head_before.commit.clone(), |head| head.commit.clone()),
     };
     let mut result = planned.result(Some(safety.id.clone()), false);
     result.head = head.clone();
@@ -88,8 +91,12 @@ pub fn run(
         reposition: request.reposition.clone(),
         index_restored: request.index == IndexMode::Whole && !planned.index.paths.is_empty(),
         steps,
-        nested: NestedPart { restored: request.nested.restore, placed: planned.nested.place.clone() },
-        of_run: request.initiator == Initiator::Policy || request.undoes.as_ref().is_some_and(|undone| undone.of_run),
+        nested: NestedPart {
+            restored: request.nested.restore,
+            placed: planned.nested.place.clone(),
+        },
+        of_run: request.initiator == Initiator::Policy
+            || request.undoes.as_ref().is_some_and(|undone| undone.of_run),
     };
     let of_base = planned.of_base;
     let on_top = index::is_on_top(&planned.head, request);
@@ -124,11 +131,21 @@ pub fn run(
     start_journal(context, lock, &journal)?;
     let done = match apply(context, lock, &journal, (Expect::Captured, interruption)) {
         Ok(done) => done,
-        Err(error) => return Err(revert_after(context, lock, &journal, interruption.explained(request.kind, error))),
+        Err(error) => {
+            return Err(revert_after(
+                context,
+                lock,
+                &journal,
+                interruption.explained(request.kind, error),
+            ));
+        }
     };
     result.verified = done.verified;
     if !done.index {
-        result.index = IndexOutcome { restored: 0, kept: result.index.kept + result.index.restored };
+        result.index = IndexOutcome {
+            restored: 0,
+            kept: result.index.kept + result.index.restored,
+        };
     }
     // What something turned up in meanwhile has stayed, and so has what the loop wrote meanwhile.
     let stayed = |path: &RepoPath| done.restored.kept.iter().any(|kept| kept.path == *path);
@@ -137,19 +154,33 @@ pub fn run(
     result.kept.extend(done.restored.kept);
     result.kept.sort();
     result.kept.dedup();
-    finish_journal(context, lock, &journal).map_err(|error| unrecorded(context, lock, &journal, error))?;
+    finish_journal(context, lock, &journal)
+        .map_err(|error| unrecorded(context, lock, &journal, error))?;
     interruption.tell_finished(context, request.kind);
     let run = context.load()?.state.run(&key).cloned();
-    Ok(Restore { kind: request.kind, changed: true, result, run })
+    Ok(Restore {
+        kind: request.kind,
+        changed: true,
+        result,
+        run,
+    })
 }
 
 /// Makes sure that the safety checkpoint has all that is overwritten or deleted, and that it can be read. The work tree is not
 /// changed.
-fn read_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, request: &RestoreRequest) -> Result<()> {
+fn read_back(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    request: &RestoreRequest,
+) -> Result<()> {
     let repo = context.repo()?;
     let mut lost = crate::git::restore::read_back(repo, lock, &journal.plan)?;
     let safety = load_checkpoint(repo, &journal.safety_commit)?;
-    let (nested, lookup) = (LayerPart::all(repo, &safety, &[])?, TreeLookup::stored(repo)?);
+    let (nested, lookup) = (
+        LayerPart::all(repo, &safety, &[])?,
+        TreeLookup::stored(repo)?,
+    );
     for (path, from) in journal.plan.overwritten() {
         let held = match LayerPart::baseline(&nested, &lookup, path)? {
             Some(Baseline::Present(entry)) => Some(entry),
@@ -164,19 +195,31 @@ fn read_back(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, r
     if lost.is_empty() {
         return Ok(());
     }
-    let message = "the files that would be overwritten could not be brought back; nothing was written";
-    Err(Error::new(ErrorKind::Conflicts, message).paths(lost).hint(request.command(&[])))
+    let message =
+        "the files that would be overwritten could not be brought back; nothing was written";
+    Err(Error::new(ErrorKind::Conflicts, message)
+        .paths(lost)
+        .hint(request.command(&[])))
 }
 
 /// Writes the journal. An error may come after it has got its name: then it goes again.
 fn start_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     let repo = context.repo()?;
     write_journal(repo, lock, journal).map_err(|error| {
-        if has_journal(repo) { revert_after(context, lock, journal, error.into()) } else { error.into() }
+        if has_journal(repo) {
+            revert_after(context, lock, journal, error.into())
+        } else {
+            error.into()
+        }
     })
 }
 
-fn head_after(repo: &Repo, planned: &Planned, before: &Head, request: &RestoreRequest) -> Result<Option<Head>> {
+fn head_after(
+    repo: &Repo,
+    planned: &Planned,
+    before: &Head,
+    request: &RestoreRequest,
+) -> Result<Option<Head>> {
     let commit = match &planned.head {
         HeadPlan::Stay => return Ok(None),
         HeadPlan::Switch(to) => return Ok(Some(to.clone())),
@@ -184,12 +227,21 @@ fn head_after(repo: &Repo, planned: &Planned, before: &Head, request: &RestoreRe
         HeadPlan::Revert => {
             let message = format!("Revert to checkpoint {}\n", planned.target.id);
             let tree = &planned.stored.tree;
-            let made = commit_on_top(repo, &planned.prepared.lock, tree, before.commit.as_ref(), &message)?;
+            let made = commit_on_top(
+                repo,
+                &planned.prepared.lock,
+                tree,
+                before.commit.as_ref(),
+                &message,
+            )?;
             tracing::debug!(commit = %made, kind = request.kind.as_str(), "the checkpoint's content as a commit on top");
             Some(made)
         }
     };
-    Ok(Some(Head { commit, branch: before.branch.clone() }))
+    Ok(Some(Head {
+        commit,
+        branch: before.branch.clone(),
+    }))
 }
 
 struct Done {
@@ -209,9 +261,17 @@ fn apply(
     let repo = context.repo()?;
     let journaled = decode(journal)?;
     let scope = journaled.operation.scope;
-    journaled.unlink.iter().try_for_each(|file| git_file::remove(repo, file))?;
+    journaled
+        .unlink
+        .iter()
+        .try_for_each(|file| git_file::remove(repo, file))?;
     let mut restored = execute(repo, lock, &journal.plan, expect, &|| interruption.stops())?;
-    journaled.operation.nested.placed.iter().try_for_each(|file| git_file::write(repo, file))?;
+    journaled
+        .operation
+        .nested
+        .placed
+        .iter()
+        .try_for_each(|file| git_file::write(repo, file))?;
     let mut verified = verify(repo, &journal.plan, &restored)?;
     if verified.differing.is_empty() {
         verified.differing = set_last_modes(repo, lock, &restored)?;
@@ -227,31 +287,58 @@ fn apply(
     if let Some(after) = &journal.head_after {
         let now = repo.head()?;
         if now != *after {
-            let message = format!("recover: {} to {}", journal.kind, journaled.operation.checkpoint_id);
+            let message = format!(
+                "recover: {} to {}",
+                journal.kind, journaled.operation.checkpoint_id
+            );
             move_head(repo, lock, journal, &message)?;
         }
     }
     if context.has_git()
         && scope != Scope::State
         && !journal.restore_index
-        && let Err(error) = refresh_index(repo, lock, &restored.written, &verified, context.lock_timeout())
+        && let Err(error) = refresh_index(
+            repo,
+            lock,
+            &restored.written,
+            &verified,
+            context.lock_timeout(),
+        )
     {
         // Only stat data: git finds out by itself, a little slower.
         tracing::debug!(%error, "the index was not refreshed");
     }
     let index = index::apply(context, lock, journal, &journaled)?;
     for lost in &restored.lost {
-        context.warn(format!("{}: {}", escape(&lost.path.to_lossy()), lost.reason));
+        context.warn(format!(
+            "{}: {}",
+            escape(&lost.path.to_lossy()),
+            lost.reason
+        ));
     }
     let root = memory::named_root(context);
-    let named = |kept: PathReason| PathReason { path: root.join(kept.path.as_bytes()), ..kept };
+    let named = |kept: PathReason| PathReason {
+        path: root.join(kept.path.as_bytes()),
+        ..kept
+    };
     restored.kept.extend(memory_kept.into_iter().map(named));
-    Ok(Done { restored, verified: true, index })
+    Ok(Done {
+        restored,
+        verified: true,
+        index,
+    })
 }
 
 /// Moves HEAD on its branch, or to another one; the branch that `accept` began goes with what it was begun for.
-fn move_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal, message: &str) -> Result<()> {
-    let (before, Some(after)) = (&journal.head_before, &journal.head_after) else { return Ok(()) };
+fn move_head(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    message: &str,
+) -> Result<()> {
+    let (before, Some(after)) = (&journal.head_before, &journal.head_after) else {
+        return Ok(());
+    };
     match (&after.branch, &after.commit) {
         (Some(branch), Some(commit)) if after.branch != before.branch => {
             if journal.kind == OperationKind::Undo.as_str() {
@@ -266,19 +353,32 @@ fn move_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal, message
 }
 
 /// Puts the working memory back. What the loop wrote since the safety checkpoint stays as it is and is returned.
-fn restore_memory(context: &Context, journal: &RestoreJournal, clear_loop_state: bool) -> Result<Vec<PathReason>> {
+fn restore_memory(
+    context: &Context,
+    journal: &RestoreJournal,
+    clear_loop_state: bool,
+) -> Result<Vec<PathReason>> {
     let repo = context.repo()?;
     let now = memory::read(context)?;
     let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
     let target = load_checkpoint(repo, &journal.target_commit)?;
     let then = target.memory(repo)?;
-    let plan_from = if clear_loop_state { memory::plan_after_error } else { memory::plan };
+    let plan_from = if clear_loop_state {
+        memory::plan_after_error
+    } else {
+        memory::plan
+    };
     let settings = &context.settings().memory;
     let mut plan = plan_from(&now, &then, settings)?;
     let kept = plan.leave_changed(&now, &[&before, &then]);
     // What went before a kill may have left a folder that is empty now.
     let is_gone = |path: &RepoPath| now.iter().all(|file| file.path != *path);
-    plan.delete.extend(plan_from(&before, &then, settings)?.delete.into_iter().filter(is_gone));
+    plan.delete.extend(
+        plan_from(&before, &then, settings)?
+            .delete
+            .into_iter()
+            .filter(is_gone),
+    );
     plan.leave(&target.withheld_memory());
     memory::apply(context.store(), &plan)?;
     Ok(kept)
@@ -289,8 +389,14 @@ fn finish_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
     let journaled = decode(journal)?;
     let mut ledger = context.store().lock()?;
     if !is_recorded(ledger.state(), journal) {
-        let payload = Payload::Restored { operation: Box::new(journaled.operation) };
-        let event = NewEvent { run: journaled.run.clone(), source: EventSource::Recover, payload };
+        let payload = Payload::Restored {
+            operation: Box::new(journaled.operation),
+        };
+        let event = NewEvent {
+            run: journaled.run.clone(),
+            source: EventSource::Recover,
+            payload,
+        };
         ledger.append(context.clock.now(), vec![event])?;
     }
     // It is done: the next command writes the views, should they fail now.
@@ -311,7 +417,9 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     }
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     // Read again under the lock: whoever held it may have been the one that was at it.
-    let Some(journal) = read_journal(repo)? else { return Ok(None) };
+    let Some(journal) = read_journal(repo)? else {
+        return Ok(None);
+    };
     // It was cut off once: now it comes to an end, one way or the other.
     let interruption = Interruption::new(false)?;
     reap_temp_files(repo, &lock, &journal.plan).map_err(|error| temp_file_left(&error.into()))?;
@@ -320,17 +428,26 @@ pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
             finish_journal(context, &lock, &journal)?;
             interruption.tell_finished(context, decode(&journal)?.operation.kind);
             interruption.go_on()?;
-            Ok(Some(format!("{} {} had been cut off: finished", journal.kind, journal.operation_id)))
+            Ok(Some(format!(
+                "{} {} had been cut off: finished",
+                journal.kind, journal.operation_id
+            )))
         }
         Err(error) => {
             tracing::warn!(%error, "a restore that was cut off cannot be finished; it is reverted");
-            let left = revert(context, &lock, &journal).map_err(|second| not_reverted(&error, &second))?;
+            let left =
+                revert(context, &lock, &journal).map_err(|second| not_reverted(&error, &second))?;
             if !left.is_empty() {
-                return Err(
-                    Error::new(ErrorKind::Partial, "a cut-off restore could be reverted in part only").paths(left)
-                );
+                return Err(Error::new(
+                    ErrorKind::Partial,
+                    "a cut-off restore could be reverted in part only",
+                )
+                .paths(left));
             }
-            Ok(Some(format!("{} {} had been cut off: reverted", journal.kind, journal.operation_id)))
+            Ok(Some(format!(
+                "{} {} had been cut off: reverted",
+                journal.kind, journal.operation_id
+            )))
         }
     }
 }
@@ -342,7 +459,9 @@ fn give_back_left(context: &Context, repo: &Repo) -> Result<Option<String>> {
     }
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     let was_left = Loan::give_back_left(repo, &lock)?;
-    Ok(was_left.then(|| "a capture had been cut off: permissions that it had lent were given back".to_owned()))
+    Ok(was_left.then(|| {
+        "a capture had been cut off: permissions that it had lent were given back".to_owned()
+    }))
 }
 
 /// Puts the working memory back as an operation of its own: nothing but the state directory is touched (L6).
@@ -351,7 +470,10 @@ pub fn restore_state_only(
     lock: &WorktreeLock,
     run: &RunKey,
     operation: Operation,
-    commits: (&crate::model::snapshot::ObjectId, &crate::model::snapshot::ObjectId),
+    commits: (
+        &crate::model::snapshot::ObjectId,
+        &crate::model::snapshot::ObjectId,
+    ),
 ) -> Result<RestoreJournal> {
     let journal = RestoreJournal {
         version: JOURNAL_VERSION,
@@ -378,7 +500,8 @@ pub fn restore_state_only(
     };
     let _interruption = Interruption::new(false)?;
     start_journal(context, lock, &journal)?;
-    let kept = restore_memory(context, &journal, true).map_err(|error| revert_after(context, lock, &journal, error))?;
+    let kept = restore_memory(context, &journal, true)
+        .map_err(|error| revert_after(context, lock, &journal, error))?;
     if !kept.is_empty() {
         tracing::warn!(?kept, "written meanwhile: left as it is");
     }

@@ -48,7 +48,11 @@ pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
 
 /// Refuses to roll a run back, or to restore a checkpoint, in another work tree than its own, while that is there: the
 /// files and the branch here are not the run's. `checkpoint restore --here` takes the files all the same.
-pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option<&Run>) -> Result<()> {
+pub fn refuse_elsewhere(
+    context: &Context,
+    request: &RestoreRequest,
+    run: Option<&Run>,
+) -> Result<()> {
     let here = context.worktree_id();
     let owner = match request.kind {
         OperationKind::Rollback if request.reposition.is_some() => run.map(|run| &run.worktree),
@@ -59,8 +63,12 @@ pub fn refuse_elsewhere(context: &Context, request: &RestoreRequest, run: Option
         _ => None,
     };
     // A project that was copied has runs that name the work tree it was copied from: that one is of no use here.
-    let is_elsewhere = |place: &&FolderId| **place != here && context.has_git() && context.is_worktree_of_repo(place);
-    let Some(place) = owner.filter(is_elsewhere) else { return Ok(()) };
+    let is_elsewhere = |place: &&FolderId| {
+        **place != here && context.has_git() && context.is_worktree_of_repo(place)
+    };
+    let Some(place) = owner.filter(is_elsewhere) else {
+        return Ok(());
+    };
     let message = match run.filter(|_| request.kind == OperationKind::Rollback) {
         Some(run) => format!("run {} works in {place}, not in {here}", run.key),
         None => format!(
@@ -80,13 +88,16 @@ pub fn is_before_lane(
     target: &Checkpoint,
     now: &Head,
 ) -> Result<bool> {
-    Ok(is_run_here(context, run) && (is_before_branch(state, target, now) || was_in_project(context, target)?))
+    Ok(is_run_here(context, run)
+        && (is_before_branch(state, target, now) || was_in_project(context, target)?))
 }
 
 /// Whether the branch that is checked out is one that the lane made at the checkpoint's commit, on the way to its next stage: one
 /// that had commits of its own then is somebody else's.
 fn is_before_branch(state: &State, target: &Checkpoint, now: &Head) -> bool {
-    let mut later = state.checkpoints_of(&target.run).filter(|one| one.seq > target.seq && one.head_ref == now.branch);
+    let mut later = state
+        .checkpoints_of(&target.run)
+        .filter(|one| one.seq > target.seq && one.head_ref == now.branch);
     let first_stage = later.find(|one| one.lane_fields.stage.is_some());
     target.lane_fields.stage.as_deref() == Some(BEFORE_START)
         && now.branch.is_some()
@@ -99,13 +110,15 @@ fn is_before_branch(state: &State, target: &Checkpoint, now: &Head) -> bool {
 ///
 /// `checkpoint restore` restores what was captured, wherever that was.
 pub fn means_base(context: &Context, request: &RestoreRequest, run: Option<&Run>) -> Result<bool> {
-    let asked = request.kind == OperationKind::Rollback && context.has_git() && is_run_here(context, run);
+    let asked =
+        request.kind == OperationKind::Rollback && context.has_git() && is_run_here(context, run);
     Ok(asked && is_beginning_elsewhere(context, &request.target)?)
 }
 
 /// Whether a checkpoint is of another work tree of this repository and of before the run did anything.
 pub fn is_beginning_elsewhere(context: &Context, target: &Checkpoint) -> Result<bool> {
-    let begins = target.after_iteration == 0 || target.lane_fields.stage.as_deref() == Some(BEFORE_START);
+    let begins =
+        target.after_iteration == 0 || target.lane_fields.stage.as_deref() == Some(BEFORE_START);
     if !begins || !context.has_git() || target.worktree == context.worktree_id() {
         return Ok(false);
     }
@@ -138,12 +151,17 @@ pub fn plan(
 ) -> Result<HeadPlan> {
     let commits = request.commits;
     let begun_there = match (&target.commit, &now.commit) {
-        (Some(base), Some(current)) if before_lane && now.branch.is_some() => is_ancestor(repo, base, current)?,
+        (Some(base), Some(current)) if before_lane && now.branch.is_some() => {
+            is_ancestor(repo, base, current)?
+        }
         _ => false,
     };
     let own;
     let target = if begun_there {
-        own = Head { branch: now.branch.clone(), ..target.clone() };
+        own = Head {
+            branch: now.branch.clone(),
+            ..target.clone()
+        };
         &own
     } else {
         target
@@ -156,7 +174,10 @@ pub fn plan(
         return Ok(HeadPlan::Stay);
     }
     // `accept --branch` began a branch and left another one.
-    let switched = request.undoes.as_ref().filter(|undone| undone.operation.command == OperationKind::Accept.as_str());
+    let switched = request
+        .undoes
+        .as_ref()
+        .filter(|undone| undone.operation.command == OperationKind::Accept.as_str());
     if now.branch != target.branch
         && target.branch.is_some()
         && switched.is_some_and(|undone| undone.head.after == now.commit)
@@ -164,14 +185,22 @@ pub fn plan(
         return Ok(HeadPlan::Switch(target.clone()));
     }
     if now.branch != target.branch {
-        let name = |head: &Head| head.branch.clone().unwrap_or_else(|| "a detached HEAD".to_owned());
+        let name = |head: &Head| {
+            head.branch
+                .clone()
+                .unwrap_or_else(|| "a detached HEAD".to_owned())
+        };
         let message = format!(
             "the checkpoint was taken on {}, now it is {}; --commits keep restores only the files",
             name(target),
             name(now)
         );
         let is_there = |branch: &&str| resolve_ref(repo, &format!("refs/heads/{branch}")).is_some();
-        let branch = target.branch.as_deref().and_then(|branch| branch.strip_prefix("refs/heads/")).filter(is_there);
+        let branch = target
+            .branch
+            .as_deref()
+            .and_then(|branch| branch.strip_prefix("refs/heads/"))
+            .filter(is_there);
         let back = match (branch, &target.branch, &target.commit) {
             (Some(branch), ..) => Some(Hint::git(["switch", branch])),
             (None, None, Some(commit)) => Some(Hint::git(["switch", "--detach", &commit.0])),
@@ -184,10 +213,9 @@ pub fn plan(
         && let Some(current) = &now.commit
     {
         let since = commits_between(repo, target.commit.as_ref(), current)?;
-        let left_there = request
-            .undoes
-            .as_ref()
-            .is_some_and(|undone| undone.head.after.as_ref() == Some(current) && undone.head.before == target.commit);
+        let left_there = request.undoes.as_ref().is_some_and(|undone| {
+            undone.head.after.as_ref() == Some(current) && undone.head.before == target.commit
+        });
         let own = |commit: &&ObjectId| left_there || whose.has(commit);
         let foreign: Vec<_> = since.iter().filter(|commit| !own(commit)).collect();
         if !foreign.is_empty() {

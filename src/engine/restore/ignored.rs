@@ -37,15 +37,25 @@ impl Vanished {
         } else {
             Some(&request.target.id)
         };
-        let Some(then) = then.filter(|_| is_here && request.scope.covers_files()) else { return Ok(Self::default()) };
+        let Some(then) = then.filter(|_| is_here && request.scope.covers_files()) else {
+            return Ok(Self::default());
+        };
         let repo = context.repo()?;
         let (mut copies, mut lost) = ignored_at(repo, then).missing(repo);
         copies.retain(|file| selection.matches(&file.path));
         lost.retain(|path| selection.matches(path));
         if request.initiator == Initiator::Policy || request.precious {
-            return Ok(Self { back: copies, copied: Vec::new(), lost });
+            return Ok(Self {
+                back: copies,
+                copied: Vec::new(),
+                lost,
+            });
         }
-        Ok(Self { back: Vec::new(), copied: copies.into_iter().map(|file| file.path).collect(), lost })
+        Ok(Self {
+            back: Vec::new(),
+            copied: copies.into_iter().map(|file| file.path).collect(),
+            lost,
+        })
     }
 
     /// Puts the copies back. What cannot be, or has its name by now, is no longer among them.
@@ -53,7 +63,10 @@ impl Vanished {
         let repo = context.repo()?;
         self.back.retain(|file| {
             let done = put_back(repo, file);
-            done.inspect_err(|error| context.warn(format!("{} is not put back: {error}", file.path))).unwrap_or(false)
+            done.inspect_err(|error| {
+                context.warn(format!("{} is not put back: {error}", file.path))
+            })
+            .unwrap_or(false)
         });
         Ok(())
     }
@@ -62,22 +75,34 @@ impl Vanished {
     pub fn tell(&self, context: &Context) {
         let back: Vec<&RepoPath> = self.back.iter().map(|file| &file.path).collect();
         if !back.is_empty() {
-            context.note(format!("put back from its copy, as the attempt removed it: {}", names(&back)));
+            context.note(format!(
+                "put back from its copy, as the attempt removed it: {}",
+                names(&back)
+            ));
         }
         let lost: Vec<&RepoPath> = self.copied.iter().chain(&self.lost).collect();
         if !lost.is_empty() {
-            context
-                .warn(format!("ignored by git, in no checkpoint, and gone since the attempt began: {}", names(&lost)));
+            context.warn(format!(
+                "ignored by git, in no checkpoint, and gone since the attempt began: {}",
+                names(&lost)
+            ));
         }
     }
 }
 
 /// The latest checkpoint before the run's last attempt began.
-fn begun_at<'s>(context: &Context, state: &'s State, request: &RestoreRequest) -> Option<&'s CheckpointId> {
+fn begun_at<'s>(
+    context: &Context,
+    state: &'s State,
+    request: &RestoreRequest,
+) -> Option<&'s CheckpointId> {
     let run = state.run(request.run.as_ref()?)?;
     let begun = Run::attempts(run).last()?.1.started_at;
     let here = context.worktree_id();
-    let before = state.checkpoints.values().filter(|one| one.worktree == here && one.created_at <= begun);
+    let before = state
+        .checkpoints
+        .values()
+        .filter(|one| one.worktree == here && one.created_at <= begun);
     before.max_by_key(|one| one.seq).map(|one| &one.id)
 }
 

@@ -8,7 +8,8 @@ use crate::engine::record::request::Prepared;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::tree_of;
 use crate::git::restore::{
-    IndexContent, IndexPlan, IndexSides, RestoreJournal, index_is, plan_index, restore_index, restore_index_paths,
+    IndexContent, IndexPlan, IndexSides, RestoreJournal, index_is, plan_index, restore_index,
+    restore_index_paths,
 };
 use crate::git::tree::TreeLookup;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
@@ -40,7 +41,9 @@ pub(super) fn plan(
     let repo = context.repo()?;
     let now = &prepared.capture;
     let follows = *head != HeadPlan::Stay || now.head.commit == target.manifest.head.commit;
-    if request.index == IndexMode::ByPath && (!follows || !request.scope.covers_files() || request.here) {
+    if request.index == IndexMode::ByPath
+        && (!follows || !request.scope.covers_files() || request.here)
+    {
         return Ok(IndexPlan::default());
     }
     let before = now.head.commit.as_ref().filter(|_| *head != HeadPlan::Stay);
@@ -85,7 +88,10 @@ pub(super) fn apply(
     if journal.index_paths.is_empty() {
         return Ok(true);
     }
-    let (safety, target) = (load_checkpoint(repo, &journal.safety_commit)?, target(repo, journal, journaled)?);
+    let (safety, target) = (
+        load_checkpoint(repo, &journal.safety_commit)?,
+        target(repo, journal, journaled)?,
+    );
     let sides = (&IndexContent::from(&safety), &IndexContent::from(&target));
     match restore_index_paths(repo, lock, &journal.index_paths, sides, timeout) {
         Err(error @ GitError::Locked { .. }) if !journaled.operation.index_restored => {
@@ -97,18 +103,30 @@ pub(super) fn apply(
 }
 
 /// The checkpoint whose index is restored.
-fn target(repo: &Repo, journal: &RestoreJournal, journaled: &JournalContext) -> Result<StoredCheckpoint> {
+fn target(
+    repo: &Repo,
+    journal: &RestoreJournal,
+    journaled: &JournalContext,
+) -> Result<StoredCheckpoint> {
     let mut stored = load_checkpoint(repo, &journal.target_commit)?;
     if journaled.of_base {
         let here = load_checkpoint(repo, &journal.safety_commit)?.manifest;
         stored = stored.base(repo, &here)?.unwrap_or(stored);
     }
-    Ok(if journaled.on_top { stored.committed() } else { stored })
+    Ok(if journaled.on_top {
+        stored.committed()
+    } else {
+        stored
+    })
 }
 
 /// Takes back what became of the index. It is left alone where it is as before: somebody may hold its lock, which may be
 /// why it was not restored.
-pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
+pub(super) fn revert(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+) -> Result<()> {
     if !journal.restore_index && journal.index_paths.is_empty() {
         return Ok(());
     }
@@ -122,5 +140,11 @@ pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJo
     }
     let target = target(repo, journal, &decode(journal)?)?;
     let sides = (&IndexContent::from(&target), &IndexContent::from(&safety));
-    Ok(restore_index_paths(repo, lock, &journal.index_paths, sides, timeout)?)
+    Ok(restore_index_paths(
+        repo,
+        lock,
+        &journal.index_paths,
+        sides,
+        timeout,
+    )?)
 }

@@ -20,7 +20,10 @@ impl Interruption {
     /// From here on no signal ends the process. With `takes_back` a request takes back what was done; else the restore
     /// comes to its end, and whoever asked for it acts on the request then.
     pub fn new(takes_back: bool) -> Result<Self> {
-        Ok(Self { shield: listen()?.shield(), takes_back })
+        Ok(Self {
+            shield: listen()?.shield(),
+            takes_back,
+        })
     }
 
     /// Whether to stop now.
@@ -32,8 +35,15 @@ impl Interruption {
     pub fn refuse(&self, kind: OperationKind) -> Result<()> {
         match self.shield.pending().filter(|_| self.takes_back) {
             Some(signal) => {
-                let message = format!("{}: the {} was not begun, nothing was written", signal.name(), kind.as_str());
-                Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), message))
+                let message = format!(
+                    "{}: the {} was not begun, nothing was written",
+                    signal.name(),
+                    kind.as_str()
+                );
+                Err(Error::new(
+                    ErrorKind::Interrupted(signal.exit_code()),
+                    message,
+                ))
             }
             None => Ok(()),
         }
@@ -64,7 +74,10 @@ impl Interruption {
         match self.shield.pending() {
             Some(signal) => {
                 let message = format!("{}: nothing else was done", signal.name());
-                Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), message))
+                Err(Error::new(
+                    ErrorKind::Interrupted(signal.exit_code()),
+                    message,
+                ))
             }
             None => Ok(()),
         }

@@ -11,7 +11,10 @@ use crate::model::state::State;
 
 /// What the engine needs beside the file plan to finish a restore that was cut off.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own"
+)]
 pub struct JournalContext {
     /// The run that the event is about.
     pub run: Option<RunKey>,
@@ -38,11 +41,18 @@ pub(in crate::engine) fn encode(journaled: &JournalContext) -> Result<serde_json
 }
 
 pub(super) fn decode(journal: &RestoreJournal) -> Result<JournalContext> {
-    JournalContext::deserialize(&journal.context)
-        .map_err(|error| Error::new(ErrorKind::Corrupt, format!("the restore's journal is damaged: {error}")))
+    JournalContext::deserialize(&journal.context).map_err(|error| {
+        Error::new(
+            ErrorKind::Corrupt,
+            format!("the restore's journal is damaged: {error}"),
+        )
+    })
 }
 
 /// Whether the restore's event is in the ledger.
 pub(super) fn is_recorded(state: &State, journal: &RestoreJournal) -> bool {
-    state.worktrees.values().any(|worktree| worktree.last_operation.as_ref() == Some(&journal.operation_id))
+    state
+        .worktrees
+        .values()
+        .any(|worktree| worktree.last_operation.as_ref() == Some(&journal.operation_id))
 }

@@ -14,7 +14,12 @@ use crate::policy::tamper::{Loop, is_of_checks};
 
 /// Those of the paths left by a restore of `target` that can change what checks say: the checkpoint has them, or they
 /// belong to the checks themselves.
-pub fn mixed(context: &Context, run: &Run, target: &Checkpoint, left: &[PathReason]) -> Result<Vec<PathReason>> {
+pub fn mixed(
+    context: &Context,
+    run: &Run,
+    target: &Checkpoint,
+    left: &[PathReason],
+) -> Result<Vec<PathReason>> {
     if left.is_empty() {
         return Ok(Vec::new());
     }
@@ -22,12 +27,19 @@ pub fn mixed(context: &Context, run: &Run, target: &Checkpoint, left: &[PathReas
     let stored = load_checkpoint(repo, &target.commit)?;
     let lookup = TreeLookup::stored(repo)?;
     let loops = loops_of(context, run);
-    let loops: Vec<Loop<'_>> =
-        loops.iter().map(|one| Loop { name: &one.name, command: &one.command, dir: one.dir.text() }).collect();
+    let loops: Vec<Loop<'_>> = loops
+        .iter()
+        .map(|one| Loop {
+            name: &one.name,
+            command: &one.command,
+            dir: one.dir.text(),
+        })
+        .collect();
     let mut mixed = Vec::new();
     for left in left {
         let view = stored.view();
-        let is_new = view.entry(&lookup, &left.path)?.is_none() && !view.is_folder(&lookup, &left.path)?;
+        let is_new =
+            view.entry(&lookup, &left.path)?.is_none() && !view.is_folder(&lookup, &left.path)?;
         if !is_new || is_of_checks(&left.path.to_lossy(), &loops) {
             mixed.push(left.clone());
         }
@@ -37,14 +49,24 @@ pub fn mixed(context: &Context, run: &Run, target: &Checkpoint, left: &[PathReas
 
 /// Whether such a path is still as the last restore left it: then the tree proves nothing of an attempt.
 pub fn is_mixed(context: &Context, state: &State, run: &Run, prepared: &Prepared) -> Result<bool> {
-    let Some(restored) = run.restored.as_ref().filter(|restored| !restored.kept.is_empty()) else { return Ok(false) };
+    let Some(restored) = run
+        .restored
+        .as_ref()
+        .filter(|restored| !restored.kept.is_empty())
+    else {
+        return Ok(false);
+    };
     let before = restored.before.as_ref().and_then(|id| state.checkpoint(id));
-    let Some((target, before)) = state.checkpoint(&restored.checkpoint_id).zip(before) else { return Ok(false) };
+    let Some((target, before)) = state.checkpoint(&restored.checkpoint_id).zip(before) else {
+        return Ok(false);
+    };
     let before = load_checkpoint(context.repo()?, &before.commit)?;
     let opened = prepared.capture.objects().open();
     let lookup = TreeLookup::new(&opened)?;
     for left in mixed(context, run, target, &restored.kept)? {
-        if prepared.capture.view().entry(&lookup, &left.path)? == before.view().entry(&lookup, &left.path)? {
+        if prepared.capture.view().entry(&lookup, &left.path)?
+            == before.view().entry(&lookup, &left.path)?
+        {
             return Ok(true);
         }
     }

@@ -114,9 +114,18 @@ pub fn grafts(
     selection: &Selection,
 ) -> Result<Grafts> {
     let outer = context.repo()?;
-    let mut finder = Finder { outer, prepared, request, selection, met: BTreeSet::new(), out: Grafts::default() };
+    let mut finder = Finder {
+        outer,
+        prepared,
+        request,
+        selection,
+        met: BTreeSet::new(),
+        out: Grafts::default(),
+    };
     finder.placed(&stored.manifest.nested)?;
-    finder.level(&RepoPath::default(), &stored.manifest.nested, &|path| Ok(stored.nested_copy(outer, path)?))?;
+    finder.level(&RepoPath::default(), &stored.manifest.nested, &|path| {
+        Ok(stored.nested_copy(outer, path)?)
+    })?;
     finder.new_ones(&prepared.nested);
     finder.uncaptured(&stored.manifest);
     let mut out = finder.out;
@@ -150,7 +159,10 @@ impl Finder<'_> {
                 (None, Some(_)) => self.keep(&path, "it was not captured in the checkpoint"),
                 (Some(commit), Some(one)) if one.is(commit) => {}
                 (Some(commit), Some(one)) if one.has_files_of(commit) => {
-                    self.keep(&path, "its files are as the checkpoint has them, its HEAD or its index is not");
+                    self.keep(
+                        &path,
+                        "its files are as the checkpoint has them, its HEAD or its index is not",
+                    );
                 }
                 (Some(commit), Some(one)) => self.differing(&path, link, (commit, one), copy)?,
                 (Some(commit), None) => self.missing(&path, link, commit, copy)?,
@@ -166,16 +178,32 @@ impl Finder<'_> {
         (commit, one): (&ObjectId, &NestedCapture),
         copy: CopyOf<'_>,
     ) -> Result<()> {
-        let copied = if self.request.restore { copy(&link.path)? } else { None };
+        let copied = if self.request.restore {
+            copy(&link.path)?
+        } else {
+            None
+        };
         let Some(copied) = copied else {
             let command = self.own_command(path, commit);
-            let all = if self.request.restore { "" } else { "--nested restores it too; " };
-            self.keep(path, &format!("{all}its own part of the checkpoint comes back with: {command}"));
+            let all = if self.request.restore {
+                ""
+            } else {
+                "--nested restores it too; "
+            };
+            self.keep(
+                path,
+                &format!("{all}its own part of the checkpoint comes back with: {command}"),
+            );
             return Ok(());
         };
         let (now, then) = (&one.capture.head, &copied.manifest.head);
-        let stays =
-            (now != then).then(|| format!("its HEAD stays at {}; the checkpoint has it at {}", at(now), at(then)));
+        let stays = (now != then).then(|| {
+            format!(
+                "its HEAD stays at {}; the checkpoint has it at {}",
+                at(now),
+                at(then)
+            )
+        });
         if let Some(stays) = &stays {
             self.kept(path, &format!("{NESTED}; its files are restored, {stays}"));
         }
@@ -184,28 +212,51 @@ impl Finder<'_> {
         self.graft(path, true, Some(copied), link.mode);
         self.tell(path, NestedAction::Restored, stays);
         let outer = self.outer;
-        self.level(path, &inner.manifest.nested, &|path| Ok(inner.inner(outer, path)?))
+        self.level(path, &inner.manifest.nested, &|path| {
+            Ok(inner.inner(outer, path)?)
+        })
     }
 
     /// One that was not captured now: it is gone, or it is out of reach.
-    fn missing(&mut self, path: &RepoPath, link: &Nested, commit: &ObjectId, copy: CopyOf<'_>) -> Result<()> {
+    fn missing(
+        &mut self,
+        path: &RepoPath,
+        link: &Nested,
+        commit: &ObjectId,
+        copy: CopyOf<'_>,
+    ) -> Result<()> {
         if self.outer.has_nested(path) {
-            let skipped = self.prepared.capture.manifest.skipped.iter().find(|skipped| skipped.path == *path);
+            let skipped = self
+                .prepared
+                .capture
+                .manifest
+                .skipped
+                .iter()
+                .find(|skipped| skipped.path == *path);
             let why = skipped.map_or("it is not captured now", |skipped| skipped.reason.as_str());
-            let why = why.strip_prefix(NESTED).map_or(why, |rest| rest.trim_start_matches(": "));
+            let why = why
+                .strip_prefix(NESTED)
+                .map_or(why, |rest| rest.trim_start_matches(": "));
             let why = why.to_owned();
             self.keep(path, &why);
             return Ok(());
         }
         let Some(copied) = copy(&link.path)? else {
-            if let Some(file) = git_file::find_kept(self.outer, path).filter(|_| self.selection.matches(path)) {
+            if let Some(file) =
+                git_file::find_kept(self.outer, path).filter(|_| self.selection.matches(path))
+            {
                 self.out.place.push(file);
                 let command = self.own_command(path, commit);
-                self.kept(path, &format!("{NESTED}; its own part of the checkpoint comes back with: {command}"));
+                self.kept(
+                    path,
+                    &format!("{NESTED}; its own part of the checkpoint comes back with: {command}"),
+                );
                 self.tell(path, NestedAction::Relinked, None);
                 return Ok(());
             }
-            let why = format!("it is not there any more, and with it went its part of the checkpoint ({commit})");
+            let why = format!(
+                "it is not there any more, and with it went its part of the checkpoint ({commit})"
+            );
             self.keep(path, &why);
             return Ok(());
         };
@@ -217,20 +268,25 @@ impl Finder<'_> {
                 self.tell(path, NestedAction::Relinked, None);
             }
         } else {
-            let why =
-                "its own .git is gone: its files come back from the checkpoint, its commits, branches and index do not";
+            let why = "its own .git is gone: its files come back from the checkpoint, its commits, branches and index do not";
             self.kept(path, why);
             self.tell(path, NestedAction::FilesRestored, Some(why.to_owned()));
         }
         let outer = self.outer;
-        self.level(path, &inner.manifest.nested, &|path| Ok(inner.inner(outer, path)?))
+        self.level(path, &inner.manifest.nested, &|path| {
+            Ok(inner.inner(outer, path)?)
+        })
     }
 
     /// What the operation that is taken back has made a repository's folder again.
     fn placed(&mut self, then: &[Nested]) -> Result<()> {
         for file in &self.request.placed {
-            let Some(one) = find(&self.prepared.nested, &file.path) else { continue };
-            let was_there = then.iter().any(|link| link.path == file.path && link.checkpoint.is_some());
+            let Some(one) = find(&self.prepared.nested, &file.path) else {
+                continue;
+            };
+            let was_there = then
+                .iter()
+                .any(|link| link.path == file.path && link.checkpoint.is_some());
             if was_there || !git_file::exists(self.outer, file) {
                 continue;
             }
@@ -259,12 +315,19 @@ impl Finder<'_> {
         let prepared = self.prepared;
         let manifest = &prepared.capture.manifest;
         for nested in &manifest.nested {
-            let skipped = manifest.skipped.iter().find(|skipped| skipped.path == nested.path);
+            let skipped = manifest
+                .skipped
+                .iter()
+                .find(|skipped| skipped.path == nested.path);
             if let Some(skipped) = skipped.filter(|skipped| !then.skipped.contains(skipped))
                 && !self.met.contains(&nested.path)
             {
                 self.kept(&nested.path, &skipped.reason);
-                self.tell(&nested.path, NestedAction::Kept, Some(skipped.reason.clone()));
+                self.tell(
+                    &nested.path,
+                    NestedAction::Kept,
+                    Some(skipped.reason.clone()),
+                );
             }
         }
     }
@@ -279,8 +342,19 @@ impl Finder<'_> {
         self.out.all.iter().any(|graft| graft.path == *path)
     }
 
-    fn graft(&mut self, path: &RepoPath, is_there: bool, then: Option<NestedCopy>, mode: Option<u32>) {
-        self.out.all.push(Graft { path: path.clone(), is_there, then, mode });
+    fn graft(
+        &mut self,
+        path: &RepoPath,
+        is_there: bool,
+        then: Option<NestedCopy>,
+        mode: Option<u32>,
+    ) {
+        self.out.all.push(Graft {
+            path: path.clone(),
+            is_there,
+            then,
+            mode,
+        });
     }
 
     fn keep(&mut self, path: &RepoPath, why: &str) {
@@ -296,15 +370,26 @@ impl Finder<'_> {
     }
 
     fn tell(&mut self, path: &RepoPath, action: NestedAction, reason: Option<String>) {
-        if self.selection.matches(path) || action != NestedAction::Kept && !self.selection.is_all() {
-            self.out.outcomes.push(NestedOutcome { path: path.clone(), action, reason });
+        if self.selection.matches(path) || action != NestedAction::Kept && !self.selection.is_all()
+        {
+            self.out.outcomes.push(NestedOutcome {
+                path: path.clone(),
+                action,
+                reason,
+            });
         }
     }
 }
 
 /// The capture of the repository at a path of the outermost work tree.
 fn find<'c>(captures: &'c [NestedCapture], path: &RepoPath) -> Option<&'c NestedCapture> {
-    captures.iter().find_map(|one| if one.whole == *path { Some(one) } else { find(&one.inner, path) })
+    captures.iter().find_map(|one| {
+        if one.whole == *path {
+            Some(one)
+        } else {
+            find(&one.inner, path)
+        }
+    })
 }
 
 fn at(head: &Head) -> String {
@@ -317,7 +402,11 @@ fn at(head: &Head) -> String {
 
 /// A path in a folder, seen from that folder.
 fn inside(path: &RepoPath, folder: &RepoPath) -> RepoPath {
-    RepoPath::new(path.as_bytes().get(folder.as_bytes().len() + 1..).unwrap_or_default())
+    RepoPath::new(
+        path.as_bytes()
+            .get(folder.as_bytes().len() + 1..)
+            .unwrap_or_default(),
+    )
 }
 
 fn is_below(path: &RepoPath, folder: &RepoPath) -> bool {
@@ -327,9 +416,22 @@ fn is_below(path: &RepoPath, folder: &RepoPath) -> bool {
 /// Adds what a nested repository's snapshot has, below its folder.
 fn add(snapshot: &mut Snapshot, folder: &RepoPath, inner: Snapshot) {
     let whole = |path: RepoPath| folder.join(path.as_bytes());
-    snapshot.entries.extend(inner.entries.into_iter().map(|(path, entry)| (whole(path), entry)));
-    snapshot.dirs.extend(inner.dirs.into_iter().map(|(path, mode)| (whole(path), mode)));
-    let skipped = inner.skipped.into_iter().map(|skipped| PathReason { path: whole(skipped.path.clone()), ..skipped });
+    snapshot.entries.extend(
+        inner
+            .entries
+            .into_iter()
+            .map(|(path, entry)| (whole(path), entry)),
+    );
+    snapshot.dirs.extend(
+        inner
+            .dirs
+            .into_iter()
+            .map(|(path, mode)| (whole(path), mode)),
+    );
+    let skipped = inner.skipped.into_iter().map(|skipped| PathReason {
+        path: whole(skipped.path.clone()),
+        ..skipped
+    });
     snapshot.skipped.extend(skipped);
     snapshot.skipped.sort();
     snapshot.skipped.dedup();
@@ -337,7 +439,9 @@ fn add(snapshot: &mut Snapshot, folder: &RepoPath, inner: Snapshot) {
 
 /// The permissions of a folder on disk; `None` where there is none.
 fn mode_of(root: &Path, folder: &RepoPath) -> Option<u32> {
-    let found = std::fs::symlink_metadata(folder.below(root)).ok().filter(std::fs::Metadata::is_dir)?;
+    let found = std::fs::symlink_metadata(folder.below(root))
+        .ok()
+        .filter(std::fs::Metadata::is_dir)?;
     Some(found.permissions().mode() & 0o7777)
 }
 
@@ -360,7 +464,11 @@ impl LayerPart {
         while let Some((path, copy)) = open.pop() {
             let copy = copy.filter(|_| !left.iter().any(|left| path.starts_with(left)));
             for link in copy.iter().flat_map(|copy| &copy.manifest.nested) {
-                let inner = copy.as_ref().map(|copy| copy.inner(outer, &link.path)).transpose()?.flatten();
+                let inner = copy
+                    .as_ref()
+                    .map(|copy| copy.inner(outer, &link.path))
+                    .transpose()?
+                    .flatten();
                 open.push((path.join(link.path.as_bytes()), inner));
             }
             parts.push(Self { path, copy });
@@ -369,10 +477,18 @@ impl LayerPart {
     }
 
     /// What the layer has at a path below any of these; `None` where it is of none of them.
-    pub fn baseline(parts: &[Self], lookup: &TreeLookup<'_>, path: &RepoPath) -> Result<Option<Baseline>> {
+    pub fn baseline(
+        parts: &[Self],
+        lookup: &TreeLookup<'_>,
+        path: &RepoPath,
+    ) -> Result<Option<Baseline>> {
         let of = parts.iter().filter(|part| is_below(path, &part.path));
-        let Some(part) = of.max_by_key(|part| part.path.as_bytes().len()) else { return Ok(None) };
-        let Some(copy) = &part.copy else { return Ok(Some(Baseline::Unknown)) };
+        let Some(part) = of.max_by_key(|part| part.path.as_bytes().len()) else {
+            return Ok(None);
+        };
+        let Some(copy) = &part.copy else {
+            return Ok(Some(Baseline::Unknown));
+        };
         let path = inside(path, &part.path);
         Ok(Some(match copy.view().entry(lookup, &path)? {
             Some(entry) => Baseline::Present(entry),
@@ -389,7 +505,9 @@ impl InnerRules<'_> {
     /// Whether the rules of now or of then, of the repository that holds it, ignore a path; `None` where none holds it.
     pub fn ignore(&self, path: &RepoPath, is_folder: bool) -> Result<Option<bool>> {
         let of = self.0.iter().filter(|(folder, _)| is_below(path, folder));
-        let Some((folder, rules)) = of.max_by_key(|(folder, _)| folder.as_bytes().len()) else { return Ok(None) };
+        let Some((folder, rules)) = of.max_by_key(|(folder, _)| folder.as_bytes().len()) else {
+            return Ok(None);
+        };
         let path = inside(path, folder);
         for rules in rules {
             if rules.has(&path, is_folder)? {
@@ -419,15 +537,22 @@ impl Grafts {
         let root = outer.workdir();
         for graft in &self.all {
             let path = &graft.path;
-            let is_link =
-                |snapshot: &Snapshot| snapshot.entries.get(path).is_some_and(|one| one.kind == EntryKind::Gitlink);
+            let is_link = |snapshot: &Snapshot| {
+                snapshot
+                    .entries
+                    .get(path)
+                    .is_some_and(|one| one.kind == EntryKind::Gitlink)
+            };
             for snapshot in [&mut *now, &mut *target] {
                 if is_link(snapshot) {
                     snapshot.entries.remove(path);
                 }
             }
             let mut stays = true;
-            match (find(&prepared.nested, path).filter(|_| graft.is_there), &graft.then) {
+            match (
+                find(&prepared.nested, path).filter(|_| graft.is_there),
+                &graft.then,
+            ) {
                 (Some(one), Some(copy)) => {
                     let (inner, wanted) = diff_trees(&lookup, one.capture.view(), copy.view())?;
                     add(now, path, inner);
@@ -450,12 +575,17 @@ impl Grafts {
                 if !stays {
                     continue;
                 }
-                let wanted = graft.mode.filter(|_| is_it).or(here).unwrap_or(then.manifest.modes.folder);
+                let wanted = graft
+                    .mode
+                    .filter(|_| is_it)
+                    .or(here)
+                    .unwrap_or(then.manifest.modes.folder);
                 target.dirs.entry(folder).or_insert(wanted);
             }
         }
         let grafted = |skipped: &PathReason| {
-            skipped.reason.starts_with(NESTED) && self.all.iter().any(|graft| graft.path == skipped.path)
+            skipped.reason.starts_with(NESTED)
+                && self.all.iter().any(|graft| graft.path == skipped.path)
         };
         now.skipped.retain(|skipped| !grafted(skipped));
         target.skipped.retain(|skipped| !grafted(skipped));
@@ -471,21 +601,36 @@ impl Grafts {
 
     /// In the folder of a repository that is gone may lie what that one ignored: nothing but what stands where its files
     /// belong is taken away.
-    fn leave_others(&self, folder: &RepoPath, now: &mut Snapshot, target: &Snapshot) -> Vec<PathReason> {
+    fn leave_others(
+        &self,
+        folder: &RepoPath,
+        now: &mut Snapshot,
+        target: &Snapshot,
+    ) -> Vec<PathReason> {
         let is_here = |path: &RepoPath| {
             let of = self.all.iter().filter(|graft| is_below(path, &graft.path));
-            of.max_by_key(|graft| graft.path.as_bytes().len()).is_some_and(|graft| graft.path == *folder)
+            of.max_by_key(|graft| graft.path.as_bytes().len())
+                .is_some_and(|graft| graft.path == *folder)
         };
         let is_wanted = |path: &RepoPath| {
             target.entries.contains_key(path)
                 || target.dirs.contains_key(path)
-                || path.ancestors().any(|above| is_below(&above, folder) && target.entries.contains_key(&above))
+                || path
+                    .ancestors()
+                    .any(|above| is_below(&above, folder) && target.entries.contains_key(&above))
         };
-        let others: Vec<RepoPath> =
-            now.entries.keys().filter(|path| is_here(path) && !is_wanted(path)).cloned().collect();
+        let others: Vec<RepoPath> = now
+            .entries
+            .keys()
+            .filter(|path| is_here(path) && !is_wanted(path))
+            .cloned()
+            .collect();
         for path in &others {
             now.entries.remove(path);
-            for above in path.ancestors().filter(|above| is_below(above, folder) && !target.dirs.contains_key(above)) {
+            for above in path
+                .ancestors()
+                .filter(|above| is_below(above, folder) && !target.dirs.contains_key(above))
+            {
                 now.dirs.remove(&above);
             }
         }
@@ -495,10 +640,16 @@ impl Grafts {
     }
 
     /// The ignore rules of those that are there.
-    pub fn rules<'l>(&'l self, prepared: &'l Prepared, lookup: &'l TreeLookup<'l>) -> Result<InnerRules<'l>> {
+    pub fn rules<'l>(
+        &'l self,
+        prepared: &'l Prepared,
+        lookup: &'l TreeLookup<'l>,
+    ) -> Result<InnerRules<'l>> {
         let mut all = Vec::new();
         for graft in self.all.iter().filter(|graft| graft.is_there) {
-            let Some(one) = find(&prepared.nested, &graft.path) else { continue };
+            let Some(one) = find(&prepared.nested, &graft.path) else {
+                continue;
+            };
             let mut rules = vec![TreeIgnores::new(&one.repo, lookup, one.capture.view())?];
             if let Some(then) = &graft.then {
                 rules.push(TreeIgnores::new(&one.repo, lookup, then.view())?);
@@ -510,13 +661,19 @@ impl Grafts {
 
     /// What is recover's own inside them is not touched.
     pub fn left_out(&self) -> impl Iterator<Item = RepoPath> {
-        self.all.iter().map(|graft| graft.path.join(b".ultraplan/state"))
+        self.all
+            .iter()
+            .map(|graft| graft.path.join(b".ultraplan/state"))
     }
 
     /// Tells of those of which nothing is done that only their HEAD or index differ.
     pub fn settle(&mut self, touched: &BTreeSet<&RepoPath>) {
         let files = [NestedAction::Restored, NestedAction::FilesRestored];
-        for outcome in self.outcomes.iter_mut().filter(|outcome| files.contains(&outcome.action)) {
+        for outcome in self
+            .outcomes
+            .iter_mut()
+            .filter(|outcome| files.contains(&outcome.action))
+        {
             if !touched.iter().any(|path| is_below(path, &outcome.path)) {
                 outcome.action = NestedAction::Kept;
             }

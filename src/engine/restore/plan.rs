@@ -31,12 +31,16 @@ use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 use crate::model::state::State;
 use crate::policy::escape::escape;
 use crate::policy::path_filter::Selection;
-use crate::policy::restore_plan::{Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, plan as plan_files};
+use crate::policy::restore_plan::{
+    Baseline, EDITED_BY_HAND, Edits, PlanInput, RestorePlan, plan as plan_files,
+};
 
 use super::head::{self, HeadPlan};
 use super::index::{self, Left};
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
-use super::request::{BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult};
+use super::request::{
+    BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult,
+};
 
 /// A restore that may be carried out.
 #[derive(Debug)]
@@ -105,7 +109,10 @@ impl Planned {
             precious: Vec::new(),
             missing: Vec::new(),
             nested: self.nested.outcomes.clone(),
-            index: IndexOutcome { restored: self.index.paths.len(), kept: self.index.kept },
+            index: IndexOutcome {
+                restored: self.index.paths.len(),
+                kept: self.index.kept,
+            },
             head: HeadMove { before, after },
             verified,
             crossed: Vec::new(),
@@ -117,30 +124,54 @@ impl Planned {
 }
 
 /// Captures what is there and plans the way to the checkpoint.
-pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &RestoreRequest) -> Result<Planned> {
+pub fn plan(
+    context: &Context,
+    lock: WorktreeLock,
+    state: &State,
+    request: &RestoreRequest,
+) -> Result<Planned> {
     let repo = context.repo()?;
     let target = &request.target;
     let run = request.run.as_ref().and_then(|key| state.run(key));
     head::refuse_elsewhere(context, request, run)?;
     let stored = load_checkpoint(repo, &target.commit)?;
-    let selection =
-        Selection::globs(&request.paths).map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
+    let selection = Selection::globs(&request.paths)
+        .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     if request.scope == Scope::State && !selection.is_all() {
-        return Err(Error::new(ErrorKind::Usage, "--path selects files: it has no meaning with --scope state"));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "--path selects files: it has no meaning with --scope state",
+        ));
     }
 
     let of_base = head::means_base(context, request, run)?;
-    let FilePlan { prepared, stored, files, nested, left } = if request.scope.covers_files() {
-        let wanted = Wanted { captured: &stored, of_base, selection: &selection };
+    let FilePlan {
+        prepared,
+        stored,
+        files,
+        nested,
+        left,
+    } = if request.scope.covers_files() {
+        let wanted = Wanted {
+            captured: &stored,
+            of_base,
+            selection: &selection,
+        };
         let mut planned = file_plan(context, state, request, lock, &wanted)?;
         let (files, nested) = (&mut planned.files, &planned.nested);
-        files.kept.retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
+        files
+            .kept
+            .retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
         files.kept.extend(nested.kept.iter().cloned());
         let blocked = leave_blocked(repo, files, planned.prepared.loan.as_ref())?;
         refuse_blocked(request, &blocked)?;
         files.kept.extend(blocked);
         check(repo, files).map_err(|error| refused(repo, error))?;
-        keep_nonempty_dirs(repo, files, nested.remove.iter().map(|file| file.path.join(b".git")))?;
+        keep_nonempty_dirs(
+            repo,
+            files,
+            nested.remove.iter().map(|file| file.path.join(b".git")),
+        )?;
         files.kept.sort();
         planned
     } else {
@@ -152,20 +183,29 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
             left: Left::default(),
         }
     };
-    let memory =
-        if request.scope.covers_state() && selection.is_all() && !request.leaves_memory(&context.settings().rollback) {
-            let plan = memory_plan(context, request, &prepared.memory, &stored)?;
-            memory::check(context.store(), &plan)?;
-            plan
-        } else {
-            MemoryPlan::default()
-        };
+    let memory = if request.scope.covers_state()
+        && selection.is_all()
+        && !request.leaves_memory(&context.settings().rollback)
+    {
+        let plan = memory_plan(context, request, &prepared.memory, &stored)?;
+        memory::check(context.store(), &plan)?;
+        plan
+    } else {
+        MemoryPlan::default()
+    };
     let moves_head = request.scope == Scope::All && selection.is_all() && context.has_git();
     let head = if moves_head {
         let now = &prepared.capture.head;
         let before_lane = of_base || head::is_before_lane(context, state, run, target, now)?;
         let whose = OwnCommits::of(context, state, run, now)?;
-        head::plan(repo, &whose, now, &stored.manifest.head, request, before_lane)?
+        head::plan(
+            repo,
+            &whose,
+            now,
+            &stored.manifest.head,
+            request,
+            before_lane,
+        )?
     } else {
         HeadPlan::Stay
     };
@@ -176,7 +216,18 @@ pub fn plan(context: &Context, lock: WorktreeLock, state: &State, request: &Rest
     };
     let memory_root = memory::named_root(context);
     let target = target.clone();
-    Ok(Planned { prepared, target, stored, of_base, files, nested, memory, memory_root, head, index })
+    Ok(Planned {
+        prepared,
+        target,
+        stored,
+        of_base,
+        files,
+        nested,
+        memory,
+        memory_root,
+        head,
+        index,
+    })
 }
 
 /// Refuses a restore that cannot replace all that it would, unless that was asked for.
@@ -193,20 +244,31 @@ fn refuse_blocked(request: &RestoreRequest, blocked: &[PathReason]) -> Result<()
         listed(blocked)
     );
     let error = Error::new(ErrorKind::Blocked, message).paths(blocked.to_vec());
-    Err(as_conflict(request, error.hint(request.command(&[BEST_EFFORT]))))
+    Err(as_conflict(
+        request,
+        error.hint(request.command(&[BEST_EFFORT])),
+    ))
 }
 
 /// A refusal of what was not begun with.
 fn refused(repo: &Repo, error: crate::git::Error) -> Error {
     let is_conflict = matches!(error, crate::git::Error::Conflict { .. });
     let mut error = Error::from(error);
-    let closed: Option<BTreeSet<PathBuf>> = error.paths.iter().map(|one| closed_by_owner(repo, one)).collect();
+    let closed: Option<BTreeSet<PathBuf>> = error
+        .paths
+        .iter()
+        .map(|one| closed_by_owner(repo, one))
+        .collect();
     match closed.filter(|closed| !closed.is_empty()) {
         Some(closed) => {
-            error.message.push_str("; nothing was written, make that readable first");
+            error
+                .message
+                .push_str("; nothing was written, make that readable first");
             error.hint = Some(Hint::program("chmod").args(["-R", "u+rwX"]).args(closed));
         }
-        None if is_conflict => error.message.push_str("; nothing was written, move them aside first"),
+        None if is_conflict => error
+            .message
+            .push_str("; nothing was written, move them aside first"),
         None => {}
     }
     error
@@ -214,7 +276,11 @@ fn refused(repo: &Repo, error: crate::git::Error) -> Error {
 
 /// The outermost of a path's folders, or itself, that cannot be read and that its owner, this user, may open.
 fn closed_by_owner(repo: &Repo, one: &PathReason) -> Option<PathBuf> {
-    let parts = one.path.ancestors().chain([one.path.clone()]).filter(|_| one.is_unreadable());
+    let parts = one
+        .path
+        .ancestors()
+        .chain([one.path.clone()])
+        .filter(|_| one.is_unreadable());
     let mut parts = parts.map(|part| part.below(repo.workdir()));
     parts.find(|part| is_closed(part, 0, true))
 }
@@ -246,7 +312,13 @@ fn file_plan(
     wanted: &Wanted<'_>,
 ) -> Result<FilePlan> {
     let repo = context.repo()?;
-    let Both { prepared, stored, now, target, mut nested } = capture_both(context, lock, &request.nested, wanted)?;
+    let Both {
+        prepared,
+        stored,
+        now,
+        target,
+        mut nested,
+    } = capture_both(context, lock, &request.nested, wanted)?;
     let operation = head::refuse_operation(&prepared.capture.manifest, &stored.manifest);
     operation.map_err(|error| as_conflict(request, error))?;
     let opened = prepared.capture.objects().open();
@@ -270,19 +342,25 @@ fn file_plan(
         })
     };
     let ignored = |path: &RepoPath, is_folder: bool| {
-        let either = inner_rules.ignore(path, is_folder).and_then(|inner| match inner {
-            Some(ignored) => Ok(ignored),
-            None => Ok(ignored_now.has(path, is_folder)? || ignored_then.has(path, is_folder)?),
-        });
+        let either = inner_rules
+            .ignore(path, is_folder)
+            .and_then(|inner| match inner {
+                Some(ignored) => Ok(ignored),
+                None => Ok(ignored_now.has(path, is_folder)? || ignored_then.has(path, is_folder)?),
+            });
         either.unwrap_or_else(|error| {
             unreadable.replace(Some(error));
             true
         })
     };
     let (own, recorded) = (Outputs::own(), recorded_outputs(&stored, &layers));
-    let is_output =
-        |path: &RepoPath| now.entries.contains_key(path) && (recorded.contains(path) || own.has(repo, path));
-    let left_out = left_out(repo, &context.capture_rules()).into_iter().chain(nested.left_out()).collect();
+    let is_output = |path: &RepoPath| {
+        now.entries.contains_key(path) && (recorded.contains(path) || own.has(repo, path))
+    };
+    let left_out = left_out(repo, &context.capture_rules())
+        .into_iter()
+        .chain(nested.left_out())
+        .collect();
     let mut plan = plan_files(&PlanInput {
         now: &now,
         target: &target,
@@ -297,7 +375,11 @@ fn file_plan(
         return Err(error);
     }
     let edited = judge.edited.into_inner();
-    for kept in plan.kept.iter_mut().filter(|kept| kept.reason == EDITED_BY_HAND) {
+    for kept in plan
+        .kept
+        .iter_mut()
+        .filter(|kept| kept.reason == EDITED_BY_HAND)
+    {
         if let Some(why) = edited.get(&kept.path) {
             kept.reason.clone_from(why);
         }
@@ -308,9 +390,17 @@ fn file_plan(
     drop(opened);
     nested.settle(&plan.paths().collect());
     let whole = layers.into_iter().rfind(|layer| layer.paths.is_all());
-    let left =
-        Left { index: whole.and_then(|layer| layer.base.or(layer.stored)), others: others.into_keys().collect() };
-    Ok(FilePlan { prepared, stored, files: plan, nested, left })
+    let left = Left {
+        index: whole.and_then(|layer| layer.base.or(layer.stored)),
+        others: others.into_keys().collect(),
+    };
+    Ok(FilePlan {
+        prepared,
+        stored,
+        files: plan,
+        nested,
+        left,
+    })
 }
 
 /// Says what the run last wrote.
@@ -332,14 +422,22 @@ impl<'a> Judge<'a> {
     ) -> Result<Self> {
         let mut known = Vec::new();
         for layer in layers {
-            let ignored = layer.stored.as_ref().map(|stored| TreeIgnores::new(repo, lookup, stored.view()));
+            let ignored = layer
+                .stored
+                .as_ref()
+                .map(|stored| TreeIgnores::new(repo, lookup, stored.view()));
             let found = match ignored {
                 None | Some(Err(GitError::Corrupt { .. })) => None,
                 Some(ignored) => layer.stored.as_ref().zip(Some(ignored?)),
             };
             known.push((layer, found));
         }
-        Ok(Self { lookup, layers: known, others, edited: RefCell::default() })
+        Ok(Self {
+            lookup,
+            layers: known,
+            others,
+            edited: RefCell::default(),
+        })
     }
 
     /// What the run last wrote to a path. What another run changed since, and what only a damaged checkpoint knows, counts
@@ -352,7 +450,11 @@ impl<'a> Judge<'a> {
         if let Some(run) = self.others.get(path) {
             return edited(format!("changed by run {run}"));
         }
-        let Some((layer, known)) = self.layers.iter().rfind(|(layer, _)| layer.paths.matches(path)) else {
+        let Some((layer, known)) = self
+            .layers
+            .iter()
+            .rfind(|(layer, _)| layer.paths.matches(path))
+        else {
             return Ok(Baseline::Unknown);
         };
         if layer.left.iter().any(|left| path.starts_with(left)) {
@@ -360,7 +462,11 @@ impl<'a> Judge<'a> {
         }
         let Some((stored, ignored)) = known else {
             let is_damaged = layer.damaged || layer.stored.is_some();
-            return if is_damaged { edited(UNCERTAIN.to_owned()) } else { Ok(Baseline::Unknown) };
+            return if is_damaged {
+                edited(UNCERTAIN.to_owned())
+            } else {
+                Ok(Baseline::Unknown)
+            };
         };
         match self.known(layer, stored, ignored, path) {
             Err(error) if error.kind == ErrorKind::Corrupt => edited(UNCERTAIN.to_owned()),
@@ -384,7 +490,9 @@ impl<'a> Judge<'a> {
                 let committed = base.view().entry(self.lookup, path)?;
                 let what = |entry: &Entry| (entry.kind, entry.oid.clone());
                 let agree = committed.as_ref().map(what) == entry.as_ref().map(what);
-                committed.filter(|_| agree).map_or(Baseline::Unknown, Baseline::Present)
+                committed
+                    .filter(|_| agree)
+                    .map_or(Baseline::Unknown, Baseline::Present)
             }
             Some(entry) => Baseline::Present(entry),
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
@@ -400,7 +508,11 @@ impl<'a> Judge<'a> {
 const UNCERTAIN: &str = "changed, by whom a damaged checkpoint does not say";
 
 /// Refuses to restore over edits that nobody decided about; `others` are those that were not made by hand, and why.
-fn refuse_edits(request: &RestoreRequest, plan: &RestorePlan, others: &BTreeMap<RepoPath, String>) -> Result<()> {
+fn refuse_edits(
+    request: &RestoreRequest,
+    plan: &RestorePlan,
+    others: &BTreeMap<RepoPath, String>,
+) -> Result<()> {
     if request.edits != Edits::Refuse || plan.hand_edits.is_empty() {
         return Ok(());
     }
@@ -415,11 +527,19 @@ fn refuse_edits(request: &RestoreRequest, plan: &RestorePlan, others: &BTreeMap<
     let message = format!(
         "{count} {} since the run last wrote {them}: {}; keep {them} with --edits keep, or overwrite {them} with --edits \
          discard (undo brings {them} back)",
-        plan.hand_edits.iter().map(why).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" or "),
+        plan.hand_edits
+            .iter()
+            .map(why)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect::<Vec<_>>()
+            .join(" or "),
         listed(&paths)
     );
     let again = request.command(&["--edits", "keep"]);
-    let refused = Error::new(ErrorKind::HandEdits, message).paths(paths).hint(again);
+    let refused = Error::new(ErrorKind::HandEdits, message)
+        .paths(paths)
+        .hint(again);
     Err(as_conflict(request, refused))
 }
 
@@ -434,7 +554,10 @@ fn as_conflict(request: &RestoreRequest, mut error: Error) -> Error {
 /// The files that this program's output went to when the target, and what the run last wrote, were captured.
 fn recorded_outputs(target: &StoredCheckpoint, layers: &[Layer]) -> BTreeSet<RepoPath> {
     let layers = layers.iter().filter_map(|layer| layer.stored.as_ref());
-    layers.chain([target]).flat_map(|stored| stored.manifest.outputs.iter().cloned()).collect()
+    layers
+        .chain([target])
+        .flat_map(|stored| stored.manifest.outputs.iter().cloned())
+        .collect()
 }
 
 /// What is there and what shall be, as far as they differ.
@@ -450,19 +573,32 @@ struct Both {
 /// Captures what is there, and says where it and the checkpoint differ.
 ///
 /// What the checkpoint holds and is ignored now would be overwritten, so it is captured too.
-fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, wanted: &Wanted<'_>) -> Result<Both> {
+fn capture_both(
+    context: &Context,
+    lock: WorktreeLock,
+    request: &NestedRequest,
+    wanted: &Wanted<'_>,
+) -> Result<Both> {
     let repo = context.repo()?;
     let (captured, selection) = (wanted.captured, wanted.selection);
     let mut prepared = prepare_under(context, lock, &context.capture_rules(), &BTreeSet::new())?;
     let compare = |prepared: &Prepared| -> Result<(StoredCheckpoint, Snapshot, Snapshot, Grafts)> {
-        let mut nested =
-            if wanted.of_base { Grafts::default() } else { grafts(context, prepared, captured, request, selection)? };
+        let mut nested = if wanted.of_base {
+            Grafts::default()
+        } else {
+            grafts(context, prepared, captured, request, selection)?
+        };
         let opened = prepared.capture.objects().open();
         let lookup = TreeLookup::new(&opened)?;
         let here = &prepared.capture.manifest;
-        let base = if wanted.of_base { captured.base(repo, here)? } else { None };
+        let base = if wanted.of_base {
+            captured.base(repo, here)?
+        } else {
+            None
+        };
         let Some(base) = base else {
-            let (mut now, mut target) = diff_trees(&lookup, prepared.capture.view(), captured.view())?;
+            let (mut now, mut target) =
+                diff_trees(&lookup, prepared.capture.view(), captured.view())?;
             nested.merge(repo, prepared, captured, (&mut now, &mut target))?;
             return Ok((captured.clone(), now, target, nested));
         };
@@ -480,22 +616,40 @@ fn capture_both(context: &Context, lock: WorktreeLock, request: &NestedRequest, 
     });
     let also: BTreeSet<RepoPath> = missing.map(|(path, _)| path.clone()).collect();
     if !also.is_empty() {
-        let Prepared { capture, nested: inside, lock, loan, .. } = prepared;
+        let Prepared {
+            capture,
+            nested: inside,
+            lock,
+            loan,
+            ..
+        } = prepared;
         drop((capture, inside, loan));
         prepared = prepare_under(context, lock, &context.capture_rules(), &also)?;
         (stored, now, target, nested) = compare(&prepared)?;
     }
-    Ok(Both { prepared, stored, now, target, nested })
+    Ok(Both {
+        prepared,
+        stored,
+        now,
+        target,
+        nested,
+    })
 }
 
 /// Whether something stands at a path of the work tree.
 fn is_there(context: &Context, path: &RepoPath) -> bool {
     let relative = std::path::Path::new(std::ffi::OsStr::from_bytes(path.as_bytes()));
-    context.repo().is_ok_and(|repo| std::fs::symlink_metadata(repo.workdir().join(relative)).is_ok())
+    context
+        .repo()
+        .is_ok_and(|repo| std::fs::symlink_metadata(repo.workdir().join(relative)).is_ok())
 }
 
 fn listed(paths: &[PathReason]) -> String {
-    let mut names: Vec<String> = paths.iter().take(5).map(|reason| escape(&reason.path.to_lossy())).collect();
+    let mut names: Vec<String> = paths
+        .iter()
+        .take(5)
+        .map(|reason| escape(&reason.path.to_lossy()))
+        .collect();
     if paths.len() > 5 {
         names.push("…".to_owned());
     }
@@ -520,12 +674,17 @@ struct Layer {
 /// What the run last wrote in this work tree, layer by layer.
 fn baseline_layers(context: &Context, state: &State, here: &Manifest) -> Result<Vec<Layer>> {
     let repo = context.repo()?;
-    let Some(worktree) = state.worktrees.get(&context.worktree_id()) else { return Ok(Vec::new()) };
+    let Some(worktree) = state.worktrees.get(&context.worktree_id()) else {
+        return Ok(Vec::new());
+    };
     let mut layers = Vec::new();
     for layer in &worktree.baseline {
         let (mut stored, mut base, mut nested) = (None, None, Vec::new());
         let checkpoint = state.checkpoint(&layer.checkpoint_id);
-        let found = checkpoint.map(|checkpoint| load_latest(context, state, checkpoint)).transpose()?.flatten();
+        let found = checkpoint
+            .map(|checkpoint| load_latest(context, state, checkpoint))
+            .transpose()?
+            .flatten();
         let damaged = checkpoint.is_some() && found.is_none();
         if let Some((checkpoint, loaded)) = found {
             if head::is_beginning_elsewhere(context, checkpoint)? {
@@ -537,9 +696,20 @@ fn baseline_layers(context: &Context, state: &State, here: &Manifest) -> Result<
             };
             stored = Some(loaded);
         }
-        let paths = Selection::globs(&layer.paths)
-            .map_err(|error| Error::new(ErrorKind::Corrupt, format!("a recorded path is no glob: {error}")))?;
-        layers.push(Layer { stored, base, paths, nested, left: layer.left.clone(), damaged });
+        let paths = Selection::globs(&layer.paths).map_err(|error| {
+            Error::new(
+                ErrorKind::Corrupt,
+                format!("a recorded path is no glob: {error}"),
+            )
+        })?;
+        layers.push(Layer {
+            stored,
+            base,
+            paths,
+            nested,
+            left: layer.left.clone(),
+            damaged,
+        });
     }
     Ok(layers)
 }

@@ -59,7 +59,11 @@ pub enum IndexMode {
 impl From<bool> for IndexMode {
     /// Of `--restore-index`.
     fn from(restore_index: bool) -> Self {
-        if restore_index { Self::Whole } else { Self::ByPath }
+        if restore_index {
+            Self::Whole
+        } else {
+            Self::ByPath
+        }
     }
 }
 
@@ -156,7 +160,11 @@ impl RestoreRequest {
     pub fn noted(kind: OperationKind, state: &State, id: &CheckpointId) -> Result<Self> {
         let target = state.checkpoint(id).ok_or_else(|| {
             let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
-            Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {id}")).hint(list)
+            Error::new(
+                ErrorKind::NoCheckpoint,
+                format!("No checkpoint available: {id}"),
+            )
+            .hint(list)
         })?;
         Ok(Self::new(kind, target))
     }
@@ -169,13 +177,25 @@ impl RestoreRequest {
     /// The command that asks for this, with these flags in the place of its own.
     pub(super) fn command(&self, flags: &[&str]) -> Hint {
         let mut words: Vec<String> = match self.kind {
-            OperationKind::Undo | OperationKind::Redo | OperationKind::Accept => vec![self.kind.as_str().to_owned()],
-            OperationKind::Rollback if self.reposition.as_ref().is_some_and(|to| to.clear_failure) => {
+            OperationKind::Undo | OperationKind::Redo | OperationKind::Accept => {
+                vec![self.kind.as_str().to_owned()]
+            }
+            OperationKind::Rollback
+                if self.reposition.as_ref().is_some_and(|to| to.clear_failure) =>
+            {
                 vec!["rollback".to_owned(), "--full".to_owned()]
             }
-            OperationKind::Rollback => vec!["rollback".to_owned(), "--to".to_owned(), self.target.id.to_string()],
+            OperationKind::Rollback => vec![
+                "rollback".to_owned(),
+                "--to".to_owned(),
+                self.target.id.to_string(),
+            ],
             OperationKind::Restore => {
-                vec!["checkpoint".to_owned(), "restore".to_owned(), self.target.id.to_string()]
+                vec![
+                    "checkpoint".to_owned(),
+                    "restore".to_owned(),
+                    self.target.id.to_string(),
+                ]
             }
         };
         let takes_back = matches!(self.kind, OperationKind::Undo | OperationKind::Redo);
@@ -216,7 +236,9 @@ impl RestoreRequest {
             words.push(BEST_EFFORT.to_owned());
         }
         // What is taken back is the work tree's last, whichever run that was.
-        Hint::recover(words).args(flags).run(self.run.as_ref().filter(|_| !takes_back))
+        Hint::recover(words)
+            .args(flags)
+            .run(self.run.as_ref().filter(|_| !takes_back))
     }
 }
 

@@ -6,7 +6,8 @@ use crate::engine::record::memory;
 use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{move_branch, start_branch};
 use crate::git::restore::{
-    Expect, RestoreJournal, execute, git_file, has_journal, reap_temp_files, remove_journal, set_last_modes,
+    Expect, RestoreJournal, execute, git_file, has_journal, reap_temp_files, remove_journal,
+    set_last_modes,
 };
 use crate::git::{Repo, WorktreeLock};
 use crate::model::hint::Hint;
@@ -19,13 +20,20 @@ use super::journal::{decode, is_recorded};
 const REVERTED: &str = "what was written was reverted";
 
 /// Takes back what a failed restore has done so far. The journal stays only where that fails too.
-pub(super) fn revert_after(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+pub(super) fn revert_after(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    error: Error,
+) -> Error {
     match revert(context, lock, journal) {
         Ok(left) if left.is_empty() => reverted(error),
         Ok(left) => {
             let mut partial = Error::new(
                 ErrorKind::Partial,
-                format!("{error}; not everything could be reverted: undo does it, once what is in the way is gone"),
+                format!(
+                    "{error}; not everything could be reverted: undo does it, once what is in the way is gone"
+                ),
             );
             partial.hint = Some(Hint::recover(["undo"]));
             partial.paths(left)
@@ -47,16 +55,28 @@ fn reverted(mut error: Error) -> Error {
 
 /// A temporary file that cannot be removed would be captured: the journal waits until it can be.
 pub(super) fn temp_file_left(error: &Error) -> Error {
-    journal_pending(format!("a temporary file of a restore that was cut off cannot be removed: {}", in_full(error)))
+    journal_pending(format!(
+        "a temporary file of a restore that was cut off cannot be removed: {}",
+        in_full(error)
+    ))
 }
 
 /// Neither done nor taken back: the journal waits until the reason is gone.
 pub(super) fn not_reverted(error: &Error, second: &Error) -> Error {
-    journal_pending(format!("{}; reverting it failed: {}", in_full(error), in_full(second)))
+    journal_pending(format!(
+        "{}; reverting it failed: {}",
+        in_full(error),
+        in_full(second)
+    ))
 }
 
 /// Everything is as it should be, but the event, the views or the journal's removal failed.
-pub(super) fn unrecorded(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal, error: Error) -> Error {
+pub(super) fn unrecorded(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+    error: Error,
+) -> Error {
     if !context.repo().is_ok_and(has_journal) {
         // It goes last.
         return error;
@@ -87,16 +107,31 @@ fn in_full(error: &Error) -> String {
 
 /// Files, working memory, HEAD and index, each by itself: what cannot be taken back keeps no other part from it. The
 /// first error is returned, and the journal stays then.
-pub(super) fn revert(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<Vec<PathReason>> {
+pub(super) fn revert(
+    context: &Context,
+    lock: &WorktreeLock,
+    journal: &RestoreJournal,
+) -> Result<Vec<PathReason>> {
     let repo = context.repo()?;
     let journaled = decode(journal)?;
-    let placed = journaled.operation.nested.placed.iter().try_for_each(|file| git_file::remove(repo, file));
-    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| false).map_err(Error::from);
+    let placed = journaled
+        .operation
+        .nested
+        .placed
+        .iter()
+        .try_for_each(|file| git_file::remove(repo, file));
+    let files = execute(repo, lock, &journal.plan.invert(), Expect::CutOff, &|| {
+        false
+    })
+    .map_err(Error::from);
     let files = files.and_then(|files| {
         set_last_modes(repo, lock, &files)?;
         Ok(files)
     });
-    let unlinked = journaled.unlink.iter().try_for_each(|file| git_file::write(repo, file));
+    let unlinked = journaled
+        .unlink
+        .iter()
+        .try_for_each(|file| git_file::write(repo, file));
     let memory = revert_memory(context, journal);
     let head = revert_head(repo, lock, journal);
     let index = index::revert(context, lock, journal);

@@ -18,9 +18,14 @@ use super::execute::restore_state_only;
 /// The checkpoint to go back to: the run's latest one that did not fail, and that was not taken on the way of the attempt
 /// under way, whose memory is what goes.
 pub fn target<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
-    let began = state.run(key).and_then(|run| run.live.as_ref()).map(|live| live.after_checkpoint);
+    let began = state
+        .run(key)
+        .and_then(|run| run.live.as_ref())
+        .map(|live| live.after_checkpoint);
     let of_attempt = |c: &Checkpoint| c.is_in_between() && began.is_some_and(|began| c.seq > began);
-    state.standing(key).rfind(|c| !c.is_failed_attempt() && !of_attempt(c))
+    state
+        .standing(key)
+        .rfind(|c| !c.is_failed_attempt() && !of_attempt(c))
 }
 
 /// Puts the working memory back and clears the loop's own state files. `safety` is the checkpoint that holds what there
@@ -32,7 +37,9 @@ pub fn react(
     target: Option<&Checkpoint>,
     safety: Option<(&Checkpoint, &Prepared)>,
 ) -> Result<bool> {
-    let Some((safety, prepared)) = safety else { return Ok(false) };
+    let Some((safety, prepared)) = safety else {
+        return Ok(false);
+    };
     let settings = &context.settings().memory;
     let source = target.unwrap_or(safety);
     let repo = context.repo()?;
@@ -47,7 +54,10 @@ pub fn react(
             checkpoint_id: source.id.clone(),
             scope: Scope::State,
             paths: Vec::new(),
-            head: HeadMove { before: safety.base_commit.clone(), after: safety.base_commit.clone() },
+            head: HeadMove {
+                before: safety.base_commit.clone(),
+                after: safety.base_commit.clone(),
+            },
             written: plan.write.len() as u64,
             deleted: plan.delete.len() as u64,
             kept: Vec::new(),
@@ -59,7 +69,12 @@ pub fn react(
         };
         let commits = (&safety.commit, &source.commit);
         restore_state_only(context, &prepared.lock, key, operation.clone(), commits)?;
-        let event = NewEvent::about(key, Payload::Restored { operation: Box::new(operation) });
+        let event = NewEvent::about(
+            key,
+            Payload::Restored {
+                operation: Box::new(operation),
+            },
+        );
         ledger.append(context.clock.now(), vec![event])?;
         remove_journal(repo, &prepared.lock)?;
     }

@@ -13,8 +13,14 @@ use super::{execute, plan};
 
 /// Puts the covered files of an atomic step back as they were before it; `None` for a step that is not atomic.
 /// Returns how many paths that were. It is a restore as any other: journaled, verified, and `undo` takes it back.
-pub fn restore_covered_files(context: &Context, key: &RunKey, start: &StepStart) -> Result<Option<usize>> {
-    let Some(atomic) = &start.atomic else { return Ok(None) };
+pub fn restore_covered_files(
+    context: &Context,
+    key: &RunKey,
+    start: &StepStart,
+) -> Result<Option<usize>> {
+    let Some(atomic) = &start.atomic else {
+        return Ok(None);
+    };
     let lock = WorktreeLock::acquire(context.repo()?, context.lock_timeout())?;
     let state = context.load()?.state;
     let request = RestoreRequest {

@@ -24,7 +24,10 @@ pub(in crate::git) struct DirfdCache {
 impl DirfdCache {
     /// Begins at the root of the work tree.
     pub fn new(root: OwnedFd) -> Self {
-        Self { root: Rc::new(root), open: VecDeque::new() }
+        Self {
+            root: Rc::new(root),
+            open: VecDeque::new(),
+        }
     }
 
     /// Forgets what is open: names changed.
@@ -36,14 +39,29 @@ impl DirfdCache {
     pub fn open(&mut self, folder: &RepoPath) -> io::Result<Rc<OwnedFd>> {
         let bytes = folder.as_bytes();
         let inside = |above: &RepoPath| {
-            bytes.strip_prefix(above.as_bytes()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+            bytes
+                .strip_prefix(above.as_bytes())
+                .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
         };
-        let shared = self.open.iter().take_while(|(path, _)| inside(path)).count();
+        let shared = self
+            .open
+            .iter()
+            .take_while(|(path, _)| inside(path))
+            .count();
         self.open.truncate(shared);
-        let mut current = self.open.back().map_or_else(|| Rc::clone(&self.root), |(_, dir)| Rc::clone(dir));
-        let mut path = self.open.back().map_or_else(RepoPath::default, |(path, _)| path.clone());
+        let mut current = self
+            .open
+            .back()
+            .map_or_else(|| Rc::clone(&self.root), |(_, dir)| Rc::clone(dir));
+        let mut path = self
+            .open
+            .back()
+            .map_or_else(RepoPath::default, |(path, _)| path.clone());
         let rest = &bytes[path.as_bytes().len()..];
-        for name in rest.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        for name in rest
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty())
+        {
             current = Rc::new(openat::open_folder(&current, name)?);
             path = path.join(name);
             if self.open.len() == MAX_OPEN {
@@ -71,7 +89,11 @@ mod tests {
             let path = RepoPath::new(["d"].repeat(depth).join("/"));
             let open = folders.open(&path).unwrap();
             let real = fs::metadata(path.below(root.path())).unwrap();
-            assert_eq!(rustix::fs::fstat(&open).unwrap().st_ino, std::os::unix::fs::MetadataExt::ino(&real), "{depth}");
+            assert_eq!(
+                rustix::fs::fstat(&open).unwrap().st_ino,
+                std::os::unix::fs::MetadataExt::ino(&real),
+                "{depth}"
+            );
             assert!(folders.open.len() <= MAX_OPEN);
         }
     }
@@ -87,9 +109,14 @@ mod tests {
         for folder in ["", "a/b/c", "a/b", "a/bc", "a", "ab", "a/b/c", ""] {
             let open = folders.open(&RepoPath::from(folder)).unwrap();
             let found = rustix::fs::fstat(&open).unwrap().st_ino;
-            let real = std::os::unix::fs::MetadataExt::ino(&fs::metadata(root.path().join(folder)).unwrap());
+            let real = std::os::unix::fs::MetadataExt::ino(
+                &fs::metadata(root.path().join(folder)).unwrap(),
+            );
             assert_eq!(found, real, "{folder}");
         }
-        assert!(folders.open(&RepoPath::from("link/b")).is_err() && folders.open(&RepoPath::from("a/x")).is_err());
+        assert!(
+            folders.open(&RepoPath::from("link/b")).is_err()
+                && folders.open(&RepoPath::from("a/x")).is_err()
+        );
     }
 }

@@ -173,7 +173,9 @@ impl Error {
             return Self::Refused(refused.clone());
         }
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path, needed: None },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::NoSpace { path, needed: None }
+            }
             io::ErrorKind::FileTooLarge => Self::FileLimit { path },
             _ => Self::Io { path, source },
         }
@@ -190,13 +192,19 @@ impl Error {
             let action = action.into();
             // libgit2 turns the system's error into text; a full disk must still be distinguished from the rest.
             let says = |texts: &[&str]| {
-                source.class() == git2::ErrorClass::Os && texts.iter().any(|text| source.message().contains(text))
+                source.class() == git2::ErrorClass::Os
+                    && texts.iter().any(|text| source.message().contains(text))
             };
             if says(&["No space left", "quota exceeded"]) {
-                return Self::NoSpace { path: PathBuf::from(action), needed: None };
+                return Self::NoSpace {
+                    path: PathBuf::from(action),
+                    needed: None,
+                };
             }
             if says(&["File too large"]) {
-                return Self::FileLimit { path: PathBuf::from(action) };
+                return Self::FileLimit {
+                    path: PathBuf::from(action),
+                };
             }
             Self::Git { action, source }
         }
@@ -209,7 +217,9 @@ impl Error {
 
     /// One path in the way.
     pub(in crate::git) fn conflict(path: &RepoPath, reason: &str) -> Self {
-        Self::Conflict { paths: vec![PathReason::new(path.clone(), reason)] }
+        Self::Conflict {
+            paths: vec![PathReason::new(path.clone(), reason)],
+        }
     }
 }
 
@@ -224,7 +234,11 @@ impl From<LockError> for Error {
 
 /// The first few paths, for a message.
 fn list(paths: &[PathReason]) -> String {
-    let mut text: Vec<_> = paths.iter().take(3).map(|entry| format!("{} ({})", entry.path, entry.reason)).collect();
+    let mut text: Vec<_> = paths
+        .iter()
+        .take(3)
+        .map(|entry| format!("{} ({})", entry.path, entry.reason))
+        .collect();
     if paths.len() > 3 {
         text.push(format!("{} more", paths.len() - 3));
     }

@@ -16,5 +16,9 @@ pub(in crate::git) fn is_settled(stat: &FileStat, moment: i64) -> bool {
 
 /// How much older than a moment a time of a file must be, so that a change after the moment gives another time.
 pub(in crate::git) fn margin(time: i64) -> i64 {
-    if time % 1_000_000_000 == 0 { COARSE_MARGIN } else { MARGIN }
+    if time % 1_000_000_000 == 0 {
+        COARSE_MARGIN
+    } else {
+        MARGIN
+    }
 }

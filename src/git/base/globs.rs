@@ -27,24 +27,38 @@ impl Globs {
                 let glob = GlobBuilder::new(&text).literal_separator(true).build();
                 builder.add(glob.map_err(|error| invalid(pattern, &error))?);
             }
-            let literal = trimmed.split('/').take_while(|name| !name.contains(['*', '?', '[', '{', '\\']));
-            prefixes.push(RepoPath::from(literal.collect::<Vec<_>>().join("/").as_str()));
+            let literal = trimmed
+                .split('/')
+                .take_while(|name| !name.contains(['*', '?', '[', '{', '\\']));
+            prefixes.push(RepoPath::from(
+                literal.collect::<Vec<_>>().join("/").as_str(),
+            ));
         }
-        let set = builder.build().map_err(|error| invalid("the patterns together", &error))?;
+        let set = builder
+            .build()
+            .map_err(|error| invalid("the patterns together", &error))?;
         Ok(Self { set, prefixes })
     }
 
     /// Whether a pattern matches the path or a folder it lies in.
     pub fn matches(&self, path: &RepoPath) -> bool {
-        !self.set.is_empty() && self.set.is_match(Path::new(std::ffi::OsStr::from_bytes(path.as_bytes())))
+        !self.set.is_empty()
+            && self
+                .set
+                .is_match(Path::new(std::ffi::OsStr::from_bytes(path.as_bytes())))
     }
 
     /// Whether something below the folder could match.
     pub fn may_match_below(&self, folder: &RepoPath) -> bool {
-        self.prefixes.iter().any(|prefix| prefix.starts_with(folder) || folder.starts_with(prefix))
+        self.prefixes
+            .iter()
+            .any(|prefix| prefix.starts_with(folder) || folder.starts_with(prefix))
     }
 }
 
 fn invalid(pattern: &str, error: &globset::Error) -> Error {
-    Error::UnsafePath { path: pattern.into(), reason: format!("not a glob: {error}") }
+    Error::UnsafePath {
+        path: pattern.into(),
+        reason: format!("not a glob: {error}"),
+    }
 }

@@ -18,7 +18,9 @@ pub(in crate::git) fn unsafe_name(name: &[u8]) -> Option<&'static str> {
 
 /// Why a path must not be written; `None` if it may.
 pub(in crate::git) fn unsafe_path(path: &RepoPath) -> Option<&'static str> {
-    path.as_bytes().split(|byte| *byte == b'/').find_map(unsafe_name)
+    path.as_bytes()
+        .split(|byte| *byte == b'/')
+        .find_map(unsafe_name)
 }
 
 /// `.git` as any file system may read it: in any case, as an NTFS short name or with what NTFS drops at the end, and
@@ -29,18 +31,28 @@ fn is_git_name(name: &[u8]) -> bool {
         return true;
     }
     // NTFS ends a name at `:` (a stream) and drops dots and spaces at the end; a backslash separates there.
-    let first = visible.split(|byte| matches!(byte, b':' | b'\\')).next().unwrap_or_default();
-    let end = first.iter().rposition(|byte| !matches!(byte, b'.' | b' ')).map_or(0, |at| at + 1);
+    let first = visible
+        .split(|byte| matches!(byte, b':' | b'\\'))
+        .next()
+        .unwrap_or_default();
+    let end = first
+        .iter()
+        .rposition(|byte| !matches!(byte, b'.' | b' '))
+        .map_or(0, |at| at + 1);
     let stem = &first[..end];
     stem.eq_ignore_ascii_case(b".git") || stem.eq_ignore_ascii_case(b"git~1")
 }
 
 /// The name without the characters that HFS+ drops when it compares names.
 fn without_hfs_ignorable(name: &[u8]) -> Vec<u8> {
-    let Ok(text) = std::str::from_utf8(name) else { return name.to_vec() };
-    let ignorable =
-        |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    text.chars().filter(|c| !ignorable(*c)).collect::<String>().into_bytes()
+    let Ok(text) = std::str::from_utf8(name) else {
+        return name.to_vec();
+    };
+    let ignorable = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    text.chars()
+        .filter(|c| !ignorable(*c))
+        .collect::<String>()
+        .into_bytes()
 }
 
 #[cfg(test)]
@@ -73,7 +85,18 @@ mod tests {
 
     #[test]
     fn ordinary_names_are_allowed() {
-        for name in [".gitignore", ".gitmodules", "git", "git~10", "...", " ", "a\nb", ".git2", "x.git", "a\\b"] {
+        for name in [
+            ".gitignore",
+            ".gitmodules",
+            "git",
+            "git~10",
+            "...",
+            " ",
+            "a\nb",
+            ".git2",
+            "x.git",
+            "a\\b",
+        ] {
             assert!(unsafe_name(name.as_bytes()).is_none(), "{name:?}");
         }
         assert!(unsafe_name(b"\xff\xfe").is_none());

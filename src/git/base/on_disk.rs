@@ -27,7 +27,11 @@ impl OnDisk {
         match (self, entry) {
             (Self::Nothing, None) => true,
             (Self::Entry(oid, stat), Some(entry)) => {
-                let kind = if stat.kind() == FileType::Symlink { EntryKind::Symlink } else { EntryKind::File };
+                let kind = if stat.kind() == FileType::Symlink {
+                    EntryKind::Symlink
+                } else {
+                    EntryKind::File
+                };
                 kind == entry.kind && oid.to_string() == entry.oid.0
             }
             _ => false,
@@ -37,7 +41,9 @@ impl OnDisk {
     /// Whether it is of the same kind and content as this.
     pub fn is_as(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Entry(oid, stat), Self::Entry(of, then)) => (oid, stat.kind()) == (of, then.kind()),
+            (Self::Entry(oid, stat), Self::Entry(of, then)) => {
+                (oid, stat.kind()) == (of, then.kind())
+            }
             (one, other) => one == other,
         }
     }
@@ -45,7 +51,9 @@ impl OnDisk {
     /// Whether its permissions are those of the entry. Symlinks have none.
     pub fn has_mode(&self, entry: Option<&Entry>) -> bool {
         match (self, entry) {
-            (Self::Entry(_, stat), Some(entry)) if stat.kind() != FileType::Symlink => stat.permissions() == entry.mode,
+            (Self::Entry(_, stat), Some(entry)) if stat.kind() != FileType::Symlink => {
+                stat.permissions() == entry.mode
+            }
             _ => true,
         }
     }
@@ -55,7 +63,11 @@ impl OnDisk {
 pub(in crate::git) fn inspect(dir: &OwnedFd, name: &[u8]) -> io::Result<OnDisk> {
     match hash_file(dir, name)? {
         Some((oid, stat)) => Ok(OnDisk::Entry(oid, stat)),
-        None => Ok(if openat::stat(dir, name)?.is_some() { OnDisk::Other } else { OnDisk::Nothing }),
+        None => Ok(if openat::stat(dir, name)?.is_some() {
+            OnDisk::Other
+        } else {
+            OnDisk::Nothing
+        }),
     }
 }
 
@@ -64,7 +76,9 @@ pub(in crate::git) fn inspect(dir: &OwnedFd, name: &[u8]) -> io::Result<OnDisk> 
 ///
 /// It only says whether content is that of a known id, so that it need not look for collisions: what was stored has none.
 pub(in crate::git) fn hash_file(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<(Oid, FileStat)>> {
-    let Some(stat) = openat::stat(dir, name)? else { return Ok(None) };
+    let Some(stat) = openat::stat(dir, name)? else {
+        return Ok(None);
+    };
     let mut hash = Sha1::new();
     let stat = match stat.kind() {
         FileType::Symlink => {
@@ -77,7 +91,12 @@ pub(in crate::git) fn hash_file(dir: &OwnedFd, name: &[u8]) -> io::Result<Option
             let mut file = openat::open_file(dir, name)?;
             let stat = openat::stat_open(&file)?;
             hash.update(object_header(ObjectType::Blob, stat.size));
-            let mut buffer = vec![0; usize::try_from(stat.size + 1).unwrap_or(usize::MAX).min(1 << 17)];
+            let mut buffer = vec![
+                0;
+                usize::try_from(stat.size + 1)
+                    .unwrap_or(usize::MAX)
+                    .min(1 << 17)
+            ];
             loop {
                 match io::Read::read(&mut file, &mut buffer) {
                     Ok(0) => break,

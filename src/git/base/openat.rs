@@ -40,9 +40,15 @@ impl FileStat {
 
 impl From<Stat> for FileStat {
     // The C types differ between platforms; the values fit.
-    #[allow(clippy::unnecessary_cast, clippy::cast_possible_wrap, clippy::cast_sign_loss, clippy::cast_lossless)]
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::cast_lossless
+    )]
     fn from(stat: Stat) -> Self {
-        let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+        let nanos =
+            |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
         Self {
             size: stat.st_size as u64,
             mtime: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
@@ -54,16 +60,30 @@ impl From<Stat> for FileStat {
     }
 }
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// Whether a folder of this file system gets new times whenever a name in it is added, removed or renamed: true of
 /// the local ones that are known to, and of no other.
 #[cfg(target_os = "linux")]
 pub(in crate::git) fn keeps_folder_times(dir: &OwnedFd) -> bool {
     // ext2 to ext4, XFS, btrfs, tmpfs, F2FS, bcachefs; magic numbers of statfs(2).
-    const KNOWN: [u64; 6] = [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010, 0xCA45_1A4E];
+    const KNOWN: [u64; 6] = [
+        0xEF53,
+        0x5846_5342,
+        0x9123_683E,
+        0x0102_1994,
+        0xF2F5_2010,
+        0xCA45_1A4E,
+    ];
     // The C type differs between platforms; the value has 32 bits.
-    #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, clippy::cast_lossless)]
+    #[allow(
+        clippy::cast_sign_loss,
+        clippy::unnecessary_cast,
+        clippy::cast_lossless
+    )]
     rustix::fs::fstatfs(dir).is_ok_and(|found| KNOWN.contains(&(found.f_type as u64 & 0xFFFF_FFFF)))
 }
 
@@ -86,13 +106,19 @@ pub(in crate::git) fn open_folder(dir: &OwnedFd, name: &[u8]) -> io::Result<Owne
 /// Whether the process or the system ran out of something: that says nothing about the file.
 pub(in crate::git) fn is_exhausted(error: &io::Error) -> bool {
     let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
-    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+    errnos
+        .iter()
+        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
 /// Opens a folder by its path, one component at a time; a symlink on the way is an error (`ENOTDIR` or `ELOOP`).
 pub(in crate::git) fn open_path(root: &OwnedFd, folder: &RepoPath) -> io::Result<OwnedFd> {
     let mut current = root.try_clone()?;
-    for name in folder.as_bytes().split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+    for name in folder
+        .as_bytes()
+        .split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty())
+    {
         current = open_folder(&current, name)?;
     }
     Ok(current)
@@ -101,7 +127,10 @@ pub(in crate::git) fn open_path(root: &OwnedFd, folder: &RepoPath) -> io::Result
 /// Splits a path into the folder that holds it and its name.
 pub(in crate::git) fn split(path: &RepoPath) -> (RepoPath, &[u8]) {
     let bytes = path.as_bytes();
-    let name = bytes.iter().rposition(|byte| *byte == b'/').map_or(bytes, |slash| &bytes[slash + 1..]);
+    let name = bytes
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(bytes, |slash| &bytes[slash + 1..]);
     (path.parent().unwrap_or_default(), name)
 }
 
@@ -121,7 +150,8 @@ pub(in crate::git) fn stat_open(file: impl std::os::fd::AsFd) -> io::Result<File
 
 /// Opens a regular file for reading. Never follows a symlink and never blocks on a FIFO that took its place.
 pub(in crate::git) fn open_file(dir: &OwnedFd, name: &[u8]) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(dir, name, flags, Mode::empty())?);
     if stat_open(&file)?.kind() != FileType::RegularFile {
         return Err(io::Error::other("not a regular file any more"));
@@ -154,18 +184,23 @@ impl Listing {
             }
         })?;
         let bytes = &self.bytes;
-        self.entries.sort_unstable_by(|a, b| slice(bytes, *a).cmp(slice(bytes, *b)));
+        self.entries
+            .sort_unstable_by(|a, b| slice(bytes, *a).cmp(slice(bytes, *b)));
         Ok(())
     }
 
     /// The names in order, with the kind that the folder knows ([`FileType::Unknown`] where it knows none).
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], FileType)> {
-        self.entries.iter().map(|entry| (slice(&self.bytes, *entry), entry.2))
+        self.entries
+            .iter()
+            .map(|entry| (slice(&self.bytes, *entry), entry.2))
     }
 
     /// Whether a name is in it.
     pub fn has(&self, name: &[u8]) -> bool {
-        self.entries.binary_search_by(|entry| slice(&self.bytes, *entry).cmp(name)).is_ok()
+        self.entries
+            .binary_search_by(|entry| slice(&self.bytes, *entry).cmp(name))
+            .is_ok()
     }
 
     /// How many there are.
@@ -213,7 +248,9 @@ pub(in crate::git) fn names(dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
 /// Whether opening a folder failed because there is nothing, or something else: a file or a symlink.
 pub(in crate::git) fn is_no_folder(error: &io::Error) -> bool {
     let errnos = [Errno::NOENT, Errno::LOOP, Errno::NOTDIR];
-    errnos.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+    errnos
+        .iter()
+        .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
 /// An error of opening the folder of a path; a symlink or file in its place is unsafe.
@@ -235,6 +272,13 @@ pub(in crate::git) fn open_error(path: &RepoPath, error: io::Error) -> Error {
 pub(in crate::git) fn io_error(path: &RepoPath, error: io::Error) -> Error {
     use std::os::unix::ffi::OsStrExt as _;
     // The work tree itself has no name in it.
-    let name = if path.as_bytes().is_empty() { b"." } else { path.as_bytes() };
-    Error::io(std::path::Path::new(std::ffi::OsStr::from_bytes(name)), error)
+    let name = if path.as_bytes().is_empty() {
+        b"."
+    } else {
+        path.as_bytes()
+    };
+    Error::io(
+        std::path::Path::new(std::ffi::OsStr::from_bytes(name)),
+        error,
+    )
 }

@@ -41,8 +41,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_the_disk_is_read() {
-        let memory =
-            "MemTotal:  16384 kB\nDirty:              1540 kB\nWriteback:            60 kB\nWritebackTmp: 9 kB\n";
+        let memory = "MemTotal:  16384 kB\nDirty:              1540 kB\nWriteback:            60 kB\nWritebackTmp: 9 kB\n";
         assert_eq!(dirty(memory), Some(1600 << 10));
         assert_eq!(dirty("MemTotal:  16384 kB\n"), None);
         assert!(!whole_is_cheaper(MANY - 1));

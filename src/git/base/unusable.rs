@@ -53,7 +53,11 @@ pub struct Unusable {
 impl Unusable {
     /// The folder of the project: the main work tree's.
     pub fn project(&self) -> PathBuf {
-        let main = self.common_dir.as_deref().filter(|common| common.ends_with(".git")).and_then(Path::parent);
+        let main = self
+            .common_dir
+            .as_deref()
+            .filter(|common| common.ends_with(".git"))
+            .and_then(Path::parent);
         main.unwrap_or(&self.place).to_owned()
     }
 
@@ -68,7 +72,10 @@ impl Unusable {
 
     /// The settings of git's that are wrong, where that is certain: a work tree of ours lies beside the git folder.
     pub fn repair(&self) -> Option<&'static str> {
-        let common = self.common_dir.as_deref().filter(|_| has_state(&self.place))?;
+        let common = self
+            .common_dir
+            .as_deref()
+            .filter(|_| has_state(&self.place))?;
         let is_own = common == self.place.join(".git");
         match self.reason {
             Reason::Bare if is_own => Some("set core.bare to false"),
@@ -82,17 +89,31 @@ impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.place.display();
         match &self.reason {
-            Reason::Bare => write!(f, "core.bare is set in the repository of {place}: git does not use its work tree"),
+            Reason::Bare => write!(
+                f,
+                "core.bare is set in the repository of {place}: git does not use its work tree"
+            ),
             Reason::Elsewhere(folder) => {
-                let missing = if folder.is_dir() { "" } else { ", which does not exist" };
-                write!(f, "core.worktree in the repository of {place} names {}{missing}", folder.display())
+                let missing = if folder.is_dir() {
+                    ""
+                } else {
+                    ", which does not exist"
+                };
+                write!(
+                    f,
+                    "core.worktree in the repository of {place} names {}{missing}",
+                    folder.display()
+                )
             }
             Reason::Reftable => write!(
                 f,
                 "this repository uses the reftable format for references, which recover cannot read yet ({place})"
             ),
             Reason::Sha256 => {
-                write!(f, "this repository uses SHA-256 object names, which recover cannot read yet ({place})")
+                write!(
+                    f,
+                    "this repository uses SHA-256 object names, which recover cannot read yet ({place})"
+                )
             }
             Reason::Other(said) => write!(f, "this repository cannot be used: {said} ({place})"),
         }
@@ -101,5 +122,9 @@ impl fmt::Display for Unusable {
 
 /// Whether something of ours was recorded in a folder.
 pub(in crate::git) fn has_state(place: &Path) -> bool {
-    place.join(".ultraplan").join("state").symlink_metadata().is_ok_and(|found| found.is_dir())
+    place
+        .join(".ultraplan")
+        .join("state")
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_dir())
 }

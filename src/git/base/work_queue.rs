@@ -17,7 +17,11 @@ const SMALL_PER_THREAD: usize = 64;
 pub(in crate::git) fn threads() -> usize {
     // Asked once: it reads the files that say what a container may have.
     static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get).min(MOST))
+    *THREADS.get_or_init(|| {
+        thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .min(MOST)
+    })
 }
 
 /// How many threads so many small tasks are worth.
@@ -85,7 +89,10 @@ impl<T> Shared<T> {
             if tasks.busy == 0 {
                 break None;
             }
-            tasks = self.changed.wait(tasks).unwrap_or_else(PoisonError::into_inner);
+            tasks = self
+                .changed
+                .wait(tasks)
+                .unwrap_or_else(PoisonError::into_inner);
         };
         self.idle.fetch_sub(1, Ordering::Relaxed);
         drop(tasks);
@@ -115,16 +122,24 @@ pub(in crate::git) fn run<T: Send, O: Default + Send>(
     work: impl Fn(T, &mut WorkQueue<'_, T>, &mut O) -> Result<()> + Sync,
 ) -> Result<Vec<O>> {
     let shared = Shared {
-        tasks: Mutex::new(Tasks { waiting: first, busy: threads }),
+        tasks: Mutex::new(Tasks {
+            waiting: first,
+            busy: threads,
+        }),
         changed: Condvar::new(),
         idle: AtomicUsize::new(0),
         stopped: AtomicBool::new(false),
     };
     let one = || -> Result<O> {
-        let mut queue = WorkQueue { own: Vec::new(), shared: &shared };
+        let mut queue = WorkQueue {
+            own: Vec::new(),
+            shared: &shared,
+        };
         let mut output = O::default();
         while !shared.stopped.load(Ordering::Relaxed) {
-            let Some(task) = queue.own.pop().or_else(|| shared.take()) else { break };
+            let Some(task) = queue.own.pop().or_else(|| shared.take()) else {
+                break;
+            };
             let unfinished = StopOnDrop(&shared);
             work(task, &mut queue, &mut output)?;
             std::mem::forget(unfinished);
@@ -134,25 +149,38 @@ pub(in crate::git) fn run<T: Send, O: Default + Send>(
     };
     thread::scope(|scope| {
         // Where there can be no more threads, there are fewer at work.
-        let begin = |_| thread::Builder::new().spawn_scoped(scope, one).map_err(|_| shared.lock().busy -= 1).ok();
+        let begin = |_| {
+            thread::Builder::new()
+                .spawn_scoped(scope, one)
+                .map_err(|_| shared.lock().busy -= 1)
+                .ok()
+        };
         let others: Vec<_> = (1..threads).filter_map(begin).collect();
         let own = one();
         let ended = others.into_iter().map(|other| match other.join() {
             Ok(output) => output,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        let all: Vec<Result<O>> = std::iter::once(own).chain(ended.collect::<Vec<_>>()).collect();
+        let all: Vec<Result<O>> = std::iter::once(own)
+            .chain(ended.collect::<Vec<_>>())
+            .collect();
         all.into_iter().collect()
     })
 }
 
 /// Does both at the same time; one after the other where there can be no more threads.
-pub(in crate::git) fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl Fn() -> B + Sync) -> (A, B) {
+pub(in crate::git) fn both<A, B: Send>(
+    one: impl FnOnce() -> A,
+    other: impl Fn() -> B + Sync,
+) -> (A, B) {
     thread::scope(|scope| {
         let beside = thread::Builder::new().spawn_scoped(scope, &other).ok();
         let one = one();
-        let other =
-            beside.map_or_else(&other, |beside| beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let other = beside.map_or_else(&other, |beside| {
+            beside
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
         (one, other)
     })
 }
@@ -181,7 +209,11 @@ mod tests {
                 (0..1000).collect(),
                 threads,
                 |task: i32, _: &mut WorkQueue<'_, i32>, (): &mut ()| {
-                    if task == 500 { Err(Error::corrupt("x")) } else { Ok(()) }
+                    if task == 500 {
+                        Err(Error::corrupt("x"))
+                    } else {
+                        Ok(())
+                    }
                 },
             );
             assert!(ended.is_err());

@@ -9,7 +9,9 @@ use super::tree_builder::{BuiltTree, stored};
 use crate::git::base::error::Result;
 use crate::git::base::modes::GITLINK;
 use crate::git::index::user_index::UserIndex;
-use crate::git::worktree::cache::{Builder, Cache, CachedEntry, Header, NewFolder, flag, walk_order};
+use crate::git::worktree::cache::{
+    Builder, Cache, CachedEntry, Header, NewFolder, flag, walk_order,
+};
 use crate::git::worktree::scan::{Folder, Scan};
 use crate::model::manifest::{IndexExtra, Nested};
 use crate::model::path::RepoPath;
@@ -58,8 +60,13 @@ impl CacheInTheMaking {
         }
         let (recorded, told) = channel();
         let seen = Arc::clone(seen);
-        let thread = thread::Builder::new().spawn(move || seen.store_when(&told)).ok()?;
-        Some(Self { recorded: Some(recorded), thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .spawn(move || seen.store_when(&told))
+            .ok()?;
+        Some(Self {
+            recorded: Some(recorded),
+            thread: Some(thread),
+        })
     }
 
     /// The checkpoint is recorded.
@@ -72,7 +79,11 @@ impl CacheInTheMaking {
 impl Drop for CacheInTheMaking {
     fn drop(&mut self) {
         self.recorded = None;
-        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+        if self
+            .thread
+            .take()
+            .is_some_and(|thread| thread.join().is_err())
+        {
             tracing::debug!("the capture's cache was not written");
         }
     }
@@ -87,7 +98,11 @@ impl CaptureCacheBuilder {
             && self.made.first().is_some_and(|root| root.same)
             && self.scan.folders.len() == cache.len()
             && self.scan.nested == cache.header.nested
-            && !self.scan.folders.iter().any(|folder| folder.is(flag::CHANGED))
+            && !self
+                .scan
+                .folders
+                .iter()
+                .any(|folder| folder.is(flag::CHANGED))
     }
 
     fn store_when(&self, told: &Receiver<RecordedCheckpoint>) {
@@ -104,7 +119,12 @@ impl CaptureCacheBuilder {
         self.store_with(self.folders(), self.absent(), recorded)
     }
 
-    fn store_with(&self, folders: Builder, absent: BTreeSet<RepoPath>, recorded: RecordedCheckpoint) -> Result<()> {
+    fn store_with(
+        &self,
+        folders: Builder,
+        absent: BTreeSet<RepoPath>,
+        recorded: RecordedCheckpoint,
+    ) -> Result<()> {
         let header = Header {
             reference: recorded.reference,
             commit: recorded.commit.0,
@@ -116,7 +136,10 @@ impl CaptureCacheBuilder {
             index_tree: recorded.index_tree,
             index_extras: recorded.index_extras,
             gitlinks: match &self.index {
-                Some(index) => index.gitlinks().map(|(path, oid)| nested(path, oid)).collect(),
+                Some(index) => index
+                    .gitlinks()
+                    .map(|(path, oid)| nested(path, oid))
+                    .collect(),
                 None => self.cache.header.gitlinks.clone(),
             },
             absent: absent.into_iter().collect(),
@@ -139,7 +162,11 @@ impl CaptureCacheBuilder {
                 rules: folder.rules,
                 tree: made.tree,
                 flags: flags_of(folder)
-                    | if all_stored && self.cache.settled(&folder.stat) { flag::SETTLED } else { 0 },
+                    | if all_stored && self.cache.settled(&folder.stat) {
+                        flag::SETTLED
+                    } else {
+                        0
+                    },
                 subtrees: made.subtrees,
                 stat: folder.stat,
                 others: &others,
@@ -148,7 +175,12 @@ impl CaptureCacheBuilder {
                 // The cache keeps one device a folder.
                 let settled = item.stat.dev == folder.stat.dev && self.cache.settled(&item.stat);
                 let flags = item.flags & !flag::SAME | if settled { flag::SETTLED } else { 0 };
-                CachedEntry { name: self.scan.name(item), stat: item.stat, oid, flags }
+                CachedEntry {
+                    name: self.scan.name(item),
+                    stat: item.stat,
+                    oid,
+                    flags,
+                }
             });
             builder.folder(&new, items);
         }
@@ -158,7 +190,11 @@ impl CaptureCacheBuilder {
     /// Paths of the user's index that are no captured file.
     fn absent(&self) -> BTreeSet<RepoPath> {
         let folders = &self.scan.folders;
-        let find = |path: &[u8]| folders.binary_search_by(|folder| walk_order(folder.path.as_bytes(), path)).ok();
+        let find = |path: &[u8]| {
+            folders
+                .binary_search_by(|folder| walk_order(folder.path.as_bytes(), path))
+                .ok()
+        };
         let is_here = |folder: &Folder, name: &[u8]| {
             let items = self.scan.items(folder);
             let found = items.binary_search_by(|item| self.scan.name(item).cmp(name));
@@ -171,8 +207,11 @@ impl CaptureCacheBuilder {
                 if at.is_some_and(|at| self.made[at].same) {
                     continue;
                 }
-                let tracked = cached.items().filter(|item| item.flags & flag::TRACKED != 0);
-                let gone = tracked.filter(|item| at.is_none_or(|at| !is_here(&folders[at], item.name)));
+                let tracked = cached
+                    .items()
+                    .filter(|item| item.flags & flag::TRACKED != 0);
+                let gone =
+                    tracked.filter(|item| at.is_none_or(|at| !is_here(&folders[at], item.name)));
                 absent.extend(gone.map(|item| RepoPath::new(cached.path).join(item.name)));
             }
             absent.retain(|path| {
@@ -199,5 +238,10 @@ fn flags_of(folder: &Folder) -> u8 {
 }
 
 fn nested(path: &[u8], oid: git2::Oid) -> Nested {
-    Nested { path: RepoPath::new(path), commit: Some(ObjectId(oid.to_string())), checkpoint: None, mode: None }
+    Nested {
+        path: RepoPath::new(path),
+        commit: Some(ObjectId(oid.to_string())),
+        checkpoint: None,
+        mode: None,
+    }
 }

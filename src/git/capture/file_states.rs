@@ -32,7 +32,9 @@ impl Capture {
     /// The states of these files, then those of others, as many as wanted; none once the capture is noted. Nothing is read.
     pub fn file_states(&self, first: &[RepoPath], most: usize) -> Vec<FileState> {
         let cache_builder = self.cache_builder.borrow();
-        let Some(cache_builder) = cache_builder.as_ref() else { return Vec::new() };
+        let Some(cache_builder) = cache_builder.as_ref() else {
+            return Vec::new();
+        };
         let scan = &cache_builder.scan;
         let state = |folder: &Folder, item: &FileEntry, blob: Oid| FileState {
             path: folder.path.join(scan.name(item)),
@@ -49,9 +51,13 @@ impl Capture {
         };
         let mut states: Vec<FileState> = first.iter().filter_map(find).take(most).collect();
         let known: BTreeSet<&RepoPath> = first.iter().collect();
-        let all =
-            scan.folders.iter().flat_map(|folder| stored(scan, folder).map(move |(item, blob)| (folder, item, blob)));
-        let others = all.map(|(folder, item, blob)| state(folder, item, blob)).filter(|one| !known.contains(&one.path));
+        let all = scan
+            .folders
+            .iter()
+            .flat_map(|folder| stored(scan, folder).map(move |(item, blob)| (folder, item, blob)));
+        let others = all
+            .map(|(folder, item, blob)| state(folder, item, blob))
+            .filter(|one| !known.contains(&one.path));
         let left = most - states.len();
         states.extend(others.take(left));
         states
@@ -59,20 +65,33 @@ impl Capture {
 }
 
 /// When these files were last modified, each with its blob, as the last recorded capture of this worktree saw them.
-pub fn last_seen(repo: &Repo, wanted: &BTreeSet<&RepoPath>) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {
+pub fn last_seen(
+    repo: &Repo,
+    wanted: &BTreeSet<&RepoPath>,
+) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {
     let mut names: BTreeMap<RepoPath, BTreeSet<&[u8]>> = BTreeMap::new();
     for path in wanted {
-        names.entry(path.parent().unwrap_or_default()).or_default().insert(split(path).1);
+        names
+            .entry(path.parent().unwrap_or_default())
+            .or_default()
+            .insert(split(path).1);
     }
     let cache = Cache::read(repo);
     let mut seen = BTreeMap::new();
     for folder in cache.folders() {
         let above = RepoPath::new(folder.path);
-        let Some(names) = names.get(&above) else { continue };
-        seen.extend(folder.items().filter(|item| names.contains(item.name)).map(|item| {
-            let at = Timestamp::from_millis(millis(item.stat.mtime));
-            (above.join(item.name), (ObjectId(item.oid.to_string()), at))
-        }));
+        let Some(names) = names.get(&above) else {
+            continue;
+        };
+        seen.extend(
+            folder
+                .items()
+                .filter(|item| names.contains(item.name))
+                .map(|item| {
+                    let at = Timestamp::from_millis(millis(item.stat.mtime));
+                    (above.join(item.name), (ObjectId(item.oid.to_string()), at))
+                }),
+        );
     }
     seen
 }

@@ -16,16 +16,25 @@ const MAX_TIMES: usize = 1000;
 
 /// The times of a capture, once all that changed was read. Of more than are kept it is the latest.
 pub(in crate::git) fn times(scan: &Scan) -> FileTimes {
-    let all = || scan.folders.iter().flat_map(|folder| stored(scan, folder).map(move |(item, _)| (folder, item)));
+    let all = || {
+        scan.folders
+            .iter()
+            .flat_map(|folder| stored(scan, folder).map(move |(item, _)| (folder, item)))
+    };
     let is_small = all().nth(MAX_TIMES).is_none();
-    let mut times: Vec<_> = all().filter(|(_, item)| is_small || item.flags & flag::SAME == 0).collect();
+    let mut times: Vec<_> = all()
+        .filter(|(_, item)| is_small || item.flags & flag::SAME == 0)
+        .collect();
     if times.len() > MAX_TIMES {
         times.select_nth_unstable_by_key(MAX_TIMES, |(_, item)| std::cmp::Reverse(item.stat.mtime));
         times.truncate(MAX_TIMES);
     }
     let named = times.into_iter().map(|(folder, item)| {
         let modified = Timestamp::from_millis(millis(item.stat.mtime));
-        PathTime { path: folder.path.join(scan.name(item)), modified }
+        PathTime {
+            path: folder.path.join(scan.name(item)),
+            modified,
+        }
     });
     let mut named: Vec<PathTime> = named.collect();
     named.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -33,7 +42,9 @@ pub(in crate::git) fn times(scan: &Scan) -> FileTimes {
         return FileTimes::Some(named);
     }
     let mut before = 0;
-    let steps = named.iter().map(|one| one.modified.millis() - std::mem::replace(&mut before, one.modified.millis()));
+    let steps = named
+        .iter()
+        .map(|one| one.modified.millis() - std::mem::replace(&mut before, one.modified.millis()));
     FileTimes::All(steps.collect())
 }
 

@@ -76,7 +76,10 @@ pub struct Capture {
 impl Capture {
     /// How much it holds.
     pub fn totals(&self) -> CapturedTotals {
-        CapturedTotals { files: self.stats.files, bytes: self.stats.bytes }
+        CapturedTotals {
+            files: self.stats.files,
+            bytes: self.stats.bytes,
+        }
     }
 
     /// What it holds.
@@ -97,7 +100,12 @@ impl Capture {
 
     /// How many paths it has an entry for: files, symlinks, empty folders, linked repositories.
     pub fn entry_count(&self) -> u64 {
-        let linked = self.manifest.nested.iter().filter(|nested| nested.commit.is_some()).count();
+        let linked = self
+            .manifest
+            .nested
+            .iter()
+            .filter(|nested| nested.commit.is_some())
+            .count();
         self.stats.files + (self.manifest.empty_folders.len() + linked) as u64
     }
 
@@ -105,21 +113,32 @@ impl Capture {
     /// with something tracked. Empty once what was seen is noted.
     pub fn folders(&self) -> Vec<RepoPath> {
         let cache_builder = self.cache_builder.borrow();
-        let folders = cache_builder.iter().flat_map(|cache_builder| &cache_builder.scan.folders);
-        folders.filter(|folder| !folder.is(flag::NESTED)).map(|folder| folder.path.clone()).collect()
+        let folders = cache_builder
+            .iter()
+            .flat_map(|cache_builder| &cache_builder.scan.folders);
+        folders
+            .filter(|folder| !folder.is(flag::NESTED))
+            .map(|folder| folder.path.clone())
+            .collect()
     }
 
     /// The files and folders that the ignore rules left out of the folders that were examined, and whether each is a folder.
     /// Empty once what was seen is noted.
     pub(in crate::git) fn ignored(&self) -> Vec<(RepoPath, bool)> {
         let cache_builder = self.cache_builder.borrow();
-        let Some(scan) = cache_builder.as_ref().map(|cache_builder| &cache_builder.scan) else { return Vec::new() };
+        let Some(scan) = cache_builder
+            .as_ref()
+            .map(|cache_builder| &cache_builder.scan)
+        else {
+            return Vec::new();
+        };
         let below = scan.folders.iter().flat_map(|folder| {
-            scan.others(folder).filter_map(move |(name, what)| match what {
-                Other::IgnoredFile => Some((folder.path.join(name), false)),
-                Other::IgnoredFolder => Some((folder.path.join(name), true)),
-                Other::Folder => None,
-            })
+            scan.others(folder)
+                .filter_map(move |(name, what)| match what {
+                    Other::IgnoredFile => Some((folder.path.join(name), false)),
+                    Other::IgnoredFolder => Some((folder.path.join(name), true)),
+                    Other::Folder => None,
+                })
         });
         below.collect()
     }
@@ -177,7 +196,10 @@ impl Capture {
         };
         if let Some(making) = self.cache_in_the_making.borrow_mut().as_mut() {
             making.store(recorded);
-        } else if let Err(error) = cache_builder.store(recorded).and_then(|()| self.writer.end_doubt()) {
+        } else if let Err(error) = cache_builder
+            .store(recorded)
+            .and_then(|()| self.writer.end_doubt())
+        {
             tracing::debug!(%error, "the capture's cache could not be written");
         }
     }
@@ -195,7 +217,12 @@ impl Capture {
 /// `also` are paths to take even when they are ignored: those that a restore is going to write. A path that cannot be
 /// read is listed in `skipped` and makes the capture `partial`; anything else that goes wrong is an error, never an
 /// older or emptier tree. Ignored, nested and oversized paths are left out as `rules` say.
-pub fn capture(repo: &Repo, lock: &WorktreeLock, rules: &CaptureRules, also: &BTreeSet<RepoPath>) -> Result<Capture> {
+pub fn capture(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    rules: &CaptureRules,
+    also: &BTreeSet<RepoPath>,
+) -> Result<Capture> {
     capture_lent(repo, lock, rules, also, None)
 }
 
@@ -217,10 +244,21 @@ pub fn capture_lent(
         Cache::open(repo, !writer.trusts_earlier())?
     };
     let is_same_index = cache.alive && cache.len() > 0 && cache.header.index == Identity::of(repo)?;
-    let index = if is_same_index { None } else { Some(UserIndex::read(repo)?) };
+    let index = if is_same_index {
+        None
+    } else {
+        Some(UserIndex::read(repo)?)
+    };
     let head = repo.head()?;
     let operation = repo.operation().map(str::to_owned);
-    let scope = Scope { repo, cache: &cache, index: index.as_ref(), rules, also, left_out: &BTreeMap::new() };
+    let scope = Scope {
+        repo,
+        cache: &cache,
+        index: index.as_ref(),
+        rules,
+        also,
+        left_out: &BTreeMap::new(),
+    };
     let mut scan = match &rules.before {
         None => walk::scan(scope)?,
         Some(before) => walk::scan_since(scope, before)?,
@@ -232,18 +270,37 @@ pub fn capture_lent(
     scan.skipped.sort();
     scan.unsettled.sort();
     scan.unsettled.dedup();
-    let lost = index.as_ref().map_or(Ok(HashSet::new()), |index| lost_blobs(repo, &writer, index))?;
+    let lost = index
+        .as_ref()
+        .map_or(Ok(HashSet::new()), |index| lost_blobs(repo, &writer, index))?;
     let (made, known, index_tree) = both_trees(&writer, &cache, &scan, (index.as_ref(), &lost))?;
-    let tree = made.first().and_then(|root| root.tree).ok_or_else(|| Error::corrupt("the work tree is gone"))?;
+    let tree = made
+        .first()
+        .and_then(|root| root.tree)
+        .ok_or_else(|| Error::corrupt("the work tree is gone"))?;
     let index_tree = match &index {
         Some(_) => index_tree.map(|tree| ObjectId(tree.to_string())),
         None => cache.header.index_tree.clone(),
     };
-    let seen = Arc::new(CaptureCacheBuilder { scan, made, cache, index });
+    let seen = Arc::new(CaptureCacheBuilder {
+        scan,
+        made,
+        cache,
+        index,
+    });
     // One that ends a doubt is written where that is seen, and a rehearsal writes none.
     let is_apart = !writer.doubts() && !lock.is_rehearsal();
-    let making = if is_apart { CacheInTheMaking::begin(&seen) } else { None };
-    let CaptureCacheBuilder { scan, made, cache, index } = &*seen;
+    let making = if is_apart {
+        CacheInTheMaking::begin(&seen)
+    } else {
+        None
+    };
+    let CaptureCacheBuilder {
+        scan,
+        made,
+        cache,
+        index,
+    } = &*seen;
     let beside = tree_builder::manifest_parts(scan, made);
     let manifest = Manifest {
         version: MANIFEST_VERSION,
@@ -259,7 +316,10 @@ pub fn capture_lent(
         head: head.clone(),
         operation,
         has_index: index_tree.is_some(),
-        index_extras: index.as_ref().map_or_else(|| cache.header.index_extras.clone(), |index| index.extras.clone()),
+        index_extras: index.as_ref().map_or_else(
+            || cache.header.index_extras.clone(),
+            |index| index.extras.clone(),
+        ),
         memory_modes: Vec::new(),
         outputs: Outputs::own().paths(repo),
         times: file_times::times(scan),
@@ -270,7 +330,10 @@ pub fn capture_lent(
         partial: manifest.partial,
         manifest,
         head,
-        stats: CaptureStats { files: beside.files, bytes: beside.bytes },
+        stats: CaptureStats {
+            files: beside.files,
+            bytes: beside.bytes,
+        },
         writer,
         trees: known,
         cache_in_the_making: RefCell::new(making),
@@ -286,7 +349,13 @@ fn lost_blobs(repo: &Repo, writer: &ObjectWriter, index: &UserIndex) -> Result<H
     }
     let (paths, blobs): (Vec<&[u8]>, Vec<Oid>) = index.blobs().unzip();
     let is_there = writer.contained(&blobs)?;
-    let lost = || is_there.iter().enumerate().filter(|(_, is_there)| !**is_there).map(|(at, _)| at);
+    let lost = || {
+        is_there
+            .iter()
+            .enumerate()
+            .filter(|(_, is_there)| !**is_there)
+            .map(|(at, _)| at)
+    };
     if let Some(first) = lost().next() {
         let (path, count) = (RepoPath::new(paths[first]), lost().count());
         tracing::warn!(
@@ -303,7 +372,11 @@ fn both_trees(
     scan: &Scan,
     (index, lost): (Option<&UserIndex>, &HashSet<Oid>),
 ) -> Result<(Vec<BuiltTree>, KnownTrees, Option<Oid>)> {
-    let of_index = || index.map_or(Ok(None), |index| index.tree(lost, &mut trees::into_writer(writer)));
+    let of_index = || {
+        index.map_or(Ok(None), |index| {
+            index.tree(lost, &mut trees::into_writer(writer))
+        })
+    };
     if index.is_none_or(|index| index.len() < WORTH_A_THREAD) {
         let (made, known) = tree_builder::trees(writer, cache, scan)?;
         return Ok((made, known, of_index()?));

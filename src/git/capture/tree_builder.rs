@@ -46,30 +46,62 @@ enum State {
 }
 
 /// The trees of all folders of a scan, in its order; and the latest of those that were made, to be compared with others.
-pub(super) fn trees(writer: &ObjectWriter, cache: &Cache, scan: &Scan) -> Result<(Vec<BuiltTree>, KnownTrees)> {
+pub(super) fn trees(
+    writer: &ObjectWriter,
+    cache: &Cache,
+    scan: &Scan,
+) -> Result<(Vec<BuiltTree>, KnownTrees)> {
     let folders = &scan.folders;
     let parents = parents(folders);
-    let mut made = vec![BuiltTree { same: true, ..BuiltTree::default() }; folders.len()];
-    let mut hidden: Vec<bool> = folders.iter().map(|folder| folder.is(flag::HIDDEN)).collect();
+    let mut made = vec![
+        BuiltTree {
+            same: true,
+            ..BuiltTree::default()
+        };
+        folders.len()
+    ];
+    let mut hidden: Vec<bool> = folders
+        .iter()
+        .map(|folder| folder.is(flag::HIDDEN))
+        .collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); folders.len()];
-    let links: BTreeMap<&RepoPath, &Nested> = scan.nested.iter().map(|nested| (&nested.path, nested)).collect();
+    let links: BTreeMap<&RepoPath, &Nested> = scan
+        .nested
+        .iter()
+        .map(|nested| (&nested.path, nested))
+        .collect();
     let relinked = relinked(&cache.header.nested, &scan.nested);
-    let mut unwritten = Unwritten { writer, trees: Vec::new(), bytes: 0, known: KnownTrees::default(), known_bytes: 0 };
+    let mut unwritten = Unwritten {
+        writer,
+        trees: Vec::new(),
+        bytes: 0,
+        known: KnownTrees::default(),
+        known_bytes: 0,
+    };
     for at in (0..folders.len()).rev() {
         let folder = &folders[at];
-        if let Some(cached) = folder.cached.filter(|_| made[at].same && !relinked.contains(&folder.path)) {
-            made[at].same = made[at].subtrees == cached.subtrees && same_items(scan, folder, cached.items);
+        if let Some(cached) = folder
+            .cached
+            .filter(|_| made[at].same && !relinked.contains(&folder.path))
+        {
+            made[at].same =
+                made[at].subtrees == cached.subtrees && same_items(scan, folder, cached.items);
         } else {
             made[at].same = false;
         }
-        let reused = folder.cached.filter(|_| made[at].same).and_then(|cached| cached.tree);
+        let reused = folder
+            .cached
+            .filter(|_| made[at].same)
+            .and_then(|cached| cached.tree);
         made[at].tree = match reused {
             Some(tree) => Some(tree),
             None => build(&mut unwritten, scan, at, &children[at], &made, &links)?,
         };
         children[at] = Vec::new();
         let Some(parent) = parents[at] else { continue };
-        let link = links.get(&folder.path).is_some_and(|nested| nested.commit.is_some());
+        let link = links
+            .get(&folder.path)
+            .is_some_and(|nested| nested.commit.is_some());
         if made[at].tree.is_some() || made[at].state == State::Holding {
             made[at].state = State::Holding;
         } else if !hidden[at] && folder.is(flag::WANTED) {
@@ -128,7 +160,12 @@ impl Unwritten<'_> {
             self.known.borrow_mut().clear();
         }
         if bytes <= KNOWN {
-            self.known.borrow_mut().extend(written.into_iter().flatten().map(|(oid, tree)| (oid, Rc::new(tree))));
+            self.known.borrow_mut().extend(
+                written
+                    .into_iter()
+                    .flatten()
+                    .map(|(oid, tree)| (oid, Rc::new(tree))),
+            );
         }
         Ok(())
     }
@@ -139,7 +176,10 @@ fn parents(folders: &[Folder]) -> Vec<Option<usize>> {
     let mut above: Vec<usize> = Vec::new();
     let mut parents = Vec::with_capacity(folders.len());
     for (at, folder) in folders.iter().enumerate() {
-        while above.last().is_some_and(|last| !folder.path.starts_with(&folders[*last].path)) {
+        while above
+            .last()
+            .is_some_and(|last| !folder.path.starts_with(&folders[*last].path))
+        {
             above.pop();
         }
         parents.push(above.last().copied());
@@ -150,10 +190,20 @@ fn parents(folders: &[Folder]) -> Vec<Option<usize>> {
 
 /// Folders whose repositories inside are not those of the cached trees.
 fn relinked(before: &[Nested], now: &[Nested]) -> BTreeSet<RepoPath> {
-    let key = |nested: &Nested| nested.commit.clone().map(|commit| (nested.path.clone(), commit.0));
-    let (before, now): (BTreeSet<_>, BTreeSet<_>) =
-        (before.iter().filter_map(key).collect(), now.iter().filter_map(key).collect());
-    before.symmetric_difference(&now).map(|(path, _)| path.parent().unwrap_or_default()).collect()
+    let key = |nested: &Nested| {
+        nested
+            .commit
+            .clone()
+            .map(|commit| (nested.path.clone(), commit.0))
+    };
+    let (before, now): (BTreeSet<_>, BTreeSet<_>) = (
+        before.iter().filter_map(key).collect(),
+        now.iter().filter_map(key).collect(),
+    );
+    before
+        .symmetric_difference(&now)
+        .map(|(path, _)| path.parent().unwrap_or_default())
+        .collect()
 }
 
 /// Whether the files of a folder are those of its cached tree.
@@ -177,15 +227,28 @@ fn build(
     }
     for child in children {
         if let Some(tree) = made[*child].tree {
-            level.add(crate::git::base::openat::split(&scan.folders[*child].path).1, TREE, tree);
+            level.add(
+                crate::git::base::openat::split(&scan.folders[*child].path).1,
+                TREE,
+                tree,
+            );
         }
     }
     let first = folder.path.join(b"");
-    let inside =
-        links.range::<RepoPath, _>(&first..).take_while(|(path, _)| path.as_bytes().starts_with(first.as_bytes()));
+    let inside = links
+        .range::<RepoPath, _>(&first..)
+        .take_while(|(path, _)| path.as_bytes().starts_with(first.as_bytes()));
     for (path, nested) in inside {
-        if let Some(commit) = nested.commit.as_ref().filter(|_| path.parent().unwrap_or_default() == folder.path) {
-            level.add(crate::git::base::openat::split(path).1, GITLINK, object_id::parse_oid(commit)?);
+        if let Some(commit) = nested
+            .commit
+            .as_ref()
+            .filter(|_| path.parent().unwrap_or_default() == folder.path)
+        {
+            level.add(
+                crate::git::base::openat::split(path).1,
+                GITLINK,
+                object_id::parse_oid(commit)?,
+            );
         }
     }
     if level.is_empty() && at > 0 {
@@ -199,10 +262,12 @@ pub(in crate::git) fn stored<'a>(
     scan: &'a Scan,
     folder: &Folder,
 ) -> impl Iterator<Item = (&'a FileEntry, Oid)> + Clone {
-    scan.items(folder).iter().filter_map(|item| match item.content {
-        Content::Known(oid) => Some((item, oid)),
-        _ => None,
-    })
+    scan.items(folder)
+        .iter()
+        .filter_map(|item| match item.content {
+            Content::Known(oid) => Some((item, oid)),
+            _ => None,
+        })
 }
 
 /// What trees cannot say.
@@ -222,16 +287,26 @@ pub(super) fn manifest_parts(scan: &Scan, made: &[BuiltTree]) -> ManifestParts {
     let mut beside = ManifestParts::default();
     let is_file = |item: &FileEntry| item.stat.kind() == FileType::RegularFile;
     let is_executable = |item: &FileEntry| item.stat.mode & 0o100 != 0;
-    for item in scan.items.iter().filter(|item| matches!(item.content, Content::Known(_))) {
+    for item in scan
+        .items
+        .iter()
+        .filter(|item| matches!(item.content, Content::Known(_)))
+    {
         beside.files += 1;
         beside.bytes += item.stat.size;
         if is_file(item) {
             counts[usize::from(is_executable(item))].add(item.stat.permissions());
         }
     }
-    let holding =
-        |folder: &Folder, made: &BuiltTree| made.state == State::Holding && !folder.path.as_bytes().is_empty();
-    for (folder, _) in scan.folders.iter().zip(made).filter(|(folder, made)| holding(folder, made)) {
+    let holding = |folder: &Folder, made: &BuiltTree| {
+        made.state == State::Holding && !folder.path.as_bytes().is_empty()
+    };
+    for (folder, _) in scan
+        .folders
+        .iter()
+        .zip(made)
+        .filter(|(folder, made)| holding(folder, made))
+    {
         counts[2].add(folder.stat.permissions());
     }
     let usual = DefaultModes::default();
@@ -242,20 +317,32 @@ pub(super) fn manifest_parts(scan: &Scan, made: &[BuiltTree]) -> ManifestParts {
     };
     let are_all_usual = counts[0].0.len() < 2 && counts[1].0.len() < 2;
     for (folder, made) in scan.folders.iter().zip(made) {
-        let unusual = |item: &&FileEntry| item.stat.permissions() != beside.modes.of_file(is_executable(item));
-        let items = stored(scan, folder).map(|(item, _)| item).filter(|item| !are_all_usual && is_file(item));
-        let listed = items
-            .filter(unusual)
-            .map(|item| PathMode { path: folder.path.join(scan.name(item)), mode: item.stat.permissions() });
+        let unusual = |item: &&FileEntry| {
+            item.stat.permissions() != beside.modes.of_file(is_executable(item))
+        };
+        let items = stored(scan, folder)
+            .map(|(item, _)| item)
+            .filter(|item| !are_all_usual && is_file(item));
+        let listed = items.filter(unusual).map(|item| PathMode {
+            path: folder.path.join(scan.name(item)),
+            mode: item.stat.permissions(),
+        });
         beside.file_modes.extend(listed);
-        let listed = || PathMode { path: folder.path.clone(), mode: folder.stat.permissions() };
+        let listed = || PathMode {
+            path: folder.path.clone(),
+            mode: folder.stat.permissions(),
+        };
         if made.state == State::Empty {
             beside.empty_folders.push(listed());
         } else if holding(folder, made) && folder.stat.permissions() != beside.modes.folder {
             beside.folder_modes.push(listed());
         }
     }
-    for list in [&mut beside.file_modes, &mut beside.folder_modes, &mut beside.empty_folders] {
+    for list in [
+        &mut beside.file_modes,
+        &mut beside.folder_modes,
+        &mut beside.empty_folders,
+    ] {
         list.sort_unstable();
     }
     beside
@@ -275,7 +362,10 @@ impl Counts {
 
     /// The mode that occurs most often, the smallest of equals; `otherwise` if there is none.
     fn most_frequent(&self, otherwise: u32) -> u32 {
-        let best = self.0.iter().max_by_key(|(mode, count)| (*count, std::cmp::Reverse(*mode)));
+        let best = self
+            .0
+            .iter()
+            .max_by_key(|(mode, count)| (*count, std::cmp::Reverse(*mode)));
         best.map_or(otherwise, |(mode, _)| *mode)
     }
 }

@@ -55,7 +55,9 @@ pub fn commit_on_branch(
     timeout: Duration,
 ) -> Result<Option<Committed>> {
     if repo.is_private() {
-        return Err(Error::Unsupported { what: "a folder without git has no branch to commit on".to_owned() });
+        return Err(Error::Unsupported {
+            what: "a folder without git has no branch to commit on".to_owned(),
+        });
     }
     let locked = LockedIndex::acquire(repo, timeout)?;
     let index = UserIndex::read(repo)?;
@@ -78,17 +80,37 @@ pub fn commit_on_branch(
         locked.put(before.as_deref())?;
         return Err(error);
     }
-    let flagged = |extra: &IndexExtra| extra.stage == 0 && (extra.assume_unchanged || extra.skip_worktree);
+    let flagged =
+        |extra: &IndexExtra| extra.stage == 0 && (extra.assume_unchanged || extra.skip_worktree);
     let mut index_extras: Vec<IndexExtra> = index.extras.into_iter().filter(flagged).collect();
     index_extras.retain(|extra| flat.contains_key(&extra.path));
-    let head = Head { commit: Some(commit.clone()), branch: capture.head.branch.clone() };
-    Ok(Some(Committed { commit, head, index_tree: tree, index_extras }))
+    let head = Head {
+        commit: Some(commit.clone()),
+        branch: capture.head.branch.clone(),
+    };
+    Ok(Some(Committed {
+        commit,
+        head,
+        index_tree: tree,
+        index_extras,
+    }))
 }
 
 /// What the commit holds.
-fn contents(repo: &Repo, capture: &Capture, index: &UserIndex, locked: &LockedIndex) -> Result<Flat> {
+fn contents(
+    repo: &Repo,
+    capture: &Capture,
+    index: &UserIndex,
+    locked: &LockedIndex,
+) -> Result<Flat> {
     let captured = &capture.snapshot()?.entries;
-    let (staged, links) = (index.flat(), index.gitlinks().map(|(path, _)| path).collect::<BTreeSet<_>>());
+    let (staged, links) = (
+        index.flat(),
+        index
+            .gitlinks()
+            .map(|(path, _)| path)
+            .collect::<BTreeSet<_>>(),
+    );
     let mut flat = Flat::new();
     // What git does not look for changes in.
     let unwatched: BTreeSet<&RepoPath> = index
@@ -100,8 +122,11 @@ fn contents(repo: &Repo, capture: &Capture, index: &UserIndex, locked: &LockedIn
     for (path, entry) in &staged {
         // An empty folder, or one that holds something, may stand where the file was.
         let first_below = captured.range(path.join(b"")..).next();
-        let taken = captured.contains_key(path) || first_below.is_some_and(|(below, _)| below.starts_with(path));
-        let hidden = path.ancestors().any(|folder| captured.contains_key(&folder));
+        let taken = captured.contains_key(path)
+            || first_below.is_some_and(|(below, _)| below.starts_with(path));
+        let hidden = path
+            .ancestors()
+            .any(|folder| captured.contains_key(&folder));
         let there = || fs::symlink_metadata(path.below(repo.workdir())).is_ok();
         if unwatched.contains(path) || (!taken && !hidden && there()) {
             flat.insert(path.clone(), *entry);
@@ -124,20 +149,28 @@ fn contents(repo: &Repo, capture: &Capture, index: &UserIndex, locked: &LockedIn
             EntryKind::File | EntryKind::Symlink => {
                 let absolute = path.below(Path::new(""));
                 let untracked = !index.has(path.as_bytes());
-                if may_be_ignored && untracked && repo.inner.is_path_ignored(&absolute).unwrap_or(false) {
+                if may_be_ignored
+                    && untracked
+                    && repo.inner.is_path_ignored(&absolute).unwrap_or(false)
+                {
                     continue;
                 }
                 let mode = match entry.kind {
                     EntryKind::Symlink => 0o120_000,
                     // git is configured not to trust the executable bit.
-                    _ if !filters.trusts_modes => {
-                        known.map(|(mode, _)| *mode).filter(|mode| *mode != 0o120_000).unwrap_or(0o100_644)
-                    }
+                    _ if !filters.trusts_modes => known
+                        .map(|(mode, _)| *mode)
+                        .filter(|mode| *mode != 0o120_000)
+                        .unwrap_or(0o100_644),
                     _ if entry.mode & 0o100 != 0 => 0o100_755,
                     _ => 0o100_644,
                 };
                 let same = known.is_some_and(|(_, known)| *known == oid);
-                let oid = if same || entry.kind == EntryKind::Symlink { oid } else { filters.stored(path, oid)? };
+                let oid = if same || entry.kind == EntryKind::Symlink {
+                    oid
+                } else {
+                    filters.stored(path, oid)?
+                };
                 flat.insert(path.clone(), (mode, oid));
             }
         }
@@ -164,7 +197,15 @@ impl<'a> Filters<'a> {
         let converts_line_ends = !matches!(line_ends.as_str(), "" | "false" | "no" | "off" | "0");
         let trusts_modes = config.get_bool("core.filemode").unwrap_or(true);
         let root = openat::open_root(repo.workdir())?;
-        Ok(Self { repo, index: locked.read()?, converts_line_ends, trusts_modes, root, config, capture })
+        Ok(Self {
+            repo,
+            index: locked.read()?,
+            converts_line_ends,
+            trusts_modes,
+            root,
+            config,
+            capture,
+        })
     }
 
     /// The blob to commit for a file whose captured content is `oid` and differs from the index.
@@ -173,7 +214,9 @@ impl<'a> Filters<'a> {
         let said = |name: &str| -> Result<AttrValue<'_>> {
             let flags = AttrCheckFlags::FILE_THEN_INDEX;
             let value = self.repo.inner.get_attr_bytes(&relative, name, flags);
-            Ok(AttrValue::from_bytes(value.map_err(Error::git(format!("read the attributes of {path}")))?))
+            Ok(AttrValue::from_bytes(value.map_err(Error::git(
+                format!("read the attributes of {path}"),
+            ))?))
         };
         let by_program = match said("filter")? {
             AttrValue::String(name) => self.is_program(name).then(|| format!("filter {name}")),
@@ -184,7 +227,10 @@ impl<'a> Filters<'a> {
             _ => by_program,
         };
         if let Some(what) = by_program {
-            let known = self.index.get_path(&relative, 0).filter(|entry| self.is_unchanged(path, entry));
+            let known = self
+                .index
+                .get_path(&relative, 0)
+                .filter(|entry| self.is_unchanged(path, entry));
             return known.map(|entry| entry.id).ok_or_else(|| Error::Unsupported {
                 what: format!("{path} is stored through {what}, which only git itself can do: commit it with git"),
             });
@@ -193,16 +239,26 @@ impl<'a> Filters<'a> {
         for name in ["text", "crlf", "eol", "ident"] {
             converted |= !matches!(said(name)?, AttrValue::Unspecified);
         }
-        if converted { self.convert(path, oid) } else { Ok(oid) }
+        if converted {
+            self.convert(path, oid)
+        } else {
+            Ok(oid)
+        }
     }
 
     fn is_program(&self, name: &str) -> bool {
-        ["clean", "process"].iter().any(|key| self.config.get_string(&format!("filter.{name}.{key}")).is_ok())
+        ["clean", "process"].iter().any(|key| {
+            self.config
+                .get_string(&format!("filter.{name}.{key}"))
+                .is_ok()
+        })
     }
 
     /// Whether the index knows the file as it is.
     fn is_unchanged(&self, path: &RepoPath, entry: &IndexEntry) -> bool {
-        let Ok(found) = fs::symlink_metadata(path.below(self.repo.workdir())) else { return false };
+        let Ok(found) = fs::symlink_metadata(path.below(self.repo.workdir())) else {
+            return false;
+        };
         let same_time = i64::from(entry.mtime.seconds()) == found.mtime()
             && i64::from(entry.mtime.nanoseconds()) == found.mtime_nsec();
         same_time && u64::from(entry.file_size) == found.size()
@@ -217,10 +273,12 @@ impl<'a> Filters<'a> {
         self.capture.writer.publish()?;
         let oid = self.repo.inner.blob_path(&file).map_err(failed)?;
         let (parent, name) = openat::split(path);
-        let now =
-            openat::open_path(&self.root, &parent).and_then(|dir| crate::git::base::on_disk::hash_file(&dir, name));
+        let now = openat::open_path(&self.root, &parent)
+            .and_then(|dir| crate::git::base::on_disk::hash_file(&dir, name));
         if now.ok().flatten().map(|(oid, _)| oid) != Some(captured) {
-            return Err(Error::Unsupported { what: format!("{path} changed while it was committed") });
+            return Err(Error::Unsupported {
+                what: format!("{path} changed while it was committed"),
+            });
         }
         let hex = oid.to_string();
         let folder = self.repo.common_dir().join("objects").join(&hex[..2]);
@@ -229,7 +287,9 @@ impl<'a> Filters<'a> {
             sync_folder(&folder)?;
         }
         // What libgit2 wrote, nothing else would keep from a `git gc` meanwhile.
-        self.capture.writer.write(ObjectType::Blob, &Database::open(self.repo)?.blob(oid)?)?;
+        self.capture
+            .writer
+            .write(ObjectType::Blob, &Database::open(self.repo)?.blob(oid)?)?;
         Ok(oid)
     }
 }

@@ -26,7 +26,9 @@ impl StoredCheckpoint {
     /// What was not committed (edits, untracked files, staged content, what was skipped) lay in the other work tree and
     /// says nothing of this one.
     pub fn base(&self, repo: &Repo, here: &Manifest) -> Result<Option<Self>> {
-        let Some(commit) = &self.manifest.head.commit else { return Ok(None) };
+        let Some(commit) = &self.manifest.head.commit else {
+            return Ok(None);
+        };
         let tree = tree_of(repo, commit)?;
         let lookup = TreeLookup::stored(repo)?;
         let mut file_modes = Vec::new();
@@ -40,7 +42,11 @@ impl StoredCheckpoint {
         for extra in here.index_extras.iter().filter(|extra| is_mark(extra)) {
             if let Some((mode, oid)) = lookup.find(&tree, &extra.path)? {
                 let oid = ObjectId(oid.to_string());
-                index_extras.push(IndexExtra { mode, oid, ..extra.clone() });
+                index_extras.push(IndexExtra {
+                    mode,
+                    oid,
+                    ..extra.clone()
+                });
             }
         }
         let manifest = Manifest {
@@ -56,7 +62,12 @@ impl StoredCheckpoint {
             index_extras,
             ..self.manifest.clone()
         };
-        Ok(Some(Self { tree: tree.clone(), index_tree: Some(tree), manifest, ..self.clone() }))
+        Ok(Some(Self {
+            tree: tree.clone(),
+            index_tree: Some(tree),
+            manifest,
+            ..self.clone()
+        }))
     }
 }
 
@@ -78,21 +89,41 @@ pub fn as_checked_out(
     now: &Snapshot,
     target: &mut Snapshot,
 ) -> Result<()> {
-    let sparse: BTreeSet<&RepoPath> =
-        here.index_extras.iter().filter(|extra| extra.skip_worktree).map(|extra| &extra.path).collect();
-    target.entries.retain(|path, _| now.entries.contains_key(path) || !sparse.contains(path));
+    let sparse: BTreeSet<&RepoPath> = here
+        .index_extras
+        .iter()
+        .filter(|extra| extra.skip_worktree)
+        .map(|extra| &extra.path)
+        .collect();
+    target
+        .entries
+        .retain(|path, _| now.entries.contains_key(path) || !sparse.contains(path));
     let converts_all = converts_all(repo)?;
-    for (path, entry) in target.entries.iter_mut().filter(|(_, entry)| entry.kind == EntryKind::File) {
-        let Some(by) = Conversion::of(&repo.inner, path, converts_all)? else { continue };
+    for (path, entry) in target
+        .entries
+        .iter_mut()
+        .filter(|(_, entry)| entry.kind == EntryKind::File)
+    {
+        let Some(by) = Conversion::of(&repo.inner, path, converts_all)? else {
+            continue;
+        };
         let there = now.entries.get(path).cloned();
         let then = captured.view().entry(lookup, path)?;
-        let committed = captured.index_tree.as_ref().map(|tree| lookup.find(tree, path)).transpose()?.flatten();
-        let unstaged = committed.is_some_and(|(mode, oid)| mode != GITLINK && oid.to_string() == entry.oid.0);
+        let committed = captured
+            .index_tree
+            .as_ref()
+            .map(|tree| lookup.find(tree, path))
+            .transpose()?
+            .flatten();
+        let unstaged =
+            committed.is_some_and(|(mode, oid)| mode != GITLINK && oid.to_string() == entry.oid.0);
         let same = |raw: &Entry| -> Result<bool> {
             Ok(raw.kind == EntryKind::File
                 && match by {
                     // What a filter makes of it only git knows.
-                    Conversion::Filter => unstaged && then.as_ref().is_some_and(|then| then.oid == raw.oid),
+                    Conversion::Filter => {
+                        unstaged && then.as_ref().is_some_and(|then| then.oid == raw.oid)
+                    }
                     Conversion::Text => {
                         let read = |oid| lookup.blob(parse_oid(oid)?);
                         plain(&read(&raw.oid)?) == plain(&read(&entry.oid)?)
@@ -113,7 +144,9 @@ pub fn as_checked_out(
 fn converts_all(repo: &Repo) -> Result<bool> {
     let config = repo.inner.config().and_then(|mut config| config.snapshot());
     let config = config.map_err(Error::git("read the configuration"))?;
-    Ok(config.get_string("core.autocrlf").is_ok_and(|value| value != "false"))
+    Ok(config
+        .get_string("core.autocrlf")
+        .is_ok_and(|value| value != "false"))
 }
 
 /// How git converts a file.
@@ -131,7 +164,10 @@ impl Conversion {
         let set = |name: &str| -> Result<bool> {
             let value = repository.get_attr_bytes(at, name, AttrCheckFlags::FILE_THEN_INDEX);
             let value = value.map_err(Error::git(format!("read the attributes of {path}")))?;
-            Ok(!matches!(AttrValue::always_bytes(value), AttrValue::Unspecified | AttrValue::False))
+            Ok(!matches!(
+                AttrValue::always_bytes(value),
+                AttrValue::Unspecified | AttrValue::False
+            ))
         };
         for name in ["filter", "working-tree-encoding"] {
             if set(name)? {

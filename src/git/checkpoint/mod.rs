@@ -23,7 +23,9 @@ pub(in crate::git) use nested_refs::digits as nested_digits;
 pub use nested_refs::{nested_id, outer_ref, refs_of};
 pub use plain::plain_blobs;
 pub(in crate::git) use plain::{Moment, plain_of};
-pub use precious::{IgnoredPaths, PreciousFile, forget_ignored, ignored_at, note_ignored, put_back};
+pub use precious::{
+    IgnoredPaths, PreciousFile, forget_ignored, ignored_at, note_ignored, put_back,
+};
 pub use state_tree::MemoryFile;
 pub(in crate::git) use state_tree::parse_manifest;
 pub(in crate::git) use stored::MEMORY_PLACE;

@@ -61,13 +61,19 @@ impl StoredCheckpoint {
 }
 
 fn find(repo: &Repo, copies: Option<&ObjectId>, path: &RepoPath) -> Result<Option<NestedCopy>> {
-    let Some(copies) = copies else { return Ok(None) };
+    let Some(copies) = copies else {
+        return Ok(None);
+    };
     let database = Database::open(repo)?;
-    let Some(one) = trees::find(&database, parse_oid(copies)?, digits(path)?.as_bytes())? else { return Ok(None) };
+    let Some(one) = trees::find(&database, parse_oid(copies)?, digits(path)?.as_bytes())? else {
+        return Ok(None);
+    };
     let one = Tree::read(&database, one)?;
     let id = |name: &[u8]| one.find(name).map(|entry| entry.oid);
     let (Some(tree), Some(manifest)) = (id(FILES), id(MANIFEST)) else {
-        return Err(Error::corrupt(format!("the files of nested repository {path} are not whole")));
+        return Err(Error::corrupt(format!(
+            "the files of nested repository {path} are not whole"
+        )));
     };
     Ok(Some(NestedCopy {
         tree: ObjectId(tree.to_string()),
@@ -107,7 +113,11 @@ pub fn copy_all(
     before: Option<&StoredCheckpoint>,
     nested: &[(&RepoPath, &Repo, &ObjectId)],
 ) -> Result<Copies> {
-    let last = || capture.last_recorded().and_then(|commit| load_checkpoint(outer, &commit).ok());
+    let last = || {
+        capture
+            .last_recorded()
+            .and_then(|commit| load_checkpoint(outer, &commit).ok())
+    };
     let copies = match before {
         Some(before) => before.copies.clone(),
         None => last().and_then(|stored| stored.copies),
@@ -118,7 +128,10 @@ pub fn copy_all(
     let (mut all, mut failed) = (Vec::new(), Vec::new());
     for (path, repo, commit) in nested {
         let name = digits(path)?;
-        let known = before.as_ref().and_then(|tree| tree.find(name.as_bytes())).map(|entry| entry.oid);
+        let known = before
+            .as_ref()
+            .and_then(|tree| tree.find(name.as_bytes()))
+            .map(|entry| entry.oid);
         match copy(outer, &capture.writer, (repo, commit), known) {
             Ok(one) => all.push((name, one)),
             // What this repository is to blame for keeps the others from nothing.
@@ -130,18 +143,38 @@ pub fn copy_all(
     for (name, one) in &all {
         level.add(name.as_bytes(), TREE, *one);
     }
-    let written =
-        if level.is_empty() { None } else { Some(capture.writer.write(ObjectType::Tree, &level.into_bytes())?) };
-    Ok(Copies { tree: written.map(|oid| ObjectId(oid.to_string())), failed })
+    let written = if level.is_empty() {
+        None
+    } else {
+        Some(
+            capture
+                .writer
+                .write(ObjectType::Tree, &level.into_bytes())?,
+        )
+    };
+    Ok(Copies {
+        tree: written.map(|oid| ObjectId(oid.to_string())),
+        failed,
+    })
 }
 
 /// Copies the files of one checkpoint; `known` is the copy that an earlier checkpoint has.
-fn copy(outer: &Repo, writer: &ObjectWriter, (repo, commit): (&Repo, &ObjectId), known: Option<Oid>) -> Result<Oid> {
+fn copy(
+    outer: &Repo,
+    writer: &ObjectWriter,
+    (repo, commit): (&Repo, &ObjectId),
+    known: Option<Oid>,
+) -> Result<Oid> {
     let stored = load_checkpoint(repo, commit)?;
-    let mut bringing =
-        Bringing { writer, from: Database::open(repo)?, around: Database::open(outer)?, seen: HashSet::new() };
+    let mut bringing = Bringing {
+        writer,
+        from: Database::open(repo)?,
+        around: Database::open(outer)?,
+        seen: HashSet::new(),
+    };
     let state = parse_oid(&stored.state_tree)?;
-    let manifest = trees::find(&bringing.from, state, MANIFEST)?.ok_or_else(|| Error::corrupt("it has no manifest"))?;
+    let manifest = trees::find(&bringing.from, state, MANIFEST)?
+        .ok_or_else(|| Error::corrupt("it has no manifest"))?;
     let mut level = Level::default();
     level.add(MANIFEST, BLOB, manifest);
     level.add(FILES, TREE, parse_oid(&stored.tree)?);
@@ -155,7 +188,10 @@ fn copy(outer: &Repo, writer: &ObjectWriter, (repo, commit): (&Repo, &ObjectId),
     }
     if repo.common_dir() != outer.common_dir() {
         let known = known.and_then(|known| Tree::read(&bringing.around, known).ok());
-        bringing.entries(&Tree::parse(bytes.clone()).unwrap_or_default(), known.as_ref())?;
+        bringing.entries(
+            &Tree::parse(bytes.clone()).unwrap_or_default(),
+            known.as_ref(),
+        )?;
     }
     writer.write(ObjectType::Tree, &bytes)
 }
@@ -164,8 +200,16 @@ fn copy(outer: &Repo, writer: &ObjectWriter, (repo, commit): (&Repo, &ObjectId),
 pub fn show_trees(outer: &Repo, capture: &Capture, inner: &Capture) -> Result<()> {
     let quarantine = inner.writer.repository()?;
     let (from, around) = (Database::of(&quarantine)?, Database::open(outer)?);
-    let mut bringing = Bringing { writer: &capture.writer, from, around, seen: HashSet::new() };
-    for tree in [Some(&inner.tree), inner.index_tree.as_ref()].into_iter().flatten() {
+    let mut bringing = Bringing {
+        writer: &capture.writer,
+        from,
+        around,
+        seen: HashSet::new(),
+    };
+    for tree in [Some(&inner.tree), inner.index_tree.as_ref()]
+        .into_iter()
+        .flatten()
+    {
         bringing.trees_alone(parse_oid(tree)?)?;
     }
     Ok(())
@@ -186,7 +230,9 @@ impl Bringing<'_> {
 
     fn entries(&mut self, tree: &Tree, known: Option<&Tree>) -> Result<()> {
         for TreeEntry { name, mode, oid } in tree.entries() {
-            let same = known.and_then(|known| known.find(name)).filter(|known| known.mode == mode);
+            let same = known
+                .and_then(|known| known.find(name))
+                .filter(|known| known.mode == mode);
             if mode == TREE {
                 self.tree(oid, same.map(|known| known.oid))?;
             } else if mode != GITLINK && self.seen.insert(oid) && !self.writer.holds(oid)? {
@@ -202,7 +248,9 @@ impl Bringing<'_> {
         {
             return self.writer.write_loose(oid, &mut file);
         }
-        self.writer.write(ObjectType::Blob, &self.from.blob(oid)?).map(drop)
+        self.writer
+            .write(ObjectType::Blob, &self.from.blob(oid)?)
+            .map(drop)
     }
 
     fn trees_alone(&mut self, oid: Oid) -> Result<()> {

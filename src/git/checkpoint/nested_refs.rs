@@ -21,7 +21,8 @@ pub fn nested_id(checkpoint: &CheckpointId, path: &RepoPath) -> Result<Checkpoin
 
 /// What stands for a path in a name.
 pub(in crate::git) fn digits(path: &RepoPath) -> Result<String> {
-    let hash = Oid::hash_object(ObjectType::Blob, path.as_bytes()).map_err(Error::git("hash a path"))?;
+    let hash =
+        Oid::hash_object(ObjectType::Blob, path.as_bytes()).map_err(Error::git("hash a path"))?;
     Ok(hash.to_string()[..DIGITS].to_owned())
 }
 
@@ -32,8 +33,15 @@ pub fn outer_ref(name: &str) -> Option<&str> {
 }
 
 /// The references in a nested repository that belong to this checkpoint of an outer one.
-pub fn refs_of(repo: &Repo, run_id: &RunId, checkpoint: &CheckpointId) -> Result<Vec<CheckpointRef>> {
+pub fn refs_of(
+    repo: &Repo,
+    run_id: &RunId,
+    checkpoint: &CheckpointId,
+) -> Result<Vec<CheckpointRef>> {
     let outer = ref_name(run_id, checkpoint);
     let (all, _) = list_refs(repo)?;
-    Ok(all.into_iter().filter(|found| outer_ref(&found.name) == Some(outer.as_str())).collect())
+    Ok(all
+        .into_iter()
+        .filter(|found| outer_ref(&found.name) == Some(outer.as_str()))
+        .collect())
 }

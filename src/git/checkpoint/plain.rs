@@ -40,16 +40,28 @@ pub(in crate::git) struct Moment {
 pub fn plain_blobs(repo: &Repo, checkpoints: &[&ObjectId]) -> Result<BTreeSet<ObjectId>> {
     let moment = |commit: &&&ObjectId| -> Result<Moment> {
         let stored = load_checkpoint(repo, commit)?;
-        let base = stored.manifest.head.commit.as_ref().map(parse_oid).transpose()?;
+        let base = stored
+            .manifest
+            .head
+            .commit
+            .as_ref()
+            .map(parse_oid)
+            .transpose()?;
         Ok(Moment {
             base: base.and_then(|base| Some(repo.inner.find_commit(base).ok()?.tree_id())),
             index: stored.index_tree.as_ref().map(parse_oid).transpose()?,
             files: parse_oid(&stored.tree)?,
         })
     };
-    let moments: Vec<Moment> = checkpoints.iter().filter_map(|commit| moment(&commit).ok()).collect();
+    let moments: Vec<Moment> = checkpoints
+        .iter()
+        .filter_map(|commit| moment(&commit).ok())
+        .collect();
     let plain = plain_of(Some(repo), &Database::open(repo)?, &moments)?;
-    Ok(plain.into_iter().map(|oid| ObjectId(oid.to_string())).collect())
+    Ok(plain
+        .into_iter()
+        .map(|oid| ObjectId(oid.to_string()))
+        .collect())
 }
 
 /// The same for trees; `repo` where its attribute files outside the trees count.
@@ -59,7 +71,10 @@ pub(in crate::git) fn plain_of(
     moments: &[Moment],
 ) -> Result<HashSet<Oid>> {
     let mut attributes = Attributes::of(repo)?;
-    let roots = moments.iter().flat_map(|moment| [moment.base, moment.index, Some(moment.files)]).flatten();
+    let roots = moments
+        .iter()
+        .flat_map(|moment| [moment.base, moment.index, Some(moment.files)])
+        .flatten();
     for root in roots.collect::<BTreeSet<_>>() {
         attributes.add(database, root)?;
     }
@@ -69,10 +84,19 @@ pub(in crate::git) fn plain_of(
     }
     let empty = Oid::from_str(EMPTY_BLOB).map_err(Error::git("read an object's id"))?;
     for moment in moments {
-        let index = moment.index.map(|index| trees::read(database, index)).transpose()?.unwrap_or_default();
+        let index = moment
+            .index
+            .map(|index| trees::read(database, index))
+            .transpose()?
+            .unwrap_or_default();
         for (path, (mode, oid)) in trees::read(database, moment.files)? {
-            let is_stored = oid == empty || index.get(&path).is_some_and(|(_, known)| *known == oid);
-            if mode & 0o170_000 == 0o100_000 && !is_stored && !plain.contains(&oid) && attributes.filters(&path) {
+            let is_stored =
+                oid == empty || index.get(&path).is_some_and(|(_, known)| *known == oid);
+            if mode & 0o170_000 == 0o100_000
+                && !is_stored
+                && !plain.contains(&oid)
+                && attributes.filters(&path)
+            {
                 plain.insert(oid);
             }
         }
@@ -115,7 +139,9 @@ impl Attributes {
             all.macros.extend(macros_of(text));
         }
         let [system, own, info] = files.map(|text: Vec<u8>| as_patterns(&text, &all.macros));
-        all.has_filter = [&system, &own, &info].iter().any(|patterns| !patterns.is_empty());
+        all.has_filter = [&system, &own, &info]
+            .iter()
+            .any(|patterns| !patterns.is_empty());
         let top = RepoPath::default();
         all.outside = all.outside.with(&top, system)?.with(&top, own)?;
         all.info = all.info.with(&top, info)?;
@@ -124,13 +150,24 @@ impl Attributes {
 
     fn add(&mut self, database: &Database<'_>, root: Oid) -> Result<()> {
         let mut macros = self.macros.clone();
-        if let Some(top) = Tree::read(database, root)?.find(ATTRIBUTES).filter(|entry| entry.mode != TREE) {
+        if let Some(top) = Tree::read(database, root)?
+            .find(ATTRIBUTES)
+            .filter(|entry| entry.mode != TREE)
+        {
             macros.extend(macros_of(&database.blob(top.oid)?));
         }
         let mut rules = BTreeMap::from([(RepoPath::default(), self.outside.clone())]);
-        self.collect(database, (&RepoPath::default(), root), &macros, &self.outside.clone(), &mut rules)?;
+        self.collect(
+            database,
+            (&RepoPath::default(), root),
+            &macros,
+            &self.outside.clone(),
+            &mut rules,
+        )?;
         let ids = |one: &BTreeMap<RepoPath, Rules>| {
-            one.iter().map(|(path, rules)| (path.clone(), rules.id())).collect::<Vec<_>>()
+            one.iter()
+                .map(|(path, rules)| (path.clone(), rules.id()))
+                .collect::<Vec<_>>()
         };
         if !self.trees.iter().any(|known| ids(known) == ids(&rules)) {
             self.trees.push(rules);
@@ -164,7 +201,13 @@ impl Attributes {
         }
         let mut has_any = file.is_some();
         for entry in entries.entries().filter(|entry| entry.mode == TREE) {
-            has_any |= self.collect(database, (&child(folder, entry.name), entry.oid), macros, &own, rules)?;
+            has_any |= self.collect(
+                database,
+                (&child(folder, entry.name), entry.oid),
+                macros,
+                &own,
+                rules,
+            )?;
         }
         if !has_any {
             self.barren.insert(tree);
@@ -176,7 +219,11 @@ impl Attributes {
         let folders: Vec<RepoPath> = path.ancestors().collect();
         let top = RepoPath::default();
         let of_tree = |rules: &BTreeMap<RepoPath, Rules>| {
-            let nearest = folders.iter().rev().chain([&top]).find_map(|folder| rules.get(folder));
+            let nearest = folders
+                .iter()
+                .rev()
+                .chain([&top])
+                .find_map(|folder| rules.get(folder));
             nearest.is_some_and(|rules| rules.matches(path.as_bytes(), false))
         };
         self.info.matches(path.as_bytes(), false) || self.trees.iter().any(of_tree)
@@ -186,15 +233,24 @@ impl Attributes {
 /// The lines of an attribute file that say something: the pattern, or the name that `[attr]` defines, and the attributes.
 fn lines(text: &[u8]) -> impl Iterator<Item = (Vec<u8>, impl Iterator<Item = &[u8]>)> {
     let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    lines.filter(|line| !matches!(line.first(), None | Some(b'#'))).map(|line| {
-        let (pattern, rest) = if let Some(quoted) = line.strip_prefix(b"\"") {
-            unquoted(quoted)
-        } else {
-            let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
-            (line[..end].to_vec(), &line[end..])
-        };
-        (pattern, rest.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()))
-    })
+    lines
+        .filter(|line| !matches!(line.first(), None | Some(b'#')))
+        .map(|line| {
+            let (pattern, rest) = if let Some(quoted) = line.strip_prefix(b"\"") {
+                unquoted(quoted)
+            } else {
+                let end = line
+                    .iter()
+                    .position(u8::is_ascii_whitespace)
+                    .unwrap_or(line.len());
+                (line[..end].to_vec(), &line[end..])
+            };
+            (
+                pattern,
+                rest.split(u8::is_ascii_whitespace)
+                    .filter(|word| !word.is_empty()),
+            )
+        })
 }
 
 /// What stands between quotes, as C writes it, and what follows them.
@@ -205,10 +261,15 @@ fn unquoted(text: &[u8]) -> (Vec<u8>, &[u8]) {
         match (byte, text.get(at)) {
             (b'"', _) => return (out, &text[at..]),
             (b'\\', Some(digit @ b'0'..=b'7')) => {
-                let digits = text[at..].iter().take(3).take_while(|byte| matches!(byte, b'0'..=b'7'));
+                let digits = text[at..]
+                    .iter()
+                    .take(3)
+                    .take_while(|byte| matches!(byte, b'0'..=b'7'));
                 let digits: Vec<u8> = digits.copied().collect();
                 at += digits.len();
-                let value = digits.iter().fold(0_u32, |sum, digit| sum * 8 + u32::from(digit - b'0'));
+                let value = digits
+                    .iter()
+                    .fold(0_u32, |sum, digit| sum * 8 + u32::from(digit - b'0'));
                 out.push(u8::try_from(value).unwrap_or(*digit));
             }
             (b'\\', Some(escaped)) => {
@@ -238,8 +299,12 @@ fn has_filter<'t>(words: impl Iterator<Item = &'t [u8]>, macros: &Macros) -> Opt
 
 fn macros_of(text: &[u8]) -> Macros {
     let known = Macros::new();
-    let defined = lines(text)
-        .filter_map(|(name, words)| Some((name.strip_prefix(b"[attr]")?.to_vec(), has_filter(words, &known)?)));
+    let defined = lines(text).filter_map(|(name, words)| {
+        Some((
+            name.strip_prefix(b"[attr]")?.to_vec(),
+            has_filter(words, &known)?,
+        ))
+    });
     defined.collect()
 }
 
@@ -248,9 +313,19 @@ fn as_patterns(text: &[u8], macros: &Macros) -> Vec<u8> {
     let mut out = Vec::new();
     // A pattern of attributes cannot be negated.
     for (pattern, words) in lines(text).filter(|(pattern, _)| !pattern.starts_with(b"!")) {
-        let Some(is_filtered) = has_filter(words, macros).filter(|_| !pattern.starts_with(b"[attr]")) else { continue };
-        let (not, escape): (&[u8], &[u8]) =
-            (if is_filtered { b"" } else { b"!" }, if pattern.starts_with(b"#") { b"\\" } else { b"" });
+        let Some(is_filtered) =
+            has_filter(words, macros).filter(|_| !pattern.starts_with(b"[attr]"))
+        else {
+            continue;
+        };
+        let (not, escape): (&[u8], &[u8]) = (
+            if is_filtered { b"" } else { b"!" },
+            if pattern.starts_with(b"#") {
+                b"\\"
+            } else {
+                b""
+            },
+        );
         out.extend([not, escape, &pattern, b"\n"].concat());
     }
     out

@@ -58,7 +58,12 @@ fn list_of(repo: &Repo, id: &CheckpointId) -> PathBuf {
 
 /// Notes which ignored names a capture came by, and copies files among them that match one of the globs: their path, or
 /// where a glob has no `/`, their name.
-pub fn note_ignored(repo: &Repo, capture: &Capture, id: &CheckpointId, globs: &[String]) -> Result<()> {
+pub fn note_ignored(
+    repo: &Repo,
+    capture: &Capture,
+    id: &CheckpointId,
+    globs: &[String],
+) -> Result<()> {
     let ignored = capture.ignored();
     if ignored.is_empty() || capture.manifest.rules.tracked_only {
         return Ok(());
@@ -66,49 +71,90 @@ pub fn note_ignored(repo: &Repo, capture: &Capture, id: &CheckpointId, globs: &[
     let globs = Globs::new(globs)?;
     let is_precious = |path: &RepoPath| {
         globs.matches(path)
-            || globs.matches(&RepoPath::new(path.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default()))
+            || globs.matches(&RepoPath::new(
+                path.as_bytes()
+                    .rsplit(|byte| *byte == b'/')
+                    .next()
+                    .unwrap_or_default(),
+            ))
     };
     let (place, root) = (folder(repo), openat::open_root(repo.workdir())?);
     let mut copies = Vec::new();
-    for path in ignored.iter().filter(|(path, is_folder)| !is_folder && is_precious(path)).map(|(path, _)| path) {
+    for path in ignored
+        .iter()
+        .filter(|(path, is_folder)| !is_folder && is_precious(path))
+        .map(|(path, _)| path)
+    {
         if copies.len() == MOST {
             break;
         }
         // What cannot be read, went away or is no file has no copy, and is named as gone later on.
-        let Ok(Some((content, mode))) = read(&root, path) else { continue };
+        let Ok(Some((content, mode))) = read(&root, path) else {
+            continue;
+        };
         let failed = || Error::git("name a copy");
-        let hash = Oid::hash_object(ObjectType::Blob, &content).map_err(failed())?.to_string();
+        let hash = Oid::hash_object(ObjectType::Blob, &content)
+            .map_err(failed())?
+            .to_string();
         let copy = place.join(&hash);
         if !repo.shared().has(&copy).map_err(Error::at(&copy))? {
-            repo.shared().create_dir_all(&place).map_err(Error::at(&place))?;
-            repo.shared().write(&copy, &content, Sync::All).map_err(Error::at(&copy))?;
+            repo.shared()
+                .create_dir_all(&place)
+                .map_err(Error::at(&place))?;
+            repo.shared()
+                .write(&copy, &content, Sync::All)
+                .map_err(Error::at(&copy))?;
         }
-        copies.push(PreciousFile { path: path.clone(), mode, hash });
+        copies.push(PreciousFile {
+            path: path.clone(),
+            mode,
+            hash,
+        });
     }
-    let sync = if copies.is_empty() { Sync::Nothing } else { Sync::Content };
-    let names = ignored.into_iter().take(NAMES).map(|(path, _)| path).collect();
+    let sync = if copies.is_empty() {
+        Sync::Nothing
+    } else {
+        Sync::Content
+    };
+    let names = ignored
+        .into_iter()
+        .take(NAMES)
+        .map(|(path, _)| path)
+        .collect();
     let (list, file) = (IgnoredPaths { names, copies }, list_of(repo, id));
-    let text = serde_json::to_vec(&list).map_err(|error| Error::io(&file, io::Error::from(error)))?;
-    repo.shared().create_dir_all(&place).map_err(Error::at(&place))?;
-    repo.shared().write(&file, &text, sync).map_err(Error::at(&file))
+    let text =
+        serde_json::to_vec(&list).map_err(|error| Error::io(&file, io::Error::from(error)))?;
+    repo.shared()
+        .create_dir_all(&place)
+        .map_err(Error::at(&place))?;
+    repo.shared()
+        .write(&file, &text, sync)
+        .map_err(Error::at(&file))
 }
 
 /// The content and mode of a file that is not too large; `None` for anything else.
 fn read(root: &std::os::fd::OwnedFd, path: &RepoPath) -> io::Result<Option<(Vec<u8>, u32)>> {
     let (parent, name) = openat::split(path);
     let dir = openat::open_path(root, &parent)?;
-    let Some(found) = openat::stat(&dir, name)?.filter(|found| found.kind() == FileType::RegularFile) else {
+    let Some(found) =
+        openat::stat(&dir, name)?.filter(|found| found.kind() == FileType::RegularFile)
+    else {
         return Ok(None);
     };
     let mut content = Vec::new();
-    openat::open_file(&dir, name)?.take(LARGEST + 1).read_to_end(&mut content)?;
+    openat::open_file(&dir, name)?
+        .take(LARGEST + 1)
+        .read_to_end(&mut content)?;
     Ok((content.len() as u64 <= LARGEST).then(|| (content, found.permissions())))
 }
 
 /// What the list of a checkpoint says; nothing where there is none that can be read.
 pub fn ignored_at(repo: &Repo, id: &CheckpointId) -> IgnoredPaths {
     let read = repo.shared().read_if_possible(&list_of(repo, id));
-    let list = read.ok().flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let list = read
+        .ok()
+        .flatten()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     list.unwrap_or_default()
 }
 
@@ -116,11 +162,19 @@ impl IgnoredPaths {
     /// What is not there now: files that have a copy, and other names.
     pub fn missing(self, repo: &Repo) -> (Vec<PreciousFile>, Vec<RepoPath>) {
         let is_gone = |path: &RepoPath| {
-            path.below(repo.workdir()).symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            path.below(repo.workdir())
+                .symlink_metadata()
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         };
-        let copies: Vec<PreciousFile> = self.copies.into_iter().filter(|file| is_gone(&file.path)).collect();
+        let copies: Vec<PreciousFile> = self
+            .copies
+            .into_iter()
+            .filter(|file| is_gone(&file.path))
+            .collect();
         let others = self.names.into_iter().filter(is_gone);
-        let others = others.filter(|path| copies.iter().all(|file| file.path != *path)).collect();
+        let others = others
+            .filter(|path| copies.iter().all(|file| file.path != *path))
+            .collect();
         (copies, others)
     }
 }
@@ -129,14 +183,24 @@ impl IgnoredPaths {
 pub fn put_back(repo: &Repo, file: &PreciousFile) -> Result<bool> {
     let copy = folder(repo).join(&file.hash);
     let content = repo.shared().read(&copy).map_err(Error::at(&copy))?;
-    if Oid::hash_object(ObjectType::Blob, &content).map_err(Error::git("read a copy"))?.to_string() != file.hash {
+    if Oid::hash_object(ObjectType::Blob, &content)
+        .map_err(Error::git("read a copy"))?
+        .to_string()
+        != file.hash
+    {
         return Err(Error::corrupt(copy.display().to_string()));
     }
-    let (tree, path) = (Root::shared(repo.workdir()), file.path.below(repo.workdir()));
+    let (tree, path) = (
+        Root::shared(repo.workdir()),
+        file.path.below(repo.workdir()),
+    );
     let failed = || Error::at(&path);
     let beside = path.with_file_name(format!("{}precious", temporary_prefix()));
-    path.parent().map_or(Ok(()), |parent| tree.create_dir_all(parent)).map_err(failed())?;
-    tree.write_mode(&beside, &content, file.mode, Sync::Content).map_err(failed())?;
+    path.parent()
+        .map_or(Ok(()), |parent| tree.create_dir_all(parent))
+        .map_err(failed())?;
+    tree.write_mode(&beside, &content, file.mode, Sync::Content)
+        .map_err(failed())?;
     let linked = tree.link_or_move(&beside, &tree, &path);
     let _ = tree.remove_file(&beside);
     match linked {
@@ -146,30 +210,40 @@ pub fn put_back(repo: &Repo, file: &PreciousFile) -> Result<bool> {
 }
 
 /// Forgets the lists of checkpoints that are gone, and the copies that no list names any more.
-pub fn forget_ignored<'a>(repo: &Repo, gone: impl IntoIterator<Item = &'a CheckpointId>) -> Result<()> {
+pub fn forget_ignored<'a>(
+    repo: &Repo,
+    gone: impl IntoIterator<Item = &'a CheckpointId>,
+) -> Result<()> {
     let (root, place) = (repo.shared(), folder(repo));
     let remove = |path: PathBuf| match root.remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
         _ => Ok(()),
     };
-    gone.into_iter().try_for_each(|id| remove(list_of(repo, id)))?;
+    gone.into_iter()
+        .try_for_each(|id| remove(list_of(repo, id)))?;
     let found = match root.list(&place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(Error::at(&place))?,
     };
     let (mut named, mut copies) = (BTreeSet::new(), Vec::new());
-    for (name, _) in
-        found.iter().filter(|(name, kind)| *kind == Kind::RegularFile && !is_temporary(name.as_encoded_bytes()))
+    for (name, _) in found
+        .iter()
+        .filter(|(name, kind)| *kind == Kind::RegularFile && !is_temporary(name.as_encoded_bytes()))
     {
         match name.to_str().and_then(|name| name.strip_suffix(".json")) {
             Some(id) => {
                 named.extend(
-                    ignored_at(repo, &CheckpointId::from(id.to_owned())).copies.into_iter().map(|file| file.hash),
+                    ignored_at(repo, &CheckpointId::from(id.to_owned()))
+                        .copies
+                        .into_iter()
+                        .map(|file| file.hash),
                 );
             }
             None => copies.push(name),
         }
     }
-    let unnamed = copies.into_iter().filter(|name| !name.to_str().is_some_and(|name| named.contains(name)));
+    let unnamed = copies
+        .into_iter()
+        .filter(|name| !name.to_str().is_some_and(|name| named.contains(name)));
     unnamed.map(|name| place.join(name)).try_for_each(remove)
 }

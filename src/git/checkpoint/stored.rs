@@ -54,17 +54,30 @@ pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoin
     let database = Database::open(repo)?;
     let read = |oid: Oid| {
         database.check(oid).map_err(about)?;
-        repo.inner.find_commit(oid).map_err(|error| about(unread(oid, error)))
+        repo.inner
+            .find_commit(oid)
+            .map_err(|error| about(unread(oid, error)))
     };
     let found = read(parse_oid(commit)?)?;
-    let last = found.parent_count().checked_sub(1).ok_or_else(|| damaged("not a checkpoint's commit"))?;
-    let parent = |at: usize| found.parent_id(at).map_err(|error| damaged(error.message())).and_then(read);
+    let last = found
+        .parent_count()
+        .checked_sub(1)
+        .ok_or_else(|| damaged("not a checkpoint's commit"))?;
+    let parent = |at: usize| {
+        found
+            .parent_id(at)
+            .map_err(|error| damaged(error.message()))
+            .and_then(read)
+    };
     let state = parent(last)?.tree_id();
     let database = Database::open(repo)?;
-    let manifest = trees::find(&database, state, b"manifest.json")?.ok_or_else(|| damaged("it has no manifest"))?;
+    let manifest = trees::find(&database, state, b"manifest.json")?
+        .ok_or_else(|| damaged("it has no manifest"))?;
     let manifest = parse_manifest(&database.blob(manifest)?).map_err(about)?;
     let index_tree = if manifest.has_index {
-        let at = last.checked_sub(1).ok_or_else(|| damaged("it has no index commit"))?;
+        let at = last
+            .checked_sub(1)
+            .ok_or_else(|| damaged("it has no index commit"))?;
         Some(ObjectId(parent(at)?.tree_id().to_string()))
     } else {
         None
@@ -93,8 +106,15 @@ impl StoredCheckpoint {
     /// It as if all its files were committed: nothing else is in the index then.
     #[must_use]
     pub fn committed(&self) -> Self {
-        let manifest = Manifest { index_extras: Vec::new(), ..self.manifest.clone() };
-        Self { index_tree: Some(self.tree.clone()), manifest, ..self.clone() }
+        let manifest = Manifest {
+            index_extras: Vec::new(),
+            ..self.manifest.clone()
+        };
+        Self {
+            index_tree: Some(self.tree.clone()),
+            manifest,
+            ..self.clone()
+        }
     }
 
     /// Every path it holds.
@@ -104,13 +124,22 @@ impl StoredCheckpoint {
 
     /// The working memory it holds.
     pub fn memory(&self, repo: &Repo) -> Result<Vec<MemoryFile>> {
-        let Some(tree) = &self.memory_tree else { return Ok(Vec::new()) };
+        let Some(tree) = &self.memory_tree else {
+            return Ok(Vec::new());
+        };
         let database = Database::open(repo)?;
         let files = trees::read(&database, parse_oid(tree)?)?.into_iter();
         let modes = &self.manifest.memory_modes;
         let load = |(path, (mode, oid)): (RepoPath, (u32, Oid))| {
-            let listed = modes.iter().find(|listed| listed.path == path).map(|listed| listed.mode);
-            Ok(MemoryFile { content: database.blob(oid)?, mode: listed.unwrap_or(mode & 0o777), path })
+            let listed = modes
+                .iter()
+                .find(|listed| listed.path == path)
+                .map(|listed| listed.mode);
+            Ok(MemoryFile {
+                content: database.blob(oid)?,
+                mode: listed.unwrap_or(mode & 0o777),
+                path,
+            })
         };
         files.map(load).collect()
     }
@@ -119,10 +148,17 @@ impl StoredCheckpoint {
     /// their places.
     pub fn withheld_memory(&self) -> BTreeSet<RepoPath> {
         let inside = |path: &RepoPath| {
-            let rest = path.as_bytes().strip_prefix(MEMORY_PLACE.as_bytes())?.strip_prefix(b"/")?;
+            let rest = path
+                .as_bytes()
+                .strip_prefix(MEMORY_PLACE.as_bytes())?
+                .strip_prefix(b"/")?;
             Some(RepoPath::new(rest))
         };
-        self.manifest.skipped.iter().filter_map(|skipped| inside(&skipped.path)).collect()
+        self.manifest
+            .skipped
+            .iter()
+            .filter_map(|skipped| inside(&skipped.path))
+            .collect()
     }
 
     /// The run's events since its previous checkpoint.
@@ -133,14 +169,23 @@ impl StoredCheckpoint {
     }
 
     /// Files and symlinks, no more than `most`: these, as far as it holds them, then others.
-    pub fn files_from(&self, repo: &Repo, first: &[RepoPath], most: usize) -> Result<Vec<(RepoPath, Entry)>> {
-        self.view().files_from(&TreeLookup::stored(repo)?, first, most)
+    pub fn files_from(
+        &self,
+        repo: &Repo,
+        first: &[RepoPath],
+        most: usize,
+    ) -> Result<Vec<(RepoPath, Entry)>> {
+        self.view()
+            .files_from(&TreeLookup::stored(repo)?, first, most)
     }
 
     /// When its files and symlinks were last modified, as far as it keeps that.
     pub fn modified(&self, repo: &Repo) -> Result<BTreeMap<RepoPath, Timestamp>> {
         match &self.manifest.times {
-            FileTimes::Some(times) => Ok(times.iter().map(|one| (one.path.clone(), one.modified)).collect()),
+            FileTimes::Some(times) => Ok(times
+                .iter()
+                .map(|one| (one.path.clone(), one.modified))
+                .collect()),
             FileTimes::All(steps) => {
                 // One more would be one too many.
                 let files = self.files_from(repo, &[], steps.len() + 1)?;
@@ -151,7 +196,11 @@ impl StoredCheckpoint {
                     *at = at.saturating_add(*step);
                     Some(Timestamp::from_millis(*at))
                 };
-                Ok(files.into_iter().map(|(path, _)| path).zip(steps.iter().scan(0, sum)).collect())
+                Ok(files
+                    .into_iter()
+                    .map(|(path, _)| path)
+                    .zip(steps.iter().scan(0, sum))
+                    .collect())
             }
         }
     }
@@ -160,11 +209,22 @@ impl StoredCheckpoint {
     /// the system refuses to read is an error.
     pub fn verify(&self, repo: &Repo) -> Result<Vec<String>> {
         let database = Database::open(repo)?;
-        let (odb, partial_clone) =
-            (repo.inner.odb().map_err(Error::git("open the object database"))?, repo.is_partial_clone());
+        let (odb, partial_clone) = (
+            repo.inner
+                .odb()
+                .map_err(Error::git("open the object database"))?,
+            repo.is_partial_clone(),
+        );
         let mut problems = Vec::new();
         let mut seen = BTreeSet::new();
-        for tree in [Some(&self.tree), self.index_tree.as_ref(), Some(&self.state_tree)].into_iter().flatten() {
+        for tree in [
+            Some(&self.tree),
+            self.index_tree.as_ref(),
+            Some(&self.state_tree),
+        ]
+        .into_iter()
+        .flatten()
+        {
             let flat = match trees::read(&database, parse_oid(tree)?) {
                 Ok(flat) => flat,
                 Err(error @ Error::Corrupt { .. }) => {
@@ -197,7 +257,9 @@ impl StoredCheckpoint {
 impl StoredCheckpoint {
     /// Whether another checkpoint of the same repository holds the same, nested repositories and working memory aside.
     pub fn same_as(&self, other: &Self) -> bool {
-        self.tree == other.tree && self.index_tree == other.index_tree && same_manifest(&self.manifest, &other.manifest)
+        self.tree == other.tree
+            && self.index_tree == other.index_tree
+            && same_manifest(&self.manifest, &other.manifest)
     }
 }
 
@@ -213,7 +275,11 @@ fn same_modes(now: &Manifest, then: &Manifest) -> bool {
 /// compared by their own checkpoints.
 fn same_manifest(now: &Manifest, then: &Manifest) -> bool {
     let commits = |manifest: &Manifest| {
-        manifest.nested.iter().map(|one| (one.path.clone(), one.commit.clone())).collect::<Vec<_>>()
+        manifest
+            .nested
+            .iter()
+            .map(|one| (one.path.clone(), one.commit.clone()))
+            .collect::<Vec<_>>()
     };
     same_modes(now, then)
         && now.index_extras == then.index_extras
@@ -231,7 +297,9 @@ impl Capture {
     /// repositories only the commits are compared.
     pub fn same_as(&self, previous: &StoredCheckpoint, memory: &[MemoryFile]) -> Result<bool> {
         let (now, then) = (&self.manifest, &previous.manifest);
-        let same = self.tree == previous.tree && self.index_tree == previous.index_tree && same_manifest(now, then);
+        let same = self.tree == previous.tree
+            && self.index_tree == previous.index_tree
+            && same_manifest(now, then);
         let memory = memory_tree(&self.writer, memory)?.map(|oid| ObjectId(oid.to_string()));
         Ok(same && memory == previous.memory_tree)
     }

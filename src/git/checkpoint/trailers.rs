@@ -10,9 +10,16 @@ const PREFIX: &str = "Recover-";
 /// Keys are given without `Recover-`. A value may hold anything: line ends, control characters and backslashes are escaped.
 pub fn format(headline: &str, trailers: &[(&str, &str)]) -> String {
     // A line of the headline must not be read back as a trailer, so it stays in the first paragraph.
-    let headline: String = headline.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let headline: String = headline
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let headline = headline.trim();
-    let mut message = if headline.is_empty() { "checkpoint".to_owned() } else { headline.to_owned() };
+    let mut message = if headline.is_empty() {
+        "checkpoint".to_owned()
+    } else {
+        headline.to_owned()
+    };
     message.push_str("\n\n");
     for (key, value) in trailers {
         let _ = writeln!(message, "{PREFIX}{key}: {}", escape(value));
@@ -22,13 +29,18 @@ pub fn format(headline: &str, trailers: &[(&str, &str)]) -> String {
 
 /// The trailers of a message, keys without `Recover-`, in their order.
 pub fn parse(message: &str) -> Vec<(String, String)> {
-    let last = message.trim_end_matches('\n').rsplit_once("\n\n").map_or("", |(_, last)| last);
+    let last = message
+        .trim_end_matches('\n')
+        .rsplit_once("\n\n")
+        .map_or("", |(_, last)| last);
     let lines = last.lines().filter_map(|line| {
         line.strip_prefix(PREFIX)?
             .split_once(": ")
             .or_else(|| Some((line.strip_prefix(PREFIX)?.strip_suffix(':')?, "")))
     });
-    lines.map(|(key, value)| (key.to_owned(), unescape(value))).collect()
+    lines
+        .map(|(key, value)| (key.to_owned(), unescape(value)))
+        .collect()
 }
 
 fn escape(value: &str) -> String {
@@ -60,9 +72,13 @@ fn unescape(value: &str) -> String {
             Some('r') => out.push('\r'),
             Some('t') => out.push('\t'),
             Some('u') => {
-                let code = chars.as_str().strip_prefix('{').and_then(|text| text.split_once('}'));
-                let read =
-                    code.and_then(|(hex, rest)| Some((char::from_u32(u32::from_str_radix(hex, 16).ok()?)?, rest)));
+                let code = chars
+                    .as_str()
+                    .strip_prefix('{')
+                    .and_then(|text| text.split_once('}'));
+                let read = code.and_then(|(hex, rest)| {
+                    Some((char::from_u32(u32::from_str_radix(hex, 16).ok()?)?, rest))
+                });
                 if let Some((c, rest)) = read {
                     out.push(c);
                     chars = rest.chars();

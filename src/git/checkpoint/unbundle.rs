@@ -37,7 +37,10 @@ pub struct Unbundled {
 
 impl std::fmt::Debug for Unbundled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Unbundled").field("path", &self.path).field("refs", &self.refs).finish_non_exhaustive()
+        f.debug_struct("Unbundled")
+            .field("path", &self.path)
+            .field("refs", &self.refs)
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,7 +48,9 @@ impl std::fmt::Debug for Unbundled {
 pub fn is_bundle(path: &Path) -> Result<bool> {
     let mut first = Vec::new();
     let file = File::open(path).map_err(Error::at(path))?;
-    BufReader::new(file.take(64)).read_until(b'\n', &mut first).map_err(Error::at(path))?;
+    BufReader::new(file.take(64))
+        .read_until(b'\n', &mut first)
+        .map_err(Error::at(path))?;
     Ok(first.starts_with(MAGIC) && String::from_utf8_lossy(&first).trim_end().ends_with(KIND))
 }
 
@@ -64,13 +69,18 @@ pub fn unbundle(path: &Path) -> Result<Unbundled> {
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
         let id = |text: &str| {
             let known = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-            known.then(|| ObjectId(text.to_owned())).ok_or_else(|| damaged("it is cut short or no bundle"))
+            known
+                .then(|| ObjectId(text.to_owned()))
+                .ok_or_else(|| damaged("it is cut short or no bundle"))
         };
         match (at, line.strip_prefix('-'), line.split_once(' ')) {
             (0, ..) if line == VERSION => {}
             (0, ..) => return Err(damaged("it is no bundle of version 2")),
             (_, Some(need), _) => needs.push(id(need.split(' ').next().unwrap_or_default())?),
-            (_, None, Some((commit, name))) => refs.push(CheckpointRef { name: name.to_owned(), commit: id(commit)? }),
+            (_, None, Some((commit, name))) => refs.push(CheckpointRef {
+                name: name.to_owned(),
+                commit: id(commit)?,
+            }),
             (_, None, None) => return Err(damaged("it is cut short or no bundle")),
         }
     }
@@ -85,16 +95,30 @@ pub fn unbundle(path: &Path) -> Result<Unbundled> {
     })?;
     indexer.commit().map_err(failed)?;
     let odb = Odb::new().map_err(failed)?;
-    odb.add_disk_alternate(&folder.path().to_string_lossy()).map_err(failed)?;
+    odb.add_disk_alternate(&folder.path().to_string_lossy())
+        .map_err(failed)?;
     let repository = Repository::from_odb(odb).map_err(failed)?;
-    Ok(Unbundled { path: path.to_owned(), refs, needs, repository, _folder: folder })
+    Ok(Unbundled {
+        path: path.to_owned(),
+        refs,
+        needs,
+        repository,
+        _folder: folder,
+    })
 }
 
 /// Reads a bundle back: it names the commit and has it whole ([`Unbundled::check`]).
 pub fn read_back(path: &Path, reference: &str, commit: &ObjectId) -> Result<()> {
     let unbundled = unbundle(path)?;
-    if !unbundled.refs.iter().any(|found| found.name == reference && found.commit == *commit) {
-        return Err(Error::corrupt(format!("{}: it is no bundle of this checkpoint", path.display())));
+    if !unbundled
+        .refs
+        .iter()
+        .any(|found| found.name == reference && found.commit == *commit)
+    {
+        return Err(Error::corrupt(format!(
+            "{}: it is no bundle of this checkpoint",
+            path.display()
+        )));
     }
     unbundled.check(commit)
 }
@@ -104,7 +128,10 @@ impl Unbundled {
     pub fn message(&self, commit: &ObjectId) -> Result<Option<String>> {
         let oid = parse_oid(commit)?;
         if !self.repository.odb().is_ok_and(|odb| odb.exists(oid)) {
-            return Err(Error::corrupt(format!("{}: {commit} is not in it", self.path.display())));
+            return Err(Error::corrupt(format!(
+                "{}: {commit} is not in it",
+                self.path.display()
+            )));
         }
         let found = self.repository.find_commit(oid).ok();
         Ok(found.map(|commit| String::from_utf8_lossy(commit.message_bytes()).into_owned()))
@@ -112,21 +139,32 @@ impl Unbundled {
 
     /// Every file of a checkpoint's commit and of the commits beside it is in the bundle itself.
     pub fn check(&self, commit: &ObjectId) -> Result<()> {
-        let failed = |error: git2::Error| Error::corrupt(format!("{}: {}", self.path.display(), error.message()));
-        let tip = self.repository.find_commit(parse_oid(commit)?).map_err(failed)?;
+        let failed = |error: git2::Error| {
+            Error::corrupt(format!("{}: {}", self.path.display(), error.message()))
+        };
+        let tip = self
+            .repository
+            .find_commit(parse_oid(commit)?)
+            .map_err(failed)?;
         let odb = self.repository.odb().map_err(failed)?;
         // A shallow clone's history ends somewhere.
         for commit in std::iter::once(tip.clone()).chain(tip.parents()) {
             let mut missing = None;
-            let walked = commit.tree().map_err(failed)?.walk(TreeWalkMode::PreOrder, |_, entry| {
-                if entry.kind() == Some(ObjectType::Blob) && !odb.exists(entry.id()) {
-                    missing = Some(entry.id());
-                    return TreeWalkResult::Abort;
-                }
-                TreeWalkResult::Ok
-            });
+            let walked = commit
+                .tree()
+                .map_err(failed)?
+                .walk(TreeWalkMode::PreOrder, |_, entry| {
+                    if entry.kind() == Some(ObjectType::Blob) && !odb.exists(entry.id()) {
+                        missing = Some(entry.id());
+                        return TreeWalkResult::Abort;
+                    }
+                    TreeWalkResult::Ok
+                });
             if let Some(missing) = missing {
-                return Err(Error::corrupt(format!("{}: {missing} is not in it", self.path.display())));
+                return Err(Error::corrupt(format!(
+                    "{}: {missing} is not in it",
+                    self.path.display()
+                )));
             }
             walked.map_err(failed)?;
         }
@@ -135,7 +173,10 @@ impl Unbundled {
 
     /// The commits that it builds on and that are not in a repository.
     pub fn missing(&self, repo: &Repo) -> Result<Vec<ObjectId>> {
-        let odb = repo.inner.odb().map_err(Error::git("open the object database"))?;
+        let odb = repo
+            .inner
+            .odb()
+            .map_err(Error::git("open the object database"))?;
         let mut missing = self.needs.clone();
         missing.retain(|commit| !parse_oid(commit).is_ok_and(|oid| odb.exists(oid)));
         Ok(missing)
@@ -143,7 +184,13 @@ impl Unbundled {
 
     /// Makes a checkpoint part of a repository under its name: what is not there yet of all that is in the bundle,
     /// durably, then read back in full, then the reference.
-    pub fn import(&self, repo: &Repo, lock: &WorktreeLock, reference: &str, commit: &ObjectId) -> Result<()> {
+    pub fn import(
+        &self,
+        repo: &Repo,
+        lock: &WorktreeLock,
+        reference: &str,
+        commit: &ObjectId,
+    ) -> Result<()> {
         let failed = || Error::git(format!("read {}", self.path.display()));
         let writer = ObjectWriter::new(repo, lock)?;
         let odb = self.repository.odb().map_err(failed())?;
@@ -169,8 +216,15 @@ impl Unbundled {
             writer.record(repo, id, None);
             read_commit_back(repo, id, tip.tree_id(), state)
         })?;
-        if let Some(problem) = load_checkpoint(repo, commit)?.verify(repo)?.into_iter().next() {
-            return Err(Error::corrupt(format!("{}: {problem}", self.path.display())));
+        if let Some(problem) = load_checkpoint(repo, commit)?
+            .verify(repo)?
+            .into_iter()
+            .next()
+        {
+            return Err(Error::corrupt(format!(
+                "{}: {problem}",
+                self.path.display()
+            )));
         }
         name_written(repo, lock, &writer, (reference, commit), None)
     }

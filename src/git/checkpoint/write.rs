@@ -46,7 +46,11 @@ pub struct CheckpointParts<'a> {
 /// Writes the commit of a checkpoint and makes it durable. No reference is set: see [`name_checkpoint`].
 ///
 /// After writing, the commit and its trees are read back from the repository.
-pub fn write_checkpoint(repo: &Repo, capture: &Capture, parts: &CheckpointParts<'_>) -> Result<ObjectId> {
+pub fn write_checkpoint(
+    repo: &Repo,
+    capture: &Capture,
+    parts: &CheckpointParts<'_>,
+) -> Result<ObjectId> {
     write_linked(repo, capture, &capture.manifest.nested, None, parts)
 }
 
@@ -60,13 +64,19 @@ pub fn write_linked(
     parts: &CheckpointParts<'_>,
 ) -> Result<ObjectId> {
     let writer = &capture.writer;
-    let commit = |tree: Oid, parents: &[Oid], message: &str| commit(writer, tree, parents, message, parts.at);
+    let commit = |tree: Oid, parents: &[Oid], message: &str| {
+        commit(writer, tree, parents, message, parts.at)
+    };
     let mut parents = Vec::new();
     let head = committed.map_or(&capture.head, |committed| &committed.head);
     if let Some(base) = &head.commit {
         let base = parse_oid(base)?;
         // What was committed with the capture is about to be published.
-        match if committed.is_some() { Ok(()) } else { check_head(repo, writer, base) } {
+        match if committed.is_some() {
+            Ok(())
+        } else {
+            check_head(repo, writer, base)
+        } {
             Err(Error::Corrupt { what }) => {
                 tracing::warn!(
                     "HEAD's commit is damaged and cannot be part of the checkpoint, which has the files: {what}"
@@ -75,11 +85,16 @@ pub fn write_linked(
             checked => checked.map(|()| parents.push(base))?,
         }
     }
-    let index_tree = committed.map_or(capture.index_tree.as_ref(), |committed| Some(&committed.index_tree));
+    let index_tree = committed.map_or(capture.index_tree.as_ref(), |committed| {
+        Some(&committed.index_tree)
+    });
     if let Some(tree) = index_tree {
         parents.push(index_commit(writer, tree)?);
     }
-    let mut manifest = Manifest { nested: nested.to_vec(), ..capture.manifest.clone() };
+    let mut manifest = Manifest {
+        nested: nested.to_vec(),
+        ..capture.manifest.clone()
+    };
     if let Some(committed) = committed {
         manifest.head = committed.head.clone();
         manifest.has_index = true;
@@ -90,7 +105,11 @@ pub fn write_linked(
     let tree = parse_oid(&capture.tree)?;
     let id = commit(tree, &parents, parts.message)?;
     writer.publish_with_draft(id, write_draft_unsynced(repo, id)?)?;
-    let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
+    let base = capture
+        .head
+        .commit
+        .as_ref()
+        .and_then(|base| parse_oid(base).ok());
     writer.record(repo, id, base);
     read_back(repo, id, tree, state).or_else(|_| {
         // A `git gc` that began meanwhile may have taken something.
@@ -108,11 +127,22 @@ fn check_head(repo: &Repo, writer: &ObjectWriter, head: Oid) -> Result<()> {
     if writer.trusts_earlier() || repo.is_partial_clone() {
         return Ok(());
     }
-    let tree = repo.inner.find_commit(head).map_err(Error::git(format!("read commit {head}")))?.tree_id();
+    let tree = repo
+        .inner
+        .find_commit(head)
+        .map_err(Error::git(format!("read commit {head}")))?
+        .tree_id();
     let files = trees::read(&database, tree)?;
-    let (paths, blobs): (Vec<_>, Vec<_>) =
-        files.iter().filter(|(_, (mode, _))| *mode != GITLINK).map(|(path, (_, oid))| (path, *oid)).unzip();
-    match writer.contained(&blobs)?.iter().position(|is_there| !is_there) {
+    let (paths, blobs): (Vec<_>, Vec<_>) = files
+        .iter()
+        .filter(|(_, (mode, _))| *mode != GITLINK)
+        .map(|(path, (_, oid))| (path, *oid))
+        .unzip();
+    match writer
+        .contained(&blobs)?
+        .iter()
+        .position(|is_there| !is_there)
+    {
         Some(at) => Err(Error::corrupt(format!("{} of it is lost", paths[at]))),
         None => Ok(()),
     }
@@ -127,7 +157,10 @@ pub fn write_early(capture: &Capture, memory: &[MemoryFile]) -> Result<()> {
     }
     // What the links to repositories inside will be is not known yet.
     if capture.manifest.nested.is_empty() {
-        writer.write(ObjectType::Blob, &encoded(capture.manifest.clone(), memory)?.1)?;
+        writer.write(
+            ObjectType::Blob,
+            &encoded(capture.manifest.clone(), memory)?.1,
+        )?;
     }
     memory_files(writer, memory, b"memory")?;
     writer.publish()
@@ -135,15 +168,27 @@ pub fn write_early(capture: &Capture, memory: &[MemoryFile]) -> Result<()> {
 
 /// The commit of the index's tree. It has no time of its own, so that the same index is the same commit.
 fn index_commit(writer: &ObjectWriter, tree: &ObjectId) -> Result<Oid> {
-    commit(writer, parse_oid(tree)?, &[], "recover: index\n", Timestamp::default())
+    commit(
+        writer,
+        parse_oid(tree)?,
+        &[],
+        "recover: index\n",
+        Timestamp::default(),
+    )
 }
 
 /// The manifest with the modes of the working memory, and its bytes.
 fn encoded(manifest: Manifest, memory: &[MemoryFile]) -> Result<(Manifest, Vec<u8>)> {
     let unusual = |file: &&MemoryFile| !matches!(file.mode, 0o644 | 0o755);
-    let listed = |file: &MemoryFile| PathMode { path: file.path.clone(), mode: file.mode };
+    let listed = |file: &MemoryFile| PathMode {
+        path: file.path.clone(),
+        mode: file.mode,
+    };
     let memory_modes = memory.iter().filter(unusual).map(listed).collect();
-    let manifest = Manifest { memory_modes, ..manifest };
+    let manifest = Manifest {
+        memory_modes,
+        ..manifest
+    };
     let bytes = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
     Ok((manifest, bytes))
 }
@@ -157,7 +202,11 @@ pub fn name_checkpoint(
     name: &str,
     commit: &ObjectId,
 ) -> Result<()> {
-    let base = capture.head.commit.as_ref().and_then(|base| parse_oid(base).ok());
+    let base = capture
+        .head
+        .commit
+        .as_ref()
+        .and_then(|base| parse_oid(base).ok());
     name_written(repo, lock, &capture.writer, (name, commit), base)
 }
 
@@ -188,18 +237,30 @@ fn state_tree(capture: &Capture, manifest: Manifest, parts: &CheckpointParts<'_>
     let writer = &capture.writer;
     let (manifest, encoded) = encoded(manifest, parts.memory)?;
     let mut flat = memory_files(writer, parts.memory, b"memory")?;
-    for (name, data) in [("manifest.json", encoded.as_slice()), ("events.jsonl", parts.events_jsonl)] {
-        flat.insert(RepoPath::from(name), (0o100_644, writer.write(ObjectType::Blob, data)?));
+    for (name, data) in [
+        ("manifest.json", encoded.as_slice()),
+        ("events.jsonl", parts.events_jsonl),
+    ] {
+        flat.insert(
+            RepoPath::from(name),
+            (0o100_644, writer.write(ObjectType::Blob, data)?),
+        );
     }
     for extra in &manifest.index_extras {
         let oid = parse_oid(&extra.oid)?;
         // A blob that is gone already cannot be kept; the index it stands in is the user's own.
         if extra.mode != GITLINK && writer.contains(oid)? {
-            flat.insert(RepoPath::from(format!("index-stages/{oid}").as_str()), (0o100_644, oid));
+            flat.insert(
+                RepoPath::from(format!("index-stages/{oid}").as_str()),
+                (0o100_644, oid),
+            );
         }
     }
     if let Some(copies) = parts.copies {
-        flat.insert(RepoPath::from(state_tree::FOLDER), (TREE, parse_oid(copies)?));
+        flat.insert(
+            RepoPath::from(state_tree::FOLDER),
+            (TREE, parse_oid(copies)?),
+        );
     }
     trees::write(writer, &flat)
 }
@@ -235,11 +296,19 @@ pub(in crate::git) fn commit(
 /// The commit and its trees are in the repository.
 pub(in crate::git) fn read_back(repo: &Repo, id: Oid, tree: Oid, state: Oid) -> Result<()> {
     let database = Database::open(repo)?;
-    repo.inner.odb().and_then(|odb| odb.refresh()).map_err(Error::git("refresh the object database"))?;
+    repo.inner
+        .odb()
+        .and_then(|odb| odb.refresh())
+        .map_err(Error::git("refresh the object database"))?;
     database.check(id)?;
-    let commit = repo.inner.find_commit(id).map_err(Error::git("read the checkpoint back"))?;
+    let commit = repo
+        .inner
+        .find_commit(id)
+        .map_err(Error::git("read the checkpoint back"))?;
     if commit.tree_id() != tree {
-        return Err(Error::corrupt(format!("checkpoint {id} reads back with another tree")));
+        return Err(Error::corrupt(format!(
+            "checkpoint {id} reads back with another tree"
+        )));
     }
     trees::Tree::read(&database, tree)?;
     trees::Tree::read(&database, state)?;

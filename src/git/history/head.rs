@@ -14,7 +14,9 @@ use crate::git::odb::database::{Database, unread};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::repo::git_lock::GitLock;
 use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::refs::{GIT_WAIT, remove_packed, resolve_ref, sync_ref, write_draft, write_draft_text};
+use crate::git::repo::refs::{
+    GIT_WAIT, remove_packed, resolve_ref, sync_ref, write_draft, write_draft_text,
+};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::Head;
 use crate::model::snapshot::ObjectId;
@@ -35,27 +37,53 @@ pub fn move_branch(
 ) -> Result<()> {
     let name = expected.branch.as_deref().unwrap_or(HEAD);
     let head = repo.git_dir().join(HEAD);
-    let file = if name == HEAD { head.clone() } else { repo.common_dir().join(name) };
-    file.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&file))?;
+    let file = if name == HEAD {
+        head.clone()
+    } else {
+        repo.common_dir().join(name)
+    };
+    file.parent()
+        .map_or(Ok(()), create_dir_all)
+        .map_err(Error::at(&file))?;
     let _branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
-    let _head = if name == HEAD { None } else { Some(GitLock::acquire(repo, "head", &head, GIT_WAIT)?) };
+    let _head = if name == HEAD {
+        None
+    } else {
+        Some(GitLock::acquire(repo, "head", &head, GIT_WAIT)?)
+    };
     // Compared under the reference's lock: nobody else can move it between this and the change.
     let now = repo.head()?;
     if now != *expected {
-        return Err(Error::HeadMoved { reference: name.to_owned(), expected: text(expected), found: text(&now) });
+        return Err(Error::HeadMoved {
+            reference: name.to_owned(),
+            expected: text(expected),
+            found: text(&now),
+        });
     }
     if now.commit.as_ref() == to {
         return Ok(());
     }
-    if name != HEAD && repo.inner.find_reference(name).is_ok_and(|found| found.kind() == Some(ReferenceType::Symbolic))
+    if name != HEAD
+        && repo
+            .inner
+            .find_reference(name)
+            .is_ok_and(|found| found.kind() == Some(ReferenceType::Symbolic))
     {
-        return Err(Error::Unsupported { what: format!("{name} stands for another branch") });
+        return Err(Error::Unsupported {
+            what: format!("{name} stands for another branch"),
+        });
     }
     if let Some(to) = to {
         let oid = parse_oid(to)?;
         Database::open(repo)?.check(oid)?;
-        repo.inner.find_commit(oid).map_err(|error| unread(oid, error))?;
-        let entry = reflog::Entry { from: now.commit.as_ref(), to: Some(to), message };
+        repo.inner
+            .find_commit(oid)
+            .map_err(|error| unread(oid, error))?;
+        let entry = reflog::Entry {
+            from: now.commit.as_ref(),
+            to: Some(to),
+            message,
+        };
         reflog::append(repo, name, &entry)?;
         if name != HEAD {
             reflog::append(repo, HEAD, &entry)?;
@@ -63,13 +91,25 @@ pub fn move_branch(
         let draft = write_draft(repo, lock, to)?;
         fs::rename(&draft, &file).map_err(Error::at(&file))?;
     } else if name == HEAD {
-        return Err(Error::Unsupported { what: "a detached HEAD without a commit".to_owned() });
+        return Err(Error::Unsupported {
+            what: "a detached HEAD without a commit".to_owned(),
+        });
     } else {
-        reflog::append(repo, HEAD, &reflog::Entry { from: now.commit.as_ref(), to: None, message })?;
+        reflog::append(
+            repo,
+            HEAD,
+            &reflog::Entry {
+                from: now.commit.as_ref(),
+                to: None,
+                message,
+            },
+        )?;
         remove_packed(repo, lock, &BTreeSet::from([name]))?;
         for gone in [&file, &repo.common_dir().join("logs").join(name)] {
             match fs::remove_file(gone) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(gone, error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io(gone, error));
+                }
                 _ => {}
             }
         }
@@ -88,52 +128,103 @@ pub fn start_branch(
     message: &str,
 ) -> Result<()> {
     let (head, file) = (repo.git_dir().join(HEAD), repo.common_dir().join(name));
-    file.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&file))?;
+    file.parent()
+        .map_or(Ok(()), create_dir_all)
+        .map_err(Error::at(&file))?;
     let _branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
     let _head = GitLock::acquire(repo, "head", &head, GIT_WAIT)?;
     let now = repo.head()?;
     if now != *expected {
-        return Err(Error::HeadMoved { reference: HEAD.to_owned(), expected: text(expected), found: text(&now) });
+        return Err(Error::HeadMoved {
+            reference: HEAD.to_owned(),
+            expected: text(expected),
+            found: text(&now),
+        });
     }
     match resolve_ref(repo, name) {
         Some(there) if there == *at => {}
         Some(there) => {
             let expected = "nothing".to_owned();
-            return Err(Error::HeadMoved { reference: name.to_owned(), expected, found: there.to_string() });
+            return Err(Error::HeadMoved {
+                reference: name.to_owned(),
+                expected,
+                found: there.to_string(),
+            });
         }
         None => {
-            reflog::append(repo, name, &reflog::Entry { from: None, to: Some(at), message })?;
+            reflog::append(
+                repo,
+                name,
+                &reflog::Entry {
+                    from: None,
+                    to: Some(at),
+                    message,
+                },
+            )?;
             let draft = write_draft(repo, lock, at)?;
             fs::rename(&draft, &file).map_err(Error::at(&file))?;
             sync_ref(repo, name)?;
         }
     }
-    reflog::append(repo, HEAD, &reflog::Entry { from: now.commit.as_ref(), to: Some(at), message })?;
+    reflog::append(
+        repo,
+        HEAD,
+        &reflog::Entry {
+            from: now.commit.as_ref(),
+            to: Some(at),
+            message,
+        },
+    )?;
     let draft = write_draft_text(repo, lock, &format!("ref: {name}\n"))?;
     fs::rename(&draft, &head).map_err(Error::at(&head))?;
     sync_ref(repo, HEAD)
 }
 
 /// Makes HEAD name the branch of `to` again, if HEAD still is what the caller saw, and deletes the one that it leaves.
-pub fn leave_branch(repo: &Repo, lock: &WorktreeLock, expected: &Head, to: &Head, message: &str) -> Result<()> {
+pub fn leave_branch(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    expected: &Head,
+    to: &Head,
+    message: &str,
+) -> Result<()> {
     let (Some(branch), Some(commit)) = (&to.branch, &to.commit) else {
-        return Err(Error::Unsupported { what: "a branch without a commit".to_owned() });
+        return Err(Error::Unsupported {
+            what: "a branch without a commit".to_owned(),
+        });
     };
     start_branch(repo, lock, expected, branch, commit, message)?;
-    let Some(left) = expected.branch.as_deref().filter(|left| resolve_ref(repo, left) == expected.commit) else {
+    let Some(left) = expected
+        .branch
+        .as_deref()
+        .filter(|left| resolve_ref(repo, left) == expected.commit)
+    else {
         return Ok(());
     };
     let failed = || Error::git(format!("delete {left}"));
-    repo.inner.find_reference(left).and_then(|mut found| found.delete()).map_err(failed())
+    repo.inner
+        .find_reference(left)
+        .and_then(|mut found| found.delete())
+        .map_err(failed())
 }
 
 fn text(head: &Head) -> String {
-    let commit = head.commit.as_ref().map_or("no commit", |commit| commit.short());
-    head.branch.as_ref().map_or_else(|| format!("{commit} (detached)"), |branch| format!("{branch} at {commit}"))
+    let commit = head
+        .commit
+        .as_ref()
+        .map_or("no commit", |commit| commit.short());
+    head.branch.as_ref().map_or_else(
+        || format!("{commit} (detached)"),
+        |branch| format!("{branch} at {commit}"),
+    )
 }
 
 /// The commits that `head` has and `base` has not, newest first. `None` as a base means all.
-pub fn commits_between(repo: &Repo, base: Option<&ObjectId>, head: &ObjectId) -> Result<Vec<ObjectId>> {
+pub fn commits_between(
+    repo: &Repo,
+    base: Option<&ObjectId>,
+    head: &ObjectId,
+) -> Result<Vec<ObjectId>> {
     let failed = || Error::git(format!("list the commits up to {head}"));
     let mut walk = repo.inner.revwalk().map_err(failed())?;
     walk.set_sorting(Sort::TOPOLOGICAL).map_err(failed())?;
@@ -141,7 +232,8 @@ pub fn commits_between(repo: &Repo, base: Option<&ObjectId>, head: &ObjectId) ->
     if let Some(base) = base {
         walk.hide(parse_oid(base)?).map_err(failed())?;
     }
-    walk.map(|oid| oid.map(|oid| ObjectId(oid.to_string())).map_err(failed())).collect()
+    walk.map(|oid| oid.map(|oid| ObjectId(oid.to_string())).map_err(failed()))
+        .collect()
 }
 
 /// Whether `ancestor` is `commit` or one of its ancestors.
@@ -150,19 +242,35 @@ pub fn is_ancestor(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Resul
     if ancestor == commit {
         return Ok(true);
     }
-    repo.inner.graph_descendant_of(commit, ancestor).map_err(Error::git("compare commits"))
+    repo.inner
+        .graph_descendant_of(commit, ancestor)
+        .map_err(Error::git("compare commits"))
 }
 
 /// Whether one of these commits is on a remote-tracking branch: somebody else may have it.
 pub fn on_remote_tracking(repo: &Repo, commits: &[ObjectId]) -> Result<bool> {
     let failed = || Error::git("read the remote-tracking branches");
     let commits: Vec<Oid> = commits.iter().map(parse_oid).collect::<Result<_>>()?;
-    for reference in repo.inner.references_glob("refs/remotes/*").map_err(failed())? {
-        let Some(tip) = reference.map_err(failed())?.resolve().ok().and_then(|resolved| resolved.target()) else {
+    for reference in repo
+        .inner
+        .references_glob("refs/remotes/*")
+        .map_err(failed())?
+    {
+        let Some(tip) = reference
+            .map_err(failed())?
+            .resolve()
+            .ok()
+            .and_then(|resolved| resolved.target())
+        else {
             continue;
         };
         for commit in &commits {
-            if tip == *commit || repo.inner.graph_descendant_of(tip, *commit).map_err(failed())? {
+            if tip == *commit
+                || repo
+                    .inner
+                    .graph_descendant_of(tip, *commit)
+                    .map_err(failed())?
+            {
                 return Ok(true);
             }
         }
@@ -195,31 +303,61 @@ pub(in crate::git) fn write_commit(
     message: &str,
 ) -> Result<ObjectId> {
     let failed = || Error::git("make a commit");
-    let signature = repo.inner.signature().or_else(|_| Signature::now(IDENTITY.0, IDENTITY.1)).map_err(failed())?;
+    let signature = repo
+        .inner
+        .signature()
+        .or_else(|_| Signature::now(IDENTITY.0, IDENTITY.1))
+        .map_err(failed())?;
     let tree = repo.inner.find_tree(parse_oid(tree)?).map_err(failed())?;
     let parent = parent.map(parse_oid).transpose()?;
-    let parent = parent.map(|oid| repo.inner.find_commit(oid)).transpose().map_err(failed())?;
+    let parent = parent
+        .map(|oid| repo.inner.find_commit(oid))
+        .transpose()
+        .map_err(failed())?;
     let parents: Vec<_> = parent.iter().collect();
-    let content = repo.inner.commit_create_buffer(&signature, &signature, message, &tree, &parents).map_err(failed())?;
-    Ok(ObjectId(writer.write(ObjectType::Commit, &content)?.to_string()))
+    let content = repo
+        .inner
+        .commit_create_buffer(&signature, &signature, message, &tree, &parents)
+        .map_err(failed())?;
+    Ok(ObjectId(
+        writer.write(ObjectType::Commit, &content)?.to_string(),
+    ))
 }
 
 /// A commit's parents and the first line of its message.
 pub fn about_commit(repo: &Repo, commit: &ObjectId) -> Result<(Vec<ObjectId>, String)> {
-    let found = repo.inner.find_commit(parse_oid(commit)?).map_err(Error::git(format!("read commit {commit}")))?;
-    let parents = found.parent_ids().map(|oid| ObjectId(oid.to_string())).collect();
-    let subject = found.summary_bytes().map(|line| String::from_utf8_lossy(line).into_owned());
+    let found = repo
+        .inner
+        .find_commit(parse_oid(commit)?)
+        .map_err(Error::git(format!("read commit {commit}")))?;
+    let parents = found
+        .parent_ids()
+        .map(|oid| ObjectId(oid.to_string()))
+        .collect();
+    let subject = found
+        .summary_bytes()
+        .map(|line| String::from_utf8_lossy(line).into_owned());
     Ok((parents, subject.unwrap_or_default()))
 }
 
 /// The tree of a commit.
 pub fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
-    let found = repo.inner.find_commit(parse_oid(commit)?).map_err(Error::git(format!("read commit {commit}")))?;
+    let found = repo
+        .inner
+        .find_commit(parse_oid(commit)?)
+        .map_err(Error::git(format!("read commit {commit}")))?;
     Ok(ObjectId(found.tree_id().to_string()))
 }
 
 /// Whether a commit is there.
 pub fn commit_exists(repo: &Repo, commit: &ObjectId) -> bool {
-    let whole = |oid: &Oid| Database::open(repo).and_then(|database| database.check(*oid)).is_ok();
-    parse_oid(commit).ok().filter(whole).is_some_and(|oid| repo.inner.find_commit(oid).is_ok())
+    let whole = |oid: &Oid| {
+        Database::open(repo)
+            .and_then(|database| database.check(*oid))
+            .is_ok()
+    };
+    parse_oid(commit)
+        .ok()
+        .filter(whole)
+        .is_some_and(|oid| repo.inner.find_commit(oid).is_ok())
 }

@@ -5,6 +5,6 @@ pub(super) mod head;
 mod reflog;
 
 pub use head::{
-    about_commit, commit_exists, commit_on_top, commits_between, is_ancestor, leave_branch, move_branch,
-    on_remote_tracking, start_branch, tree_of,
+    about_commit, commit_exists, commit_on_top, commits_between, is_ancestor, leave_branch,
+    move_branch, on_remote_tracking, start_branch, tree_of,
 };

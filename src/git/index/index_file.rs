@@ -100,8 +100,11 @@ impl IndexFile {
     /// begins with a lower-case letter changes what the entries mean and is [`Error::Unsupported`]; everything else that
     /// is not as git writes it is [`Error::Corrupt`].
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let content =
-            bytes.len().checked_sub(HASH).filter(|length| *length >= 12).ok_or_else(|| damaged("too short"))?;
+        let content = bytes
+            .len()
+            .checked_sub(HASH)
+            .filter(|length| *length >= 12)
+            .ok_or_else(|| damaged("too short"))?;
         let (content, checksum) = bytes.split_at(content);
         if checksum.iter().all(|byte| *byte == 0) {
             return Self::content(content);
@@ -113,7 +116,11 @@ impl IndexFile {
             let (parsed, right) = both(|| Self::content(content), right);
             (right, parsed)
         };
-        if right { parsed } else { Err(damaged("its checksum is wrong")) }
+        if right {
+            parsed
+        } else {
+            Err(damaged("its checksum is wrong"))
+        }
     }
 
     /// The entries, sorted by path and stage. Those of a sparse index may be folders ([`SPARSE_FOLDER`], the path ends in
@@ -155,7 +162,9 @@ impl IndexFile {
     /// Everything before the checksum.
     fn content(content: &[u8]) -> Result<Self> {
         if u32::try_from(content.len()).is_err() {
-            return Err(Error::Unsupported { what: "an index of 4 GiB or more".to_owned() });
+            return Err(Error::Unsupported {
+                what: "an index of 4 GiB or more".to_owned(),
+            });
         }
         let mut input = Input(content);
         if input.take(4)? != b"DIRC" {
@@ -163,15 +172,24 @@ impl IndexFile {
         }
         let version = input.number()?;
         if !(2..=4).contains(&version) {
-            return Err(Error::Unsupported { what: format!("an index of version {version}") });
+            return Err(Error::Unsupported {
+                what: format!("an index of version {version}"),
+            });
         }
         let count = input.number()? as usize;
         // No entry is shorter than this, so that a wrong count reserves no more than the file could hold.
         if count > input.0.len() / (FIXED + 2) {
             return Err(damaged("it has fewer entries than it says"));
         }
-        let mut index = Self { records: Vec::with_capacity(count), ..Self::default() };
-        index.names.reserve(if version == 4 { count * 48 } else { input.0.len().saturating_sub(count * (FIXED + 2)) });
+        let mut index = Self {
+            records: Vec::with_capacity(count),
+            ..Self::default()
+        };
+        index.names.reserve(if version == 4 {
+            count * 48
+        } else {
+            input.0.len().saturating_sub(count * (FIXED + 2))
+        });
         for _ in 0..count {
             let at = position(content.len() - input.0.len());
             index.push(&mut input, at, version)?;
@@ -186,7 +204,9 @@ impl IndexFile {
                 [b'A'..=b'Z', ..] => {}
                 _ => {
                     let name = String::from_utf8_lossy(name).into_owned();
-                    return Err(Error::Unsupported { what: format!("an index with the extension '{name}'") });
+                    return Err(Error::Unsupported {
+                        what: format!("an index with the extension '{name}'"),
+                    });
                 }
             }
         }
@@ -198,12 +218,30 @@ impl IndexFile {
     fn push(&mut self, input: &mut Input<'_>, at: u32, version: u32) -> Result<()> {
         let before = input.0.len();
         let fixed: &[u8; FIXED] = input.array()?;
-        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
-        let fields = [word(0), word(4), word(8), word(12), word(16), word(20), word(28), word(32), word(36)];
+        let word = |at: usize| {
+            u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
+        };
+        let fields = [
+            word(0),
+            word(4),
+            word(8),
+            word(12),
+            word(16),
+            word(20),
+            word(28),
+            word(32),
+            word(36),
+        ];
         let oid = Oid::from_bytes(&fixed[40..]).map_err(|_| damaged("an object id"))?;
         let flags = input.short()?;
-        let extended = if flags & EXTENDED == 0 { 0 } else { input.short()? };
-        if (version == 2 && flags & EXTENDED != 0) || extended & !(INTENT_TO_ADD | SKIP_WORKTREE) != 0 {
+        let extended = if flags & EXTENDED == 0 {
+            0
+        } else {
+            input.short()?
+        };
+        if (version == 2 && flags & EXTENDED != 0)
+            || extended & !(INTENT_TO_ADD | SKIP_WORKTREE) != 0
+        {
             return Err(damaged("an entry has unknown flags"));
         }
         let begin = self.names.len();
@@ -211,7 +249,11 @@ impl IndexFile {
             self.compressed_name(input)?;
         } else {
             let known = usize::from(flags & NAME_LENGTH);
-            let name = input.name(if known < usize::from(NAME_LENGTH) { Some(known) } else { None })?;
+            let name = input.name(if known < usize::from(NAME_LENGTH) {
+                Some(known)
+            } else {
+                None
+            })?;
             self.names.extend_from_slice(name);
             // One to eight zeros: the first ends the name and is taken, the others fill up to a multiple of eight.
             let used = before - input.0.len();
@@ -225,9 +267,21 @@ impl IndexFile {
         let (Ok(start), Ok(length)) = (u32::try_from(begin), u32::try_from(length)) else {
             return Err(damaged("the length of a name"));
         };
-        let record = Record { at, start, length, stat: fields, oid, mode: word(24), flags, extended };
+        let record = Record {
+            at,
+            start,
+            length,
+            stat: fields,
+            oid,
+            mode: word(24),
+            flags,
+            extended,
+        };
         if let Some(last) = self.records.last() {
-            let (last, this) = ((self.path(last), last.stage()), (self.path(&record), record.stage()));
+            let (last, this) = (
+                (self.path(last), last.stage()),
+                (self.path(&record), record.stage()),
+            );
             // Only entries that replace shared ones have no name; they come first.
             if last >= this && !(last.0.is_empty() && this.0.is_empty()) {
                 return Err(damaged("its entries are not in order"));
@@ -240,8 +294,13 @@ impl IndexFile {
     /// A name of version 4: how much of the last name to drop, and what to put in its place.
     fn compressed_name(&mut self, input: &mut Input<'_>) -> Result<()> {
         let drop = input.variable()?;
-        let (start, length) = self.records.last().map_or((0, 0), |last| (last.start as usize, last.length as usize));
-        let keep = length.checked_sub(drop).ok_or_else(|| damaged("the beginning of a name"))?;
+        let (start, length) = self
+            .records
+            .last()
+            .map_or((0, 0), |last| (last.start as usize, last.length as usize));
+        let keep = length
+            .checked_sub(drop)
+            .ok_or_else(|| damaged("the beginning of a name"))?;
         self.names.extend_from_within(start..start + keep);
         self.names.extend_from_slice(input.name(None)?);
         Ok(())
@@ -249,7 +308,11 @@ impl IndexFile {
 
     /// What can be checked once the extensions are known.
     fn check(&self) -> Result<()> {
-        let nameless = self.records.iter().take_while(|record| record.length == 0).count();
+        let nameless = self
+            .records
+            .iter()
+            .take_while(|record| record.length == 0)
+            .count();
         if nameless > 0 && !self.is_split() {
             return Err(damaged("an entry has no name"));
         }
@@ -277,14 +340,22 @@ impl Link {
         let shared = Oid::from_bytes(input.take(HASH)?).map_err(|_| damaged("an object id"))?;
         let shared = (!shared.is_zero()).then_some(shared);
         if input.0.is_empty() {
-            return Ok(Self { shared, delete: Bitmap::default(), replace: Bitmap::default() });
+            return Ok(Self {
+                shared,
+                delete: Bitmap::default(),
+                replace: Bitmap::default(),
+            });
         }
         let delete = Bitmap::parse(&mut input)?;
         let replace = Bitmap::parse(&mut input)?;
         if !input.0.is_empty() {
             return Err(damaged("the link to the shared index"));
         }
-        Ok(Self { shared, delete, replace })
+        Ok(Self {
+            shared,
+            delete,
+            replace,
+        })
     }
 }
 
@@ -318,8 +389,13 @@ impl<'a> Input<'a> {
 
     /// A name and the zero after it; `length` is a first guess that must be right.
     fn name(&mut self, length: Option<usize>) -> Result<&'a [u8]> {
-        let within = length.map_or(Some(self.0), |length| self.0.get(..=length)).ok_or_else(cut_short)?;
-        let end = within.iter().position(|byte| *byte == 0).ok_or_else(|| damaged("a name does not end"))?;
+        let within = length
+            .map_or(Some(self.0), |length| self.0.get(..=length))
+            .ok_or_else(cut_short)?;
+        let end = within
+            .iter()
+            .position(|byte| *byte == 0)
+            .ok_or_else(|| damaged("a name does not end"))?;
         let name = self.take(end)?;
         self.take(1)?;
         Ok(name)
@@ -331,7 +407,9 @@ impl<'a> Input<'a> {
         let mut value = usize::from(byte & 0x7f);
         while byte & 0x80 != 0 {
             byte = self.take(1)?[0];
-            let shifted = value.checked_add(1).and_then(|value| value.checked_mul(128));
+            let shifted = value
+                .checked_add(1)
+                .and_then(|value| value.checked_mul(128));
             value = shifted.ok_or_else(|| damaged("a number"))? + usize::from(byte & 0x7f);
         }
         Ok(value)

@@ -41,7 +41,12 @@ impl LockedIndex {
         let index = repo.git_dir().join("index");
         let lock = GitLock::acquire(repo, "index", &index, timeout)?;
         let draft = own.join(format!("{}index", temporary_prefix()));
-        Ok(Self { index, draft, own: repo.own().clone(), _lock: lock })
+        Ok(Self {
+            index,
+            draft,
+            own: repo.own().clone(),
+            _lock: lock,
+        })
     }
 
     /// A copy of the index to change; an empty one if there is none.
@@ -53,17 +58,26 @@ impl LockedIndex {
     }
 
     fn fill(&self, bytes: &[u8]) -> Result<()> {
-        let filled = self.own.for_all().create(&self.draft).and_then(|mut draft| draft.write_all(bytes));
+        let filled = self
+            .own
+            .for_all()
+            .create(&self.draft)
+            .and_then(|mut draft| draft.write_all(bytes));
         filled.map_err(Error::at(&self.draft))
     }
 
     /// An empty index to fill.
     pub fn empty(&self) -> Result<Index> {
         match self.draft() {
-            Ok(mut index) => index.clear().map(|()| index).map_err(Error::git("clear the index")),
+            Ok(mut index) => index
+                .clear()
+                .map(|()| index)
+                .map_err(Error::git("clear the index")),
             // One that cannot be changed, split or sparse or damaged, is written anew.
             Err(Error::Unsupported { .. } | Error::Corrupt { .. }) => {
-                self.own.remove_file(&self.draft).map_err(Error::at(&self.draft))?;
+                self.own
+                    .remove_file(&self.draft)
+                    .map_err(Error::at(&self.draft))?;
                 open_index(&self.draft)
             }
             Err(error) => Err(error),
@@ -87,7 +101,9 @@ impl LockedIndex {
     /// The second in which the index was written, in 32 bits.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn written(&self) -> Result<u32> {
-        fs::metadata(&self.index).map(|found| found.mtime() as u32).map_err(Error::at(&self.index))
+        fs::metadata(&self.index)
+            .map(|found| found.mtime() as u32)
+            .map_err(Error::at(&self.index))
     }
 
     /// Puts the index that these bytes are in place of what is there; `None` is none.
@@ -104,7 +120,9 @@ impl LockedIndex {
     /// Removes the index, where there is one.
     pub fn remove(&self) -> Result<()> {
         match fs::remove_file(&self.index) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(&self.index, error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io(&self.index, error))
+            }
             _ => Ok(()),
         }
     }
@@ -118,38 +136,55 @@ impl LockedIndex {
         let stage = |entry: &IndexEntry| (entry.flags >> 12) & 3;
         let right = |entry: &IndexEntry| {
             let wanted = flat.get(&RepoPath::new(entry.path.clone()));
-            stage(entry) == 0 && entry.flags_extended & INTENT_TO_ADD == 0 && wanted == Some(&(entry.mode, entry.id))
+            stage(entry) == 0
+                && entry.flags_extended & INTENT_TO_ADD == 0
+                && wanted == Some(&(entry.mode, entry.id))
         };
         let wrong: Vec<IndexEntry> = index.iter().filter(|entry| !right(entry)).collect();
         for entry in wrong {
             let (stage, path) = (i32::from(stage(&entry)), RepoPath::new(entry.path));
-            index.remove(&on_disk(&path), stage).map_err(Error::git(format!("take {path} out of the index")))?;
+            index
+                .remove(&on_disk(&path), stage)
+                .map_err(Error::git(format!("take {path} out of the index")))?;
         }
         for (path, (mode, oid)) in flat {
             if index.get_path(&on_disk(path), 0).is_none() {
                 let mut entry = entry(path, *mode, *oid);
                 refresh(&mut folders, path, &mut entry);
-                index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
+                index
+                    .add(&entry)
+                    .map_err(Error::git(format!("put {path} into the index")))?;
             }
         }
         self.write(index)
     }
 
     /// Makes the index hold this of some paths (`None`: nothing), and leaves the others as they are.
-    pub fn change(&self, repo: &Repo, wanted: &BTreeMap<RepoPath, Option<(u32, Oid)>>) -> Result<()> {
+    pub fn change(
+        &self,
+        repo: &Repo,
+        wanted: &BTreeMap<RepoPath, Option<(u32, Oid)>>,
+    ) -> Result<()> {
         let mut index = self.draft()?;
         let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
         let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
         // First what goes: a file may stand where a folder was.
-        let known: Vec<&RepoPath> = wanted.keys().filter(|path| index.get_path(&on_disk(path), 0).is_some()).collect();
+        let known: Vec<&RepoPath> = wanted
+            .keys()
+            .filter(|path| index.get_path(&on_disk(path), 0).is_some())
+            .collect();
         for path in known {
-            index.remove(&on_disk(path), 0).map_err(Error::git(format!("take {path} out of the index")))?;
+            index
+                .remove(&on_disk(path), 0)
+                .map_err(Error::git(format!("take {path} out of the index")))?;
         }
         for (path, entry_of) in wanted {
             if let Some((mode, oid)) = entry_of {
                 let mut entry = entry(path, *mode, *oid);
                 refresh(&mut folders, path, &mut entry);
-                index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
+                index
+                    .add(&entry)
+                    .map_err(Error::git(format!("put {path} into the index")))?;
             }
         }
         self.write(index)
@@ -166,7 +201,8 @@ impl LockedIndex {
         give_to_sudo_caller(&self.draft).map_err(Error::at(&self.draft))?;
         let file = self.own.open(&self.draft).map_err(Error::at(&self.draft))?;
         if let Ok(before) = fs::metadata(&self.index) {
-            file.set_permissions(before.permissions()).map_err(Error::at(&self.draft))?;
+            file.set_permissions(before.permissions())
+                .map_err(Error::at(&self.draft))?;
         }
         file.sync_all().map_err(Error::at(&self.draft))?;
         fs::rename(&self.draft, &self.index).map_err(Error::at(&self.index))?;
@@ -201,10 +237,13 @@ pub(in crate::git) fn entry(path: &RepoPath, mode: u32, id: Oid) -> IndexEntry {
 
 /// Takes over the stat data of the file if it is what the entry says.
 pub(in crate::git) fn refresh(folders: &mut DirfdCache, path: &RepoPath, entry: &mut IndexEntry) {
-    let Some(stat) = content_of(folders, path, entry.mode, entry.id, None) else { return };
+    let Some(stat) = content_of(folders, path, entry.mode, entry.id, None) else {
+        return;
+    };
     entry.ctime = index_time(stat.ctime);
     entry.mtime = index_time(stat.mtime);
-    (entry.dev, entry.ino, entry.uid, entry.gid, entry.file_size) = (stat.dev, stat.ino, stat.uid, stat.gid, stat.size);
+    (entry.dev, entry.ino, entry.uid, entry.gid, entry.file_size) =
+        (stat.dev, stat.ino, stat.uid, stat.gid, stat.size);
 }
 
 #[allow(clippy::cast_possible_wrap)]
@@ -214,11 +253,18 @@ pub(in crate::git) fn index_time((seconds, nanos): (u32, u32)) -> IndexTime {
 
 /// Whether size and time of a file are those of its entry.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-pub(in crate::git) fn looks_like(folders: &mut DirfdCache, path: &RepoPath, entry: &IndexEntryRef<'_>) -> bool {
+pub(in crate::git) fn looks_like(
+    folders: &mut DirfdCache,
+    path: &RepoPath,
+    entry: &IndexEntryRef<'_>,
+) -> bool {
     let (parent, name) = openat::split(path);
-    let stat = folders.open(&parent).and_then(|dir| openat::stat(&dir, name));
+    let stat = folders
+        .open(&parent)
+        .and_then(|dir| openat::stat(&dir, name));
     stat.ok().flatten().is_some_and(|stat| {
-        stat.size as u32 == entry.size && stat.mtime.div_euclid(1_000_000_000) as u32 == entry.mtime.0
+        stat.size as u32 == entry.size
+            && stat.mtime.div_euclid(1_000_000_000) as u32 == entry.mtime.0
     })
 }
 
@@ -235,7 +281,8 @@ pub(in crate::git) fn content_of(
     let (parent, name) = openat::split(path);
     let dir = folders.open(&parent).ok()?;
     let owner = rustix::fs::statat(&*dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let known = known.filter(|(_, seen)| openat::stat(&dir, name).is_ok_and(|now| now == Some(*seen)));
+    let known =
+        known.filter(|(_, seen)| openat::stat(&dir, name).is_ok_and(|now| now == Some(*seen)));
     let (found, stat) = known.or_else(|| hash_file(&dir, name).ok()?)?;
     let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(mode);
     let executable = stat.mode & 0o100 != 0;
@@ -243,7 +290,12 @@ pub(in crate::git) fn content_of(
     if found != oid || !same_kind || !same_mode {
         return None;
     }
-    let time = |nanos: i64| (nanos.div_euclid(1_000_000_000) as u32, nanos.rem_euclid(1_000_000_000) as u32);
+    let time = |nanos: i64| {
+        (
+            nanos.div_euclid(1_000_000_000) as u32,
+            nanos.rem_euclid(1_000_000_000) as u32,
+        )
+    };
     Some(EntryStat {
         ctime: time(stat.ctime),
         mtime: time(stat.mtime),

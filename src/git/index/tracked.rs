@@ -28,17 +28,29 @@ pub fn tracks_any(repo: &Repo, dir: &Path, names: &[&str]) -> bool {
         return false;
     }
     let root = repo.main_worktree();
-    let (inner, below) = match (dir.strip_prefix(repo.workdir()), repo.main_repository(), dir.strip_prefix(&root)) {
+    let (inner, below) = match (
+        dir.strip_prefix(repo.workdir()),
+        repo.main_repository(),
+        dir.strip_prefix(&root),
+    ) {
         (Ok(below), ..) => (&repo.inner, below),
         (_, Some(main), Ok(below)) => (main, below),
         _ => return false,
     };
-    let wanted: Vec<Vec<u8>> = names.iter().map(|name| below.join(name).as_os_str().as_bytes().to_vec()).collect();
-    commit_has_any(repo, inner, &wanted) || index_has_any(repo, &inner.path().join("index"), &wanted)
+    let wanted: Vec<Vec<u8>> = names
+        .iter()
+        .map(|name| below.join(name).as_os_str().as_bytes().to_vec())
+        .collect();
+    commit_has_any(repo, inner, &wanted)
+        || index_has_any(repo, &inner.path().join("index"), &wanted)
 }
 
 fn commit_has_any(repo: &Repo, inner: &git2::Repository, wanted: &[Vec<u8>]) -> bool {
-    let Some((head, commit)) = inner.head().ok().and_then(|head| head.target().map(|commit| (head, commit))) else {
+    let Some((head, commit)) = inner
+        .head()
+        .ok()
+        .and_then(|head| head.target().map(|commit| (head, commit)))
+    else {
         return false;
     };
     let lacks_all = || {
@@ -52,16 +64,22 @@ fn commit_has_any(repo: &Repo, inner: &git2::Repository, wanted: &[Vec<u8>]) -> 
         }
         Some(true)
     };
-    !repo.untracked.lacks("commit", &commit.to_string(), wanted, lacks_all)
+    !repo
+        .untracked
+        .lacks("commit", &commit.to_string(), wanted, lacks_all)
 }
 
 fn index_has_any(repo: &Repo, index: &Path, wanted: &[Vec<u8>]) -> bool {
     if File::open(index).map_or(true, |file| lacks_all(repo, &file, wanted)) {
         return false;
     }
-    let Ok(Some(index)) = IndexFile::read(repo, index) else { return false };
+    let Ok(Some(index)) = IndexFile::read(repo, index) else {
+        return false;
+    };
     let is_wanted = |path: &[u8]| {
-        let mut rests = wanted.iter().filter_map(|name| path.strip_prefix(name.as_slice()));
+        let mut rests = wanted
+            .iter()
+            .filter_map(|name| path.strip_prefix(name.as_slice()));
         rests.any(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
     index.entries().any(|entry| is_wanted(entry.path))
@@ -72,7 +90,8 @@ fn lacks_all(repo: &Repo, index: &File, wanted: &[Vec<u8>]) -> bool {
     let look = || may_hold(index, wanted).ok().map(|may| !may);
     match Identity::of_file(index) {
         Ok(identity) if identity.size() > PORTION as u64 => {
-            repo.untracked.lacks("index", &identity.to_string(), wanted, look)
+            repo.untracked
+                .lacks("index", &identity.to_string(), wanted, look)
         }
         Ok(_) => look().unwrap_or(true),
         Err(_) => true,
@@ -164,7 +183,9 @@ mod tests {
             }
             index.write().unwrap();
         };
-        add(&(0..1000).map(|number| format!("{number:0200}")).collect::<Vec<_>>());
+        add(&(0..1000)
+            .map(|number| format!("{number:0200}"))
+            .collect::<Vec<_>>());
         let state = folder.path().canonicalize().unwrap().join("state");
         let is_tracked = || {
             let repo = Repo::discover(folder.path(), None).unwrap();
@@ -172,7 +193,8 @@ mod tests {
             WorktreeLock::acquire(&repo, Duration::ZERO).unwrap();
             found
         };
-        let note = || std::fs::read_to_string(folder.path().join(".git/recover/untracked")).unwrap();
+        let note =
+            || std::fs::read_to_string(folder.path().join(".git/recover/untracked")).unwrap();
         assert!(!is_tracked());
         let first = note();
         assert!(!is_tracked());
@@ -191,16 +213,26 @@ mod tests {
             std::fs::write(file.path(), bytes).unwrap();
             may_hold(file.as_file(), &[wanted.as_bytes().to_vec()])
         };
-        let index = |extension: &[u8]| [b"DIRC\0\0\0\x02 a/link.c link/b ", extension, &[7; 20]].concat();
+        let index =
+            |extension: &[u8]| [b"DIRC\0\0\0\x02 a/link.c link/b ", extension, &[7; 20]].concat();
         assert!(!holds(&index(b""), "c/d").unwrap());
         assert!(!holds(&index(b"TREE\0\0\0\x04abcd"), "c/d").unwrap());
         assert!(holds(&index(b"link\0\0\0\x04abcd"), "c/d").unwrap());
         assert!(holds(&index(b"link\0\0\0\x04abcdTREE\0\0\0\0"), "c/d").unwrap());
-        assert!(holds(b"DIRC\0\0\0\x04", "c/d").unwrap(), "names are cut short there");
+        assert!(
+            holds(b"DIRC\0\0\0\x04", "c/d").unwrap(),
+            "names are cut short there"
+        );
         assert!(holds(b"link", "c/d").is_err());
-        assert!(holds(&index(&b"link\0\0\0\0".repeat(99)), "c/d").unwrap(), "no endless chain is followed");
+        assert!(
+            holds(&index(&b"link\0\0\0\0".repeat(99)), "c/d").unwrap(),
+            "no endless chain is followed"
+        );
         // Wherever it stands, also where one portion ends and another begins.
-        for at in (PORTION - 9..PORTION + 9).chain(2 * PORTION - 9..2 * PORTION + 9).chain([8, 3 * PORTION - 8]) {
+        for at in (PORTION - 9..PORTION + 9)
+            .chain(2 * PORTION - 9..2 * PORTION + 9)
+            .chain([8, 3 * PORTION - 8])
+        {
             let mut bytes = [&b"DIRC\0\0\0\x03"[..], &vec![b'.'; 3 * PORTION - 8]].concat();
             assert!(!holds(&bytes, "a/file").unwrap());
             bytes.splice(at..(at + 6).min(3 * PORTION), *b"a/file");

@@ -70,8 +70,19 @@ impl Identity {
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FileStat { size, mtime, ctime, ino, dev, mode } = self.stat;
-        write!(f, "{size} {mtime} {ctime} {ino} {dev} {mode:o} {}", self.trailer.escape_ascii())
+        let FileStat {
+            size,
+            mtime,
+            ctime,
+            ino,
+            dev,
+            mode,
+        } = self.stat;
+        write!(
+            f,
+            "{size} {mtime} {ctime} {ino} {dev} {mode:o} {}",
+            self.trailer.escape_ascii()
+        )
     }
 }
 
@@ -102,7 +113,12 @@ impl StatData {
     /// Whether a file's metadata is still the same.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn matches(&self, stat: &FileStat) -> bool {
-        let time = |nanos: i64| (nanos.div_euclid(1_000_000_000) as u32, nanos.rem_euclid(1_000_000_000) as u32);
+        let time = |nanos: i64| {
+            (
+                nanos.div_euclid(1_000_000_000) as u32,
+                nanos.rem_euclid(1_000_000_000) as u32,
+            )
+        };
         u64::from(self.size) == stat.size
             && self.ino == stat.ino as u32
             && self.mtime == time(stat.mtime)
@@ -134,13 +150,21 @@ impl UserIndex {
         let mut identity = Identity::of(repo)?;
         // git may write it anew meanwhile: what was read must be what the identity is of.
         for _ in 0..3 {
-            let Some(file) = IndexFile::read(repo, &path)? else { return Ok(Self::default()) };
+            let Some(file) = IndexFile::read(repo, &path)? else {
+                return Ok(Self::default());
+            };
             let before = std::mem::replace(&mut identity, Identity::of(repo)?);
             if let Some(same) = identity.as_ref().filter(|_| before == identity) {
-                return Ok(Self { identity: Some(same.clone()), ..Self::of_file(&file) });
+                return Ok(Self {
+                    identity: Some(same.clone()),
+                    ..Self::of_file(&file)
+                });
             }
         }
-        Err(Error::Locked { file: path, holder: "another git process, which writes it again and again".to_owned() })
+        Err(Error::Locked {
+            file: path,
+            holder: "another git process, which writes it again and again".to_owned(),
+        })
     }
 
     fn of_file(file: &IndexFile) -> Self {
@@ -148,7 +172,10 @@ impl UserIndex {
         // A conflicted path stands in the tree as ours, else theirs, else the base.
         let rank = |stage: u8| [3, 0, 2, 1][usize::from(stage & 3)];
         for entry in file.entries() {
-            let usual = entry.stage == 0 && !entry.intent_to_add && !entry.assume_unchanged && !entry.skip_worktree;
+            let usual = entry.stage == 0
+                && !entry.intent_to_add
+                && !entry.assume_unchanged
+                && !entry.skip_worktree;
             if !usual {
                 result.extras.push(IndexExtra {
                     path: RepoPath::new(entry.path),
@@ -160,7 +187,12 @@ impl UserIndex {
                     skip_worktree: entry.skip_worktree,
                 });
             }
-            let stat = StatData { size: entry.size, ino: entry.ino, mtime: entry.mtime, ctime: entry.ctime };
+            let stat = StatData {
+                size: entry.size,
+                ino: entry.ino,
+                mtime: entry.mtime,
+                ctime: entry.ctime,
+            };
             let mut tracked = Tracked {
                 start: position(result.names.len()),
                 length: position(entry.path.len()),
@@ -192,11 +224,18 @@ impl UserIndex {
     /// Beside a conflict in a folder the index may hold a file of the folder's name, for which a tree has no place.
     fn keep_hidden_files(&mut self) {
         let conflicts = self.extras.iter().filter(|extra| extra.stage > 0);
-        let folders: BTreeSet<RepoPath> =
-            conflicts.flat_map(|extra| extra.path.ancestors().collect::<Vec<_>>()).collect();
+        let folders: BTreeSet<RepoPath> = conflicts
+            .flat_map(|extra| extra.path.ancestors().collect::<Vec<_>>())
+            .collect();
         for path in folders {
-            let found = self.entries.binary_search_by(|entry| path_of(&self.names, entry).cmp(path.as_bytes()));
-            let Some(entry) = found.ok().map(|at| self.entries[at]).filter(|entry| entry.stat.is_some()) else {
+            let found = self
+                .entries
+                .binary_search_by(|entry| path_of(&self.names, entry).cmp(path.as_bytes()));
+            let Some(entry) = found
+                .ok()
+                .map(|at| self.entries[at])
+                .filter(|entry| entry.stat.is_some())
+            else {
                 continue;
             };
             self.extras.push(IndexExtra {
@@ -219,7 +258,10 @@ impl UserIndex {
                 Some((known, inside)) if *known == folder => inside.push(position(at)),
                 _ => {
                     if let Some((known, inside)) = last.replace((folder, vec![position(at)])) {
-                        self.folders.entry(known.to_vec()).or_default().extend(inside);
+                        self.folders
+                            .entry(known.to_vec())
+                            .or_default()
+                            .extend(inside);
                     }
                     // Those above hold it too, all up to one that is known already.
                     let mut above = folder;
@@ -234,7 +276,10 @@ impl UserIndex {
             }
         }
         if let Some((known, inside)) = last {
-            self.folders.entry(known.to_vec()).or_default().extend(inside);
+            self.folders
+                .entry(known.to_vec())
+                .or_default()
+                .extend(inside);
         }
     }
 
@@ -245,12 +290,23 @@ impl UserIndex {
 
     /// The entries directly in a folder.
     pub fn folder(&self, folder: &[u8]) -> Inside<'_> {
-        Inside { index: self, entries: self.folders.get(folder).map_or(&[], Vec::as_slice) }
+        Inside {
+            index: self,
+            entries: self.folders.get(folder).map_or(&[], Vec::as_slice),
+        }
     }
 
     /// Every folder that holds an entry, itself or deeper, with the entries directly in it.
     pub fn folders(&self) -> impl Iterator<Item = (&[u8], Inside<'_>)> {
-        self.folders.iter().map(|(path, entries)| (path.as_slice(), Inside { index: self, entries }))
+        self.folders.iter().map(|(path, entries)| {
+            (
+                path.as_slice(),
+                Inside {
+                    index: self,
+                    entries,
+                },
+            )
+        })
     }
 
     /// Whether something below the folder is tracked.
@@ -260,7 +316,9 @@ impl UserIndex {
 
     /// Whether a path is tracked.
     pub fn has(&self, path: &[u8]) -> bool {
-        self.entries.binary_search_by(|entry| path_of(&self.names, entry).cmp(path)).is_ok()
+        self.entries
+            .binary_search_by(|entry| path_of(&self.names, entry).cmp(path))
+            .is_ok()
     }
 
     /// The index's tree without the blobs that are `lost`, handed to `sink`; `None` without an index.
@@ -268,21 +326,36 @@ impl UserIndex {
         if self.identity.is_none() {
             return Ok(None);
         }
-        let in_tree = self.entries.iter().filter(|entry| entry.in_tree && !lost.contains(&entry.oid));
-        let paths: Vec<_> = in_tree.map(|entry| (path_of(&self.names, entry), entry.mode, entry.oid)).collect();
+        let in_tree = self
+            .entries
+            .iter()
+            .filter(|entry| entry.in_tree && !lost.contains(&entry.oid));
+        let paths: Vec<_> = in_tree
+            .map(|entry| (path_of(&self.names, entry), entry.mode, entry.oid))
+            .collect();
         trees::build(&paths, sink).map(Some)
     }
 
     /// The blobs of the index's tree, with their paths.
     pub fn blobs(&self) -> impl Iterator<Item = (&[u8], Oid)> {
-        let blobs = self.entries.iter().filter(|entry| entry.in_tree && entry.mode != GITLINK);
+        let blobs = self
+            .entries
+            .iter()
+            .filter(|entry| entry.in_tree && entry.mode != GITLINK);
         blobs.map(|entry| (path_of(&self.names, entry), entry.oid))
     }
 
     /// The entries of the index's tree.
     pub fn flat(&self) -> Flat {
         let in_tree = self.entries.iter().filter(|entry| entry.in_tree);
-        in_tree.map(|entry| (RepoPath::new(path_of(&self.names, entry)), (entry.mode, entry.oid))).collect()
+        in_tree
+            .map(|entry| {
+                (
+                    RepoPath::new(path_of(&self.names, entry)),
+                    (entry.mode, entry.oid),
+                )
+            })
+            .collect()
     }
 
     /// The tracked repositories inside: submodules.
@@ -294,7 +367,10 @@ impl UserIndex {
     /// Tracked files whose name is `name`.
     pub fn named(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
         let paths = self.entries.iter().map(|entry| path_of(&self.names, entry));
-        paths.filter(move |path| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/")))
+        paths.filter(move |path| {
+            path.strip_suffix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
+        })
     }
 }
 
@@ -308,12 +384,17 @@ pub(in crate::git) struct Inside<'a> {
 impl<'a> Inside<'a> {
     /// The entry of a name.
     pub fn get(&self, name: &[u8]) -> Option<&'a Tracked> {
-        self.entries.binary_search_by(|at| self.name(*at).cmp(name)).ok().map(|at| self.entry(self.entries[at]))
+        self.entries
+            .binary_search_by(|at| self.name(*at).cmp(name))
+            .ok()
+            .map(|at| self.entry(self.entries[at]))
     }
 
     /// Names and git file modes.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], u32)> {
-        self.entries.iter().map(|at| (self.name(*at), self.entry(*at).mode))
+        self.entries
+            .iter()
+            .map(|at| (self.name(*at), self.entry(*at).mode))
     }
 
     fn entry(&self, at: u32) -> &'a Tracked {
@@ -322,7 +403,10 @@ impl<'a> Inside<'a> {
 
     fn name(&self, at: u32) -> &'a [u8] {
         let path = path_of(&self.index.names, self.entry(at));
-        &path[path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1)..]
+        &path[path
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |slash| slash + 1)..]
     }
 }
 
@@ -331,7 +415,9 @@ fn path_of<'a>(names: &'a [u8], entry: &Tracked) -> &'a [u8] {
 }
 
 fn folder_of(path: &[u8]) -> &[u8] {
-    path.iter().rposition(|byte| *byte == b'/').map_or(&[], |slash| &path[..slash])
+    path.iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(&[], |slash| &path[..slash])
 }
 
 /// An index over 4 GiB cannot be read: git's own format counts with 32 bits.
@@ -341,14 +427,21 @@ fn position(at: usize) -> u32 {
 
 /// Opens an index file to change it. One that libgit2 cannot read (split, sparse) is [`Error::Unsupported`].
 pub(super) fn open_index(path: &Path) -> Result<git2::Index> {
-    git2::Index::open(path).and_then(|mut index| index.read(true).map(|()| index)).map_err(|source| {
-        // Extensions in lower case change what the entries mean.
-        if source.message().contains("mandatory extension") {
-            return Error::Unsupported { what: source.message().to_owned() };
-        }
-        if source.class() == git2::ErrorClass::Index {
-            return Error::corrupt(format!("{}: {}", path.display(), source.message()));
-        }
-        Error::Git { action: format!("read {}", path.display()), source }
-    })
+    git2::Index::open(path)
+        .and_then(|mut index| index.read(true).map(|()| index))
+        .map_err(|source| {
+            // Extensions in lower case change what the entries mean.
+            if source.message().contains("mandatory extension") {
+                return Error::Unsupported {
+                    what: source.message().to_owned(),
+                };
+            }
+            if source.class() == git2::ErrorClass::Index {
+                return Error::corrupt(format!("{}: {}", path.display(), source.message()));
+            }
+            Error::Git {
+                action: format!("read {}", path.display()),
+                source,
+            }
+        })
 }

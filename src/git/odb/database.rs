@@ -49,7 +49,10 @@ pub(in crate::git) type InMemory = (ObjectType, Arc<Vec<u8>>);
 
 impl Object {
     fn of(object: &git2::OdbObject<'_>) -> Self {
-        Self { kind: object.kind(), data: object.data().to_vec() }
+        Self {
+            kind: object.kind(),
+            data: object.data().to_vec(),
+        }
     }
 }
 
@@ -72,21 +75,40 @@ impl<'r> Database<'r> {
     /// Of a repository that git's library opened.
     pub fn of(repository: &'r git2::Repository) -> Result<Self> {
         set_options();
-        let odb = repository.odb().map_err(Error::git("open the object database"))?;
+        let odb = repository
+            .odb()
+            .map_err(Error::git("open the object database"))?;
         let folders = folders(&repository.commondir().join("objects"));
-        Ok(Self { odb, folders, memory: HashMap::new(), packs: Mutex::default() })
+        Ok(Self {
+            odb,
+            folders,
+            memory: HashMap::new(),
+            packs: Mutex::default(),
+        })
     }
 
     /// Of a folder of objects and what is in memory beside it.
-    pub(super) fn with_memory(odb: Odb<'r>, objects: &Path, memory: HashMap<Oid, InMemory>) -> Self {
+    pub(super) fn with_memory(
+        odb: Odb<'r>,
+        objects: &Path,
+        memory: HashMap<Oid, InMemory>,
+    ) -> Self {
         set_options();
-        Self { odb, folders: folders(objects), memory, packs: Mutex::default() }
+        Self {
+            odb,
+            folders: folders(objects),
+            memory,
+            packs: Mutex::default(),
+        }
     }
 
     /// Reads an object; a missing or damaged one is [`Error::Corrupt`], one that cannot be opened is not.
     pub fn read(&self, oid: Oid) -> Result<Object> {
         if let Some((kind, data)) = self.memory.get(&oid) {
-            return Ok(Object { kind: *kind, data: data.to_vec() });
+            return Ok(Object {
+                kind: *kind,
+                data: data.to_vec(),
+            });
         }
         let object = match self.loose(oid)? {
             Some(object) => object,
@@ -95,7 +117,9 @@ impl<'r> Database<'r> {
         if object_id::id_of(object.kind, &object.data)? == oid {
             Ok(object)
         } else {
-            Err(Error::corrupt(format!("object {oid} is damaged: it has the content of another")))
+            Err(Error::corrupt(format!(
+                "object {oid} is damaged: it has the content of another"
+            )))
         }
     }
 
@@ -103,17 +127,25 @@ impl<'r> Database<'r> {
         if let Ok(object) = self.odb.read(oid) {
             return Ok(Object::of(&object));
         }
-        self.odb.refresh().map_err(Error::git("refresh the object database"))?;
+        self.odb
+            .refresh()
+            .map_err(Error::git("refresh the object database"))?;
         if let Some(object) = self.loose(oid)? {
             return Ok(object);
         }
-        self.odb.read(oid).map(|object| Object::of(&object)).map_err(|error| unread(oid, error))
+        self.odb
+            .read(oid)
+            .map(|object| Object::of(&object))
+            .map_err(|error| unread(oid, error))
     }
 
     /// Reads a blob.
     pub fn blob(&self, oid: Oid) -> Result<Vec<u8>> {
         match self.read(oid)? {
-            Object { kind: ObjectType::Blob, data } => Ok(data),
+            Object {
+                kind: ObjectType::Blob,
+                data,
+            } => Ok(data),
             _ => Err(Error::corrupt(format!("{oid} is not a blob"))),
         }
     }
@@ -134,8 +166,14 @@ impl<'r> Database<'r> {
                 None => return Ok(Err(damaged())),
             },
             Ok(None) => {
-                let is_large = self.odb.read_header(oid).is_ok_and(|(size, _)| size > LARGE);
-                match is_large.then(|| packed_blob::open(&self.folders, oid)).flatten() {
+                let is_large = self
+                    .odb
+                    .read_header(oid)
+                    .is_ok_and(|(size, _)| size > LARGE);
+                match is_large
+                    .then(|| packed_blob::open(&self.folders, oid))
+                    .flatten()
+                {
                     Some(opened) => opened,
                     None => return self.copy_packed(oid, is_large, out),
                 }
@@ -164,23 +202,36 @@ impl<'r> Database<'r> {
     pub fn check_blob(&self, oid: Oid) -> Result<()> {
         let size = self.size(oid)?;
         let mut hash = Sha1::new_with_prefix(object_header(ObjectType::Blob, size));
-        self.copy_blob(oid, &mut hash).map_err(|source| Error::io(format!("object {oid}"), source))??;
+        self.copy_blob(oid, &mut hash)
+            .map_err(|source| Error::io(format!("object {oid}"), source))??;
         if hash.finalize()[..] == *oid.as_bytes() {
             return Ok(());
         }
-        Err(Error::corrupt(format!("object {oid} is damaged: it has the content of another")))
+        Err(Error::corrupt(format!(
+            "object {oid} is damaged: it has the content of another"
+        )))
     }
 
     /// Writes the content of a blob that is read as a whole: of large ones one at a time, and without a copy where that can be.
-    fn copy_packed(&self, oid: Oid, is_large: bool, out: &mut dyn Write) -> io::Result<Result<u64>> {
+    fn copy_packed(
+        &self,
+        oid: Oid,
+        is_large: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<Result<u64>> {
         let _alone = is_large.then(|| ONE_LARGE.lock().unwrap_or_else(PoisonError::into_inner));
         if let Ok(object) = self.odb.read(oid)
             && object.kind() == ObjectType::Blob
         {
-            return out.write_all(object.data()).map(|()| Ok(object.len() as u64));
+            return out
+                .write_all(object.data())
+                .map(|()| Ok(object.len() as u64));
         }
         match self.packed(oid) {
-            Ok(Object { kind: ObjectType::Blob, data }) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
+            Ok(Object {
+                kind: ObjectType::Blob,
+                data,
+            }) => out.write_all(&data).map(|()| Ok(data.len() as u64)),
             Ok(_) => Ok(Err(Error::corrupt(format!("{oid} is not a blob")))),
             Err(error) => Ok(Err(error)),
         }
@@ -193,7 +244,8 @@ impl<'r> Database<'r> {
         }
         if let Some(mut reader) = self.open_loose(oid)? {
             let head = read_head(&mut reader).map(|(_, size)| size);
-            return head.ok_or_else(|| Error::corrupt(format!("object {oid} is cut short or damaged")));
+            return head
+                .ok_or_else(|| Error::corrupt(format!("object {oid} is cut short or damaged")));
         }
         match self.odb.read_header(oid) {
             Ok((size, _)) => Ok(size as u64),
@@ -204,7 +256,9 @@ impl<'r> Database<'r> {
 
     /// Whether an object is there.
     pub fn has(&self, oid: Oid) -> bool {
-        let found = || self.memory.contains_key(&oid) || self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH);
+        let found = || {
+            self.memory.contains_key(&oid) || self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH)
+        };
         found() || (self.is_refreshed() && found())
     }
 
@@ -225,16 +279,21 @@ impl<'r> Database<'r> {
     }
 
     fn loose(&self, oid: Oid) -> Result<Option<Object>> {
-        let Some(mut file) = self.open_file(oid)? else { return Ok(None) };
+        let Some(mut file) = self.open_file(oid)? else {
+            return Ok(None);
+        };
         let mut packed = Vec::new();
-        file.read_to_end(&mut packed).map_err(|source| Error::io(format!("object {oid}"), source))?;
+        file.read_to_end(&mut packed)
+            .map_err(|source| Error::io(format!("object {oid}"), source))?;
         let damaged = || Error::corrupt(format!("object {oid} is cut short or damaged"));
         unpack(&packed).map(Some).ok_or_else(damaged)
     }
 
     /// A loose object to read from.
     fn open_loose(&self, oid: Oid) -> Result<Option<Inflated>> {
-        Ok(self.open_file(oid)?.map(|file| BufReader::with_capacity(1 << 16, ZlibDecoder::new(file))))
+        Ok(self
+            .open_file(oid)?
+            .map(|file| BufReader::with_capacity(1 << 16, ZlibDecoder::new(file))))
     }
 
     /// The file of a loose object, deflated; `None` where it is not in a file of its own.
@@ -282,7 +341,10 @@ fn add_folder(folder: &Path, folders: &mut Vec<PathBuf>) {
     }
     folders.push(folder.to_owned());
     let borrowed = fs::read(folder.join("info/alternates")).unwrap_or_default();
-    for line in borrowed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
+    for line in borrowed
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+    {
         add_folder(&folder.join(std::ffi::OsStr::from_bytes(line)), folders);
     }
 }

@@ -18,7 +18,11 @@ pub(super) const LEVEL: u32 = 2;
 const BLOB: u8 = 3;
 
 /// An object as it stands in a pack: kind and size, then the deflated content.
-pub(in crate::git) fn entry(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
+pub(in crate::git) fn entry(
+    compress: &mut Compress,
+    kind: ObjectType,
+    data: &[u8],
+) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(bound(data.len()));
     out.extend(entry_head(kind, data.len() as u64));
     deflate(compress, &[data], &mut out)?;
@@ -47,9 +51,17 @@ pub(super) fn entry_head(kind: ObjectType, mut size: u64) -> Vec<u8> {
 }
 
 /// An object as it stands in a file of its own: kind and size as text, then the content, all deflated.
-pub(in crate::git) fn loose(compress: &mut Compress, kind: ObjectType, data: &[u8]) -> io::Result<Vec<u8>> {
+pub(in crate::git) fn loose(
+    compress: &mut Compress,
+    kind: ObjectType,
+    data: &[u8],
+) -> io::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(bound(data.len()));
-    deflate(compress, &[object_header(kind, data.len() as u64).as_bytes(), data], &mut out)?;
+    deflate(
+        compress,
+        &[object_header(kind, data.len() as u64).as_bytes(), data],
+        &mut out,
+    )?;
     Ok(out)
 }
 
@@ -62,16 +74,26 @@ fn bound(size: usize) -> usize {
 fn deflate(compress: &mut Compress, parts: &[&[u8]], out: &mut Vec<u8>) -> io::Result<()> {
     compress.reset();
     for (number, part) in parts.iter().enumerate() {
-        let flush = if number + 1 == parts.len() { FlushCompress::Finish } else { FlushCompress::None };
+        let flush = if number + 1 == parts.len() {
+            FlushCompress::Finish
+        } else {
+            FlushCompress::None
+        };
         let begun = compress.total_in();
         loop {
             let read = usize::try_from(compress.total_in() - begun).map_err(io::Error::other)?;
             if out.capacity() - out.len() < 64 {
                 out.reserve((out.len() / 2).clamp(256, 1 << 20));
             }
-            let status = compress.compress_vec(&part[read..], out, flush).map_err(io::Error::other)?;
+            let status = compress
+                .compress_vec(&part[read..], out, flush)
+                .map_err(io::Error::other)?;
             let all = compress.total_in() - begun == part.len() as u64;
-            let done = if flush == FlushCompress::Finish { status == Status::StreamEnd } else { all };
+            let done = if flush == FlushCompress::Finish {
+                status == Status::StreamEnd
+            } else {
+                all
+            };
             if done {
                 break;
             }
@@ -86,7 +108,9 @@ pub(super) type Inflated = BufReader<ZlibDecoder<File>>;
 pub(super) fn read_head(reader: &mut Inflated) -> Option<(ObjectType, u64)> {
     let mut head = Vec::new();
     reader.take(32).read_until(0, &mut head).ok()?;
-    let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?).ok()?.split_once(' ')?;
+    let (kind, size) = std::str::from_utf8(head.strip_suffix(&[0])?)
+        .ok()?
+        .split_once(' ')?;
     Some((ObjectType::from_str(kind)?, size.parse().ok()?))
 }
 
@@ -145,8 +169,13 @@ mod tests {
             let data: Vec<u8> = (0..size).map(|_| fastrand::u8(..)).collect();
             let packed = loose(&mut compress, ObjectType::Blob, &data).unwrap();
             let mut back = Vec::new();
-            flate2::read::ZlibDecoder::new(packed.as_slice()).read_to_end(&mut back).unwrap();
-            assert_eq!(back, [object_header(ObjectType::Blob, size).as_bytes(), &data].concat());
+            flate2::read::ZlibDecoder::new(packed.as_slice())
+                .read_to_end(&mut back)
+                .unwrap();
+            assert_eq!(
+                back,
+                [object_header(ObjectType::Blob, size).as_bytes(), &data].concat()
+            );
         }
     }
 }

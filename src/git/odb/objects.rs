@@ -152,7 +152,9 @@ impl State {
 
 impl std::fmt::Debug for ObjectWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ObjectWriter").field("quarantine", &self.quarantine).finish_non_exhaustive()
+        f.debug_struct("ObjectWriter")
+            .field("quarantine", &self.quarantine)
+            .finish_non_exhaustive()
     }
 }
 
@@ -165,12 +167,18 @@ impl ObjectWriter {
     /// Takes one of the worktree's quarantines, emptying it of what a dead process left. Nothing is made yet.
     pub fn new(repo: &Repo, lock: &WorktreeLock) -> Result<Self> {
         let (own, rehearsal) = (lock.folder(), lock.is_rehearsal());
-        let busy =
-            || Error::Locked { file: own.join("quarantine"), holder: "too many captures of this process".to_owned() };
+        let busy = || Error::Locked {
+            file: own.join("quarantine"),
+            holder: "too many captures of this process".to_owned(),
+        };
         let slot = lock.slot().ok_or_else(busy)?;
-        let quarantine =
-            own.join(if slot.number == 0 { "quarantine".to_owned() } else { format!("quarantine-{}", slot.number) });
-        let target = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
+        let quarantine = own.join(if slot.number == 0 {
+            "quarantine".to_owned()
+        } else {
+            format!("quarantine-{}", slot.number)
+        });
+        let target = fs::canonicalize(repo.common_dir().join("objects"))
+            .map_err(Error::at(repo.common_dir()))?;
         let (mut notes, mut has_small) = (None, false);
         let others = Unsynced::read(repo, &target, rehearsal)?;
         if others.has_damaged_pack && !rehearsal {
@@ -183,12 +191,17 @@ impl ObjectWriter {
             publish::empty_but_objects(repo.own(), &quarantine).map_err(Error::at(&quarantine))?;
             // From here on git's library and others go there by its path.
             for folder in ["", "objects", "objects/pack"] {
-                repo.own().check(&quarantine.join(folder), false).map_err(Error::at(&quarantine))?;
+                repo.own()
+                    .check(&quarantine.join(folder), false)
+                    .map_err(Error::at(&quarantine))?;
             }
             repo.own().tighten(&quarantine);
             publish::clear(&quarantine.join("objects"), &target)?;
             let listing = packing::tidy_up(repo, &quarantine, &target);
-            if listing.as_ref().is_some_and(|listing| packing::is_any_cut_short(repo, &target, listing)) {
+            if listing
+                .as_ref()
+                .is_some_and(|listing| packing::is_any_cut_short(repo, &target, listing))
+            {
                 corruption_marker::mark_odb_suspect(repo)?;
             }
             let small = listing.map_or(packing::MOST, |listing| listing.small().count());
@@ -217,7 +230,11 @@ impl ObjectWriter {
             _held: held,
             rehearsal,
             folders: others.folders.clone(),
-            health: Health { damaged: others.damaged.clone(), is_any_gone: others.is_any_gone, doubts },
+            health: Health {
+                damaged: others.damaged.clone(),
+                is_any_gone: others.is_any_gone,
+                doubts,
+            },
             others: Mutex::new(others),
             read_back: AtomicUsize::new(0),
             portion: None,
@@ -241,13 +258,15 @@ impl ObjectWriter {
         for staged in &mut state.staged {
             staged.move_into(&objects)?;
         }
-        self.show_few(&state).inspect_err(|error| state.give_up(error))?;
+        self.show_few(&state)
+            .inspect_err(|error| state.give_up(error))?;
         self.borrow(&objects.join("info"))?;
         if !state.is_repository {
             // All that libgit2 asks of a repository; what it would make itself is a dozen files more.
             let (refs, head) = (self.quarantine.join("refs"), self.quarantine.join("HEAD"));
             create_dir_all(&refs).map_err(Error::at(&refs))?;
-            let written = fs::write(&head, "ref: refs/heads/none\n").and_then(|()| give_to_sudo_caller(&head));
+            let written = fs::write(&head, "ref: refs/heads/none\n")
+                .and_then(|()| give_to_sudo_caller(&head));
             written.map_err(Error::at(&head))?;
             state.is_repository = true;
         }
@@ -258,7 +277,10 @@ impl ObjectWriter {
     /// own. `None` where it is not.
     pub fn database(&self) -> Result<Option<Database<'static>>> {
         let state = self.state();
-        let (true, Some(path)) = (state.spool.is_none() && state.staged.is_empty(), self.target.to_str()) else {
+        let (true, Some(path)) = (
+            state.spool.is_none() && state.staged.is_empty(),
+            self.target.to_str(),
+        ) else {
             return Ok(None);
         };
         let odb = Odb::new().and_then(|odb| odb.add_disk_alternate(path).map(|()| odb));
@@ -280,8 +302,12 @@ impl ObjectWriter {
         create_dir_all(info).map_err(Error::at(&alternates))?;
         if !is_one_line {
             match fs::remove_file(&detour) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(detour, error)),
-                _ => std::os::unix::fs::symlink(&self.target, &detour).map_err(Error::at(&detour))?,
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io(detour, error));
+                }
+                _ => {
+                    std::os::unix::fs::symlink(&self.target, &detour).map_err(Error::at(&detour))?
+                }
             }
         }
         let written = fs::write(&alternates, &line).and_then(|()| give_to_sudo_caller(&alternates));
@@ -316,7 +342,11 @@ impl ObjectWriter {
             state.added += data.len() as u64;
             let object = (oid, kind, data);
             // A loose object is found before a packed one.
-            let result = if damaged { self.add_loose(state, tools, object) } else { self.add(state, tools, object) };
+            let result = if damaged {
+                self.add_loose(state, tools, object)
+            } else {
+                self.add(state, tools, object)
+            };
             result.inspect_err(|error| self.state().give_up(error))
         })
     }
@@ -333,10 +363,19 @@ impl ObjectWriter {
     }
 
     /// Adds an object that is new: to memory, to a file of its own, or to the pack.
-    fn add(&self, mut state: MutexGuard<'_, State>, tools: &mut Tools, object: (Oid, ObjectType, &[u8])) -> Result<()> {
+    fn add(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        tools: &mut Tools,
+        object: (Oid, ObjectType, &[u8]),
+    ) -> Result<()> {
         let (oid, kind, data) = object;
         if state.spool.is_none() {
-            let files = state.staged.iter().filter(|staged| matches!(staged, Staged::Loose { .. })).count();
+            let files = state
+                .staged
+                .iter()
+                .filter(|staged| matches!(staged, Staged::Loose { .. }))
+                .count();
             if state.few.len() + files < UNPACK_LIMIT {
                 if data.len() <= LARGE && state.bytes + data.len() <= IN_MEMORY {
                     state.bytes += data.len();
@@ -374,17 +413,23 @@ impl ObjectWriter {
 
     fn spool(&self, tools: &mut Tools, (oid, kind, data): (Oid, ObjectType, &[u8])) -> Result<()> {
         let _permit = (data.len() > LARGE).then(|| self.large.take());
-        let entry = format::entry(&mut tools.compress, kind, data).map_err(Error::at(&self.quarantine))?;
+        let entry =
+            format::entry(&mut tools.compress, kind, data).map_err(Error::at(&self.quarantine))?;
         let mut state = self.state();
         if state.spool.is_none() {
             // It was completed meanwhile, for a reader.
             let path = self.next_file(&mut state)?;
             state.spool = Some(PackWriter::create(path)?);
         }
-        let Some(spool) = state.spool.as_mut() else { return Ok(()) };
+        let Some(spool) = state.spool.as_mut() else {
+            return Ok(());
+        };
         spool.append(oid, &entry)?;
         let (size, kept) = (spool.size(), state.kept);
-        if self.portion.is_none_or(|portion| size < portion.max(kept / 4)) {
+        if self
+            .portion
+            .is_none_or(|portion| size < portion.max(kept / 4))
+        {
             return Ok(());
         }
         state.kept += size;
@@ -401,7 +446,13 @@ impl ObjectWriter {
         if self.doubts() {
             return;
         }
-        owned_objects::record(repo, commit, base, self.begun, self.state().published.clone());
+        owned_objects::record(
+            repo,
+            commit,
+            base,
+            self.begun,
+            self.state().published.clone(),
+        );
     }
 
     /// Gives everything written so far the file of the quarantine that is to be published.
@@ -423,10 +474,16 @@ impl ObjectWriter {
         result.inspect_err(|error| state.give_up(error))
     }
 
-    fn stage_small_pack(&self, state: &mut State, tools: &mut Tools, few: &[InMemory]) -> Result<()> {
+    fn stage_small_pack(
+        &self,
+        state: &mut State,
+        tools: &mut Tools,
+        few: &[InMemory],
+    ) -> Result<()> {
         let mut pack = PackWriter::create(self.next_file(state)?)?;
         for (oid, (kind, data)) in few {
-            let entry = format::entry(&mut tools.compress, *kind, data).map_err(Error::at(&self.quarantine))?;
+            let entry = format::entry(&mut tools.compress, *kind, data)
+                .map_err(Error::at(&self.quarantine))?;
             pack.append(*oid, &entry)?;
         }
         let pack = pack.finish(&self.objects().join("pack"))?;
@@ -441,7 +498,9 @@ impl ObjectWriter {
             for (oid, (kind, data)) in &state.few {
                 let path = format::loose_path(&objects, *oid);
                 if !path.exists() {
-                    path.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&path))?;
+                    path.parent()
+                        .map_or(Ok(()), create_dir_all)
+                        .map_err(Error::at(&path))?;
                     write_loose(tools, &path, *kind, data)?;
                 }
             }
@@ -453,12 +512,21 @@ impl ObjectWriter {
     fn end_spool(&self, state: &mut State) -> Result<()> {
         match &state.broken {
             None => {}
-            Some(Broken::NoSpace(path)) => return Err(Error::NoSpace { path: path.clone(), needed: None }),
-            Some(Broken::Other) => return Err(Error::corrupt("an object could not be written before")),
+            Some(Broken::NoSpace(path)) => {
+                return Err(Error::NoSpace {
+                    path: path.clone(),
+                    needed: None,
+                });
+            }
+            Some(Broken::Other) => {
+                return Err(Error::corrupt("an object could not be written before"));
+            }
         }
         let objects = self.objects();
         if let Some(spool) = state.spool.take() {
-            let made = spool.finish(&objects.join("pack")).inspect_err(|error| state.give_up(error))?;
+            let made = spool
+                .finish(&objects.join("pack"))
+                .inspect_err(|error| state.give_up(error))?;
             state.staged.push(Staged::Pack(made));
         }
         Ok(())
@@ -472,7 +540,11 @@ impl ObjectWriter {
     fn begin(&self, state: &mut State) -> Result<()> {
         if !state.used {
             let objects = self.objects();
-            let made = if self.rehearsal { create_dir_all(&objects) } else { self.own.create_dir_all(&objects) };
+            let made = if self.rehearsal {
+                create_dir_all(&objects)
+            } else {
+                self.own.create_dir_all(&objects)
+            };
             made.map_err(Error::at(&objects))?;
             state.used = true;
         }
@@ -491,13 +563,20 @@ impl ObjectWriter {
     }
 
     fn with_tools<T>(&self, work: impl FnOnce(&mut Tools) -> Result<T>) -> Result<T> {
-        let pooled = self.tools.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let pooled = self
+            .tools
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let mut tools = match pooled {
             Some(tools) => tools,
             None => Tools::new(&self.target)?,
         };
         let result = work(&mut tools);
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner).push(tools);
+        self.tools
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(tools);
         result
     }
 }
@@ -505,7 +584,9 @@ impl ObjectWriter {
 /// Writes a new file of a loose object.
 fn write_loose(tools: &mut Tools, path: &Path, kind: ObjectType, data: &[u8]) -> Result<()> {
     let packed = format::loose(&mut tools.compress, kind, data).map_err(Error::at(path))?;
-    pack::create(path)?.write_all(&packed).map_err(Error::at(path))
+    pack::create(path)?
+        .write_all(&packed)
+        .map_err(Error::at(path))
 }
 
 impl Drop for ObjectWriter {

@@ -82,7 +82,10 @@ pub(in crate::git) fn folder(repo: &Repo) -> PathBuf {
 /// Keeps objects from being removed as long as it is held: what a capture finds, it need not write again.
 pub(super) fn lock_shared(repo: &Repo) -> Result<File> {
     let path = lock_path(repo)?;
-    let file = repo.shared().open_or_create(&path).map_err(Error::at(&path))?;
+    let file = repo
+        .shared()
+        .open_or_create(&path)
+        .map_err(Error::at(&path))?;
     wait_shared(&file).map_err(Error::at(&path))?;
     Ok(file)
 }
@@ -91,7 +94,9 @@ pub(super) fn lock_shared(repo: &Repo) -> Result<File> {
 pub(super) fn try_lock_shared_readonly(repo: &Repo) -> Result<Option<File>> {
     let path = repo.shared_folder().join(LOCK);
     match repo.shared().open(&path) {
-        Ok(file) => wait_shared(&file).map(|()| Some(file)).map_err(Error::at(&path)),
+        Ok(file) => wait_shared(&file)
+            .map(|()| Some(file))
+            .map_err(Error::at(&path)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::io(path, source)),
     }
@@ -105,8 +110,13 @@ pub(in crate::git) fn try_lock_exclusive(repo: &Repo) -> Result<Option<File>> {
 /// The right to make one pack of small ones, which removes no object; `None` while somebody else does that, or removes some.
 pub(super) fn try_lock_packing(repo: &Repo) -> Result<Option<(File, File)>> {
     let in_use = lock_path(repo)?;
-    let Some(packing) = try_lock(repo, &in_use.with_file_name(PACKING))? else { return Ok(None) };
-    let file = repo.shared().open_or_create(&in_use).map_err(Error::at(&in_use))?;
+    let Some(packing) = try_lock(repo, &in_use.with_file_name(PACKING))? else {
+        return Ok(None);
+    };
+    let file = repo
+        .shared()
+        .open_or_create(&in_use)
+        .map_err(Error::at(&in_use))?;
     match file.try_lock_shared() {
         Ok(()) => Ok(Some((packing, file))),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -124,7 +134,10 @@ fn wait_shared(file: &File) -> std::io::Result<()> {
 }
 
 fn try_lock(repo: &Repo, path: &Path) -> Result<Option<File>> {
-    let file = repo.shared().open_or_create(path).map_err(Error::at(path))?;
+    let file = repo
+        .shared()
+        .open_or_create(path)
+        .map_err(Error::at(path))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -136,20 +149,38 @@ fn try_lock(repo: &Repo, path: &Path) -> Result<Option<File>> {
 fn lock_path(repo: &Repo) -> Result<PathBuf> {
     let folder = repo.shared_folder();
     // The folder is there already, except beside a linked worktree.
-    repo.shared().create_dir_all(&folder).map_err(Error::at(&folder))?;
+    repo.shared()
+        .create_dir_all(&folder)
+        .map_err(Error::at(&folder))?;
     Ok(folder.join(LOCK))
 }
 
 /// Notes what the checkpoint of this commit added. Without a list, the objects are left to `git gc`.
-pub(in crate::git) fn record(repo: &Repo, commit: Oid, base: Option<Oid>, since: SystemTime, files: Published) {
+pub(in crate::git) fn record(
+    repo: &Repo,
+    commit: Oid,
+    base: Option<Oid>,
+    since: SystemTime,
+    files: Published,
+) {
     if files == Published::default() {
         return;
     }
-    let nanos =
-        |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0));
-    let list = OwnedObjects { at: nanos(SystemTime::now()), since: nanos(since), base, files };
+    let nanos = |at: SystemTime| {
+        at.duration_since(UNIX_EPOCH)
+            .map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0))
+    };
+    let list = OwnedObjects {
+        at: nanos(SystemTime::now()),
+        since: nanos(since),
+        base,
+        files,
+    };
     let folder = folder(repo);
-    let written = repo.shared().create_dir_all(&folder).map_err(Error::at(&folder));
+    let written = repo
+        .shared()
+        .create_dir_all(&folder)
+        .map_err(Error::at(&folder));
     if let Err(error) = written.and_then(|()| list.write(repo, &folder.join(commit.to_string()))) {
         tracing::debug!(%error, "the objects of {commit} were not noted");
     }
@@ -157,14 +188,19 @@ pub(in crate::git) fn record(repo: &Repo, commit: Oid, base: Option<Oid>, since:
 
 /// The lists of checkpoints that are gone: those of `commits`, and what earlier removals left. A checkpoint that some
 /// reference still names is not gone.
-pub(in crate::git) fn removed(repo: &Repo, commits: &BTreeSet<String>) -> Result<Vec<RemovedCheckpoint>> {
+pub(in crate::git) fn removed(
+    repo: &Repo,
+    commits: &BTreeSet<String>,
+) -> Result<Vec<RemovedCheckpoint>> {
     let folder = folder(repo);
     let (refs, broken) = list_refs(repo)?;
     if let Some(name) = broken.first() {
         return Err(Error::corrupt(format!("{name} cannot be read")));
     }
     let named: BTreeSet<String> = refs.into_iter().map(|found| found.commit.0).collect();
-    take_out(repo, |commit, list| !named.contains(commit) && (commits.contains(commit) || is_abandoned(list)))?;
+    take_out(repo, |commit, list| {
+        !named.contains(commit) && (commits.contains(commit) || is_abandoned(list))
+    })?;
     let entries = match repo.shared().list(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -180,7 +216,11 @@ pub(in crate::git) fn removed(repo: &Repo, commits: &BTreeSet<String>) -> Result
         }
         if !name.ends_with(GONE) {
             let file = repo.shared().open(&path).map_err(Error::at(&path))?;
-            let age = file.metadata().and_then(|file| file.modified()).ok().and_then(|at| at.elapsed().ok());
+            let age = file
+                .metadata()
+                .and_then(|file| file.modified())
+                .ok()
+                .and_then(|at| at.elapsed().ok());
             if !commits.contains(&commit) && age.is_none_or(|age| age < ABANDONED) {
                 continue;
             }
@@ -188,8 +228,15 @@ pub(in crate::git) fn removed(repo: &Repo, commits: &BTreeSet<String>) -> Result
             repo.shared().rename(&path, &to).map_err(Error::at(&path))?;
             path = to;
         }
-        let read = repo.shared().read_if_possible(&path).map_err(Error::at(&path))?;
-        match read.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(OwnedObjects::decode) {
+        let read = repo
+            .shared()
+            .read_if_possible(&path)
+            .map_err(Error::at(&path))?;
+        match read
+            .as_deref()
+            .and_then(|text| std::str::from_utf8(text).ok())
+            .and_then(OwnedObjects::decode)
+        {
             Some(list) => all.push(RemovedCheckpoint { path, list }),
             // A damaged one says nothing.
             None => repo.shared().remove_file(&path).map_err(Error::at(&path))?,
@@ -218,12 +265,20 @@ impl Listing {
         let folder = folder(repo);
         match repo.shared().list(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            found => Ok(Self(found.map_err(Error::at(&folder))?.into_iter().map(|(name, _)| name).collect())),
+            found => Ok(Self(
+                found
+                    .map_err(Error::at(&folder))?
+                    .into_iter()
+                    .map(|(name, _)| name)
+                    .collect(),
+            )),
         }
     }
 
     fn after<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter_map(move |name| name.to_str()?.strip_prefix(prefix))
+        self.0
+            .iter()
+            .filter_map(move |name| name.to_str()?.strip_prefix(prefix))
     }
 
     /// The names of the small packs that are noted; some of them may be gone.
@@ -238,7 +293,11 @@ impl Listing {
 
     /// Whether there are many lists that have to be merged.
     pub fn is_scattered(&self) -> bool {
-        self.0.iter().filter(|name| is_own(&name.to_string_lossy())).count() >= MANY
+        self.0
+            .iter()
+            .filter(|name| is_own(&name.to_string_lossy()))
+            .count()
+            >= MANY
     }
 
     /// Whether so many loose objects were never packed: those of lists that were written since `packed`, when objects became
@@ -246,13 +305,23 @@ impl Listing {
     pub fn are_loose(&self, repo: &Repo, count: u64, packed: Option<SystemTime>) -> bool {
         let by_size = |_: &Path, size: u64| size.saturating_sub(OTHER_LINES) / OBJECT_LINE;
         let read = |path: &Path, _: u64| {
-            let text = repo.shared().read_present(path).ok().flatten().unwrap_or_default();
+            let text = repo
+                .shared()
+                .read_present(path)
+                .ok()
+                .flatten()
+                .unwrap_or_default();
             loose_lines(&String::from_utf8_lossy(&text))
         };
         self.loose(repo, packed, by_size) >= count && self.loose(repo, packed, read) >= count
     }
 
-    fn loose(&self, repo: &Repo, packed: Option<SystemTime>, of_list: impl Fn(&Path, u64) -> u64) -> u64 {
+    fn loose(
+        &self,
+        repo: &Repo,
+        packed: Option<SystemTime>,
+        of_list: impl Fn(&Path, u64) -> u64,
+    ) -> u64 {
         let folder = folder(repo);
         let mut loose = 0;
         for name in &self.0 {
@@ -265,8 +334,11 @@ impl Listing {
             if !is_own(&name) && !name.ends_with(GONE) {
                 continue;
             }
-            let Ok(metadata) = std::fs::symlink_metadata(&path) else { continue };
-            let is_new = packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
+            let Ok(metadata) = std::fs::symlink_metadata(&path) else {
+                continue;
+            };
+            let is_new =
+                packed.is_none_or(|packed| metadata.modified().is_ok_and(|at| at > packed));
             if is_own(&name) || is_new {
                 loose += of_list(&path, metadata.len());
             }
@@ -277,7 +349,9 @@ impl Listing {
 
 /// How many lines of a list say a loose object.
 fn loose_lines(text: &str) -> u64 {
-    text.lines().filter(|line| line.starts_with("loose ")).count() as u64
+    text.lines()
+        .filter(|line| line.starts_with("loose "))
+        .count() as u64
 }
 
 fn is_own(name: &str) -> bool {
@@ -287,11 +361,15 @@ fn is_own(name: &str) -> bool {
 /// Notes, before it is published, that a pack is a small one of ours; whether that could be done. Without that it is left to
 /// `git gc`.
 pub(super) fn note_small(root: &Root, folder: &Path, pack: &str) -> bool {
-    let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_nanos());
+    let at = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |at| at.as_nanos());
     let made = root.create_dir_all(folder);
     let path = folder.join(format!("{SMALL}{pack}"));
     let noted = made.and_then(|()| root.create(&path)?.write_all(at.to_string().as_bytes()));
-    noted.inspect_err(|error| tracing::debug!(%error, "{pack} was not noted")).is_ok()
+    noted
+        .inspect_err(|error| tracing::debug!(%error, "{pack} was not noted"))
+        .is_ok()
 }
 
 /// The names of the small packs that are noted, and when each was made, in nanoseconds since the epoch: at no time, where
@@ -301,8 +379,14 @@ pub(super) fn small(repo: &Repo) -> Result<Vec<(String, u64)>> {
     let mut small = Vec::new();
     for pack in Listing::read(repo)?.small() {
         let path = folder.join(format!("{SMALL}{pack}"));
-        let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
-        let at = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok());
+        let bytes = repo
+            .shared()
+            .read_present(&path)
+            .map_err(Error::at(&path))?
+            .unwrap_or_default();
+        let at = std::str::from_utf8(&bytes)
+            .ok()
+            .and_then(|text| text.parse().ok());
         small.push((pack.to_owned(), at.unwrap_or(0)));
     }
     Ok(small)
@@ -348,27 +432,50 @@ pub(in crate::git) fn merge(repo: &Repo) -> Result<()> {
         }
         let bytes = repo.shared().read(&path).map_err(Error::at(&path))?;
         // A damaged one says nothing.
-        if let Some(text) = String::from_utf8(bytes).ok().filter(|text| OwnedObjects::decode(text).is_some()) {
-            merged.insert(name, Kept { packed: false, text });
+        if let Some(text) = String::from_utf8(bytes)
+            .ok()
+            .filter(|text| OwnedObjects::decode(text).is_some())
+        {
+            merged.insert(
+                name,
+                Kept {
+                    packed: false,
+                    text,
+                },
+            );
         }
         own.push(path);
     }
     write_merged(repo, &folder, &merged)?;
     // The merged file first: a list that is there twice asks for nothing more.
-    own.iter().try_for_each(|path| repo.shared().remove_file(path).map_err(Error::at(path)))
+    own.iter()
+        .try_for_each(|path| repo.shared().remove_file(path).map_err(Error::at(path)))
 }
 
 /// The merged lists with objects that may still be loose, and those of checkpoints that are gone.
 pub(super) fn unpacked(repo: &Repo) -> Result<Vec<OwnedObjects>> {
     let folder = folder(repo);
-    let mut texts: Vec<String> =
-        read_merged(repo.shared(), &folder)?.into_values().filter(|kept| !kept.packed).map(|kept| kept.text).collect();
-    for name in Listing::read(repo)?.0.into_iter().filter(|name| name.to_string_lossy().ends_with(GONE)) {
+    let mut texts: Vec<String> = read_merged(repo.shared(), &folder)?
+        .into_values()
+        .filter(|kept| !kept.packed)
+        .map(|kept| kept.text)
+        .collect();
+    for name in Listing::read(repo)?
+        .0
+        .into_iter()
+        .filter(|name| name.to_string_lossy().ends_with(GONE))
+    {
         let path = folder.join(name);
-        let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?;
+        let bytes = repo
+            .shared()
+            .read_present(&path)
+            .map_err(Error::at(&path))?;
         texts.extend(bytes.and_then(|bytes| String::from_utf8(bytes).ok()));
     }
-    Ok(texts.iter().filter_map(|text| OwnedObjects::decode(text)).collect())
+    Ok(texts
+        .iter()
+        .filter_map(|text| OwnedObjects::decode(text))
+        .collect())
 }
 
 /// Notes that the objects of all merged lists were packed.
@@ -404,10 +511,15 @@ fn take_out(repo: &Repo, is_gone: impl Fn(&str, &OwnedObjects) -> bool) -> Resul
 /// The lists that were merged. After a damage the rest is left to `git gc`.
 fn read_merged(root: &Root, folder: &Path) -> Result<Merged> {
     let path = folder.join(MERGED);
-    let Some(bytes) = root.read_present(&path).map_err(Error::at(&path))? else { return Ok(Merged::new()) };
+    let Some(bytes) = root.read_present(&path).map_err(Error::at(&path))? else {
+        return Ok(Merged::new());
+    };
     let text = String::from_utf8(bytes).unwrap_or_default();
     let mut merged = Merged::new();
-    let mut rest = text.strip_prefix("loose ").and_then(|text| text.split_once('\n')).map_or(&*text, |(_, rest)| rest);
+    let mut rest = text
+        .strip_prefix("loose ")
+        .and_then(|text| text.split_once('\n'))
+        .map_or(&*text, |(_, rest)| rest);
     while let Some((commit, kept, after)) = next_merged(rest) {
         merged.insert(commit.to_owned(), kept);
         rest = after;
@@ -425,7 +537,14 @@ fn next_merged(text: &str) -> Option<(&str, Kept, &str)> {
     };
     let (commit, length) = head.split_once(' ')?;
     let (list, after) = rest.split_at_checked(length.parse().ok()?)?;
-    Some((commit, Kept { packed, text: list.to_owned() }, after))
+    Some((
+        commit,
+        Kept {
+            packed,
+            text: list.to_owned(),
+        },
+        after,
+    ))
 }
 
 fn write_merged(repo: &Repo, folder: &Path, merged: &Merged) -> Result<()> {
@@ -442,32 +561,52 @@ fn write_merged(repo: &Repo, folder: &Path, merged: &Merged) -> Result<()> {
 /// How many objects of merged lists may still be loose.
 fn loose_of_merged(repo: &Repo, path: &Path) -> Option<u64> {
     let mut head = String::new();
-    repo.shared().open(path).ok()?.take(32).read_to_string(&mut head).ok()?;
-    head.strip_prefix("loose ")?.split_once('\n')?.0.parse().ok()
+    repo.shared()
+        .open(path)
+        .ok()?
+        .take(32)
+        .read_to_string(&mut head)
+        .ok()?;
+    head.strip_prefix("loose ")?
+        .split_once('\n')?
+        .0
+        .parse()
+        .ok()
 }
 
 pub(in crate::git) fn put(repo: &Repo, path: &Path, text: &str) -> Result<()> {
     // What a kill left of an earlier one.
     repo.shared().reap(&folder(repo));
-    repo.shared().write(path, text.as_bytes(), Sync::Nothing).map_err(Error::at(path))
+    repo.shared()
+        .write(path, text.as_bytes(), Sync::Nothing)
+        .map_err(Error::at(path))
 }
 
 /// Whether a list without a reference is too old for a checkpoint in the making.
 fn is_abandoned(list: &OwnedObjects) -> bool {
-    (UNIX_EPOCH + Duration::from_nanos(list.at)).elapsed().is_ok_and(|age| age >= ABANDONED)
+    (UNIX_EPOCH + Duration::from_nanos(list.at))
+        .elapsed()
+        .is_ok_and(|age| age >= ABANDONED)
 }
 
 /// Makes what was done to the lists durable.
 pub(in crate::git) fn sync(repo: &Repo) -> Result<()> {
     let folder = folder(repo);
-    if folder.is_dir() { sync_folder(&folder) } else { Ok(()) }
+    if folder.is_dir() {
+        sync_folder(&folder)
+    } else {
+        Ok(())
+    }
 }
 
 impl RemovedCheckpoint {
     /// Keeps what is left for the next time, or removes the list.
     pub fn leave(self, repo: &Repo, files: Published) -> Result<()> {
         if files == Published::default() {
-            return repo.shared().remove_file(&self.path).map_err(Error::at(&self.path));
+            return repo
+                .shared()
+                .remove_file(&self.path)
+                .map_err(Error::at(&self.path));
         }
         OwnedObjects { files, ..self.list }.write(repo, &self.path)
     }
@@ -538,15 +677,30 @@ mod tests {
     fn a_list_is_read_back_and_damage_is_noticed() {
         let oid = |byte| Oid::from_bytes(&[byte; 20]).unwrap();
         let (loose, small) = ([oid(1), oid(2)].into(), [oid(6)].into());
-        let files = Published { loose, small, packs: ["pack-ab".to_owned()].into() };
-        let list = OwnedObjects { at: 7, since: 5, base: Some(oid(3)), files };
+        let files = Published {
+            loose,
+            small,
+            packs: ["pack-ab".to_owned()].into(),
+        };
+        let list = OwnedObjects {
+            at: 7,
+            since: 5,
+            base: Some(oid(3)),
+            files,
+        };
         let text = list.encode();
         assert_eq!(OwnedObjects::decode(&text), Some(list));
         assert_eq!(OwnedObjects::decode(&text.replace("at 7", "at 8")), None);
         assert!((0..text.len()).all(|cut| OwnedObjects::decode(&text[..cut]).is_none()));
         // Merged, what stands before a damage is read still.
         let folder = tempfile::tempdir().unwrap();
-        let merged = format!("of {} {}\n{text}of {} {}\n{text}", oid(4), text.len(), oid(5), text.len());
+        let merged = format!(
+            "of {} {}\n{text}of {} {}\n{text}",
+            oid(4),
+            text.len(),
+            oid(5),
+            text.len()
+        );
         for cut in 0..=merged.len() {
             std::fs::write(folder.path().join(MERGED), &merged[..cut]).unwrap();
             let read = read_merged(&Root::own(folder.path()), folder.path()).unwrap();

@@ -63,13 +63,24 @@ impl Pack {
         let index = file.with_extension("idx");
         let bytes = std::fs::read(&index).map_err(Error::at(&index))?;
         let entries = Self::entries(&bytes);
-        let entries = entries.ok_or_else(|| Error::corrupt(format!("{} cannot be read", index.display())))?;
-        Ok(Self { file, index, keep: None, is_small: false, entries })
+        let entries =
+            entries.ok_or_else(|| Error::corrupt(format!("{} cannot be read", index.display())))?;
+        Ok(Self {
+            file,
+            index,
+            keep: None,
+            is_small: false,
+            entries,
+        })
     }
 
     /// What stands in an index of version 2.
     fn entries(index: &[u8]) -> Option<Vec<Entry>> {
-        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte))
+        };
         let (fan_out, rest) = index.strip_prefix(INDEX_HEAD)?.split_at_checked(1024)?;
         let count = word(&fan_out[1020..]) as usize;
         let (ids, rest) = rest.split_at_checked(20 * count)?;
@@ -82,7 +93,11 @@ impl Pack {
                 let at = 8 * usize::try_from(offset & u64::from(!LARGE)).ok()?;
                 offset = u64::from_be_bytes(large.get(at..at + 8)?.try_into().ok()?);
             }
-            Some(Entry { id: Oid::from_bytes(id).ok()?, crc: word(crc), offset })
+            Some(Entry {
+                id: Oid::from_bytes(id).ok()?,
+                crc: word(crc),
+                offset,
+            })
         };
         parts.map(entry).collect()
     }
@@ -99,7 +114,11 @@ impl Pack {
 
     /// Its name without folder and ending.
     pub fn name(&self) -> String {
-        self.file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+        self.file
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
     }
 }
 
@@ -109,8 +128,14 @@ impl PackWriter {
         let file = create(&path)?;
         let mut file = BufWriter::with_capacity(1 << 18, file);
         // The count is written at the end.
-        file.write_all(b"PACK\0\0\0\x02\0\0\0\0").map_err(Error::at(&path))?;
-        Ok(Self { file, path, offset: HEAD, entries: Vec::new() })
+        file.write_all(b"PACK\0\0\0\x02\0\0\0\0")
+            .map_err(Error::at(&path))?;
+        Ok(Self {
+            file,
+            path,
+            offset: HEAD,
+            entries: Vec::new(),
+        })
     }
 
     /// Its bytes so far.
@@ -121,7 +146,11 @@ impl PackWriter {
     /// Adds an object as [`entry`](super::format::entry) makes it. The same object must not be added twice.
     pub fn append(&mut self, id: Oid, entry: &[u8]) -> Result<()> {
         self.file.write_all(entry).map_err(Error::at(&self.path))?;
-        self.entries.push(Entry { id, crc: crc32fast::hash(entry), offset: self.offset });
+        self.entries.push(Entry {
+            id,
+            crc: crc32fast::hash(entry),
+            offset: self.offset,
+        });
         self.offset += entry.len() as u64;
         Ok(())
     }
@@ -131,9 +160,16 @@ impl PackWriter {
         let file = File::open(path).map_err(Error::at(path))?;
         let mut source = BufReader::with_capacity(1 << 16, ZlibDecoder::new(file));
         let Some((kind, size)) = read_head(&mut source) else {
-            return Err(Error::corrupt(format!("{} is cut short or damaged", path.display())));
+            return Err(Error::corrupt(format!(
+                "{} is cut short or damaged",
+                path.display()
+            )));
         };
-        let mut out = Summed { inner: &mut self.file, crc: crc32fast::Hasher::new(), count: 0 };
+        let mut out = Summed {
+            inner: &mut self.file,
+            crc: crc32fast::Hasher::new(),
+            count: 0,
+        };
         let mut write = || -> io::Result<()> {
             out.write_all(&entry_head(kind, size))?;
             let mut packed = ZlibEncoder::new(&mut out, Compression::new(LEVEL));
@@ -142,7 +178,11 @@ impl PackWriter {
         };
         write().map_err(Error::at(&self.path))?;
         let (crc, count) = (out.crc.finalize(), out.count);
-        self.entries.push(Entry { id, crc, offset: self.offset });
+        self.entries.push(Entry {
+            id,
+            crc,
+            offset: self.offset,
+        });
         self.offset += count;
         Ok(())
     }
@@ -155,21 +195,41 @@ impl PackWriter {
         let mut file = File::open(&pack.file).map_err(Error::at(&pack.file))?;
         let mut ends: Vec<u64> = pack.entries.iter().map(|entry| entry.offset).collect();
         // After the last object comes the checksum.
-        ends.push(file.metadata().map_err(Error::at(&pack.file))?.len().saturating_sub(20));
+        ends.push(
+            file.metadata()
+                .map_err(Error::at(&pack.file))?
+                .len()
+                .saturating_sub(20),
+        );
         ends.sort_unstable();
         for entry in pack.entries.iter().filter(|entry| done.insert(entry.id)) {
             // Where it is cut short there is no end.
-            let end = ends.get(ends.partition_point(|end| *end <= entry.offset)).copied();
+            let end = ends
+                .get(ends.partition_point(|end| *end <= entry.offset))
+                .copied();
             let count = end.unwrap_or(entry.offset + 1) - entry.offset;
-            file.seek(SeekFrom::Start(entry.offset)).map_err(Error::at(&pack.file))?;
-            let mut out = Summed { inner: &mut self.file, crc: crc32fast::Hasher::new(), count: 0 };
+            file.seek(SeekFrom::Start(entry.offset))
+                .map_err(Error::at(&pack.file))?;
+            let mut out = Summed {
+                inner: &mut self.file,
+                crc: crc32fast::Hasher::new(),
+                count: 0,
+            };
             io::copy(&mut (&file).take(count), &mut out).map_err(Error::at(&self.path))?;
             if out.count != count || out.crc.finalize() != entry.crc {
                 done.remove(&entry.id);
-                self.file.seek(SeekFrom::Start(self.offset)).map_err(Error::at(&self.path))?;
-                return Err(Error::corrupt(format!("{} is cut short or damaged", pack.file.display())));
+                self.file
+                    .seek(SeekFrom::Start(self.offset))
+                    .map_err(Error::at(&self.path))?;
+                return Err(Error::corrupt(format!(
+                    "{} is cut short or damaged",
+                    pack.file.display()
+                )));
             }
-            self.entries.push(Entry { offset: self.offset, ..entry.clone() });
+            self.entries.push(Entry {
+                offset: self.offset,
+                ..entry.clone()
+            });
             self.offset += count;
         }
         Ok(())
@@ -181,7 +241,9 @@ impl PackWriter {
         let path = self.path.clone();
         let checksum = self.complete().map_err(Error::at(&path))?;
         create_dir_all(folder).map_err(Error::at(folder))?;
-        let mut id = Sha1::new().chain_update(checksum).chain_update(std::process::id().to_ne_bytes());
+        let mut id = Sha1::new()
+            .chain_update(checksum)
+            .chain_update(std::process::id().to_ne_bytes());
         (0..2).for_each(|_| id.update(fastrand::u64(..).to_ne_bytes()));
         let id = Oid::from_bytes(&id.finalize()).map_err(Error::git("name a pack"))?;
         let name = |end: &str| folder.join(format!("pack-{id}.{end}"));
@@ -189,7 +251,13 @@ impl PackWriter {
         self.entries.sort_unstable_by_key(|entry| entry.id);
         write_index(&index, &self.entries, &checksum)?;
         std::fs::rename(&path, &pack).map_err(Error::at(&pack))?;
-        Ok(Pack { file: pack, index, keep: None, is_small: false, entries: self.entries })
+        Ok(Pack {
+            file: pack,
+            index,
+            keep: None,
+            is_small: false,
+            entries: self.entries,
+        })
     }
 
     /// Writes the count and the checksum, which covers the count and so needs a second look at everything.
@@ -218,29 +286,47 @@ impl PackWriter {
 
 /// Creates a file of an object or pack; one that is there already is an error.
 pub(in crate::git) fn create(path: &Path) -> Result<File> {
-    let made = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(path);
-    made.and_then(|file| give_to_sudo_caller(path).map(|()| file)).map_err(Error::at(path))
+    let made = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .open(path);
+    made.and_then(|file| give_to_sudo_caller(path).map(|()| file))
+        .map_err(Error::at(path))
 }
 
 /// Writes the index of a pack: `entries` are sorted by id.
 fn write_index(path: &Path, entries: &[Entry], checksum: &[u8; 20]) -> Result<()> {
     let file = create(path)?;
-    let mut out = Hashed { inner: BufWriter::new(file), hash: Sha1::new() };
+    let mut out = Hashed {
+        inner: BufWriter::new(file),
+        hash: Sha1::new(),
+    };
     let mut write = || -> io::Result<()> {
         out.write_all(INDEX_HEAD)?;
         let mut count = 0_u32;
         let mut rest = entries.iter().peekable();
         for first in 0..=u8::MAX {
-            while rest.next_if(|entry| entry.id.as_bytes()[0] == first).is_some() {
+            while rest
+                .next_if(|entry| entry.id.as_bytes()[0] == first)
+                .is_some()
+            {
                 count += 1;
             }
             out.write_all(&count.to_be_bytes())?;
         }
-        entries.iter().try_for_each(|entry| out.write_all(entry.id.as_bytes()))?;
-        entries.iter().try_for_each(|entry| out.write_all(&entry.crc.to_be_bytes()))?;
+        entries
+            .iter()
+            .try_for_each(|entry| out.write_all(entry.id.as_bytes()))?;
+        entries
+            .iter()
+            .try_for_each(|entry| out.write_all(&entry.crc.to_be_bytes()))?;
         let mut large = Vec::new();
         for entry in entries {
-            let small = u32::try_from(entry.offset).ok().filter(|offset| offset & LARGE == 0);
+            let small = u32::try_from(entry.offset)
+                .ok()
+                .filter(|offset| offset & LARGE == 0);
             let offset = if let Some(offset) = small {
                 offset
             } else {
@@ -249,7 +335,9 @@ fn write_index(path: &Path, entries: &[Entry], checksum: &[u8; 20]) -> Result<()
             };
             out.write_all(&offset.to_be_bytes())?;
         }
-        large.iter().try_for_each(|offset| out.write_all(&offset.to_be_bytes()))?;
+        large
+            .iter()
+            .try_for_each(|offset| out.write_all(&offset.to_be_bytes()))?;
         out.write_all(checksum)?;
         let own: [u8; 20] = std::mem::take(&mut out.hash).finalize().into();
         out.inner.write_all(&own)?;
@@ -312,20 +400,41 @@ mod tests {
         let path = folder.path().join("x.idx");
         let id = |byte: u8| Oid::from_bytes(&[byte; 20]).unwrap();
         let entries = [
-            Entry { id: id(1), crc: 1, offset: 12 },
-            Entry { id: id(2), crc: 2, offset: 1 << 31 },
-            Entry { id: id(9), crc: 3, offset: 5 << 32 },
+            Entry {
+                id: id(1),
+                crc: 1,
+                offset: 12,
+            },
+            Entry {
+                id: id(2),
+                crc: 2,
+                offset: 1 << 31,
+            },
+            Entry {
+                id: id(9),
+                crc: 3,
+                offset: 5 << 32,
+            },
         ];
         write_index(&path, &entries, &[7; 20]).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         let after = 8 + 1024 + 3 * 24;
-        let words: Vec<u32> =
-            bytes[after..after + 12].chunks(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect();
+        let words: Vec<u32> = bytes[after..after + 12]
+            .chunks(4)
+            .map(|word| u32::from_be_bytes(word.try_into().unwrap()))
+            .collect();
         assert_eq!(words, [12, LARGE, LARGE | 1]);
-        assert_eq!(bytes[after + 12..after + 28], [(1_u64 << 31).to_be_bytes(), (5_u64 << 32).to_be_bytes()].concat());
+        assert_eq!(
+            bytes[after + 12..after + 28],
+            [(1_u64 << 31).to_be_bytes(), (5_u64 << 32).to_be_bytes()].concat()
+        );
         assert_eq!(bytes.len(), after + 28 + 40);
         let read = Pack::entries(&bytes).unwrap();
-        assert!(read.iter().zip(&entries).all(|(a, b)| (a.id, a.crc, a.offset) == (b.id, b.crc, b.offset)));
+        assert!(
+            read.iter()
+                .zip(&entries)
+                .all(|(a, b)| (a.id, a.crc, a.offset) == (b.id, b.crc, b.offset))
+        );
         assert_eq!(read.len(), 3);
         assert!(Pack::entries(&bytes[..after]).is_none());
     }

@@ -23,10 +23,16 @@ impl PackFolder {
     /// Looks at the packs of a folder of objects.
     pub fn of(objects: &Path) -> Self {
         let path = objects.join("pack");
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |now| now.as_nanos());
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         let changed = changed(&path);
-        Self { path, changed, settled: changed.is_none_or(|changed| changed < now.saturating_sub(margin(changed))) }
+        Self {
+            path,
+            changed,
+            settled: changed.is_none_or(|changed| changed < now.saturating_sub(margin(changed))),
+        }
     }
 
     /// Whether every pack that was there is still there, and no other.
@@ -37,7 +43,10 @@ impl PackFolder {
 
 /// The names of the packs in a folder of objects.
 pub(super) fn names(objects: &Path) -> BTreeSet<OsString> {
-    let entries = fs::read_dir(objects.join("pack")).into_iter().flatten().flatten();
+    let entries = fs::read_dir(objects.join("pack"))
+        .into_iter()
+        .flatten()
+        .flatten();
     entries
         .map(|entry| entry.file_name())
         .filter(|name| Path::new(name).extension().is_some_and(|end| end == "pack"))
@@ -46,7 +55,12 @@ pub(super) fn names(objects: &Path) -> BTreeSet<OsString> {
 
 fn changed(path: &Path) -> Option<i64> {
     let found = fs::metadata(path).ok()?;
-    Some(found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec()))
+    Some(
+        found
+            .mtime()
+            .saturating_mul(1_000_000_000)
+            .saturating_add(found.mtime_nsec()),
+    )
 }
 
 #[cfg(test)]
@@ -61,7 +75,10 @@ mod tests {
         assert!(PackFolder::of(folder.path()).is_unchanged());
         let pack = folder.path().join("pack");
         fs::create_dir(&pack).unwrap();
-        assert!(!PackFolder::of(folder.path()).is_unchanged(), "it is too young to tell");
+        assert!(
+            !PackFolder::of(folder.path()).is_unchanged(),
+            "it is too young to tell"
+        );
         let old = SystemTime::now() - Duration::from_secs(10);
         fs::File::open(&pack).unwrap().set_modified(old).unwrap();
         let before = PackFolder::of(folder.path());

@@ -33,15 +33,27 @@ fn open_in(pack: &Path, oid: Oid) -> io::Result<Option<(Inflated, u64)>> {
     if !(fs::metadata(&index)?.is_file() && fs::metadata(pack)?.is_file()) {
         return Ok(None);
     }
-    let Some(offset) = offset_of(&File::open(index)?, oid)? else { return Ok(None) };
+    let Some(offset) = offset_of(&File::open(index)?, oid)? else {
+        return Ok(None);
+    };
     let mut file = File::open(pack)?;
     file.seek(SeekFrom::Start(offset))?;
-    let Some(size) = whole_blob(&mut file)? else { return Ok(None) };
+    let Some(size) = whole_blob(&mut file)? else {
+        return Ok(None);
+    };
     // Once to nowhere: what was written of a damaged one could not be taken back, and another pack may have it.
     let begin = file.stream_position()?;
-    let is_whole = io::copy(&mut ZlibDecoder::new(&file).take(size.saturating_add(1)), &mut io::sink())? == size;
+    let is_whole = io::copy(
+        &mut ZlibDecoder::new(&file).take(size.saturating_add(1)),
+        &mut io::sink(),
+    )? == size;
     file.seek(SeekFrom::Start(begin))?;
-    Ok(is_whole.then(|| (BufReader::with_capacity(1 << 16, ZlibDecoder::new(file)), size)))
+    Ok(is_whole.then(|| {
+        (
+            BufReader::with_capacity(1 << 16, ZlibDecoder::new(file)),
+            size,
+        )
+    }))
 }
 
 /// Where an object begins in the pack that this is the index of.
@@ -56,7 +68,10 @@ fn offset_of(index: &File, oid: Oid) -> io::Result<Option<u64>> {
     let (ids, count) = (fan_out + FAN_OUT, u64::from(up_to(u8::MAX)?));
     while low < high {
         let middle = low + (high - low) / 2;
-        match read_at::<20>(index, ids + 20 * u64::from(middle))?.as_slice().cmp(oid.as_bytes()) {
+        match read_at::<20>(index, ids + 20 * u64::from(middle))?
+            .as_slice()
+            .cmp(oid.as_bytes())
+        {
             Ordering::Less => low = middle + 1,
             Ordering::Greater => high = middle,
             Ordering::Equal => {
@@ -64,7 +79,11 @@ fn offset_of(index: &File, oid: Oid) -> io::Result<Option<u64>> {
                 let offset = word_at(index, ids + 24 * count + 4 * u64::from(middle))?;
                 let large = ids + 28 * count + 8 * u64::from(offset & !LARGE);
                 let is_large = offset & LARGE != 0;
-                return Ok(Some(if is_large { u64::from_be_bytes(read_at(index, large)?) } else { offset.into() }));
+                return Ok(Some(if is_large {
+                    u64::from_be_bytes(read_at(index, large)?)
+                } else {
+                    offset.into()
+                }));
             }
         }
     }
@@ -93,7 +112,9 @@ mod tests {
             .args(args)
             .current_dir(folder)
             .stderr(Stdio::null());
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
+        {
             command.env_remove(name);
         }
         let done = command.output().unwrap();
@@ -109,27 +130,48 @@ mod tests {
         // Versions of one file become differences; the sizes need one byte in the pack, and more.
         for size in [0, 1, 15, 16, 2047, 2048, 262_143, 262_144, 700_000] {
             std::fs::write(folder.path().join("large"), &text).unwrap();
-            std::fs::write(folder.path().join(size.to_string()), fastrand::u64(..).to_ne_bytes().repeat(size)).unwrap();
+            std::fs::write(
+                folder.path().join(size.to_string()),
+                fastrand::u64(..).to_ne_bytes().repeat(size),
+            )
+            .unwrap();
             text.truncate(199_000 - size / 10);
             git(folder.path(), &["add", "-A"]);
             git(folder.path(), &["commit", "-q", "-m", "a"]);
         }
         git(folder.path(), &["repack", "-adfq"]);
         let objects = folder.path().join(".git/objects");
-        let pack = objects.join("pack").join(pack_folder::names(&objects).first().unwrap());
+        let pack = objects
+            .join("pack")
+            .join(pack_folder::names(&objects).first().unwrap());
         let (mut whole, mut others) = (0, 0);
-        for line in git(folder.path(), &["verify-pack", "-v", pack.to_str().unwrap()]).lines() {
+        for line in git(
+            folder.path(),
+            &["verify-pack", "-v", pack.to_str().unwrap()],
+        )
+        .lines()
+        {
             let words: Vec<&str> = line.split_whitespace().collect();
             // id, kind, size, size in the pack, offset; of a difference also how deep and of what.
-            let &[id, kind, size, _, _, ref base @ ..] = words.as_slice() else { continue };
-            let Ok(oid) = Oid::from_str(id).map_err(drop) else { continue };
+            let &[id, kind, size, _, _, ref base @ ..] = words.as_slice() else {
+                continue;
+            };
+            let Ok(oid) = Oid::from_str(id).map_err(drop) else {
+                continue;
+            };
             let opened = open(&[folder.path().to_owned(), objects.clone()], oid);
             if kind == "blob" && base.is_empty() {
                 let (mut reader, said) = opened.unwrap();
                 let mut content = Vec::new();
                 reader.read_to_end(&mut content).unwrap();
-                assert_eq!((said.to_string().as_str(), content.len() as u64), (size, said));
-                assert_eq!(crate::git::base::object_id::id_of(git2::ObjectType::Blob, &content).unwrap(), oid);
+                assert_eq!(
+                    (said.to_string().as_str(), content.len() as u64),
+                    (size, said)
+                );
+                assert_eq!(
+                    crate::git::base::object_id::id_of(git2::ObjectType::Blob, &content).unwrap(),
+                    oid
+                );
                 whole += 1;
             } else {
                 assert!(opened.is_none(), "{line}");
@@ -147,17 +189,27 @@ mod tests {
             copy
         };
         let all = std::fs::read(&pack).unwrap();
-        let at = usize::try_from(offset_of(&File::open(pack.with_extension("idx")).unwrap(), oid).unwrap().unwrap())
-            .unwrap();
+        let at = usize::try_from(
+            offset_of(&File::open(pack.with_extension("idx")).unwrap(), oid)
+                .unwrap()
+                .unwrap(),
+        )
+        .unwrap();
         let damaged = [&all[..at + 8], &[0; 8], &all[at + 16..]].concat();
-        for (name, bytes) in
-            [("pack-0.pack", &all[..at + 20]), ("pack-z.pack", &all[..at + 20]), ("pack-0.pack", &damaged)]
-        {
+        for (name, bytes) in [
+            ("pack-0.pack", &all[..at + 20]),
+            ("pack-z.pack", &all[..at + 20]),
+            ("pack-0.pack", &damaged),
+        ] {
             let copy = copied(name);
             std::fs::remove_file(&copy).unwrap();
             std::fs::write(&copy, bytes).unwrap();
             assert!(open_in(&copy, oid).ok().flatten().is_none(), "{name}");
-            assert_eq!(open(std::slice::from_ref(&objects), oid).unwrap().1, 5_600_000, "{name}");
+            assert_eq!(
+                open(std::slice::from_ref(&objects), oid).unwrap().1,
+                5_600_000,
+                "{name}"
+            );
             std::fs::remove_file(&copy).unwrap();
         }
         assert!(open(&[objects], Oid::from_bytes(&[7; 20]).unwrap()).is_none());

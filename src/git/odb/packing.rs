@@ -86,7 +86,8 @@ pub(in crate::git) struct Removed {
 /// caller's, and empty before and afterwards. A failure leaves things as they are: nothing depends on it. Returns what is noted
 /// now, where that can be read.
 pub(super) fn tidy_up(repo: &Repo, quarantine: &Path, objects: &Path) -> Option<Listing> {
-    let failed = |error: &Error| tracing::debug!(%error, "the objects of checkpoints stay as they are");
+    let failed =
+        |error: &Error| tracing::debug!(%error, "the objects of checkpoints stay as they are");
     let listing = Listing::read(repo).inspect_err(failed).ok()?;
     match try_tidy_up(repo, &quarantine.join("objects"), objects, &listing).inspect_err(failed) {
         Ok(false) => Some(listing),
@@ -111,14 +112,24 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path, listing: &Listing) ->
         pack(repo, drafts, objects, &[])?;
     }
     let is_scattered = listing.is_scattered();
-    let mut alone = if is_scattered { owned_objects::try_lock_exclusive(repo)? } else { None };
+    let mut alone = if is_scattered {
+        owned_objects::try_lock_exclusive(repo)?
+    } else {
+        None
+    };
     if is_scattered && alone.is_none() {
         // Where captures never cease nobody is ever alone. Beside them the lists are merged by one at a time, and nothing is
         // removed that they may need.
-        let Some(_others_wait) = owned_objects::try_lock_packing(repo)? else { return Ok(is_done) };
+        let Some(_others_wait) = owned_objects::try_lock_packing(repo)? else {
+            return Ok(is_done);
+        };
         return owned_objects::merge(repo).map(|()| true);
     }
-    let packed = repo.shared().open(&path(repo)).and_then(|file| file.metadata()?.modified()).ok();
+    let packed = repo
+        .shared()
+        .open(&path(repo))
+        .and_then(|file| file.metadata()?.modified())
+        .ok();
     let is_due = listing.are_loose(repo, MANY, packed) && !gc::is_announced(repo.common_dir());
     if !is_due && !is_scattered {
         return Ok(is_done);
@@ -126,7 +137,9 @@ fn try_tidy_up(repo: &Repo, drafts: &Path, objects: &Path, listing: &Listing) ->
     if alone.is_none() {
         alone = owned_objects::try_lock_exclusive(repo)?;
     }
-    let Some(_alone) = alone else { return Ok(is_done) };
+    let Some(_alone) = alone else {
+        return Ok(is_done);
+    };
     owned_objects::merge(repo)?;
     if is_due {
         pack(repo, drafts, objects, &owned_objects::unpacked(repo)?)?;
@@ -144,7 +157,9 @@ fn pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) -> R
 
 fn try_pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) -> Result<()> {
     let mut packs = Packs::read(repo, objects)?;
-    repo.own().create_dir_all(drafts).map_err(Error::at(drafts))?;
+    repo.own()
+        .create_dir_all(drafts)
+        .map_err(Error::at(drafts))?;
     let mut writer = PackWriter::create(drafts.join("packing"))?;
     let (mut done, mut loose) = (HashSet::new(), Vec::new());
     for list in lists {
@@ -166,7 +181,11 @@ fn try_pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) 
         return packs.settle(repo);
     }
     for one in &absorbed {
-        let Ours { pack, at, is_damaged } = &mut packs.all[*one];
+        let Ours {
+            pack,
+            at,
+            is_damaged,
+        } = &mut packs.all[*one];
         match writer.append_pack(pack, &mut done) {
             Err(Error::Corrupt { .. }) => *is_damaged = true,
             appended => appended?,
@@ -183,7 +202,9 @@ fn try_pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) 
     }
     let pack = writer.finish(&drafts.join("pack"))?;
     packs.publish(repo, drafts, objects, pack)?;
-    loose.iter().try_for_each(|path| gone(fs::remove_file(path)).map_err(Error::at(path)))?;
+    loose
+        .iter()
+        .try_for_each(|path| gone(fs::remove_file(path)).map_err(Error::at(path)))?;
     packs.remove_packs(repo, &absorbed)?;
     packs.settle(repo)
 }
@@ -197,7 +218,10 @@ fn can_be_packed(path: &Path, oid: Oid) -> io::Result<bool> {
     if file.metadata()?.len() > LARGE {
         return Ok(false);
     }
-    let head = read_head(&mut BufReader::with_capacity(1 << 12, ZlibDecoder::new(file)));
+    let head = read_head(&mut BufReader::with_capacity(
+        1 << 12,
+        ZlibDecoder::new(file),
+    ));
     Ok(head.is_some_and(|(_, size)| size <= IN_MEMORY as u64) && format::is_whole(path, oid)?)
 }
 
@@ -212,9 +236,20 @@ pub(super) fn is_any_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -
 
 fn find_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -> Result<bool> {
     let path = path(repo);
-    let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
-    let (named, _) = std::str::from_utf8(&bytes).ok().and_then(decode).unwrap_or_default();
-    for name in named.iter().map(|(name, _)| name.as_str()).chain(listing.small()) {
+    let bytes = repo
+        .shared()
+        .read_present(&path)
+        .map_err(Error::at(&path))?
+        .unwrap_or_default();
+    let (named, _) = std::str::from_utf8(&bytes)
+        .ok()
+        .and_then(decode)
+        .unwrap_or_default();
+    for name in named
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .chain(listing.small())
+    {
         if is_cut_short(objects, name)? {
             return Ok(true);
         }
@@ -225,7 +260,9 @@ fn find_cut_short(repo: &Repo, objects: &Path, listing: &Listing) -> Result<bool
 /// Whether a pack does not end as its index says. Without an index it was collected, or is about to be published.
 pub(super) fn is_cut_short(objects: &Path, name: &str) -> Result<bool> {
     let file = |ending: &str| objects.join("pack").join(format!("{name}.{ending}"));
-    let Some(index) = end_of(&file("idx"), 40)? else { return Ok(false) };
+    let Some(index) = end_of(&file("idx"), 40)? else {
+        return Ok(false);
+    };
     Ok(end_of(&file("pack"), 20)?.is_none_or(|end| !index.starts_with(&end) || end.is_empty()))
 }
 
@@ -250,7 +287,11 @@ impl Packs {
     /// Those that are there. Nothing is known of them where the file that names them is damaged.
     pub fn read(repo: &Repo, objects: &Path) -> Result<Self> {
         let path = path(repo);
-        let bytes = repo.shared().read_present(&path).map_err(Error::at(&path))?.unwrap_or_default();
+        let bytes = repo
+            .shared()
+            .read_present(&path)
+            .map_err(Error::at(&path))?
+            .unwrap_or_default();
         let text = String::from_utf8(bytes).unwrap_or_default();
         let (named, mut touched) = decode(&text).unwrap_or_default();
         let now = nanos(SystemTime::now());
@@ -259,14 +300,21 @@ impl Packs {
         let small = owned_objects::small(repo)?;
         // One that is not there was collected, or is about to be published.
         let is_known = |(name, at): &&(String, u64)| {
-            objects.join("pack").join(format!("{name}.idx")).exists() || *at < nanos(SystemTime::now() - SOON)
+            objects.join("pack").join(format!("{name}.idx")).exists()
+                || *at < nanos(SystemTime::now() - SOON)
         };
-        let notes = small.iter().filter(is_known).map(|(name, _)| name.clone()).collect();
+        let notes = small
+            .iter()
+            .filter(is_known)
+            .map(|(name, _)| name.clone())
+            .collect();
         // A kill may have come between the file that names all and the removal of a note.
         let small = small.into_iter().filter(|(name, _)| !known.contains(name));
         let mut all = Vec::new();
-        for ((name, at), is_small) in
-            named.into_iter().map(|named| (named, false)).chain(small.map(|small| (small, true)))
+        for ((name, at), is_small) in named
+            .into_iter()
+            .map(|named| (named, false))
+            .chain(small.map(|small| (small, true)))
         {
             let file = objects.join("pack").join(format!("{name}.pack"));
             if !file.exists() {
@@ -275,14 +323,22 @@ impl Packs {
             match Pack::open(file) {
                 Ok(mut pack) => {
                     pack.is_small = is_small;
-                    all.push(Ours { pack, at, is_damaged: false });
+                    all.push(Ours {
+                        pack,
+                        at,
+                        is_damaged: false,
+                    });
                 }
                 Err(Error::Corrupt { .. }) => {}
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { all, touched, notes })
+        Ok(Self {
+            all,
+            touched,
+            notes,
+        })
     }
 
     /// The ids of all objects in them.
@@ -306,15 +362,25 @@ impl Packs {
     /// Names those that are there at last. None is a small one from here on.
     fn settle(&mut self, repo: &Repo) -> Result<()> {
         self.write(repo, None)?;
-        self.notes.drain(..).try_for_each(|name| owned_objects::forget_small(repo, &name))
+        self.notes
+            .drain(..)
+            .try_for_each(|name| owned_objects::forget_small(repo, &name))
     }
 
     /// Publishes a pack as the last of them.
     fn publish(&mut self, repo: &Repo, drafts: &Path, objects: &Path, pack: Pack) -> Result<()> {
-        let new = Ours { pack, at: nanos(SystemTime::now()), is_damaged: false };
+        let new = Ours {
+            pack,
+            at: nanos(SystemTime::now()),
+            is_damaged: false,
+        };
         self.write(repo, Some(&new))?;
         publish::publish(drafts, objects, &[Staged::Pack(new.pack.clone())], None)?;
-        let pack = Pack::open(objects.join("pack").join(format!("{}.pack", new.pack.name())))?;
+        let pack = Pack::open(
+            objects
+                .join("pack")
+                .join(format!("{}.pack", new.pack.name())),
+        )?;
         self.all.push(Ours { pack, ..new });
         Ok(())
     }
@@ -396,10 +462,16 @@ impl Packs {
                 if !hit(ours) || ours.stays() || needs_some != partly {
                     continue;
                 }
-                let hits: Vec<Oid> = ours.pack.ids().filter(|oid| unneeded.contains(oid)).collect();
+                let hits: Vec<Oid> = ours
+                    .pack
+                    .ids()
+                    .filter(|oid| unneeded.contains(oid))
+                    .collect();
                 let mut grown = 0;
                 if partly {
-                    repo.own().create_dir_all(drafts).map_err(Error::at(drafts))?;
+                    repo.own()
+                        .create_dir_all(drafts)
+                        .map_err(Error::at(drafts))?;
                     let mut writer = PackWriter::create(drafts.join(format!("packing-{number}")))?;
                     writer.append_pack(&ours.pack, &mut unneeded.clone())?;
                     let pack = writer.finish(&drafts.join("pack"))?;
@@ -455,17 +527,25 @@ fn decode(text: &str) -> Option<Noted> {
 /// Until when a file is left, in nanoseconds since the epoch; `None` unless it was touched after it was written, and not
 /// long ago.
 pub(in crate::git) fn touched_until(path: &Path, at: u64) -> Option<u64> {
-    let until = fs::metadata(path).ok()?.modified().ok().filter(|modified| nanos(*modified) > at)? + GRACE;
+    let until = fs::metadata(path)
+        .ok()?
+        .modified()
+        .ok()
+        .filter(|modified| nanos(*modified) > at)?
+        + GRACE;
     (until > SystemTime::now()).then(|| nanos(until))
 }
 
 fn nanos(at: SystemTime) -> u64 {
-    at.duration_since(UNIX_EPOCH).map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0))
+    at.duration_since(UNIX_EPOCH)
+        .map_or(0, |at| u64::try_from(at.as_nanos()).unwrap_or(0))
 }
 
 /// Whether git found objects in packs by an index of several, which names them.
 fn is_indexed_with_others(objects: &Path) -> bool {
-    ["multi-pack-index", "multi-pack-index.d"].iter().any(|name| objects.join("pack").join(name).exists())
+    ["multi-pack-index", "multi-pack-index.d"]
+        .iter()
+        .any(|name| objects.join("pack").join(name).exists())
 }
 
 /// Removes a pack and what belongs to it; what a kill leaves of it is noted. Returns how many bytes that were.

@@ -45,10 +45,14 @@ pub(in crate::git) struct Published {
 impl Staged {
     /// Moves a loose object to where git's library looks for it. Packs are there already.
     pub fn move_into(&mut self, objects: &Path) -> Result<()> {
-        let Self::Loose { oid, path } = self else { return Ok(()) };
+        let Self::Loose { oid, path } = self else {
+            return Ok(());
+        };
         let to = loose_path(objects, *oid);
         if *path != to {
-            to.parent().map_or(Ok(()), create_dir_all).map_err(Error::at(&to))?;
+            to.parent()
+                .map_or(Ok(()), create_dir_all)
+                .map_err(Error::at(&to))?;
             fs::rename(&*path, &to).map_err(Error::at(&to))?;
             *path = to;
         }
@@ -93,7 +97,11 @@ pub(in crate::git) fn publish(
     let files: Vec<&Path> = moves
         .values()
         .map(|path| path.as_path())
-        .chain(packs.iter().flat_map(|pack| [pack.file.as_path(), pack.index.as_path()]))
+        .chain(
+            packs
+                .iter()
+                .flat_map(|pack| [pack.file.as_path(), pack.index.as_path()]),
+        )
         .chain(also)
         .collect();
     sync(quarantine, &files, |synced| synced)?;
@@ -123,7 +131,11 @@ pub(in crate::git) fn publish(
 }
 
 /// Syncs files or folders that all lie on one file system, that of `folder`. `forgive` may make a failure none.
-pub(super) fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> io::Result<()>) -> Result<()> {
+pub(super) fn sync(
+    folder: &Path,
+    all: &[&Path],
+    forgive: fn(io::Result<()>) -> io::Result<()>,
+) -> Result<()> {
     #[cfg(target_os = "linux")]
     if whole_is_cheaper(all.len()) {
         let open = File::open(folder).map_err(Error::at(folder))?;
@@ -143,14 +155,23 @@ pub(super) fn sync(folder: &Path, all: &[&Path], forgive: fn(io::Result<()>) -> 
         let own = work();
         helpers
             .into_iter()
-            .map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .map(|one| {
+                one.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
             .fold(own, Result::and)
     })
 }
 
 /// Links a file into its place and notes the folders that changed. Returns whether nothing was there; what is there
 /// stays, as it has the same content, but for a loose object that is damaged.
-fn place(from: &Path, to: &Path, target: &Path, loose: Option<Oid>, folders: &mut BTreeSet<PathBuf>) -> Result<bool> {
+fn place(
+    from: &Path,
+    to: &Path,
+    target: &Path,
+    loose: Option<Oid>,
+    folders: &mut BTreeSet<PathBuf>,
+) -> Result<bool> {
     let folder = to.parent().unwrap_or(target);
     folders.insert(folder.to_owned());
     let mut tries = 3;
@@ -163,15 +184,19 @@ fn place(from: &Path, to: &Path, target: &Path, loose: Option<Oid>, folders: &mu
         };
         match placed {
             Ok(()) => return Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match stays(from, to, loose) {
-                Ok(()) => return Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => {}
-                Err(source) => return Err(Error::io(to, source)),
-            },
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match stays(from, to, loose) {
+                    Ok(()) => return Ok(false),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => {}
+                    Err(source) => return Err(Error::io(to, source)),
+                }
+            }
             // The folder is new, or git removed it because it was empty.
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries > 0 => {
                 match fs::create_dir(folder).and_then(|()| give_to_sudo_caller(folder)) {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::io(folder, error)),
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                        return Err(Error::io(folder, error));
+                    }
                     _ => drop(folders.insert(target.to_owned())),
                 }
             }
@@ -202,7 +227,8 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = tempfile::NamedTempFile::with_prefix_in("tmp_obj_", to.parent().unwrap_or(to))?;
     let mut source = File::open(from)?;
     io::copy(&mut source, &mut copy)?;
-    copy.as_file().set_permissions(source.metadata()?.permissions())?;
+    copy.as_file()
+        .set_permissions(source.metadata()?.permissions())?;
     copy.as_file().sync_all()?;
     copy.persist(to)?;
     Ok(())
@@ -218,10 +244,14 @@ pub(super) fn write_keep(root: &Root, kept: &Path, pack: &mut Pack) -> Result<()
     let keep = pack.file.with_extension("keep");
     let text = format!("{KEEP}\n");
     let link = || fs::hard_link(kept, &keep);
-    let is_whole = root.read_if_possible(kept).is_ok_and(|found| found.is_some_and(|found| found == text.as_bytes()));
+    let is_whole = root
+        .read_if_possible(kept)
+        .is_ok_and(|found| found.is_some_and(|found| found == text.as_bytes()));
     let linked = match is_whole.then(link) {
         Some(Ok(())) => Ok(()),
-        _ => root.write(kept, text.as_bytes(), Sync::Nothing).and_then(|()| link()),
+        _ => root
+            .write(kept, text.as_bytes(), Sync::Nothing)
+            .and_then(|()| link()),
     };
     if let Err(error) = linked {
         tracing::debug!(%error, "a file that keeps a pack is not a link");
@@ -234,7 +264,9 @@ pub(super) fn write_keep(root: &Root, kept: &Path, pack: &mut Pack) -> Result<()
 /// Lets go of the packs that the files of a quarantine keep, also those that a dead process left.
 pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
     for keep in files(&quarantine.join("pack"), "keep")? {
-        let to = target.join("pack").join(keep.file_name().unwrap_or_default());
+        let to = target
+            .join("pack")
+            .join(keep.file_name().unwrap_or_default());
         for path in [&to, &keep] {
             gone(fs::remove_file(path)).map_err(Error::at(path))?;
         }
@@ -245,7 +277,9 @@ pub(in crate::git) fn release(quarantine: &Path, target: &Path) -> Result<()> {
 /// Takes away the packs of a quarantine that have no index in their place: it was not possible to publish them whole.
 fn take_back(quarantine: &Path, target: &Path) -> Result<()> {
     for pack in files(&quarantine.join("pack"), "pack")? {
-        let placed = target.join("pack").join(pack.file_name().unwrap_or_default());
+        let placed = target
+            .join("pack")
+            .join(pack.file_name().unwrap_or_default());
         if !placed.with_extension("idx").exists() {
             gone(fs::remove_file(&placed)).map_err(Error::at(&placed))?;
         }
@@ -323,7 +357,11 @@ pub(super) fn empty_but_objects(root: &Root, quarantine: &Path) -> io::Result<()
     };
     for (name, kind) in entries.iter().filter(|(name, _)| name != "objects") {
         let path = quarantine.join(name);
-        if *kind == Kind::Directory { root.remove_dir_all(&path)? } else { root.remove_file(&path)? }
+        if *kind == Kind::Directory {
+            root.remove_dir_all(&path)?
+        } else {
+            root.remove_file(&path)?
+        }
     }
     Ok(())
 }

@@ -39,7 +39,10 @@ pub(in crate::git) fn only_ids() -> impl FnMut(&[u8]) -> Result<Oid> {
 
 /// Writes the trees of these paths. Where a path is both a file and a folder (a conflicted index), the folder wins.
 pub(in crate::git) fn write(writer: &ObjectWriter, paths: &Flat) -> Result<Oid> {
-    let entries: Vec<_> = paths.iter().map(|(path, (mode, oid))| (path.as_bytes(), *mode, *oid)).collect();
+    let entries: Vec<_> = paths
+        .iter()
+        .map(|(path, (mode, oid))| (path.as_bytes(), *mode, *oid))
+        .collect();
     build(&entries, &mut into_writer(writer))
 }
 
@@ -60,7 +63,10 @@ fn build_level(paths: &[(&[u8], u32, Oid)], from: usize, sink: Sink<'_>) -> Resu
             continue;
         };
         let prefix = &path[..=from + slash];
-        let inside = paths[at..].iter().take_while(|(path, _, _)| path.starts_with(prefix)).count();
+        let inside = paths[at..]
+            .iter()
+            .take_while(|(path, _, _)| path.starts_with(prefix))
+            .count();
         let tree = build_level(&paths[at..at + inside], prefix.len(), sink)?;
         level.add(&rest[..slash], TREE, tree);
         at += inside;
@@ -86,8 +92,12 @@ impl<'a> Level<'a> {
     /// The tree's bytes. Of a file and a folder with one name the folder stays.
     pub fn into_bytes(mut self) -> Vec<u8> {
         self.0.sort_by(|a, b| a.key().cmp(b.key()));
-        let mut folders: Vec<&[u8]> =
-            self.0.iter().filter(|entry| entry.mode == TREE).map(|entry| entry.name).collect();
+        let mut folders: Vec<&[u8]> = self
+            .0
+            .iter()
+            .filter(|entry| entry.mode == TREE)
+            .map(|entry| entry.name)
+            .collect();
         folders.sort_unstable();
         let mut bytes = Vec::with_capacity(self.0.iter().map(|entry| entry.name.len() + 28).sum());
         let mut mode_text = String::new();
@@ -118,7 +128,10 @@ pub(in crate::git) struct TreeEntry<'a> {
 impl<'a> TreeEntry<'a> {
     /// What git sorts by: a folder as if its name ended in a slash.
     fn key(&self) -> impl Iterator<Item = u8> + 'a {
-        self.name.iter().copied().chain((self.mode == TREE).then_some(b'/'))
+        self.name
+            .iter()
+            .copied()
+            .chain((self.mode == TREE).then_some(b'/'))
     }
 }
 
@@ -146,12 +159,16 @@ impl Tree {
         if object.kind != ObjectType::Tree {
             return Err(Error::corrupt(format!("{tree} is not a tree")));
         }
-        Self::parse(object.data).ok_or_else(|| Error::corrupt(format!("tree {tree} cannot be read")))
+        Self::parse(object.data)
+            .ok_or_else(|| Error::corrupt(format!("tree {tree} cannot be read")))
     }
 
     /// The tree of a folder's entries.
     pub fn made(level: Level<'_>) -> Self {
-        Self { bytes: level.into_bytes(), ..Self::default() }
+        Self {
+            bytes: level.into_bytes(),
+            ..Self::default()
+        }
     }
 
     /// The tree as it is stored.
@@ -165,7 +182,10 @@ impl Tree {
         while !rest.is_empty() {
             rest = first_entry(rest)?.1;
         }
-        Some(Self { bytes, ..Self::default() })
+        Some(Self {
+            bytes,
+            ..Self::default()
+        })
     }
 
     /// The entries, as git sorts them.
@@ -185,7 +205,10 @@ impl Tree {
     }
 
     /// What is not the same in both: entries that one of them has alone, and pairs with the same name.
-    pub fn diff<'t>(&'t self, other: &'t Self) -> impl Iterator<Item = (Option<TreeEntry<'t>>, Option<TreeEntry<'t>>)> {
+    pub fn diff<'t>(
+        &'t self,
+        other: &'t Self,
+    ) -> impl Iterator<Item = (Option<TreeEntry<'t>>, Option<TreeEntry<'t>>)> {
         let (mut one, mut other) = (self.entries().peekable(), other.entries().peekable());
         std::iter::from_fn(move || {
             while one.peek().is_some() && one.peek() == other.peek() {
@@ -198,7 +221,10 @@ impl Tree {
                 (None, Some(_)) => Ordering::Greater,
                 (None, None) => return None,
             };
-            let (a, b) = (one.next_if(|_| order.is_le()), other.next_if(|_| order.is_ge()));
+            let (a, b) = (
+                one.next_if(|_| order.is_le()),
+                other.next_if(|_| order.is_ge()),
+            );
             Some((a, b))
         })
     }
@@ -210,13 +236,20 @@ impl Tree {
             return self.entries().find(|entry| entry.name == name);
         }
         let by_name = self.by_name.get_or_init(|| {
-            let mut all: Vec<(usize, &[u8])> = self.placed().map(|(begin, entry)| (begin, entry.name)).collect();
+            let mut all: Vec<(usize, &[u8])> = self
+                .placed()
+                .map(|(begin, entry)| (begin, entry.name))
+                .collect();
             all.sort_by_key(|(_, name)| *name);
             all.into_iter().map(|(begin, _)| begin).collect()
         });
         let at = |begin: usize| first_entry(&self.bytes[begin..]).map(|(entry, _)| entry);
-        let place = by_name.partition_point(|begin| at(*begin).is_some_and(|entry| entry.name < name));
-        by_name.get(place).and_then(|begin| at(*begin)).filter(|entry| entry.name == name)
+        let place =
+            by_name.partition_point(|begin| at(*begin).is_some_and(|entry| entry.name < name));
+        by_name
+            .get(place)
+            .and_then(|begin| at(*begin))
+            .filter(|entry| entry.name == name)
     }
 }
 
@@ -226,7 +259,14 @@ fn first_entry(bytes: &[u8]) -> Option<(TreeEntry<'_>, &[u8])> {
     let mode = u32::from_str_radix(std::str::from_utf8(&bytes[..space]).ok()?, 8).ok()?;
     let end = space + bytes[space..].iter().position(|byte| *byte == 0)?;
     let oid = Oid::from_bytes(bytes.get(end + 1..end + 21)?).ok()?;
-    Some((TreeEntry { name: &bytes[space + 1..end], mode, oid }, &bytes[end + 21..]))
+    Some((
+        TreeEntry {
+            name: &bytes[space + 1..end],
+            mode,
+            oid,
+        },
+        &bytes[end + 21..],
+    ))
 }
 
 /// All files below a tree.
@@ -252,12 +292,18 @@ pub(in crate::git) fn read(database: &Database<'_>, tree: Oid) -> Result<Flat> {
 /// The path of a tree's entry.
 pub(in crate::git) fn child(folder: &RepoPath, name: &[u8]) -> RepoPath {
     // `join` would drop an empty name; it must reach the check of names instead.
-    if name.is_empty() { folder.join(b".") } else { folder.join(name) }
+    if name.is_empty() {
+        folder.join(b".")
+    } else {
+        folder.join(name)
+    }
 }
 
 /// The entry of one name in a tree.
 pub(in crate::git) fn find(database: &Database<'_>, tree: Oid, name: &[u8]) -> Result<Option<Oid>> {
-    Ok(Tree::read(database, tree)?.find(name).map(|entry| entry.oid))
+    Ok(Tree::read(database, tree)?
+        .find(name)
+        .map(|entry| entry.oid))
 }
 
 /// The tree without an entry, which is written where it is not there yet.
@@ -281,11 +327,20 @@ mod tests {
     /// Entries by what git sorts them by.
     fn entries() -> impl Strategy<Value = BTreeMap<Vec<u8>, (&'static str, u32, u8)>> {
         let mode = prop::sample::select(vec![TREE, 0o100_644, 0o100_755, 0o120_000]);
-        let entries = prop::collection::vec((prop::sample::select(NAMES.to_vec()), mode, 0..2_u8), 0..12);
+        let entries =
+            prop::collection::vec((prop::sample::select(NAMES.to_vec()), mode, 0..2_u8), 0..12);
         entries.prop_map(|entries| {
-            let by_name: BTreeMap<_, _> = entries.into_iter().map(|(name, mode, id)| (name, (mode, id))).collect();
-            let key = |name: &str, mode| [name.as_bytes(), if mode == TREE { b"/" } else { b"" }].concat();
-            by_name.into_iter().map(|(name, (mode, id))| (key(name, mode), (name, mode, id))).collect()
+            let by_name: BTreeMap<_, _> = entries
+                .into_iter()
+                .map(|(name, mode, id)| (name, (mode, id)))
+                .collect();
+            let key = |name: &str, mode| {
+                [name.as_bytes(), if mode == TREE { b"/" } else { b"" }].concat()
+            };
+            by_name
+                .into_iter()
+                .map(|(name, (mode, id))| (key(name, mode), (name, mode, id)))
+                .collect()
         })
     }
 

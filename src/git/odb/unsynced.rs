@@ -86,19 +86,52 @@ impl Unsynced {
     /// that in a rehearsal.
     pub fn read(repo: &Repo, objects: &Path, rehearsal: bool) -> Result<Self> {
         let (root, file) = (repo.own().clone(), repo.own_folder().join(FILE));
-        let began = if rehearsal { i64::MAX } else { repo.file_system_time()? };
-        let read = root.read_if_possible(&file).map_err(Error::at(&file))?.unwrap_or_default();
+        let began = if rehearsal {
+            i64::MAX
+        } else {
+            repo.file_system_time()?
+        };
+        let read = root
+            .read_if_possible(&file)
+            .map_err(Error::at(&file))?
+            .unwrap_or_default();
         let stamp: Stamp = serde_json::from_slice(&read).unwrap_or_default();
         // A clock that was set back orders nothing.
-        let stamp = if stamp.before > began { Stamp::default() } else { stamp };
-        let folders: Vec<PathBuf> = database::folders(objects).into_iter().filter(|folder| folder.is_dir()).collect();
+        let stamp = if stamp.before > began {
+            Stamp::default()
+        } else {
+            stamp
+        };
+        let folders: Vec<PathBuf> = database::folders(objects)
+            .into_iter()
+            .filter(|folder| folder.is_dir())
+            .collect();
         let (damaged, own) = (HashSet::new(), BTreeSet::new());
         let (is_any_new, has_damaged_pack, is_any_gone) = (false, false, false);
-        let mut this =
-            Self { root, file, stamp, began, folders, damaged, is_any_new, has_damaged_pack, is_any_gone, own };
+        let mut this = Self {
+            root,
+            file,
+            stamp,
+            began,
+            folders,
+            damaged,
+            is_any_new,
+            has_damaged_pack,
+            is_any_gone,
+            own,
+        };
         let mut loose = Vec::new();
-        for oid in this.stamp.damaged.iter().filter_map(|oid| Oid::from_str(oid).ok()) {
-            loose.extend(this.folders.iter().map(|folder| (oid, format::loose_path(folder, oid))));
+        for oid in this
+            .stamp
+            .damaged
+            .iter()
+            .filter_map(|oid| Oid::from_str(oid).ok())
+        {
+            loose.extend(
+                this.folders
+                    .iter()
+                    .map(|folder| (oid, format::loose_path(folder, oid))),
+            );
         }
         let known = loose.len();
         for folder in &this.folders {
@@ -110,11 +143,14 @@ impl Unsynced {
             }
         }
         let names: BTreeMap<String, BTreeSet<String>> = this.packs();
-        let is_there =
-            |(folder, packs): (&String, &BTreeSet<String>)| names.get(folder).is_some_and(|now| packs.is_subset(now));
+        let is_there = |(folder, packs): (&String, &BTreeSet<String>)| {
+            names.get(folder).is_some_and(|now| packs.is_subset(now))
+        };
         this.is_any_gone = !this.stamp.packs.iter().all(is_there);
         this.damaged = damaged_of(&loose)?;
-        let mut new = loose[known..].iter().filter(|(oid, _)| this.damaged.contains(oid));
+        let mut new = loose[known..]
+            .iter()
+            .filter(|(oid, _)| this.damaged.contains(oid));
         if let Some((oid, _)) = new.next() {
             let others = match new.count() {
                 0 => String::new(),
@@ -169,22 +205,42 @@ impl Unsynced {
         } else {
             let is_recent = |oid: &String| {
                 let oid = Oid::from_str(oid).ok();
-                let paths =
-                    oid.into_iter().flat_map(|oid| self.folders.iter().map(move |at| format::loose_path(at, oid)));
-                paths.into_iter().any(|path| fs::metadata(path).is_ok_and(|file| changed(&file) >= since))
+                let paths = oid.into_iter().flat_map(|oid| {
+                    self.folders
+                        .iter()
+                        .map(move |at| format::loose_path(at, oid))
+                });
+                paths
+                    .into_iter()
+                    .any(|path| fs::metadata(path).is_ok_and(|file| changed(&file) >= since))
             };
-            recent.extend(std::mem::take(&mut stamp.recent).into_iter().filter(is_recent));
+            recent.extend(
+                std::mem::take(&mut stamp.recent)
+                    .into_iter()
+                    .filter(is_recent),
+            );
         }
         let damaged = self.damaged.iter().map(Oid::to_string).collect();
         self.is_any_new = false;
-        self.stamp = Stamp { before: self.began, recent, packs, damaged };
-        let text = serde_json::to_vec(&self.stamp).map_err(|error| Error::corrupt(error.to_string()))?;
-        self.root.write(&self.file, &text, Sync::Nothing).map_err(Error::at(&self.file))
+        self.stamp = Stamp {
+            before: self.began,
+            recent,
+            packs,
+            damaged,
+        };
+        let text =
+            serde_json::to_vec(&self.stamp).map_err(|error| Error::corrupt(error.to_string()))?;
+        self.root
+            .write(&self.file, &text, Sync::Nothing)
+            .map_err(Error::at(&self.file))
     }
 
     /// The packs that are there, by the folder of objects.
     fn packs(&self) -> BTreeMap<String, BTreeSet<String>> {
-        self.folders.iter().map(|folder| (key(folder), pack_names(folder))).collect()
+        self.folders
+            .iter()
+            .map(|folder| (key(folder), pack_names(folder)))
+            .collect()
     }
 
     fn find(&self, folder: &Path) -> Result<Found> {
@@ -194,25 +250,47 @@ impl Unsynced {
         let mut found = Found::default();
         for place in entries(folder)? {
             let name = place.file_name();
-            let Some(begin) = name.to_str().filter(|name| name.len() == 2 && *name != "..") else { continue };
-            let Some(metadata) = unless_gone(fs::metadata(place.path())).map_err(Error::at(folder))? else { continue };
+            let Some(begin) = name
+                .to_str()
+                .filter(|name| name.len() == 2 && *name != "..")
+            else {
+                continue;
+            };
+            let Some(metadata) =
+                unless_gone(fs::metadata(place.path())).map_err(Error::at(folder))?
+            else {
+                continue;
+            };
             if !metadata.is_dir() || !is_new(&metadata) {
                 continue;
             }
             for entry in entries(&place.path())? {
                 let end = entry.file_name();
-                let id = end.to_str().filter(|end| end.len() == 38).map(|end| format!("{begin}{end}"));
-                let Some(oid) = id.and_then(|id| Oid::from_str(&id).ok()) else { continue };
+                let id = end
+                    .to_str()
+                    .filter(|end| end.len() == 38)
+                    .map(|end| format!("{begin}{end}"));
+                let Some(oid) = id.and_then(|id| Oid::from_str(&id).ok()) else {
+                    continue;
+                };
                 let path = entry.path();
-                let Some(file) = unless_gone(entry.metadata()).map_err(Error::at(&path))? else { continue };
+                let Some(file) = unless_gone(entry.metadata()).map_err(Error::at(&path))? else {
+                    continue;
+                };
                 let is_known = known.is_some() && self.stamp.recent.contains(&oid.to_string());
                 if is_new(&file) && !is_known {
-                    found.loose.push(Loose { oid, path, changed: changed(&file) });
+                    found.loose.push(Loose {
+                        oid,
+                        path,
+                        changed: changed(&file),
+                    });
                 }
             }
         }
         found.packs = pack_names(folder);
-        found.packs.retain(|pack| known.is_none_or(|known| !known.contains(pack)));
+        found
+            .packs
+            .retain(|pack| known.is_none_or(|known| !known.contains(pack)));
         Ok(found)
     }
 }
@@ -221,18 +299,27 @@ impl Unsynced {
 fn damaged_of(loose: &[(Oid, PathBuf)]) -> Result<HashSet<Oid>> {
     let portions: Vec<&[(Oid, PathBuf)]> = loose.chunks(PORTION).collect();
     let threads = work_queue::threads().min(portions.len()).max(1);
-    let read = work_queue::run(portions, threads, |portion: &[(Oid, PathBuf)], _, damaged: &mut Vec<Oid>| {
-        for (oid, path) in portion {
-            let is_whole = unless_gone(format::is_whole(path, *oid)).map_err(Error::at(path))?;
-            damaged.extend(is_whole.filter(|is_whole| !is_whole).map(|_| *oid));
-        }
-        Ok(())
-    })?;
+    let read = work_queue::run(
+        portions,
+        threads,
+        |portion: &[(Oid, PathBuf)], _, damaged: &mut Vec<Oid>| {
+            for (oid, path) in portion {
+                let is_whole =
+                    unless_gone(format::is_whole(path, *oid)).map_err(Error::at(path))?;
+                damaged.extend(is_whole.filter(|is_whole| !is_whole).map(|_| *oid));
+            }
+            Ok(())
+        },
+    )?;
     Ok(read.into_iter().flatten().collect())
 }
 
 fn pack_names(folder: &Path) -> BTreeSet<String> {
-    let stem = |name: &std::ffi::OsString| Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = |name: &std::ffi::OsString| {
+        Path::new(name)
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+    };
     pack_folder::names(folder).iter().filter_map(stem).collect()
 }
 
@@ -243,18 +330,29 @@ fn key(folder: &Path) -> String {
 
 /// When a file or folder was changed last, its names included.
 fn changed(file: &Metadata) -> i64 {
-    file.ctime().saturating_mul(1_000_000_000).saturating_add(file.ctime_nsec())
+    file.ctime()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(file.ctime_nsec())
 }
 
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     let read = fs::read_dir(folder).and_then(Iterator::collect);
-    Ok(unless_gone(read).map_err(Error::at(folder))?.unwrap_or_default())
+    Ok(unless_gone(read)
+        .map_err(Error::at(folder))?
+        .unwrap_or_default())
 }
 
 /// A `git gc` may take anything away at any time, and what may not be read is not relied on.
 fn unless_gone<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(None)
+        }
         done => done.map(Some),
     }
 }
@@ -294,7 +392,12 @@ mod tests {
 
         /// Writes an object as git does.
         fn others(&self, text: &str) -> Oid {
-            self.repo.inner.odb().unwrap().write(ObjectType::Blob, text.as_bytes()).unwrap()
+            self.repo
+                .inner
+                .odb()
+                .unwrap()
+                .write(ObjectType::Blob, text.as_bytes())
+                .unwrap()
         }
 
         /// Publishes as a capture does, which may rely on anything.
@@ -324,9 +427,19 @@ mod tests {
         assert!(!place.read().is_any_new);
         fs::write(place.repo.own_folder().join(FILE), "{\"before\":").unwrap();
         assert!(place.read().is_any_new, "without a stamp everything is");
-        let later = Stamp { before: i64::MAX, ..Stamp::default() };
-        fs::write(place.repo.own_folder().join(FILE), serde_json::to_vec(&later).unwrap()).unwrap();
-        assert!(place.read().is_any_new, "a clock that was set back orders nothing");
+        let later = Stamp {
+            before: i64::MAX,
+            ..Stamp::default()
+        };
+        fs::write(
+            place.repo.own_folder().join(FILE),
+            serde_json::to_vec(&later).unwrap(),
+        )
+        .unwrap();
+        assert!(
+            place.read().is_any_new,
+            "a clock that was set back orders nothing"
+        );
     }
 
     #[test]

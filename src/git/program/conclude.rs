@@ -33,13 +33,24 @@ pub struct Kept {
 
 /// The reference that keeps a commit of a run.
 pub fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
-    Kept { name: kept_name(run_id, commit), commit: commit.clone() }
+    Kept {
+        name: kept_name(run_id, commit),
+        commit: commit.clone(),
+    }
 }
 
 /// Whether the branch has moved already, so that the rest is to be finished.
 pub fn has_moved(repo: &Repo, journal: &CommitJournal) -> Result<bool> {
-    let Some(after) = journal.commits.last() else { return Ok(false) };
-    let at = tip(repo, journal.new_branch.as_ref().or(journal.before.branch.as_ref()))?;
+    let Some(after) = journal.commits.last() else {
+        return Ok(false);
+    };
+    let at = tip(
+        repo,
+        journal
+            .new_branch
+            .as_ref()
+            .or(journal.before.branch.as_ref()),
+    )?;
     // Somebody may have gone on since.
     at.map_or(Ok(false), |at| is_ancestor(repo, after, &at))
 }
@@ -55,7 +66,9 @@ fn tip(repo: &Repo, branch: Option<&String>) -> Result<Option<ObjectId>> {
 /// Takes back what was begun before the branch moved: nothing but the reference of what is kept, and that only while the
 /// branch has it still.
 pub fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
-    let (Some(kept), Some(before)) = (&journal.kept, &journal.before.commit) else { return Ok(()) };
+    let (Some(kept), Some(before)) = (&journal.kept, &journal.before.commit) else {
+        return Ok(());
+    };
     let at = tip(repo, journal.before.branch.as_ref())?;
     match at.map(|at| is_ancestor(repo, before, &at)).transpose()? {
         Some(true) => delete_refs(repo, lock, std::slice::from_ref(kept)),
@@ -68,8 +81,15 @@ pub fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> R
 ///
 /// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
 /// staged again as they were when the run began. What somebody staged since stays staged.
-pub fn conclude(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal, timeout: Duration) -> Result<()> {
-    let Some(after) = journal.commits.last() else { return Ok(()) };
+pub fn conclude(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    journal: &CommitJournal,
+    timeout: Duration,
+) -> Result<()> {
+    let Some(after) = journal.commits.last() else {
+        return Ok(());
+    };
     let before = &journal.before;
     if let (Some(name), Some(commit)) = (&journal.kept, &before.commit)
         && resolve_ref(repo, name).as_ref() != Some(commit)
@@ -86,7 +106,10 @@ pub fn conclude(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal, timeo
             None => move_branch(repo, lock, before, Some(after), &journal.message)?,
         }
     }
-    let Some(locked) = locked.filter(|_| repo.head().is_ok_and(|head| head.commit.as_ref() == Some(after))) else {
+    let Some(locked) = locked.filter(|_| {
+        repo.head()
+            .is_ok_and(|head| head.commit.as_ref() == Some(after))
+    }) else {
         return Ok(());
     };
     match locked.change(repo, &wanted) {
@@ -99,7 +122,12 @@ pub fn conclude(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal, timeo
             };
             let lines: Vec<u8> = wanted.iter().flat_map(line).collect();
             let env = place(repo, repo.workdir(), &repo.git_dir().join("index"));
-            Call { folder: repo.workdir(), env: &env }.run(&["update-index", "-z", "--index-info"], &lines).map(drop)
+            Call {
+                folder: repo.workdir(),
+                env: &env,
+            }
+            .run(&["update-index", "-z", "--index-info"], &lines)
+            .map(drop)
         }
         changed => changed,
     }
@@ -111,8 +139,16 @@ type Wanted = BTreeMap<RepoPath, Option<(u32, Oid)>>;
 /// What is to change in the index.
 fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Wanted> {
     let base = flat_of(repo, journal.base.as_ref())?;
-    let (head, new) = (flat_of(repo, journal.before.commit.as_ref())?, flat_of(repo, Some(after))?);
-    let begun = journal.index_tree.as_ref().map(|tree| flat_of_tree(repo, tree)).transpose()?.unwrap_or_default();
+    let (head, new) = (
+        flat_of(repo, journal.before.commit.as_ref())?,
+        flat_of(repo, Some(after))?,
+    );
+    let begun = journal
+        .index_tree
+        .as_ref()
+        .map(|tree| flat_of_tree(repo, tree))
+        .transpose()?
+        .unwrap_or_default();
     let staged = UserIndex::read(repo)?.flat();
     let others = staged_otherwise(repo, journal, &new)?;
     let mut wanted = Wanted::new();
@@ -133,14 +169,27 @@ fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Want
 
 /// The paths of the commits that somebody staged otherwise since the run had the index; of commits that are not made yet, those
 /// of what is staged for them. None where it is not known what the run had there.
-pub fn staged_since(repo: &Repo, journal: &CommitJournal, planned: Option<&Staging<'_>>) -> Result<BTreeSet<RepoPath>> {
+pub fn staged_since(
+    repo: &Repo,
+    journal: &CommitJournal,
+    planned: Option<&Staging<'_>>,
+) -> Result<BTreeSet<RepoPath>> {
     let new = planned.map_or_else(|| flat_of(repo, journal.commits.last()), Staging::entries)?;
     staged_otherwise(repo, journal, &new)
 }
 
-fn staged_otherwise(repo: &Repo, journal: &CommitJournal, new: &Flat) -> Result<BTreeSet<RepoPath>> {
-    let Some(seen) = &journal.seen else { return Ok(BTreeSet::new()) };
-    let (base, staged) = (flat_of(repo, journal.base.as_ref())?, UserIndex::read(repo)?.flat());
+fn staged_otherwise(
+    repo: &Repo,
+    journal: &CommitJournal,
+    new: &Flat,
+) -> Result<BTreeSet<RepoPath>> {
+    let Some(seen) = &journal.seen else {
+        return Ok(BTreeSet::new());
+    };
+    let (base, staged) = (
+        flat_of(repo, journal.base.as_ref())?,
+        UserIndex::read(repo)?.flat(),
+    );
     let mut others = differing(&base, new);
     let mut keep = |known: &Flat| others.retain(|path| staged.get(path) != known.get(path));
     keep(new);

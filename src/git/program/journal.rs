@@ -75,10 +75,17 @@ impl CommitJournal {
 }
 
 /// Writes the journal durably.
-pub fn write_commit_journal(repo: &Repo, _lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
+pub fn write_commit_journal(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    journal: &CommitJournal,
+) -> Result<()> {
     let path = repo.recover_dir()?.join(FILE);
-    let text = serde_json::to_vec(journal).map_err(|error| Error::corrupt(format!("journal: {error}")))?;
-    repo.own().write(&path, &text, Sync::All).map_err(Error::at(&path))
+    let text =
+        serde_json::to_vec(journal).map_err(|error| Error::corrupt(format!("journal: {error}")))?;
+    repo.own()
+        .write(&path, &text, Sync::All)
+        .map_err(Error::at(&path))
 }
 
 /// Whether there is one.
@@ -89,11 +96,15 @@ pub fn has_commit_journal(repo: &Repo) -> bool {
 /// Reads the journal; `None` when nothing is under way.
 pub fn read_commit_journal(repo: &Repo) -> Result<Option<CommitJournal>> {
     let path = repo.own_folder().join(FILE);
-    let Some(text) = repo.own().read_present(&path).map_err(Error::at(&path))? else { return Ok(None) };
+    let Some(text) = repo.own().read_present(&path).map_err(Error::at(&path))? else {
+        return Ok(None);
+    };
     let damaged = |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
     let journal: CommitJournal = serde_json::from_slice(&text).map_err(damaged)?;
     if journal.version > VERSION {
-        return Err(Error::Newer { what: path.display().to_string() });
+        return Err(Error::Newer {
+            what: path.display().to_string(),
+        });
     }
     Ok(Some(journal))
 }

@@ -23,14 +23,15 @@ use super::repo::repository::Repo;
 
 pub use conclude::{Kept, conclude, has_moved, kept_ref, staged_since, take_back};
 pub use journal::{
-    CommitJournal, has_commit_journal, read_commit_journal, remove_commit_journal, write_commit_journal,
+    CommitJournal, has_commit_journal, read_commit_journal, remove_commit_journal,
+    write_commit_journal,
 };
 pub use pager::pager;
 pub use saved::Saved;
 pub use scratch::{Scratch, sweep_scratch};
 pub use staging::{
-    Held, Staging, differs_between, differs_from_captured, ignored_now, known_to_git, uncommitted_at, unlike_on_disk,
-    unlike_stored, unlike_work_tree, write_beside,
+    Held, Staging, differs_between, differs_from_captured, ignored_now, known_to_git,
+    uncommitted_at, unlike_on_disk, unlike_stored, unlike_work_tree, write_beside,
 };
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.
@@ -52,7 +53,10 @@ pub fn misleading_variables() -> Vec<OsString> {
         let name = name.as_encoded_bytes();
         name.starts_with(b"GIT_") && !KEPT.iter().any(|kept| name.starts_with(kept.as_bytes()))
     };
-    std::env::vars_os().map(|(name, _)| name).filter(|name| misleads(name)).collect()
+    std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| misleads(name))
+        .collect()
 }
 
 /// The full name of a branch; `None` where that is no name for one.
@@ -83,18 +87,31 @@ const CONFIGURED: [&str; 8] = [
 impl Call<'_> {
     /// Runs git to its end; what it prints on stdout, or an error with what it says.
     pub fn run<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
-        let what = words.iter().map(AsRef::as_ref).find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+        let what = words
+            .iter()
+            .map(AsRef::as_ref)
+            .find(|word| !word.as_encoded_bytes().starts_with(b"-"));
         let name = || format!("git {}", what.unwrap_or_default().to_string_lossy());
         let mut command = Command::new("git");
-        command.args(CONFIGURED).args(words).current_dir(self.folder);
+        command
+            .args(CONFIGURED)
+            .args(words)
+            .current_dir(self.folder);
         for name in misleading_variables() {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let failed = |error: std::io::Error| {
             let is_missing = error.kind() == std::io::ErrorKind::NotFound && self.folder.is_dir();
-            let said = if is_missing { "there is no program git on PATH".to_owned() } else { error.to_string() };
+            let said = if is_missing {
+                "there is no program git on PATH".to_owned()
+            } else {
+                error.to_string()
+            };
             Error::Program { name: name(), said }
         };
         let mut child = command.spawn().map_err(failed)?;
@@ -109,13 +126,21 @@ impl Call<'_> {
             return Ok(output.stdout);
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        let said = if said.trim().is_empty() { output.status.to_string() } else { said.trim().to_owned() };
+        let said = if said.trim().is_empty() {
+            output.status.to_string()
+        } else {
+            said.trim().to_owned()
+        };
         Err(Error::Program { name: name(), said })
     }
 }
 
 /// The variables that say where git works: this repository, with another index.
-pub(in crate::git) fn place(repo: &Repo, workdir: &Path, index: &Path) -> Vec<(OsString, OsString)> {
+pub(in crate::git) fn place(
+    repo: &Repo,
+    workdir: &Path,
+    index: &Path,
+) -> Vec<(OsString, OsString)> {
     vec![
         ("GIT_DIR".into(), repo.git_dir().into()),
         ("GIT_WORK_TREE".into(), workdir.into()),

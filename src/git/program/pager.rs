@@ -20,7 +20,10 @@ pub fn pager(kind: &str) -> Option<String> {
     };
     let from_env = |name: &str| std::env::var(name).ok();
     let general = || asked(&["config", "--get", "core.pager"]);
-    let found = from_env("GIT_PAGER").or(own).or_else(general).or_else(|| from_env("PAGER"));
+    let found = from_env("GIT_PAGER")
+        .or(own)
+        .or_else(general)
+        .or_else(|| from_env("PAGER"));
     let command = found.unwrap_or_else(|| USUAL.to_owned());
     (!matches!(command.trim(), "" | "cat")).then_some(command)
 }
@@ -28,11 +31,18 @@ pub fn pager(kind: &str) -> Option<String> {
 /// What git says, asked outside of any repository; `None` where it says nothing, or is not there.
 fn asked<S: AsRef<OsStr>>(words: &[S]) -> Option<String> {
     let mut command = Command::new("git");
-    command.args(words).current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(words)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
     for place in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"] {
         command.env_remove(place);
     }
-    let output = command.output().ok().filter(|output| output.status.success())?;
+    let output = command
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     let said = String::from_utf8(output.stdout).ok()?;
     Some(said.trim_end_matches('\n').to_owned())
 }

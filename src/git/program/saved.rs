@@ -19,15 +19,27 @@ pub struct Saved {
 impl Saved {
     /// Copies what is at `paths` below `top` into an empty folder.
     pub(super) fn new(folder: PathBuf, top: &Path, paths: &BTreeSet<RepoPath>) -> Result<Self> {
-        let saved = Self { folder, top: top.to_owned(), paths: paths.iter().cloned().collect() };
-        saved.pairs().try_for_each(|(_, place, copy)| copy_file(&place, &copy))?;
+        let saved = Self {
+            folder,
+            top: top.to_owned(),
+            paths: paths.iter().cloned().collect(),
+        };
+        saved
+            .pairs()
+            .try_for_each(|(_, place, copy)| copy_file(&place, &copy))?;
         Ok(saved)
     }
 
     /// Each path, where it is, and where its copy is.
     fn pairs(&self) -> impl Iterator<Item = (&RepoPath, PathBuf, PathBuf)> {
         let numbered = self.paths.iter().enumerate();
-        numbered.map(|(number, path)| (path, path.below(&self.top), self.folder.join(number.to_string())))
+        numbered.map(|(number, path)| {
+            (
+                path,
+                path.below(&self.top),
+                self.folder.join(number.to_string()),
+            )
+        })
     }
 
     /// Whether this path is one of them.
@@ -49,18 +61,22 @@ impl Saved {
     /// Puts back what is not as it was.
     pub fn put_back(&self) -> Result<()> {
         let changed = self.changed()?;
-        self.pairs().filter(|(path, ..)| changed.contains(*path)).try_for_each(|(_, place, copy)| {
-            if copy.symlink_metadata().is_err() {
-                return fs::remove_file(&place).map_err(Error::at(&place));
-            }
-            let parent = place.parent().unwrap_or(&self.top);
-            fs::create_dir_all(parent).map_err(Error::at(parent))?;
-            let beside =
-                tempfile::Builder::new().prefix(".recover-tmp-").tempdir_in(parent).map_err(Error::at(parent))?;
-            let new = beside.path().join("file");
-            copy_file(&copy, &new)?;
-            fs::rename(&new, &place).map_err(Error::at(&place))
-        })
+        self.pairs()
+            .filter(|(path, ..)| changed.contains(*path))
+            .try_for_each(|(_, place, copy)| {
+                if copy.symlink_metadata().is_err() {
+                    return fs::remove_file(&place).map_err(Error::at(&place));
+                }
+                let parent = place.parent().unwrap_or(&self.top);
+                fs::create_dir_all(parent).map_err(Error::at(parent))?;
+                let beside = tempfile::Builder::new()
+                    .prefix(".recover-tmp-")
+                    .tempdir_in(parent)
+                    .map_err(Error::at(parent))?;
+                let new = beside.path().join("file");
+                copy_file(&copy, &new)?;
+                fs::rename(&new, &place).map_err(Error::at(&place))
+            })
     }
 }
 

@@ -45,15 +45,28 @@ pub struct Scratch<'r> {
 impl<'r> Scratch<'r> {
     /// An empty one in the folder for temporary files.
     pub fn new(repo: &'r Repo) -> Result<Self> {
-        let temporary = fs::canonicalize(std::env::temp_dir()).map_err(Error::at(&std::env::temp_dir()))?;
-        let note = repo.recover_dir()?.join(format!("{NOTE}{}", std::process::id()));
+        let temporary =
+            fs::canonicalize(std::env::temp_dir()).map_err(Error::at(&std::env::temp_dir()))?;
+        let note = repo
+            .recover_dir()?
+            .join(format!("{NOTE}{}", std::process::id()));
         // The name is noted before it is there.
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), note_number());
         let place = temporary.join(&name);
-        repo.own().write(&note, place.as_os_str().as_bytes(), Sync::Nothing).map_err(Error::at(&note))?;
-        let made = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir_in(&temporary);
+        repo.own()
+            .write(&note, place.as_os_str().as_bytes(), Sync::Nothing)
+            .map_err(Error::at(&note))?;
+        let made = tempfile::Builder::new()
+            .prefix(&name)
+            .rand_bytes(0)
+            .tempdir_in(&temporary);
         let folder = made.map_err(Error::at(&place))?;
-        let scratch = Self { repo, folder, note, shown: BTreeMap::new() };
+        let scratch = Self {
+            repo,
+            folder,
+            note,
+            shown: BTreeMap::new(),
+        };
         for part in ["git", "tree"] {
             let path = scratch.folder.path().join(part);
             fs::create_dir(&path).map_err(Error::at(&path))?;
@@ -61,10 +74,12 @@ impl<'r> Scratch<'r> {
         if !repo.is_private() {
             let git = scratch.folder.path().join("git");
             let file = scratch.path().join(".git");
-            let line = |text: &[u8], path: &Path| [text, path.as_os_str().as_bytes(), b"\n"].concat();
+            let line =
+                |text: &[u8], path: &Path| [text, path.as_os_str().as_bytes(), b"\n"].concat();
             fs::write(&file, line(b"gitdir: ", &git)).map_err(Error::at(&file))?;
             fs::write(git.join("gitdir"), line(b"", &file)).map_err(Error::at(&git))?;
-            fs::write(git.join("commondir"), line(b"", repo.common_dir())).map_err(Error::at(&git))?;
+            fs::write(git.join("commondir"), line(b"", repo.common_dir()))
+                .map_err(Error::at(&git))?;
         }
         Ok(scratch)
     }
@@ -82,23 +97,41 @@ impl<'r> Scratch<'r> {
         let root = self.path();
         for path in snapshot.entries.keys() {
             if let Some(reason) = names::unsafe_path(path) {
-                return Err(Error::UnsafePath { path: path.below(Path::new("")), reason: reason.to_owned() });
+                return Err(Error::UnsafePath {
+                    path: path.below(Path::new("")),
+                    reason: reason.to_owned(),
+                });
             }
         }
-        let gone: Vec<RepoPath> =
-            self.shown.keys().filter(|path| !snapshot.entries.contains_key(*path)).cloned().collect();
+        let gone: Vec<RepoPath> = self
+            .shown
+            .keys()
+            .filter(|path| !snapshot.entries.contains_key(*path))
+            .cloned()
+            .collect();
         for path in gone.iter().rev() {
             self.shown.remove(path);
-            if path.ancestors().all(|folder| is_folder(&folder.below(&root))) {
+            if path
+                .ancestors()
+                .all(|folder| is_folder(&folder.below(&root)))
+            {
                 remove_file(&path.below(&root))?;
                 // Folders that hold nothing any more.
                 let above = path.ancestors().collect::<Vec<_>>();
-                above.iter().rev().take_while(|folder| fs::remove_dir(folder.below(&root)).is_ok()).count();
+                above
+                    .iter()
+                    .rev()
+                    .take_while(|folder| fs::remove_dir(folder.below(&root)).is_ok())
+                    .count();
             }
         }
         let mut folders = BTreeSet::new();
         for (path, entry) in &snapshot.entries {
-            for folder in path.ancestors().filter(|folder| !folders.contains(folder)).collect::<Vec<_>>() {
+            for folder in path
+                .ancestors()
+                .filter(|folder| !folders.contains(folder))
+                .collect::<Vec<_>>()
+            {
                 make_folder(&folder.below(&root))?;
                 folders.insert(folder);
             }
@@ -109,7 +142,8 @@ impl<'r> Scratch<'r> {
                 continue;
             }
             write(&database, &place, entry)?;
-            self.shown.insert(path.clone(), (entry.clone(), stat_of(&place)));
+            self.shown
+                .insert(path.clone(), (entry.clone(), stat_of(&place)));
         }
         self.point_head(stored)
     }
@@ -118,9 +152,16 @@ impl<'r> Scratch<'r> {
     pub fn check_out(&self, commit: &ObjectId) -> Result<()> {
         let (git, root) = (self.folder.path().join("git"), self.path());
         fs::write(git.join("HEAD"), format!("{commit}\n")).map_err(Error::at(&git))?;
-        let env: [(OsString, OsString); 2] =
-            [("GIT_DIR".into(), git.into()), ("GIT_WORK_TREE".into(), root.clone().into())];
-        Call { folder: &root, env: &env }.run(&["reset", "--hard", "--quiet"], b"").map(drop)
+        let env: [(OsString, OsString); 2] = [
+            ("GIT_DIR".into(), git.into()),
+            ("GIT_WORK_TREE".into(), root.clone().into()),
+        ];
+        Call {
+            folder: &root,
+            env: &env,
+        }
+        .run(&["reset", "--hard", "--quiet"], b"")
+        .map(drop)
     }
 
     /// Lets HEAD and the index be those that the checkpoint came on top of.
@@ -134,11 +175,21 @@ impl<'r> Scratch<'r> {
             (None, branch) => format!("ref: {}\n", branch.as_deref().unwrap_or("refs/heads/main")),
         };
         fs::write(git.join("HEAD"), text).map_err(Error::at(&git))?;
-        let tree = head.commit.as_ref().map_or("--empty", |commit| commit.0.as_str());
+        let tree = head
+            .commit
+            .as_ref()
+            .map_or("--empty", |commit| commit.0.as_str());
         let root = self.path();
-        let env: [(OsString, OsString); 2] =
-            [("GIT_DIR".into(), git.into()), ("GIT_WORK_TREE".into(), root.clone().into())];
-        Call { folder: &root, env: &env }.run(&["read-tree", tree], b"").map(drop)
+        let env: [(OsString, OsString); 2] = [
+            ("GIT_DIR".into(), git.into()),
+            ("GIT_WORK_TREE".into(), root.clone().into()),
+        ];
+        Call {
+            folder: &root,
+            env: &env,
+        }
+        .run(&["read-tree", tree], b"")
+        .map(drop)
     }
 }
 
@@ -156,14 +207,18 @@ pub fn sweep_scratch(repo: &Repo) -> Result<usize> {
     let own = repo.own_folder();
     let mut removed = 0;
     for (name, _) in repo.own().list(&own).unwrap_or_default() {
-        let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(NOTE)) else { continue };
+        let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(NOTE)) else {
+            continue;
+        };
         if !is_left_over(format!(".recover-tmp-{pid}-scratch").as_bytes()) {
             continue;
         }
         let note = own.join(&name);
         let text = repo.own().read(&note).map_err(Error::at(&note))?;
         let place = PathBuf::from(OsString::from_vec(text));
-        let is_ours = place.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+        let is_ours = place
+            .file_name()
+            .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
         if is_ours && is_folder(&place) {
             remove_all(&place).map_err(Error::at(&place))?;
             removed += 1;
@@ -225,7 +280,13 @@ fn make_folder(path: &Path) -> Result<()> {
 
 fn stat_of(path: &Path) -> Option<Stat> {
     let found = path.symlink_metadata().ok()?;
-    Some((found.mtime(), found.mtime_nsec(), found.size(), found.ino(), found.mode()))
+    Some((
+        found.mtime(),
+        found.mtime_nsec(),
+        found.size(),
+        found.ino(),
+        found.mode(),
+    ))
 }
 
 /// Writes an entry, in a folder that is there.
@@ -241,9 +302,13 @@ fn write(database: &Database<'_>, place: &Path, entry: &Entry) -> Result<()> {
     let oid = parse_oid(&entry.oid)?;
     if entry.kind == EntryKind::Symlink {
         let target = database.blob(oid)?;
-        return std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&target), place).map_err(Error::at(place));
+        return std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&target), place)
+            .map_err(Error::at(place));
     }
     let mut file = fs::File::create_new(place).map_err(Error::at(place))?;
-    database.copy_blob(oid, &mut file).map_err(Error::at(place))??;
-    file.set_permissions(fs::Permissions::from_mode(entry.mode)).map_err(Error::at(place))
+    database
+        .copy_blob(oid, &mut file)
+        .map_err(Error::at(place))??;
+    file.set_permissions(fs::Permissions::from_mode(entry.mode))
+        .map_err(Error::at(place))
 }

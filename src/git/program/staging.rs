@@ -122,7 +122,11 @@ impl<'r> Staging<'r> {
 
     fn git<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
         let workdir = self.repo.workdir();
-        Call { folder: workdir, env: &self.environment(workdir) }.run(words, input)
+        Call {
+            folder: workdir,
+            env: &self.environment(workdir),
+        }
+        .run(words, input)
     }
 
     /// Makes the index that of a commit; `None` empties it.
@@ -137,15 +141,23 @@ impl<'r> Staging<'r> {
         self.add_from(self.repo.workdir(), paths)
     }
 
-    fn add_from<'p>(&self, workdir: &Path, paths: impl IntoIterator<Item = &'p RepoPath>) -> Result<()> {
+    fn add_from<'p>(
+        &self,
+        workdir: &Path,
+        paths: impl IntoIterator<Item = &'p RepoPath>,
+    ) -> Result<()> {
         let known = self.entries()?;
-        let is_there = |path: &&RepoPath| known.contains_key(*path) || path.below(workdir).symlink_metadata().is_ok();
+        let is_there = |path: &&RepoPath| {
+            known.contains_key(*path) || path.below(workdir).symlink_metadata().is_ok()
+        };
         // Where a folder stands now the file is gone; what lies in it was not asked for.
         let is_folder = |path: &&RepoPath| {
             let place = path.below(workdir);
-            place.symlink_metadata().is_ok_and(|found| found.is_dir()) && place.join(".git").symlink_metadata().is_err()
+            place.symlink_metadata().is_ok_and(|found| found.is_dir())
+                && place.join(".git").symlink_metadata().is_err()
         };
-        let (gone, there): (Vec<_>, Vec<_>) = paths.into_iter().filter(is_there).partition(is_folder);
+        let (gone, there): (Vec<_>, Vec<_>) =
+            paths.into_iter().filter(is_there).partition(is_folder);
         let gone = nul_separated(gone.into_iter());
         if !gone.is_empty() {
             self.git(&["update-index", "--force-remove", "-z", "--stdin"], &gone)?;
@@ -154,18 +166,34 @@ impl<'r> Staging<'r> {
         if list.is_empty() {
             return Ok(());
         }
-        let words = ["--literal-pathspecs", "add", "-f", "-A", "--pathspec-from-file=-", "--pathspec-file-nul"];
-        Call { folder: workdir, env: &self.environment(workdir) }.run(&words, &list).map(drop)
+        let words = [
+            "--literal-pathspecs",
+            "add",
+            "-f",
+            "-A",
+            "--pathspec-from-file=-",
+            "--pathspec-file-nul",
+        ];
+        Call {
+            folder: workdir,
+            env: &self.environment(workdir),
+        }
+        .run(&words, &list)
+        .map(drop)
     }
 
     /// Takes paths into the index as a checkpoint has them; one that it does not have goes.
     pub fn add_stored(&self, stored: &StoredCheckpoint, paths: &BTreeSet<RepoPath>) -> Result<()> {
         let root = self.part("tree");
-        fs::remove_dir_all(&root).and_then(|()| fs::create_dir(&root)).map_err(Error::at(&root))?;
+        fs::remove_dir_all(&root)
+            .and_then(|()| fs::create_dir(&root))
+            .map_err(Error::at(&root))?;
         let (lookup, database) = (TreeLookup::stored(self.repo)?, Database::open(self.repo)?);
         let mut links = Vec::new();
         for path in paths {
-            let Some(entry) = stored.view().entry(&lookup, path)? else { continue };
+            let Some(entry) = stored.view().entry(&lookup, path)? else {
+                continue;
+            };
             if entry.kind == EntryKind::Gitlink {
                 links.push((path, entry.oid));
             } else {
@@ -174,23 +202,36 @@ impl<'r> Staging<'r> {
         }
         let is_link = |path: &&RepoPath| links.iter().any(|(link, _)| link == path);
         self.add_from(&root, paths.iter().filter(|path| !is_link(path)))?;
-        let all: Vec<Vec<u8>> = links.iter().map(|(path, oid)| index_line(path, Some((GITLINK, &oid.0)))).collect();
+        let all: Vec<Vec<u8>> = links
+            .iter()
+            .map(|(path, oid)| index_line(path, Some((GITLINK, &oid.0))))
+            .collect();
         if all.is_empty() {
             return Ok(());
         }
-        self.git(&["update-index", "-z", "--index-info"], &all.concat()).map(drop)
+        self.git(&["update-index", "-z", "--index-info"], &all.concat())
+            .map(drop)
     }
 
     /// What the index holds.
     pub(in crate::git) fn entries(&self) -> Result<Flat> {
         let listed = self.git(&["ls-files", "-s", "-z"], b"")?;
         let mut flat = Flat::new();
-        for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+        for line in listed
+            .split(|byte| *byte == 0)
+            .filter(|line| !line.is_empty())
+        {
             let damaged = || Error::corrupt("what git ls-files printed");
-            let tab = line.iter().position(|byte| *byte == b'\t').ok_or_else(damaged)?;
+            let tab = line
+                .iter()
+                .position(|byte| *byte == b'\t')
+                .ok_or_else(damaged)?;
             let head = std::str::from_utf8(&line[..tab]).map_err(|_| damaged())?;
             let mut words = head.split(' ');
-            let (mode, oid) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let (mode, oid) = (
+                words.next().unwrap_or_default(),
+                words.next().unwrap_or_default(),
+            );
             let mode = u32::from_str_radix(mode, 8).map_err(|_| damaged())?;
             let oid = Oid::from_str(oid).map_err(|_| damaged())?;
             flat.insert(RepoPath::new(&line[tab + 1..]), (mode, oid));
@@ -210,7 +251,11 @@ impl<'r> Staging<'r> {
 
     /// Writes paths of the index into the work tree.
     pub fn check_out<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> Result<()> {
-        self.git(&["checkout-index", "-f", "-z", "--stdin"], &nul_separated(paths)).map(drop)
+        self.git(
+            &["checkout-index", "-f", "-z", "--stdin"],
+            &nul_separated(paths),
+        )
+        .map(drop)
     }
 
     /// The paths that the index has otherwise than a commit, or than nothing.
@@ -224,22 +269,34 @@ impl<'r> Staging<'r> {
     }
 
     /// Makes a commit, signed where the user's commits are.
-    pub fn commit(&self, tree: &ObjectId, parent: Option<&ObjectId>, message: &str) -> Result<ObjectId> {
+    pub fn commit(
+        &self,
+        tree: &ObjectId,
+        parent: Option<&ObjectId>,
+        message: &str,
+    ) -> Result<ObjectId> {
         let mut words = vec!["commit-tree", tree.0.as_str()];
         if let Some(parent) = parent {
             words.extend(["-p", parent.0.as_str()]);
         }
-        let signs = self.repo.inner.config().and_then(|config| config.get_bool("commit.gpgsign"));
+        let signs = self
+            .repo
+            .inner
+            .config()
+            .and_then(|config| config.get_bool("commit.gpgsign"));
         if signs.unwrap_or(false) {
             words.push("-S");
         }
         words.extend(["-F", "-"]);
-        self.git(&words, message.as_bytes()).map(|id| object_id(&id))
+        self.git(&words, message.as_bytes())
+            .map(|id| object_id(&id))
     }
 
     /// Refuses where git does not know who commits.
     pub fn require_identity(&self) -> Result<()> {
-        ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(|who| self.git(&["var", who], b"").map(drop))
+        ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"]
+            .iter()
+            .try_for_each(|who| self.git(&["var", who], b"").map(drop))
     }
 
     /// A message without what git takes off: blanks at the ends of lines, empty lines at both ends and more than one between.
@@ -268,8 +325,10 @@ impl<'r> Staging<'r> {
 
     /// What hooks find of the commit: the index, and a HEAD at `parent` where that is not the user's own.
     pub fn hook_environment(&self, parent: Option<&ObjectId>) -> Result<Vec<(OsString, OsString)>> {
-        let mut env: Vec<(OsString, OsString)> =
-            vec![("GIT_INDEX_FILE".into(), self.part("index").into()), ("GIT_EDITOR".into(), ":".into())];
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("GIT_INDEX_FILE".into(), self.part("index").into()),
+            ("GIT_EDITOR".into(), ":".into()),
+        ];
         let head = self.repo.head()?;
         if let Some(parent) = parent.filter(|parent| head.commit.as_ref() != Some(parent)) {
             let folder = self.part("git");
@@ -279,7 +338,10 @@ impl<'r> Staging<'r> {
             };
             write("HEAD", format!("{parent}\n").as_bytes())?;
             // As for a linked work tree: all but HEAD is shared.
-            write("commondir", &[self.repo.common_dir().as_os_str().as_bytes(), b"\n"].concat())?;
+            write(
+                "commondir",
+                &[self.repo.common_dir().as_os_str().as_bytes(), b"\n"].concat(),
+            )?;
             env.push(("GIT_DIR".into(), folder.into()));
             env.push(("GIT_WORK_TREE".into(), self.repo.workdir().into()));
         }
@@ -291,7 +353,8 @@ impl<'r> Staging<'r> {
         let failed = || Error::git("read what git wrote");
         let odb = Odb::new().map_err(failed())?;
         let place = self.part("objects");
-        odb.add_disk_alternate(&place.to_string_lossy()).map_err(failed())?;
+        odb.add_disk_alternate(&place.to_string_lossy())
+            .map_err(failed())?;
         let mut all = Vec::new();
         odb.foreach(|oid| {
             all.push(*oid);
@@ -309,13 +372,19 @@ impl<'r> Staging<'r> {
 
 /// The filters that the repository's own configuration defines: whoever may write to that has it start anything.
 fn own_filters(repo: &Repo) -> BTreeSet<String> {
-    let Ok(config) = repo.inner.config() else { return BTreeSet::new() };
-    let Ok(mut entries) = config.entries(Some("^filter\\.")) else { return BTreeSet::new() };
+    let Ok(config) = repo.inner.config() else {
+        return BTreeSet::new();
+    };
+    let Ok(mut entries) = config.entries(Some("^filter\\.")) else {
+        return BTreeSet::new();
+    };
     let mut names = BTreeSet::new();
     while let Some(Ok(entry)) = entries.next() {
         let is_own = matches!(entry.level(), ConfigLevel::Local | ConfigLevel::Worktree);
-        let name =
-            entry.name().ok().and_then(|name| Some(name.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned()));
+        let name = entry
+            .name()
+            .ok()
+            .and_then(|name| Some(name.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned()));
         names.extend(name.filter(|_| is_own));
     }
     names
@@ -325,7 +394,9 @@ fn own_filters(repo: &Repo) -> BTreeSet<String> {
 fn without_programs(repo: &Repo) -> Vec<(OsString, OsString)> {
     let mut settings = vec![("core.hooksPath".to_owned(), "/dev/null")];
     for name in own_filters(repo) {
-        settings.extend(["clean", "smudge", "process"].map(|part| (format!("filter.{name}.{part}"), "")));
+        settings.extend(
+            ["clean", "smudge", "process"].map(|part| (format!("filter.{name}.{part}"), "")),
+        );
         settings.push((format!("filter.{name}.required"), "false"));
     }
     let mut env = vec![
@@ -342,15 +413,29 @@ fn without_programs(repo: &Repo) -> Vec<(OsString, OsString)> {
 
 /// Those of `paths` that can be compared: in a rehearsal none that a filter of the repository's own would change.
 fn comparable(repo: &Repo, paths: BTreeSet<RepoPath>, is_rehearsal: bool) -> BTreeSet<RepoPath> {
-    let filters = if is_rehearsal { own_filters(repo) } else { BTreeSet::new() };
+    let filters = if is_rehearsal {
+        own_filters(repo)
+    } else {
+        BTreeSet::new()
+    };
     if filters.is_empty() {
         return paths;
     }
     let is_filtered = |path: &RepoPath| {
-        let found = repo.inner.get_attr(&path.below(Path::new("")), "filter", AttrCheckFlags::FILE_THEN_INDEX);
-        found.ok().flatten().is_some_and(|name| filters.contains(name))
+        let found = repo.inner.get_attr(
+            &path.below(Path::new("")),
+            "filter",
+            AttrCheckFlags::FILE_THEN_INDEX,
+        );
+        found
+            .ok()
+            .flatten()
+            .is_some_and(|name| filters.contains(name))
     };
-    paths.into_iter().filter(|path| !is_filtered(path)).collect()
+    paths
+        .into_iter()
+        .filter(|path| !is_filtered(path))
+        .collect()
 }
 
 /// Those of `paths` that were not committed as a checkpoint has them, or were staged: a person's own work.
@@ -363,11 +448,23 @@ pub fn uncommitted_at(
     let head = stored.manifest.head.commit.as_ref();
     let committed = flat_of(repo, head)?;
     let database = Database::open(repo)?;
-    let staged = stored.index_tree.as_ref().map(|tree| trees::read(&database, parse_oid(tree)?)).transpose()?;
+    let staged = stored
+        .index_tree
+        .as_ref()
+        .map(|tree| trees::read(&database, parse_oid(tree)?))
+        .transpose()?;
     let staged = staged.unwrap_or_default();
-    let (mut uncommitted, as_committed): (BTreeSet<_>, BTreeSet<_>) =
-        paths.iter().cloned().partition(|path| staged.get(path) != committed.get(path));
-    uncommitted.extend(unlike_stored(repo, stored, head, &as_committed, is_rehearsal)?);
+    let (mut uncommitted, as_committed): (BTreeSet<_>, BTreeSet<_>) = paths
+        .iter()
+        .cloned()
+        .partition(|path| staged.get(path) != committed.get(path));
+    uncommitted.extend(unlike_stored(
+        repo,
+        stored,
+        head,
+        &as_committed,
+        is_rehearsal,
+    )?);
     Ok(uncommitted)
 }
 
@@ -383,10 +480,14 @@ pub fn unlike_stored(
     let lookup = TreeLookup::stored(repo)?;
     let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
     for path in paths {
-        let entry = stored.view().entry(&lookup, path)?.filter(|entry| entry.kind != EntryKind::EmptyDir);
+        let entry = stored
+            .view()
+            .entry(&lookup, path)?
+            .filter(|entry| entry.kind != EntryKind::EmptyDir);
         match (entry, committed.get(path)) {
             (None, None) => {}
-            (Some(entry), Some((mode, oid))) if entry.oid.0 == oid.to_string() && *mode == mode_of(&entry) => {}
+            (Some(entry), Some((mode, oid)))
+                if entry.oid.0 == oid.to_string() && *mode == mode_of(&entry) => {}
             // Filters, or a mode that git is told not to trust, may make the same of it.
             (Some(_), Some(_)) => drop(perhaps.insert(path.clone())),
             _ => drop(unlike.insert(path.clone())),
@@ -398,7 +499,11 @@ pub fn unlike_stored(
         staging.read(commit)?;
         staging.add_stored(stored, &perhaps)?;
         let entries = staging.entries()?;
-        unlike.extend(perhaps.into_iter().filter(|path| entries.get(path) != committed.get(path)));
+        unlike.extend(
+            perhaps
+                .into_iter()
+                .filter(|path| entries.get(path) != committed.get(path)),
+        );
     }
     Ok(unlike)
 }
@@ -414,11 +519,18 @@ pub fn unlike_work_tree(
     staging.read(commit)?;
     let paths = comparable(repo, paths.clone(), is_rehearsal);
     staging.add(&paths)?;
-    Ok(differing(&staging.entries()?, &flat_of(repo, commit)?).intersection(&paths).cloned().collect())
+    Ok(differing(&staging.entries()?, &flat_of(repo, commit)?)
+        .intersection(&paths)
+        .cloned()
+        .collect())
 }
 
 /// The paths of which a commit has something else than a capture of the work tree, which is as it was captured.
-pub fn differs_from_captured(repo: &Repo, commit: &ObjectId, capture: &Capture) -> Result<BTreeSet<RepoPath>> {
+pub fn differs_from_captured(
+    repo: &Repo,
+    commit: &ObjectId,
+    capture: &Capture,
+) -> Result<BTreeSet<RepoPath>> {
     let mut committed = flat_of(repo, Some(commit))?;
     let opened = capture.objects().open();
     let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
@@ -455,7 +567,10 @@ pub fn unlike_on_disk(
     let (lookup, database) = (TreeLookup::stored(repo)?, Database::open(repo)?);
     let mut unlike = BTreeSet::new();
     for path in paths {
-        let entry = stored.view().entry(&lookup, path)?.filter(|entry| entry.kind != EntryKind::EmptyDir);
+        let entry = stored
+            .view()
+            .entry(&lookup, path)?
+            .filter(|entry| entry.kind != EntryKind::EmptyDir);
         let place = path.below(repo.workdir());
         let found = place.symlink_metadata().ok();
         let is_same = match (&entry, found) {
@@ -463,9 +578,12 @@ pub fn unlike_on_disk(
             (Some(entry), Some(found)) if entry.kind == EntryKind::File && found.is_file() => {
                 let is_run = |mode: u32| mode & 0o100 != 0;
                 is_run(entry.mode) == is_run(found.permissions().mode())
-                    && fs::read(&place).map_err(Error::at(&place))? == database.blob(parse_oid(&entry.oid)?)?
+                    && fs::read(&place).map_err(Error::at(&place))?
+                        == database.blob(parse_oid(&entry.oid)?)?
             }
-            (Some(entry), Some(found)) if entry.kind == EntryKind::Symlink && found.is_symlink() => {
+            (Some(entry), Some(found))
+                if entry.kind == EntryKind::Symlink && found.is_symlink() =>
+            {
                 let target = fs::read_link(&place).map_err(Error::at(&place))?;
                 target.as_os_str().as_bytes() == database.blob(parse_oid(&entry.oid)?)?
             }
@@ -480,9 +598,16 @@ pub fn unlike_on_disk(
 }
 
 /// Writes a file of a checkpoint into the work tree under a name that nothing has; `false` where the checkpoint has no file.
-pub fn write_beside(repo: &Repo, stored: &StoredCheckpoint, path: &RepoPath, name: &RepoPath) -> Result<bool> {
+pub fn write_beside(
+    repo: &Repo,
+    stored: &StoredCheckpoint,
+    path: &RepoPath,
+    name: &RepoPath,
+) -> Result<bool> {
     let entry = stored.view().entry(&TreeLookup::stored(repo)?, path)?;
-    let Some(entry) = entry.filter(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink)) else {
+    let Some(entry) =
+        entry.filter(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Symlink))
+    else {
         return Ok(false);
     };
     write_out(&Database::open(repo)?, repo.workdir(), name, &entry)?;
@@ -490,7 +615,11 @@ pub fn write_beside(repo: &Repo, stored: &StoredCheckpoint, path: &RepoPath, nam
 }
 
 /// Those of `paths` that git knows: a commit or the user's index has them.
-pub fn known_to_git(repo: &Repo, commit: Option<&ObjectId>, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
+pub fn known_to_git(
+    repo: &Repo,
+    commit: Option<&ObjectId>,
+    paths: &BTreeSet<RepoPath>,
+) -> Result<BTreeSet<RepoPath>> {
     let (committed, staged) = (flat_of(repo, commit)?, UserIndex::read(repo)?);
     let is_known = |path: &&RepoPath| committed.contains_key(*path) || staged.has(path.as_bytes());
     Ok(paths.iter().filter(is_known).cloned().collect())
@@ -509,20 +638,29 @@ pub fn ignored_now(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<R
 }
 
 /// The paths that are not the same in two commits; `None` has none.
-pub fn differs_between(repo: &Repo, one: Option<&ObjectId>, other: Option<&ObjectId>) -> Result<BTreeSet<RepoPath>> {
+pub fn differs_between(
+    repo: &Repo,
+    one: Option<&ObjectId>,
+    other: Option<&ObjectId>,
+) -> Result<BTreeSet<RepoPath>> {
     Ok(differing(&flat_of(repo, one)?, &flat_of(repo, other)?))
 }
 
 /// Every path of a commit.
 pub(super) fn flat_of(repo: &Repo, commit: Option<&ObjectId>) -> Result<Flat> {
-    let Some(commit) = commit else { return Ok(Flat::new()) };
+    let Some(commit) = commit else {
+        return Ok(Flat::new());
+    };
     trees::read(&Database::open(repo)?, parse_oid(&tree_of(repo, commit)?)?)
 }
 
 /// The paths that are not the same in both.
 pub(super) fn differing(one: &Flat, other: &Flat) -> BTreeSet<RepoPath> {
     let all: BTreeSet<&RepoPath> = one.keys().chain(other.keys()).collect();
-    all.into_iter().filter(|path| one.get(*path) != other.get(*path)).cloned().collect()
+    all.into_iter()
+        .filter(|path| one.get(*path) != other.get(*path))
+        .cloned()
+        .collect()
 }
 
 /// A line for `git update-index -z --index-info`.
@@ -535,7 +673,9 @@ pub(super) fn index_line(path: &RepoPath, entry: Option<(u32, &str)>) -> Vec<u8>
 }
 
 fn nul_separated<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> Vec<u8> {
-    paths.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect()
+    paths
+        .flat_map(|path| [path.as_bytes(), b"\0"].concat())
+        .collect()
 }
 
 fn object_id(printed: &[u8]) -> ObjectId {
@@ -546,7 +686,10 @@ fn object_id(printed: &[u8]) -> ObjectId {
 fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entry) -> Result<()> {
     let place = path.below(root);
     if let Some(reason) = names::unsafe_path(path) {
-        return Err(Error::UnsafePath { path: path.below(Path::new("")), reason: reason.to_owned() });
+        return Err(Error::UnsafePath {
+            path: path.below(Path::new("")),
+            reason: reason.to_owned(),
+        });
     }
     let folder = place.parent().unwrap_or(root);
     fs::create_dir_all(folder).map_err(Error::at(folder))?;
@@ -554,12 +697,15 @@ fn write_out(database: &Database<'_>, root: &Path, path: &RepoPath, entry: &Entr
     match entry.kind {
         EntryKind::File => {
             fs::write(&place, content()?).map_err(Error::at(&place))?;
-            let mode = if entry.mode & 0o100 != 0 { 0o755 } else { 0o644 };
+            let mode = if entry.mode & 0o100 != 0 {
+                0o755
+            } else {
+                0o644
+            };
             fs::set_permissions(&place, fs::Permissions::from_mode(mode)).map_err(Error::at(&place))
         }
-        EntryKind::Symlink => {
-            std::os::unix::fs::symlink(OsStr::from_bytes(&content()?), &place).map_err(Error::at(&place))
-        }
+        EntryKind::Symlink => std::os::unix::fs::symlink(OsStr::from_bytes(&content()?), &place)
+            .map_err(Error::at(&place)),
         EntryKind::Gitlink | EntryKind::EmptyDir => Ok(()),
     }
 }

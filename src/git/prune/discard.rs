@@ -54,16 +54,27 @@ pub fn discard(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId]) -> Discar
     done
 }
 
-fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Discarded) -> Result<()> {
+fn remove(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    commits: &[ObjectId],
+    done: &mut Discarded,
+) -> Result<()> {
     let Some(_alone) = owned_objects::try_lock_exclusive(repo)? else {
         done.left = Some("a capture is under way".to_owned());
         return Ok(());
     };
-    let objects = fs::canonicalize(repo.common_dir().join("objects")).map_err(Error::at(repo.common_dir()))?;
+    let objects = fs::canonicalize(repo.common_dir().join("objects"))
+        .map_err(Error::at(repo.common_dir()))?;
     // No capture is under way: what is kept still is a dead process's.
     publish::release_all(&objects)?;
-    let gone = owned_objects::removed(repo, &commits.iter().map(|commit| commit.0.clone()).collect())?;
-    let Some(oldest) = gone.iter().min_by_key(|gone| gone.list.since) else { return Ok(()) };
+    let gone = owned_objects::removed(
+        repo,
+        &commits.iter().map(|commit| commit.0.clone()).collect(),
+    )?;
+    let Some(oldest) = gone.iter().min_by_key(|gone| gone.list.since) else {
+        return Ok(());
+    };
     let mut packs = Packs::read(repo, &objects)?;
     let packed: HashSet<Oid> = packs.ids().collect();
     let mut asked = HashSet::new();
@@ -83,7 +94,10 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
             database: &database,
             asked: &asked,
             // Below a shallow commit anything may have arrived later.
-            base: oldest.list.base.filter(|_| !repo.common_dir().join("shallow").exists()),
+            base: oldest
+                .list
+                .base
+                .filter(|_| !repo.common_dir().join("shallow").exists()),
             older: Older::open(&objects, oldest.list.since),
             seen: HashSet::new(),
             commits: 0,
@@ -94,25 +108,48 @@ fn remove(repo: &Repo, lock: &WorktreeLock, commits: &[ObjectId], done: &mut Dis
     let mut lists = Vec::new();
     let mut is_any_touched = false;
     for gone in gone {
-        let left = remove_files(repo, &objects, &gone, &needed, &packed, done, &mut is_any_touched)?;
+        let left = remove_files(
+            repo,
+            &objects,
+            &gone,
+            &needed,
+            &packed,
+            done,
+            &mut is_any_touched,
+        )?;
         lists.push((gone, left));
     }
     let unneeded = |oid: &Oid| !needed.others.contains(oid) && !needed.checkpoints.contains(oid);
-    let unneeded: HashSet<Oid> = asked.into_iter().filter(|oid| packed.contains(oid) && unneeded(oid)).collect();
+    let unneeded: HashSet<Oid> = asked
+        .into_iter()
+        .filter(|oid| packed.contains(oid) && unneeded(oid))
+        .collect();
     let to_remove = unneeded.len();
     let drafts = lock.folder().join("quarantine").join("objects");
-    repo.own().check(&drafts.join("pack"), false).map_err(Error::at(&drafts))?;
+    repo.own()
+        .check(&drafts.join("pack"), false)
+        .map_err(Error::at(&drafts))?;
     publish::clear(&drafts, &objects)?;
     let mut removed = Removed::default();
     // What has no room is left; what was removed by then is reported all the same.
     let result = packs.remove(repo, &drafts, &objects, unneeded, &mut removed);
     publish::clear(&drafts, &objects)?;
-    (done.objects, done.bytes) = (done.objects + removed.objects.len() as u64, done.bytes + removed.bytes);
+    (done.objects, done.bytes) = (
+        done.objects + removed.objects.len() as u64,
+        done.bytes + removed.bytes,
+    );
     is_any_touched |= removed.objects.len() < to_remove;
-    done.left = removed.left.or_else(|| is_any_touched.then(|| TOUCHED.to_owned()));
+    done.left = removed
+        .left
+        .or_else(|| is_any_touched.then(|| TOUCHED.to_owned()));
     for (gone, mut left) in lists {
-        let packed = gone.list.files.singles().filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
-        left.loose.extend(packed.filter(|oid| !removed.objects.contains(oid)));
+        let packed = gone
+            .list
+            .files
+            .singles()
+            .filter(|oid| packed.contains(oid) && !needed.others.contains(oid));
+        left.loose
+            .extend(packed.filter(|oid| !removed.objects.contains(oid)));
         gone.leave(repo, left)?;
     }
     result?;
@@ -150,13 +187,19 @@ fn remove_files(
             *is_any_touched |= is_touched;
             left.loose.insert(*oid);
         } else if let Some(bytes) = remove_file(&path)? {
-            (done.objects, done.bytes) = (done.objects + u64::from(!packed.contains(oid)), done.bytes + bytes);
+            (done.objects, done.bytes) = (
+                done.objects + u64::from(!packed.contains(oid)),
+                done.bytes + bytes,
+            );
         }
     }
     for name in &gone.list.files.packs {
         let ids = ids(objects, name)?;
         let path = |end: &str| objects.join("pack").join(format!("{name}.{end}"));
-        if ids.is_empty() || path("keep").exists() || ids.iter().any(|oid| needed.others.contains(oid)) {
+        if ids.is_empty()
+            || path("keep").exists()
+            || ids.iter().any(|oid| needed.others.contains(oid))
+        {
             continue;
         }
         let is_touched = touched_until(&path("pack"), gone.list.at).is_some();

@@ -15,7 +15,12 @@ use crate::model::snapshot::ObjectId;
 /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
 ///
 /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
-pub fn exclusive_bytes(repo: &Repo, of: &[ObjectId], kept: &[ObjectId], bases: &BTreeSet<ObjectId>) -> Result<u64> {
+pub fn exclusive_bytes(
+    repo: &Repo,
+    of: &[ObjectId],
+    kept: &[ObjectId],
+    bases: &BTreeSet<ObjectId>,
+) -> Result<u64> {
     let database = Database::open(repo)?;
     let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
     let mut seen = BTreeSet::new();
@@ -42,14 +47,27 @@ pub fn added_bytes(repo: &Repo, of: &[ObjectId], bases: &BTreeSet<ObjectId>) -> 
     let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
     let mut seen = BTreeSet::new();
     let head = repo.inner.head().ok().and_then(|head| head.target());
-    let branches = repo.inner.branches(None).map_err(Error::git("list the branches"))?;
+    let branches = repo
+        .inner
+        .branches(None)
+        .map_err(Error::git("list the branches"))?;
     let branches = branches.filter_map(|branch| branch.ok()?.0.get().target());
     for commit in stop.iter().copied().chain(head).chain(branches) {
         if let Ok(found) = repo.inner.find_commit(commit) {
             mark(&database, found.tree_id(), &mut seen);
         }
     }
-    of.iter().map(|commit| Ok(walk_checkpoint(repo, &database, parse_oid(commit)?, &stop, &mut seen))).collect()
+    of.iter()
+        .map(|commit| {
+            Ok(walk_checkpoint(
+                repo,
+                &database,
+                parse_oid(commit)?,
+                &stop,
+                &mut seen,
+            ))
+        })
+        .collect()
 }
 
 /// A checkpoint's commit, and those of its index and state: never the user's own parents.

@@ -60,14 +60,18 @@ pub(in crate::git) fn find(common: &Path, asked: &HashSet<Oid>) -> Result<Roots>
             let size = match fs::metadata(&path) {
                 Ok(found) if found.is_file() => found.len(),
                 Ok(found) if found.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) => {
-                    return Err(Error::Unsupported { what: format!("{} is a link to a folder", path.display()) });
+                    return Err(Error::Unsupported {
+                        what: format!("{} is a link to a folder", path.display()),
+                    });
                 }
                 Ok(_) => continue,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(source) => return Err(Error::io(path, source)),
             };
             if size > MAX_BYTES {
-                return Err(Error::Unsupported { what: format!("{} is too large to look through", path.display()) });
+                return Err(Error::Unsupported {
+                    what: format!("{} is too large to look through", path.display()),
+                });
             }
             let content = match fs::read(&path) {
                 Ok(content) => content,
@@ -83,13 +87,21 @@ pub(in crate::git) fn find(common: &Path, asked: &HashSet<Oid>) -> Result<Roots>
 
 fn look_through(common: &Path, path: &Path, content: &[u8], roots: &mut Roots) {
     let relative = path.strip_prefix(common).unwrap_or(path);
-    let is_checkpoint = |name: &[u8]| name.starts_with(PREFIX.as_bytes()) && !name.starts_with(KEPT.as_bytes());
+    let is_checkpoint =
+        |name: &[u8]| name.starts_with(PREFIX.as_bytes()) && !name.starts_with(KEPT.as_bytes());
     if is_checkpoint(relative.as_os_str().as_bytes()) {
         hexadecimal(content, &mut roots.checkpoints);
     } else if relative == Path::new("packed-refs") {
         for line in content.split(|byte| *byte == b'\n') {
             let own = line.get(41..).is_some_and(is_checkpoint);
-            hexadecimal(line, if own { &mut roots.checkpoints } else { &mut roots.others });
+            hexadecimal(
+                line,
+                if own {
+                    &mut roots.checkpoints
+                } else {
+                    &mut roots.others
+                },
+            );
         }
     } else {
         hexadecimal(content, &mut roots.others);
@@ -98,8 +110,15 @@ fn look_through(common: &Path, path: &Path, content: &[u8], roots: &mut Roots) {
 
 /// Adds all runs of exactly 40 hexadecimal digits.
 fn hexadecimal(content: &[u8], found: &mut BTreeSet<Oid>) {
-    for run in content.split(|byte| !byte.is_ascii_hexdigit()).filter(|run| run.len() == 40) {
-        found.extend(std::str::from_utf8(run).ok().and_then(|hex| Oid::from_str(hex).ok()));
+    for run in content
+        .split(|byte| !byte.is_ascii_hexdigit())
+        .filter(|run| run.len() == 40)
+    {
+        found.extend(
+            std::str::from_utf8(run)
+                .ok()
+                .and_then(|hex| Oid::from_str(hex).ok()),
+        );
     }
 }
 
@@ -120,8 +139,15 @@ impl Prefixes {
     }
 
     fn find(&self, content: &[u8], asked: &HashSet<Oid>, found: &mut BTreeSet<Oid>) {
-        for window in content.windows(20).filter(|window| self.0[Self::at(window)]) {
-            found.extend(Oid::from_bytes(window).ok().filter(|oid| asked.contains(oid)));
+        for window in content
+            .windows(20)
+            .filter(|window| self.0[Self::at(window)])
+        {
+            found.extend(
+                Oid::from_bytes(window)
+                    .ok()
+                    .filter(|oid| asked.contains(oid)),
+            );
         }
     }
 }
@@ -139,15 +165,30 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         };
-        write("index", &[b"DIRC".as_slice(), &[9; 20], &[1; 20], &[2; 20]].concat());
-        write("logs/HEAD", format!("{} {} a <b>\n", oid(3), oid(4)).as_bytes());
-        write("worktrees/w/rebase-merge/onto", format!("{}\n", oid(5)).as_bytes());
+        write(
+            "index",
+            &[b"DIRC".as_slice(), &[9; 20], &[1; 20], &[2; 20]].concat(),
+        );
+        write(
+            "logs/HEAD",
+            format!("{} {} a <b>\n", oid(3), oid(4)).as_bytes(),
+        );
+        write(
+            "worktrees/w/rebase-merge/onto",
+            format!("{}\n", oid(5)).as_bytes(),
+        );
         write("objects/x", format!("{}\n", oid(6)).as_bytes());
         write("recover/index-cache", &[2; 20]);
         write("refs/recover/run/one", format!("{}\n", oid(7)).as_bytes());
         write(
             "packed-refs",
-            format!("{} refs/recover/run/two\n{} refs/tags/t\n^{}\n", oid(8), oid(9), oid(10)).as_bytes(),
+            format!(
+                "{} refs/recover/run/two\n{} refs/tags/t\n^{}\n",
+                oid(8),
+                oid(9),
+                oid(10)
+            )
+            .as_bytes(),
         );
         write("sum", format!("{0}{0}\n", oid(11)).as_bytes());
         let roots = find(folder.path(), &HashSet::from([oid(1), oid(2)])).unwrap();

@@ -36,7 +36,11 @@ impl Walk<'_> {
     /// Adds those that the roots need to `needed`. A root that is not there needs nothing; anything else that is missing
     /// or damaged is an error, and so are more than [`MAX_COMMITS`] commits.
     pub fn needed(&mut self, roots: &BTreeSet<Oid>, needed: &mut BTreeSet<Oid>) -> Result<()> {
-        let mut open: Vec<Oid> = roots.iter().copied().filter(|oid| self.database.has(*oid)).collect();
+        let mut open: Vec<Oid> = roots
+            .iter()
+            .copied()
+            .filter(|oid| self.database.has(*oid))
+            .collect();
         while let Some(oid) = open.pop() {
             if self.asked.contains(&oid) {
                 needed.insert(oid);
@@ -58,7 +62,9 @@ impl Walk<'_> {
                 ObjectType::Commit | ObjectType::Tag => {
                     self.commits += 1;
                     if self.commits > MAX_COMMITS {
-                        return Err(Error::Unsupported { what: format!("more than {MAX_COMMITS} commits to look at") });
+                        return Err(Error::Unsupported {
+                            what: format!("more than {MAX_COMMITS} commits to look at"),
+                        });
                     }
                     open.extend(targets(&object.data)?);
                 }
@@ -72,10 +78,17 @@ impl Walk<'_> {
 /// What a commit or tag refers to: tree and parents, or an object.
 fn targets(data: &[u8]) -> Result<Vec<Oid>> {
     let mut targets = Vec::new();
-    for line in data.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty()) {
-        let Some(space) = line.iter().position(|byte| *byte == b' ') else { continue };
+    for line in data
+        .split(|byte| *byte == b'\n')
+        .take_while(|line| !line.is_empty())
+    {
+        let Some(space) = line.iter().position(|byte| *byte == b' ') else {
+            continue;
+        };
         if matches!(&line[..space], b"tree" | b"parent" | b"object") {
-            let oid = std::str::from_utf8(&line[space + 1..]).ok().and_then(|hex| Oid::from_str(hex).ok());
+            let oid = std::str::from_utf8(&line[space + 1..])
+                .ok()
+                .and_then(|hex| Oid::from_str(hex).ok());
             targets.push(oid.ok_or_else(|| Error::corrupt("a commit or tag that cannot be read"))?);
         }
     }
@@ -96,15 +109,26 @@ pub(super) struct Older {
 impl Older {
     pub fn open(objects: &Path, before: u64) -> Self {
         let mut packs = Vec::new();
-        for entry in fs::read_dir(objects.join("pack")).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(objects.join("pack"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let index = entry.path();
             let old = |path: &Path| fs::metadata(path).is_ok_and(|file| is_before(&file, before));
-            if index.extension().is_some_and(|end| end == "idx") && old(&index) && old(&index.with_extension("pack")) {
+            if index.extension().is_some_and(|end| end == "idx")
+                && old(&index)
+                && old(&index.with_extension("pack"))
+            {
                 // One that cannot be read says nothing; its objects are then examined.
                 packs.extend(PackIndex::open(&index).ok());
             }
         }
-        Self { objects: objects.to_owned(), before, packs }
+        Self {
+            objects: objects.to_owned(),
+            before,
+            packs,
+        }
     }
 
     fn holds(&self, oid: Oid) -> Result<bool> {
@@ -113,7 +137,8 @@ impl Older {
                 return Ok(true);
             }
         }
-        Ok(fs::metadata(loose_path(&self.objects, oid)).is_ok_and(|file| is_before(&file, self.before)))
+        Ok(fs::metadata(loose_path(&self.objects, oid))
+            .is_ok_and(|file| is_before(&file, self.before)))
     }
 }
 
@@ -137,24 +162,42 @@ impl PackIndex {
         if head[..8] != *b"\xfftOc\0\0\0\x02" {
             return Err(std::io::Error::other("not an index of version 2"));
         }
-        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
-        Ok(Self { file, fan_out: head[8..].chunks(4).map(word).collect() })
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte))
+        };
+        Ok(Self {
+            file,
+            fan_out: head[8..].chunks(4).map(word).collect(),
+        })
     }
 
     /// All of them, sorted.
     pub fn ids(&self) -> std::io::Result<Vec<Oid>> {
         let mut bytes = vec![0; 20 * self.fan_out[255] as usize];
         self.file.read_exact_at(&mut bytes, 8 + 1024)?;
-        bytes.chunks(20).map(|id| Oid::from_bytes(id).map_err(std::io::Error::other)).collect()
+        bytes
+            .chunks(20)
+            .map(|id| Oid::from_bytes(id).map_err(std::io::Error::other))
+            .collect()
     }
 
     fn holds(&self, oid: Oid) -> std::io::Result<bool> {
         let first = usize::from(oid.as_bytes()[0]);
-        let (mut low, mut high) = (if first == 0 { 0 } else { self.fan_out[first - 1] }, self.fan_out[first]);
+        let (mut low, mut high) = (
+            if first == 0 {
+                0
+            } else {
+                self.fan_out[first - 1]
+            },
+            self.fan_out[first],
+        );
         while low < high {
             let middle = low + (high - low) / 2;
             let mut id = [0; 20];
-            self.file.read_exact_at(&mut id, 8 + 1024 + 20 * u64::from(middle))?;
+            self.file
+                .read_exact_at(&mut id, 8 + 1024 + 20 * u64::from(middle))?;
             match oid.as_bytes().cmp(&id[..]) {
                 std::cmp::Ordering::Equal => return Ok(true),
                 std::cmp::Ordering::Less => high = middle,

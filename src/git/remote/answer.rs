@@ -109,7 +109,11 @@ const LOST: [&str; 33] = [
 ];
 
 /// What came was whole, and is not what git takes: no connection was lost, whatever else is said.
-const NOT_TAKEN: [&str; 3] = ["did not receive expected object", "fsck error", "pack has bad object"];
+const NOT_TAKEN: [&str; 3] = [
+    "did not receive expected object",
+    "fsck error",
+    "pack has bad object",
+];
 
 /// A server that works asks for another try.
 const BUSY: [&str; 7] = [
@@ -148,13 +152,18 @@ fn has(text: &str, words: &[&str]) -> bool {
 fn of_headers(ended: &Ended) -> Option<Answer<()>> {
     let headers = ended.headers.as_ref()?;
     let kind = headers.get("content-type");
-    let is_gits = headers.status < 300 && kind.is_some_and(|kind| kind.starts_with("application/x-git-"));
+    let is_gits =
+        headers.status < 300 && kind.is_some_and(|kind| kind.starts_with("application/x-git-"));
     if headers.is_cut && !is_gits {
         return Some(Answer::Cut("the server's answer was cut short".to_owned()));
     }
     let is_other = headers.status < 300 && !is_gits;
     let kind = kind.unwrap_or("no type");
-    is_other.then(|| Answer::Refused(format!("the server answers with {kind}: git's smart protocol is needed")))
+    is_other.then(|| {
+        Answer::Refused(format!(
+            "the server answers with {kind}: git's smart protocol is needed"
+        ))
+    })
 }
 
 /// What came of a call that changes no reference of the server's.
@@ -197,7 +206,10 @@ pub(super) fn of_push(ended: &Ended, names: &[&str]) -> Answer<()> {
         Answer::Refused(_) => 3,
         Answer::Moved => 4,
     };
-    answers.into_iter().max_by_key(worst).unwrap_or(Answer::Done(()))
+    answers
+        .into_iter()
+        .max_by_key(worst)
+        .unwrap_or(Answer::Done(()))
 }
 
 /// What git has against the objects that came, in its words: no other try brings better ones.
@@ -221,7 +233,10 @@ fn of_summary(ended: &Ended, summary: &str) -> Answer<()> {
         return Answer::Cut(words(ended, Some(summary)));
     }
     if has(summary, &BUSY) || (is_lock && has(&ended.said, &BUSY)) {
-        return Answer::Away { said: words(ended, Some(summary)), after: asked_wait(ended.headers.as_ref()) };
+        return Answer::Away {
+            said: words(ended, Some(summary)),
+            after: asked_wait(ended.headers.as_ref()),
+        };
     }
     Answer::Refused(words(ended, Some(summary)))
 }
@@ -232,7 +247,10 @@ fn of_failure(ended: &Ended) -> Answer<()> {
         return Answer::Cut(words(ended, Some("the server did not answer in time")));
     }
     let after = asked_wait(ended.headers.as_ref());
-    let away = || Answer::Away { said: words(ended, None), after };
+    let away = || Answer::Away {
+        said: words(ended, None),
+        after,
+    };
     match http_status(ended) {
         Some(408 | 425 | 429 | 500..=599) => return away(),
         // Hosts that limit how often they are asked say so.
@@ -258,27 +276,46 @@ fn of_failure(ended: &Ended) -> Answer<()> {
 fn http_status(ended: &Ended) -> Option<u16> {
     let number = |after: &str| {
         let (_, rest) = ended.said.split_once(after)?;
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+        rest.chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+            .parse()
+            .ok()
     };
-    let said: Option<u16> = number("requested URL returned error: ").or_else(|| number("RPC failed; HTTP "));
+    let said: Option<u16> =
+        number("requested URL returned error: ").or_else(|| number("RPC failed; HTTP "));
     let is_answered = || !has(&ended.said, &UNREACHABLE) && !has(&ended.said, &LOST);
-    let last = || ended.headers.as_ref().map(|headers| headers.status).filter(|status| *status >= 400);
+    let last = || {
+        ended
+            .headers
+            .as_ref()
+            .map(|headers| headers.status)
+            .filter(|status| *status >= 400)
+    };
     said.or_else(|| last().filter(|_| is_answered()))
 }
 
 /// How long the server asks to wait: in seconds, or until a time by its own clock.
 fn asked_wait(headers: Option<&Headers>) -> Option<Duration> {
     let headers = headers.filter(|headers| headers.status >= 400)?;
-    let date = |text: &str| DateTime::parse_from_rfc2822(text).ok().map(|date| date.timestamp());
+    let date = |text: &str| {
+        DateTime::parse_from_rfc2822(text)
+            .ok()
+            .map(|date| date.timestamp())
+    };
     let now = headers.get("date").and_then(date);
     let until = |at: i64| u64::try_from(at - now?).ok();
-    let asked = headers.get("retry-after").and_then(|text| text.parse().ok().or_else(|| until(date(text)?)));
+    let asked = headers
+        .get("retry-after")
+        .and_then(|text| text.parse().ok().or_else(|| until(date(text)?)));
     let limited = || {
         let is_used_up = headers.get("x-ratelimit-remaining") == Some("0");
         let reset = headers.get("x-ratelimit-reset").filter(|_| is_used_up)?;
         until(reset.parse().ok()?)
     };
-    asked.or_else(limited).map(|seconds| Duration::from_secs(seconds).min(LONGEST))
+    asked
+        .or_else(limited)
+        .map(|seconds| Duration::from_secs(seconds).min(LONGEST))
 }
 
 /// How the lines begin that say something of others.
@@ -301,14 +338,18 @@ const NO_ANSWER: &str = "Could not read from remote repository.";
 
 /// The lines that say something.
 fn said_lines(said: &str) -> impl Iterator<Item = &str> {
-    let lines = said.lines().map(|line| line.trim().strip_prefix("remote:").unwrap_or(line).trim());
+    let lines = said
+        .lines()
+        .map(|line| line.trim().strip_prefix("remote:").unwrap_or(line).trim());
     lines.filter(|line| !line.is_empty() && !ADVICE.iter().any(|begin| line.starts_with(begin)))
 }
 
 /// The words of the failure, in a line or a few: the server's, where it says something, and git's. Without secrets.
 fn words(ended: &Ended, summary: Option<&str>) -> String {
     let reason = summary.map(|summary| {
-        let inner = summary.rsplit_once(" (").and_then(|(_, reason)| reason.strip_suffix(')'));
+        let inner = summary
+            .rsplit_once(" (")
+            .and_then(|(_, reason)| reason.strip_suffix(')'));
         inner.unwrap_or(summary).to_owned()
     });
     let mut lines: Vec<&str> = Vec::new();
@@ -317,8 +358,16 @@ fn words(ended: &Ended, summary: Option<&str>) -> String {
             lines.push(line);
         }
     }
-    let said: Vec<&str> = reason.as_deref().into_iter().chain(lines.into_iter().take(8)).collect();
-    let said = if said.is_empty() { "git failed and says nothing".to_owned() } else { said.join("; ") };
+    let said: Vec<&str> = reason
+        .as_deref()
+        .into_iter()
+        .chain(lines.into_iter().take(8))
+        .collect();
+    let said = if said.is_empty() {
+        "git failed and says nothing".to_owned()
+    } else {
+        said.join("; ")
+    };
     let said = escape(&redact(&said));
     match said.char_indices().nth(LONGEST_WORDS) {
         Some((end, _)) => format!("{}…", &said[..end]),
@@ -335,33 +384,70 @@ mod tests {
 
     fn ended(code: Option<i32>, stdout: &str, said: &str) -> Ended {
         let status = code.map(|code| ExitStatus::from_raw(code << 8));
-        Ended { status, stdout: stdout.into(), said: said.into(), headers: None }
+        Ended {
+            status,
+            stdout: stdout.into(),
+            said: said.into(),
+            headers: None,
+        }
     }
 
     fn pushed(line: &str, said: &str) -> Answer<()> {
         let stdout = format!("To file:///x\n{line}\nDone\n");
-        of_push(&ended(Some(i32::from(line.starts_with('!'))), &stdout, said), &["refs/x/r"])
+        of_push(
+            &ended(Some(i32::from(line.starts_with('!'))), &stdout, said),
+            &["refs/x/r"],
+        )
     }
 
     #[test]
     fn a_push_is_what_is_printed_of_its_reference() {
-        assert_eq!(pushed("*\tabc:refs/x/r\t[new reference]", ""), Answer::Done(()));
+        assert_eq!(
+            pushed("*\tabc:refs/x/r\t[new reference]", ""),
+            Answer::Done(())
+        );
         assert_eq!(pushed(" \tabc:refs/x/r\t1..2", ""), Answer::Done(()));
-        assert_eq!(pushed("=\tabc:refs/x/r\t[up to date]", ""), Answer::Done(()));
-        for reason in ["[rejected] (fetch first)", "[rejected] (non-fast-forward)", "[rejected] (stale info)"] {
-            assert_eq!(pushed(&format!("!\tabc:refs/x/r\t{reason}"), ""), Answer::Moved, "{reason}");
+        assert_eq!(
+            pushed("=\tabc:refs/x/r\t[up to date]", ""),
+            Answer::Done(())
+        );
+        for reason in [
+            "[rejected] (fetch first)",
+            "[rejected] (non-fast-forward)",
+            "[rejected] (stale info)",
+        ] {
+            assert_eq!(
+                pushed(&format!("!\tabc:refs/x/r\t{reason}"), ""),
+                Answer::Moved,
+                "{reason}"
+            );
         }
-        let rejected =
-            |reason: &str, said: &str| pushed(&format!("!\tabc:refs/x/r\t[remote rejected] ({reason})"), said);
+        let rejected = |reason: &str, said: &str| {
+            pushed(
+                &format!("!\tabc:refs/x/r\t[remote rejected] ({reason})"),
+                said,
+            )
+        };
         assert_eq!(rejected("incorrect old value provided", ""), Answer::Moved);
         let lock = "remote: error: cannot lock ref 'refs/x/r': is at 1111 but expected 2222";
         assert_eq!(rejected("failed to update ref", lock), Answer::Moved);
-        let held = "remote: error: cannot lock ref 'refs/x/r': Unable to create '/x/r.lock': File exists.";
-        assert!(matches!(rejected("failed to update ref", held), Answer::Away { .. }));
-        assert!(matches!(rejected("Internal Server Error", ""), Answer::Away { .. }));
-        let hook = "remote: error: GH013: no such branch here\nerror: failed to push some refs to 'x'";
+        let held =
+            "remote: error: cannot lock ref 'refs/x/r': Unable to create '/x/r.lock': File exists.";
+        assert!(matches!(
+            rejected("failed to update ref", held),
+            Answer::Away { .. }
+        ));
+        assert!(matches!(
+            rejected("Internal Server Error", ""),
+            Answer::Away { .. }
+        ));
+        let hook =
+            "remote: error: GH013: no such branch here\nerror: failed to push some refs to 'x'";
         let expected = "pre-receive hook declined; error: GH013: no such branch here";
-        assert_eq!(rejected("pre-receive hook declined", hook), Answer::Refused(expected.to_owned()));
+        assert_eq!(
+            rejected("pre-receive hook declined", hook),
+            Answer::Refused(expected.to_owned())
+        );
         let lost = "!\tabc:refs/x/r\t[remote failure] (remote failed to report status)";
         assert!(matches!(pushed(lost, ""), Answer::Cut(_)));
     }
@@ -370,10 +456,16 @@ mod tests {
     fn what_is_printed_before_the_connection_ended_is_no_success() {
         let stdout = "To file:///x\n*\tabc:refs/x/r\t[new reference]\n";
         let said = "fatal: the remote end hung up unexpectedly";
-        assert!(matches!(of_push(&ended(Some(128), stdout, said), &["refs/x/r"]), Answer::Cut(_)));
+        assert!(matches!(
+            of_push(&ended(Some(128), stdout, said), &["refs/x/r"]),
+            Answer::Cut(_)
+        ));
         // git says so when an RPC failed.
         let said = "error: RPC failed; curl 56 Recv failure: Connection reset by peer\nEverything up-to-date";
-        assert!(matches!(of_push(&ended(Some(1), "", said), &["refs/x/r"]), Answer::Cut(_)));
+        assert!(matches!(
+            of_push(&ended(Some(1), "", said), &["refs/x/r"]),
+            Answer::Cut(_)
+        ));
     }
 
     #[test]
@@ -387,7 +479,11 @@ mod tests {
             "ssh: connect to host h port 22: No route to host\nfatal: Could not read from remote repository.",
             "fatal: unable to access 'https://github.com/x/': The requested URL returned error: 429",
         ] {
-            assert!(matches!(of(said), Answer::Away { .. }), "{said}: {:?}", of(said));
+            assert!(
+                matches!(of(said), Answer::Away { .. }),
+                "{said}: {:?}",
+                of(said)
+            );
         }
         for said in [
             "fatal: unable to access 'http://h/x/': The requested URL returned error: 403",
@@ -400,7 +496,11 @@ mod tests {
             "fatal: did not receive expected object 1a2b\nfatal: fetch-pack: invalid index-pack output",
             "error: object 1a2b: hasDotgit: contains '.git'\nfatal: fsck error in packed object\nfatal: fetch-pack: invalid index-pack output",
         ] {
-            assert!(matches!(of(said), Answer::Refused(_)), "{said}: {:?}", of(said));
+            assert!(
+                matches!(of(said), Answer::Refused(_)),
+                "{said}: {:?}",
+                of(said)
+            );
         }
         for said in [
             "fatal: the remote end hung up unexpectedly",
@@ -411,17 +511,32 @@ mod tests {
         ] {
             assert!(matches!(of(said), Answer::Cut(_)), "{said}: {:?}", of(said));
         }
-        assert_eq!(of("fatal: couldn't find remote ref refs/x/y"), Answer::Moved);
+        assert_eq!(
+            of("fatal: couldn't find remote ref refs/x/y"),
+            Answer::Moved
+        );
         assert!(matches!(of_call(&ended(None, "", "")), Answer::Cut(_)));
     }
 
     #[test]
     fn a_server_says_how_long_to_wait() {
         let with = |status, fields: &[(&str, &str)]| {
-            let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            let said = format!("fatal: unable to access 'http://h/x/': The requested URL returned error: {status}");
-            let headers = Some(Headers { status, fields, is_cut: false });
-            of_call(&Ended { headers, ..ended(Some(128), "", &said) })
+            let fields = fields
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            let said = format!(
+                "fatal: unable to access 'http://h/x/': The requested URL returned error: {status}"
+            );
+            let headers = Some(Headers {
+                status,
+                fields,
+                is_cut: false,
+            });
+            of_call(&Ended {
+                headers,
+                ..ended(Some(128), "", &said)
+            })
         };
         let waits = |answer: Answer<()>| match answer {
             Answer::Away { after, .. } => after.map(|after| after.as_secs()),
@@ -429,11 +544,24 @@ mod tests {
         };
         assert_eq!(waits(with(503, &[("retry-after", "120")])), Some(120));
         let date = ("date", "Wed, 21 Oct 2026 07:28:00 GMT");
-        assert_eq!(waits(with(429, &[date, ("retry-after", "Wed, 21 Oct 2026 07:29:30 GMT")])), Some(90));
-        let used_up = [date, ("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1792567690")];
+        assert_eq!(
+            waits(with(
+                429,
+                &[date, ("retry-after", "Wed, 21 Oct 2026 07:29:30 GMT")]
+            )),
+            Some(90)
+        );
+        let used_up = [
+            date,
+            ("x-ratelimit-remaining", "0"),
+            ("x-ratelimit-reset", "1792567690"),
+        ];
         assert_eq!(waits(with(403, &used_up)), Some(10));
         assert_eq!(waits(with(503, &[])), None);
-        assert_eq!(waits(with(503, &[("retry-after", "99999999")])), Some(LONGEST.as_secs()));
+        assert_eq!(
+            waits(with(503, &[("retry-after", "99999999")])),
+            Some(LONGEST.as_secs())
+        );
         assert!(matches!(with(403, &[date]), Answer::Refused(_)));
     }
 
@@ -441,14 +569,27 @@ mod tests {
     fn after_an_answer_that_was_cut_in_its_headers_the_others_say_nothing() {
         let with = |status: u16, is_cut: bool, kind: &str| {
             let fields = vec![("content-type".to_owned(), kind.to_owned())];
-            let headers = Some(Headers { status, fields, is_cut });
-            let (called, pushed) = (ended(Some(0), "", ""), ended(Some(0), " \ta:refs/x/r\t1..2\n", ""));
-            let called = of_call(&Ended { headers: headers.clone(), ..called });
+            let headers = Some(Headers {
+                status,
+                fields,
+                is_cut,
+            });
+            let (called, pushed) = (
+                ended(Some(0), "", ""),
+                ended(Some(0), " \ta:refs/x/r\t1..2\n", ""),
+            );
+            let called = of_call(&Ended {
+                headers: headers.clone(),
+                ..called
+            });
             let pushed = of_push(&Ended { headers, ..pushed }, &["refs/x/r"]);
             assert_eq!(called, pushed, "{status} {is_cut} {kind}");
             called
         };
-        for kind in ["application/x-git-upload-pack-advertisement", "application/x-git-receive-pack-result"] {
+        for kind in [
+            "application/x-git-upload-pack-advertisement",
+            "application/x-git-receive-pack-result",
+        ] {
             assert_eq!(with(200, false, kind), Answer::Done(()));
             // What was cut was asked for again.
             assert_eq!(with(200, true, kind), Answer::Done(()));
@@ -456,21 +597,37 @@ mod tests {
         for kind in ["text/plain", "", "application/x-g"] {
             assert!(matches!(with(200, true, kind), Answer::Cut(_)), "{kind}");
             assert!(matches!(with(404, true, kind), Answer::Cut(_)), "{kind}");
-            assert!(matches!(with(200, false, kind), Answer::Refused(_)), "{kind}");
+            assert!(
+                matches!(with(200, false, kind), Answer::Refused(_)),
+                "{kind}"
+            );
         }
     }
 
     #[test]
     fn a_server_cannot_write_to_the_terminal() {
-        let said = format!("remote: \u{1b}]0;title\u{7}no{}\nfatal: gone away", "x".repeat(5000));
-        let Answer::Refused(words) = of_call(&ended(Some(128), "", &said)) else { panic!("not refused") };
-        assert!(!words.contains(['\u{1b}', '\u{7}']) && words.chars().count() <= LONGEST_WORDS + 1, "{words}");
+        let said = format!(
+            "remote: \u{1b}]0;title\u{7}no{}\nfatal: gone away",
+            "x".repeat(5000)
+        );
+        let Answer::Refused(words) = of_call(&ended(Some(128), "", &said)) else {
+            panic!("not refused")
+        };
+        assert!(
+            !words.contains(['\u{1b}', '\u{7}']) && words.chars().count() <= LONGEST_WORDS + 1,
+            "{words}"
+        );
     }
 
     #[test]
     fn the_words_hold_no_password() {
         let said = "fatal: unable to access 'https://me:hunter22@h/x/': The requested URL returned error: 403";
-        let Answer::Refused(words) = of_call(&ended(Some(128), "", said)) else { panic!("not refused") };
-        assert!(words.contains("error: 403") && !words.contains("hunter22"), "{words}");
+        let Answer::Refused(words) = of_call(&ended(Some(128), "", said)) else {
+            panic!("not refused")
+        };
+        assert!(
+            words.contains("error: 403") && !words.contains("hunter22"),
+            "{words}"
+        );
     }
 }

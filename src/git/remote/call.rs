@@ -45,7 +45,10 @@ impl<'a> Limits<'a> {
 
     /// The same, stopped by somebody else.
     pub(super) fn with<'b>(&self, stopped: &'b dyn Fn() -> bool) -> Limits<'b> {
-        Limits { timeout: self.timeout, stopped }
+        Limits {
+            timeout: self.timeout,
+            stopped,
+        }
     }
 
     /// Whether somebody wants the call to stop.
@@ -56,7 +59,9 @@ impl<'a> Limits<'a> {
 
 impl std::fmt::Debug for Limits<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Limits").field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("Limits")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,33 +137,59 @@ pub(super) fn git(repo: Option<&Repo>) -> Command {
     for fault in OLD_FAULTS {
         command.args(["-c", &format!("fetch.fsck.{fault}=ignore")]);
     }
-    let is_of_transport =
-        |name: &OsStr| OF_TRANSPORT.iter().any(|kept| name.as_encoded_bytes().starts_with(kept.as_bytes()));
-    for name in misleading_variables().into_iter().filter(|name| !is_of_transport(name)) {
+    let is_of_transport = |name: &OsStr| {
+        OF_TRANSPORT
+            .iter()
+            .any(|kept| name.as_encoded_bytes().starts_with(kept.as_bytes()))
+    };
+    for name in misleading_variables()
+        .into_iter()
+        .filter(|name| !is_of_transport(name))
+    {
         command.env_remove(name);
     }
     // Their lines would be taken for git's words.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_TRACE")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_TRACE"))
+    {
         command.env_remove(name);
     }
     command.env("GIT_ALLOW_PROTOCOL", allowed_protocols());
     // Nobody is there to answer.
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GCM_INTERACTIVE", "never");
-    command.env_remove("SSH_ASKPASS").env("SSH_ASKPASS_REQUIRE", "never");
+    command
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GCM_INTERACTIVE", "never");
+    command
+        .env_remove("SSH_ASKPASS")
+        .env("SSH_ASKPASS_REQUIRE", "never");
     // What it says is read.
     command.env("LC_ALL", "C").env_remove("LANGUAGE");
     if let Some(repo) = repo {
-        command.current_dir(repo.workdir()).env("GIT_DIR", repo.git_dir());
+        command
+            .current_dir(repo.workdir())
+            .env("GIT_DIR", repo.git_dir());
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
 /// [`PROTOCOLS`], as far as the user allows them.
 fn allowed_protocols() -> String {
     let users = std::env::var("GIT_ALLOW_PROTOCOL").ok();
-    let is_allowed = |name: &&str| users.as_ref().is_none_or(|users| users.split(':').any(|one| one == *name));
-    PROTOCOLS.iter().copied().filter(is_allowed).collect::<Vec<_>>().join(":")
+    let is_allowed = |name: &&str| {
+        users
+            .as_ref()
+            .is_none_or(|users| users.split(':').any(|one| one == *name))
+    };
+    PROTOCOLS
+        .iter()
+        .copied()
+        .filter(is_allowed)
+        .collect::<Vec<_>>()
+        .join(":")
 }
 
 /// The command line of `ssh` that asks nothing; `None` where the user has another program, which has to know by itself.
@@ -167,9 +198,17 @@ pub(super) fn batch_ssh(configured: Option<&str>) -> Option<OsString> {
     if own.is_none() && configured.is_none() && std::env::var_os("GIT_SSH").is_some() {
         return None;
     }
-    let command = own.or_else(|| configured.map(OsString::from)).unwrap_or_else(|| "ssh".into());
-    let program = command.to_str()?.split_whitespace().next().unwrap_or_default();
-    let is_openssh = Path::new(program).file_name().is_some_and(|name| name == "ssh");
+    let command = own
+        .or_else(|| configured.map(OsString::from))
+        .unwrap_or_else(|| "ssh".into());
+    let program = command
+        .to_str()?
+        .split_whitespace()
+        .next()
+        .unwrap_or_default();
+    let is_openssh = Path::new(program)
+        .file_name()
+        .is_some_and(|name| name == "ssh");
     is_openssh.then(|| {
         let mut batch = command;
         batch.push(" -o BatchMode=yes");
@@ -180,16 +219,29 @@ pub(super) fn batch_ssh(configured: Option<&str>) -> Option<OsString> {
 /// Runs a call to its end, or ends it. Over HTTP the headers of the server's answers are had from git's trace.
 pub(super) fn run(mut command: Command, is_http: bool, limits: &Limits<'_>) -> Result<Ended> {
     let name = || {
-        let words: Vec<_> = command.get_args().filter(|word| !word.as_encoded_bytes().contains(&b'=')).collect();
-        let what = words.into_iter().find(|word| *word != "-c" && !word.as_encoded_bytes().starts_with(b"-"));
+        let words: Vec<_> = command
+            .get_args()
+            .filter(|word| !word.as_encoded_bytes().contains(&b'='))
+            .collect();
+        let what = words
+            .into_iter()
+            .find(|word| *word != "-c" && !word.as_encoded_bytes().starts_with(b"-"));
         format!("git {}", what.unwrap_or_default().to_string_lossy())
     };
     let name = name();
-    let failed = |error: std::io::Error| Error::Program { name: name.clone(), said: error.to_string() };
-    let trace = is_http.then(|| NamedTempFile::with_prefix("recover-http-")).transpose().map_err(failed)?;
+    let failed = |error: std::io::Error| Error::Program {
+        name: name.clone(),
+        said: error.to_string(),
+    };
+    let trace = is_http
+        .then(|| NamedTempFile::with_prefix("recover-http-"))
+        .transpose()
+        .map_err(failed)?;
     if let Some(trace) = &trace {
         command.env("GIT_TRACE_CURL", trace.path());
-        command.env("GIT_TRACE_CURL_NO_DATA", "1").env("GIT_TRACE_REDACT", "1");
+        command
+            .env("GIT_TRACE_CURL_NO_DATA", "1")
+            .env("GIT_TRACE_REDACT", "1");
     }
     // A group of its own: what git starts for the connection ends with it.
     let mut child = command.process_group(0).spawn().map_err(failed)?;
@@ -199,16 +251,31 @@ pub(super) fn run(mut command: Command, is_http: bool, limits: &Limits<'_>) -> R
     let (status, [stdout, stderr]) = attend(&mut child, &output, limits, &name)?;
     let headers = trace.and_then(|mut trace| {
         let mut text = Vec::new();
-        let read =
-            trace.as_file_mut().seek(SeekFrom::Start(0)).and_then(|_| trace.as_file_mut().read_to_end(&mut text));
-        read.ok().and_then(|_| last_headers(&String::from_utf8_lossy(&text)))
+        let read = trace
+            .as_file_mut()
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| trace.as_file_mut().read_to_end(&mut text));
+        read.ok()
+            .and_then(|_| last_headers(&String::from_utf8_lossy(&text)))
     });
     // The word for a wrong flag: a git that is too old.
     if status.is_some_and(|status| status.code() == Some(129)) {
-        let said = String::from_utf8_lossy(&stderr).lines().next().unwrap_or_default().to_owned();
-        return Err(Error::Program { name, said: format!("{said}: git 2.30 or newer is needed") });
+        let said = String::from_utf8_lossy(&stderr)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        return Err(Error::Program {
+            name,
+            said: format!("{said}: git 2.30 or newer is needed"),
+        });
     }
-    Ok(Ended { status, stdout, said: without_progress(&stderr), headers })
+    Ok(Ended {
+        status,
+        stdout,
+        said: without_progress(&stderr),
+        headers,
+    })
 }
 
 /// A part of the output, by its number.
@@ -237,7 +304,10 @@ fn attend(
     let begun = Instant::now();
     let (mut moved, mut gone) = (begun, None);
     let mut parts = [Vec::new(), Vec::new()];
-    let failed = |error: std::io::Error| Error::Program { name: name.to_owned(), said: error.to_string() };
+    let failed = |error: std::io::Error| Error::Program {
+        name: name.to_owned(),
+        said: error.to_string(),
+    };
     loop {
         match output.recv_timeout(GLANCE) {
             Ok((number, bytes)) => {
@@ -247,7 +317,10 @@ fn attend(
                 if part.len() > MOST {
                     end(child);
                     let said = "the server sends more than could be meant".to_owned();
-                    return Err(Error::Program { name: name.to_owned(), said });
+                    return Err(Error::Program {
+                        name: name.to_owned(),
+                        said,
+                    });
                 }
                 continue;
             }
@@ -314,12 +387,20 @@ const PROGRESS: [&str; 11] = [
 /// What is on stderr without progress: of a line that was written over, what stands there at last.
 fn without_progress(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let lines = text.split('\n').map(|line| line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default());
+    let lines = text.split('\n').map(|line| {
+        line.trim_end_matches('\r')
+            .rsplit('\r')
+            .next()
+            .unwrap_or_default()
+    });
     let is_progress = |line: &str| {
         let line = line.strip_prefix("remote: ").unwrap_or(line).trim_start();
         PROGRESS.iter().any(|begin| line.starts_with(begin))
     };
-    let kept: Vec<&str> = lines.map(str::trim_end).filter(|line| !line.is_empty() && !is_progress(line)).collect();
+    let kept: Vec<&str> = lines
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty() && !is_progress(line))
+        .collect();
     kept.join("\n")
 }
 
@@ -328,26 +409,42 @@ fn last_headers(trace: &str) -> Option<Headers> {
     let mut last: Option<Headers> = None;
     let (mut is_open, mut is_cut) = (false, false);
     for line in trace.lines() {
-        let Some((_, header)) = line.split_once("<= Recv header:") else { continue };
+        let Some((_, header)) = line.split_once("<= Recv header:") else {
+            continue;
+        };
         let header = header.trim();
         if header.starts_with("HTTP/") {
             is_cut |= is_open;
             is_open = true;
-            let status = header.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-            last = Some(Headers { status, ..Headers::default() });
+            let status = header
+                .split(' ')
+                .nth(1)
+                .and_then(|status| status.parse().ok())
+                .unwrap_or_default();
+            last = Some(Headers {
+                status,
+                ..Headers::default()
+            });
         } else if header.is_empty() {
             is_open = false;
         } else if let (Some((name, value)), Some(last)) = (header.split_once(':'), &mut last) {
-            last.fields.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
+            last.fields
+                .push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
         }
     }
-    last.map(|last| Headers { is_cut: is_cut || is_open, ..last })
+    last.map(|last| Headers {
+        is_cut: is_cut || is_open,
+        ..last
+    })
 }
 
 impl Headers {
     /// The value of a field, by its name in small letters.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+        self.fields
+            .iter()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -372,17 +469,31 @@ mod tests {
             12:00:00.2 http.c:845              <= Recv header:\n\
             12:00:00.2 http.c:845              == Info: Connection #0 left intact\n";
         let headers = last_headers(trace).unwrap();
-        assert_eq!((headers.status, headers.get("retry-after"), headers.is_cut), (503, Some("7"), false));
+        assert_eq!(
+            (headers.status, headers.get("retry-after"), headers.is_cut),
+            (503, Some("7"), false)
+        );
         assert_eq!(last_headers("nothing"), None);
     }
 
     #[test]
     fn headers_that_came_to_no_end_are_seen() {
         let is_cut = |lines: &[&str]| {
-            let trace: Vec<String> = lines.iter().map(|line| format!("1 http.c:845 <= Recv header: {line}")).collect();
-            last_headers(&trace.join("\n").replace(": \n", ":\n")).unwrap().is_cut
+            let trace: Vec<String> = lines
+                .iter()
+                .map(|line| format!("1 http.c:845 <= Recv header: {line}"))
+                .collect();
+            last_headers(&trace.join("\n").replace(": \n", ":\n"))
+                .unwrap()
+                .is_cut
         };
-        let whole = ["HTTP/1.1 200 OK", "Content-Type: text/plain", "", "HTTP/1.1 100 Continue", ""];
+        let whole = [
+            "HTTP/1.1 200 OK",
+            "Content-Type: text/plain",
+            "",
+            "HTTP/1.1 100 Continue",
+            "",
+        ];
         assert!(!is_cut(&whole));
         for cut in [0, 1] {
             assert!(is_cut(&whole[..=cut]), "{cut}");

@@ -49,7 +49,9 @@ pub struct Examined {
 impl Examined {
     /// Whether everything holds that a run needs.
     pub fn is_usable(&self) -> bool {
-        self.findings.iter().all(|finding| !finding.required || finding.holds == Some(true))
+        self.findings
+            .iter()
+            .all(|finding| !finding.required || finding.holds == Some(true))
     }
 }
 
@@ -68,14 +70,33 @@ impl Remote {
     /// compresses, are sent in one object where that is more than 0.
     ///
     /// A server that is away is the outer answer; it cannot be examined.
-    pub fn examine(&self, repo: &Repo, nonce: &str, size: u64, limits: &Limits<'_>) -> Result<Answer<Examined>> {
+    pub fn examine(
+        &self,
+        repo: &Repo,
+        nonce: &str,
+        size: u64,
+        limits: &Limits<'_>,
+    ) -> Result<Answer<Examined>> {
         let name = format!("{SCRATCH}{nonce}");
-        let mut trial = Trial { repo, remote: self, limits, nonce, name, findings: Vec::new() };
+        let mut trial = Trial {
+            repo,
+            remote: self,
+            limits,
+            nonce,
+            name,
+            findings: Vec::new(),
+        };
         if let Some(away) = trial.run(size)? {
-            return Ok(away.map(|()| Examined { findings: Vec::new(), left: None }));
+            return Ok(away.map(|()| Examined {
+                findings: Vec::new(),
+                left: None,
+            }));
         }
         let left = trial.clean_up()?;
-        Ok(Answer::Done(Examined { findings: trial.findings, left }))
+        Ok(Answer::Done(Examined {
+            findings: trial.findings,
+            left,
+        }))
     }
 }
 
@@ -92,14 +113,25 @@ impl Trial<'_> {
             }
         }
         match self.is_listed(&first)? {
-            Answer::Done(true) => self.found("visible", true, "what was pushed is listed and fetched at once"),
+            Answer::Done(true) => self.found(
+                "visible",
+                true,
+                "what was pushed is listed and fetched at once",
+            ),
             Answer::Done(false) => {
-                self.found("visible", false, "the server hides the reference, or another one answers than took it");
+                self.found(
+                    "visible",
+                    false,
+                    "the server hides the reference, or another one answers than took it",
+                );
                 return Ok(None);
             }
             other => return Ok(Some(other.map(drop))),
         }
-        let (winner, loser) = (self.commit("winner", Some(&first), None)?, self.commit("loser", Some(&first), None)?);
+        let (winner, loser) = (
+            self.commit("winner", Some(&first), None)?,
+            self.commit("loser", Some(&first), None)?,
+        );
         let (late, between) = self.push_late(&first, &loser, &winner)?;
         match between {
             None => {
@@ -108,7 +140,9 @@ impl Trial<'_> {
                 self.missing("fast_forward", true, why);
                 return Ok(None);
             }
-            Some(Answer::Done(())) => self.found("fast_forward", true, "a state follows the one before"),
+            Some(Answer::Done(())) => {
+                self.found("fast_forward", true, "a state follows the one before")
+            }
             Some(away @ (Answer::Away { .. } | Answer::Cut(_))) => return Ok(Some(away)),
             Some(refused) => {
                 self.found("fast_forward", false, &said(refused));
@@ -121,10 +155,18 @@ impl Trial<'_> {
         };
         match late {
             Answer::Done(()) => {
-                self.found("compare_and_swap", false, "of two pushes from one state both were taken");
+                self.found(
+                    "compare_and_swap",
+                    false,
+                    "of two pushes from one state both were taken",
+                );
             }
             away @ (Answer::Away { .. } | Answer::Cut(_)) if is_winner => return Ok(Some(away)),
-            _ => self.found("compare_and_swap", is_winner, "of two pushes from one state one is refused"),
+            _ => self.found(
+                "compare_and_swap",
+                is_winner,
+                "of two pushes from one state one is refused",
+            ),
         }
         if size > 0 {
             self.try_size(&winner, size)?;
@@ -135,7 +177,9 @@ impl Trial<'_> {
     fn try_size(&mut self, before: &ObjectId, size: u64) -> Result<()> {
         let large = self.commit("large", Some(before), Some(size))?;
         match self.push(Some(before), &large)? {
-            Answer::Done(()) => self.optional("size", Some(true), "an object of that size is taken"),
+            Answer::Done(()) => {
+                self.optional("size", Some(true), "an object of that size is taken")
+            }
             Answer::Refused(said) => self.optional("size", Some(false), &said),
             other => self.optional("size", None, &said(other)),
         }
@@ -145,9 +189,17 @@ impl Trial<'_> {
     /// Deletes the reference, which says whether the server does that. Its name where it stays.
     fn clean_up(&mut self) -> Result<Option<String>> {
         let listed = self.remote.list(self.repo, &[&self.name], self.limits)?;
-        let Answer::Done(listed) = listed else { return Ok(Some(self.name.clone())) };
-        let Some((_, at)) = listed.into_iter().next() else { return Ok(None) };
-        let update = Update { name: self.name.clone(), old: Some(at), new: None };
+        let Answer::Done(listed) = listed else {
+            return Ok(Some(self.name.clone()));
+        };
+        let Some((_, at)) = listed.into_iter().next() else {
+            return Ok(None);
+        };
+        let update = Update {
+            name: self.name.clone(),
+            old: Some(at),
+            new: None,
+        };
         match self.remote.push(self.repo, &[update], self.limits)? {
             Answer::Done(()) => {
                 self.optional("delete", Some(true), "ended runs can be removed by prune");
@@ -162,23 +214,43 @@ impl Trial<'_> {
     }
 
     fn found(&mut self, name: &'static str, holds: bool, detail: &str) {
-        self.findings.push(Finding { name, holds: Some(holds), required: true, detail: detail.to_owned() });
+        self.findings.push(Finding {
+            name,
+            holds: Some(holds),
+            required: true,
+            detail: detail.to_owned(),
+        });
     }
 
     fn missing(&mut self, name: &'static str, required: bool, detail: &str) {
-        self.findings.push(Finding { name, holds: None, required, detail: detail.to_owned() });
+        self.findings.push(Finding {
+            name,
+            holds: None,
+            required,
+            detail: detail.to_owned(),
+        });
     }
 
     fn optional(&mut self, name: &'static str, holds: Option<bool>, detail: &str) {
-        self.findings.push(Finding { name, holds, required: false, detail: detail.to_owned() });
+        self.findings.push(Finding {
+            name,
+            holds,
+            required: false,
+            detail: detail.to_owned(),
+        });
     }
 
     fn push(&self, old: Option<&ObjectId>, new: &ObjectId) -> Result<Answer<()>> {
-        self.remote.push(self.repo, &[self.update(old, new)], self.limits)
+        self.remote
+            .push(self.repo, &[self.update(old, new)], self.limits)
     }
 
     fn update(&self, old: Option<&ObjectId>, new: &ObjectId) -> Update {
-        Update { name: self.name.clone(), old: old.cloned(), new: Some(new.clone()) }
+        Update {
+            name: self.name.clone(),
+            old: old.cloned(),
+            new: Some(new.clone()),
+        }
     }
 
     /// Whether the reference is listed with this commit, and can be fetched.
@@ -191,9 +263,15 @@ impl Trial<'_> {
             return Ok(Answer::Done(false));
         }
         let place = format!("{FETCHED}-{}", self.nonce);
-        let fetched = self.remote.fetch(self.repo, &[(self.name.clone(), place.clone())], self.limits)?;
+        let fetched = self.remote.fetch(
+            self.repo,
+            &[(self.name.clone(), place.clone())],
+            self.limits,
+        )?;
         if let Ok(mut reference) = self.repo.inner.find_reference(&place) {
-            reference.delete().map_err(Error::git("delete a reference for the moment"))?;
+            reference
+                .delete()
+                .map_err(Error::git("delete a reference for the moment"))?;
         }
         Ok(match fetched {
             Answer::Moved => Answer::Done(false),
@@ -211,8 +289,15 @@ impl Trial<'_> {
     ) -> Result<(Answer<()>, Option<Answer<()>>)> {
         let parent = self.repo.recover_dir()?;
         let prefix = format!("{}check", temporary_prefix());
-        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(Error::at(&parent))?;
-        let (hook, ready, go) = (folder.path().join("pre-push"), folder.path().join("ready"), folder.path().join("go"));
+        let folder = tempfile::Builder::new()
+            .prefix(&prefix)
+            .tempdir_in(&parent)
+            .map_err(Error::at(&parent))?;
+        let (hook, ready, go) = (
+            folder.path().join("pre-push"),
+            folder.path().join("ready"),
+            folder.path().join("go"),
+        );
         // It ends by itself when nobody comes.
         let script = "#!/bin/sh\ncd \"${0%/*}\" && : > ready && n=0 && while [ ! -e go ] && [ $n -lt 1200 ]\n\
                       do sleep 0.1; n=$((n + 1)); done\n";
@@ -229,7 +314,12 @@ impl Trial<'_> {
             self.limits.is_stopped()
         };
         let limits = self.limits.with(&stopped);
-        let late = self.remote.push_with_hooks(self.repo, &self.update(Some(before), loser), folder.path(), &limits)?;
+        let late = self.remote.push_with_hooks(
+            self.repo,
+            &self.update(Some(before), loser),
+            folder.path(),
+            &limits,
+        )?;
         Ok((late, between.into_inner().transpose()?))
     }
 
@@ -240,20 +330,27 @@ impl Trial<'_> {
         let tree = match size {
             None => empty_tree(self.repo)?.0,
             Some(size) => {
-                let mut noise = fastrand::Rng::with_seed(u64::from_str_radix(self.nonce, 16).unwrap_or(1));
+                let mut noise =
+                    fastrand::Rng::with_seed(u64::from_str_radix(self.nonce, 16).unwrap_or(1));
                 let length = usize::try_from(size).unwrap_or(usize::MAX);
                 let content: Vec<u8> = (0..length).map(|_| noise.u8(..)).collect();
                 let blob = odb.write(ObjectType::Blob, &content).map_err(failed())?;
                 let entry = [b"100644 noise\0".as_slice(), blob.as_bytes()].concat();
-                odb.write(ObjectType::Tree, &entry).map_err(failed())?.to_string()
+                odb.write(ObjectType::Tree, &entry)
+                    .map_err(failed())?
+                    .to_string()
             }
         };
         let parent = parent.map_or_else(String::new, |parent| format!("parent {parent}\n"));
         let (name, address) = IDENTITY;
         let who = format!("{name} <{address}> 0 +0000");
-        let text =
-            format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\nrecover: check {} {what}\n", self.nonce);
-        let id: Oid = odb.write(ObjectType::Commit, text.as_bytes()).map_err(failed())?;
+        let text = format!(
+            "tree {tree}\n{parent}author {who}\ncommitter {who}\n\nrecover: check {} {what}\n",
+            self.nonce
+        );
+        let id: Oid = odb
+            .write(ObjectType::Commit, text.as_bytes())
+            .map_err(failed())?;
         Ok(ObjectId(id.to_string()))
     }
 }

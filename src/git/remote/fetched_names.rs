@@ -30,7 +30,11 @@ pub struct FetchedNames<'r> {
 impl<'r> FetchedNames<'r> {
     /// None was looked through yet.
     pub fn new(repo: &'r Repo) -> Result<Self> {
-        Ok(Self { repo, database: Database::open(repo)?, seen: HashSet::new() })
+        Ok(Self {
+            repo,
+            database: Database::open(repo)?,
+            seen: HashSet::new(),
+        })
     }
 
     /// What is in a checkpoint that no checkpoint has, and why; `None` where nothing is. What is not here is not looked at: it
@@ -40,7 +44,9 @@ impl<'r> FetchedNames<'r> {
         if !self.database.has(oid) {
             return Ok(None);
         }
-        let failed = |error: git2::Error| Error::corrupt(format!("checkpoint {checkpoint}: {}", error.message()));
+        let failed = |error: git2::Error| {
+            Error::corrupt(format!("checkpoint {checkpoint}: {}", error.message()))
+        };
         let found = self.repo.inner.find_commit(oid).map_err(failed)?;
         let mut trees = vec![found.tree_id()];
         // Those of the index and of the state; before them is the commit that it began on.

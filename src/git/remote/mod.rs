@@ -19,8 +19,13 @@ pub use call::Limits;
 pub use check::{Examined, Finding, SCRATCH};
 pub use fetched_names::FetchedNames;
 pub use names::{
-    RUNS, SIDE, incoming_of, is_of_run, pending_ref, run_component, run_ref, side_ref, tracking_of, tracking_ref,
+    RUNS, SIDE, incoming_of, is_of_run, pending_ref, run_component, run_ref, side_ref, tracking_of,
+    tracking_ref,
 };
-pub use outgoing::{Captured, Filter, Leaving, Outgoing, count_filtered, filtered, leaving, leaving_of, outgoing};
-pub use state_commit::{NewState, is_before, is_signed, read_state, remove_tracking, set_tracking, write_state};
+pub use outgoing::{
+    Captured, Filter, Leaving, Outgoing, count_filtered, filtered, leaving, leaving_of, outgoing,
+};
+pub use state_commit::{
+    NewState, is_before, is_signed, read_state, remove_tracking, set_tracking, write_state,
+};
 pub use transport::{Remote, Update};

@@ -23,7 +23,11 @@ pub fn run_component(key: &RunKey) -> String {
         return id;
     }
     // No component has a `+`.
-    format!("{id}+{}+{}", ref_component(&key.phase), ref_component(&key.lane))
+    format!(
+        "{id}+{}+{}",
+        ref_component(&key.phase),
+        ref_component(&key.lane)
+    )
 }
 
 /// The run's reference on a server.
@@ -57,7 +61,9 @@ pub fn incoming_of(remote: &str, there: &str) -> Option<String> {
 }
 
 fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
-    let component = there.strip_prefix(RUNS).filter(|component| !component.contains('/'))?;
+    let component = there
+        .strip_prefix(RUNS)
+        .filter(|component| !component.contains('/'))?;
     Some(format!("{folder}{}/{component}", ref_component(remote)))
 }
 
@@ -80,10 +86,14 @@ mod tests {
         assert_ne!(name("a+b+-", None, None), name("a", Some("b"), None));
         let key = RunKey::new("night", None, None);
         assert_eq!(side_ref(&key, 3), "refs/recover-runs-side/night/3");
-        assert_eq!(tracking_of("o/x", &run_ref(&key)).as_ref(), Some(&tracking_ref("o/x", &key)));
+        assert_eq!(
+            tracking_of("o/x", &run_ref(&key)).as_ref(),
+            Some(&tracking_ref("o/x", &key))
+        );
         assert_eq!(tracking_of("o", "refs/heads/main"), None);
         assert!(
-            is_of_run(&name("a", Some("b"), None), &"a".into()) && !is_of_run(&name("ab", None, None), &"a".into())
+            is_of_run(&name("a", Some("b"), None), &"a".into())
+                && !is_of_run(&name("ab", None, None), &"a".into())
         );
     }
 }

@@ -20,7 +20,8 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::write::commit;
 use crate::git::checkpoint::{
-    MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, load_checkpoint, nested_digits, parse_manifest, plain_of,
+    MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, load_checkpoint, nested_digits,
+    parse_manifest, plain_of,
 };
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
@@ -41,7 +42,14 @@ const UNTRACKED: &str = "stays on its machine: untracked files are not sent";
 const FILTERED: &str = "stays on its machine: git stores it through a filter, encrypted perhaps";
 const NESTED: &str = "stays on its machine: a nested repository, whose files are not sent";
 /// All of these.
-const STAYS: [&str; 6] = [TOO_LARGE, SECRET_NAME, SECRET_CONTENT, UNTRACKED, FILTERED, NESTED];
+const STAYS: [&str; 6] = [
+    TOO_LARGE,
+    SECRET_NAME,
+    SECRET_CONTENT,
+    UNTRACKED,
+    FILTERED,
+    NESTED,
+];
 /// Why a file goes that git itself would not send.
 const SENT: &str = "untracked";
 
@@ -85,8 +93,12 @@ pub struct Leaving {
 impl Leaving {
     /// A file that goes, or stays for a reason.
     fn add(&mut self, path: &RepoPath, size: u64, stays: Option<&str>, is_tracked: bool) {
-        let listed =
-            |reason: &str| PathReason { path: path.clone(), reason: reason.to_owned(), size: Some(size), files: None };
+        let listed = |reason: &str| PathReason {
+            path: path.clone(),
+            reason: reason.to_owned(),
+            size: Some(size),
+            files: None,
+        };
         match stays {
             Some(reason) => self.withheld.push(listed(reason)),
             None if is_tracked => {}
@@ -102,7 +114,12 @@ pub fn count_filtered(withheld: &[PathReason]) -> usize {
 
 /// A path that stays here because git stores it through a filter.
 pub fn filtered(path: &RepoPath, size: Option<u64>) -> PathReason {
-    PathReason { path: path.clone(), reason: FILTERED.to_owned(), size, files: None }
+    PathReason {
+        path: path.clone(),
+        reason: FILTERED.to_owned(),
+        size,
+        files: None,
+    }
 }
 
 /// A checkpoint as it is sent.
@@ -125,29 +142,56 @@ pub fn outgoing(
     filter: &Filter,
 ) -> Result<Outgoing> {
     let stored = load_checkpoint(repo, checkpoint)?;
-    let previous = filter.previous.as_ref().map(|previous| load_checkpoint(repo, previous)).transpose()?;
-    let found = repo.inner.find_commit(parse_oid(checkpoint)?).map_err(Error::git("read a checkpoint"))?;
+    let previous = filter
+        .previous
+        .as_ref()
+        .map(|previous| load_checkpoint(repo, previous))
+        .transpose()?;
+    let found = repo
+        .inner
+        .find_commit(parse_oid(checkpoint)?)
+        .map_err(Error::git("read a checkpoint"))?;
     let at = Timestamp::from_millis(found.time().seconds().saturating_mul(1000));
-    let base = stored.manifest.head.commit.as_ref().map(parse_oid).transpose()?;
-    let base = base.filter(|base| filter.keep_base && found.parent_ids().any(|parent| parent == *base));
+    let base = stored
+        .manifest
+        .head
+        .commit
+        .as_ref()
+        .map(parse_oid)
+        .transpose()?;
+    let base =
+        base.filter(|base| filter.keep_base && found.parent_ids().any(|parent| parent == *base));
 
     let writer = ObjectWriter::new(repo, lock)?;
     let mut sink = into_writer(&writer);
     let blob = |data: &[u8]| writer.write(ObjectType::Blob, data);
     let mut walk = Walk::new(Database::open(repo)?, filter, &mut sink, &blob);
     let sent = walk.checkpoint(repo, &stored, previous.as_ref())?;
-    let Leaving { withheld, untracked } = walk.leaving;
+    let Leaving {
+        withheld,
+        untracked,
+    } = walk.leaving;
 
     let mut parents = Vec::new();
     parents.extend(filter.previous.as_ref().map(parse_oid).transpose()?);
     parents.extend(base);
     if let Some(tree) = sent.index {
-        parents.push(commit(&writer, tree, &[], "recover: index\n", Timestamp::default())?);
+        parents.push(commit(
+            &writer,
+            tree,
+            &[],
+            "recover: index\n",
+            Timestamp::default(),
+        )?);
     }
     parents.push(commit(&writer, sent.state, &[], "recover: state\n", at)?);
     let id = commit(&writer, sent.files, &parents, message, at)?;
     writer.publish()?;
-    Ok(Outgoing { commit: ObjectId(id.to_string()), withheld, untracked })
+    Ok(Outgoing {
+        commit: ObjectId(id.to_string()),
+        withheld,
+        untracked,
+    })
 }
 
 /// What was captured and is no checkpoint yet, as [`leaving_of`] takes it.
@@ -165,35 +209,60 @@ pub struct Captured<'a> {
 
 /// What would leave of what was captured, were it a checkpoint and the first one; nothing is written.
 pub fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
-    let blob = |data: &[u8]| Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"));
+    let blob = |data: &[u8]| {
+        Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
+    };
     let (mut leaving, top) = (Leaving::default(), RepoPath::default());
     let own = (&top, captured.capture, Sort::WorkTree);
-    let nested = captured.nested.iter().map(|(folder, capture)| (*folder, *capture, Sort::LookedThrough));
+    let nested = captured
+        .nested
+        .iter()
+        .map(|(folder, capture)| (*folder, *capture, Sort::LookedThrough));
     for (folder, capture, sort) in std::iter::once(own).chain(nested) {
         if sort == Sort::LookedThrough && !filter.untracked {
-            leaving.withheld.push(PathReason::new(folder.clone(), NESTED));
+            leaving
+                .withheld
+                .push(PathReason::new(folder.clone(), NESTED));
             continue;
         }
         let opened = capture.objects().open();
         let mut sink = only_ids();
         let mut walk = Walk::new(opened.database()?, filter, &mut sink, &blob);
-        let base = capture.head.commit.as_ref().filter(|_| sort == Sort::WorkTree);
+        let base = capture
+            .head
+            .commit
+            .as_ref()
+            .filter(|_| sort == Sort::WorkTree);
         let repository = opened.repository()?;
         let beside = Beside {
             base: base.and_then(|commit| tree_of(repository, commit)),
-            index: capture.index_tree.as_ref().map(parse_oid).transpose()?.filter(|_| sort == Sort::WorkTree),
+            index: capture
+                .index_tree
+                .as_ref()
+                .map(parse_oid)
+                .transpose()?
+                .filter(|_| sort == Sort::WorkTree),
             sent: None,
         };
         let files = parse_oid(&capture.tree)?;
-        let moment = Moment { base: beside.base, index: beside.index, files };
-        walk.withhold(Some(captured.repo).filter(|_| sort == Sort::WorkTree), moment)?;
+        let moment = Moment {
+            base: beside.base,
+            index: beside.index,
+            files,
+        };
+        walk.withhold(
+            Some(captured.repo).filter(|_| sort == Sort::WorkTree),
+            moment,
+        )?;
         walk.tree(folder, files, beside, sort, 0)?;
         if sort == Sort::WorkTree {
             for file in captured.memory {
                 let path = RepoPath::from(MEMORY_PLACE).join(file.path.as_bytes());
                 let size = file.content.len() as u64;
                 let oid = (walk.blob)(&file.content)?;
-                let reason = walk.stays((&path, 0o100_644, oid), size, false, sort, || Ok(file.content.clone()))?;
+                let reason = walk.stays((&path, 0o100_644, oid), size, false, sort, || {
+                    Ok(file.content.clone())
+                })?;
                 walk.leaving.add(&path, size, reason, false);
             }
         }
@@ -208,8 +277,14 @@ pub fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
 /// What would leave of a checkpoint; nothing is written.
 pub fn leaving(repo: &Repo, checkpoint: &ObjectId, filter: &Filter) -> Result<Leaving> {
     let stored = load_checkpoint(repo, checkpoint)?;
-    let previous = filter.previous.as_ref().map(|previous| load_checkpoint(repo, previous)).transpose()?;
-    let blob = |data: &[u8]| Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"));
+    let previous = filter
+        .previous
+        .as_ref()
+        .map(|previous| load_checkpoint(repo, previous))
+        .transpose()?;
+    let blob = |data: &[u8]| {
+        Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
+    };
     let mut sink = only_ids();
     let mut walk = Walk::new(Database::open(repo)?, filter, &mut sink, &blob);
     walk.checkpoint(repo, &stored, previous.as_ref())?;
@@ -247,19 +322,41 @@ enum Sort {
 
 /// What stayed on its machine of the checkpoint before, and is not in this one: nobody but that machine knows what has become of
 /// it, so a restore there is not to touch it.
-fn still_elsewhere(repo: &Repo, stored: &StoredCheckpoint, previous: &StoredCheckpoint) -> Result<Vec<PathReason>> {
-    let tree = |id: &ObjectId| repo.inner.find_tree(parse_oid(id)?).map_err(Error::git("read a checkpoint"));
+fn still_elsewhere(
+    repo: &Repo,
+    stored: &StoredCheckpoint,
+    previous: &StoredCheckpoint,
+) -> Result<Vec<PathReason>> {
+    let tree = |id: &ObjectId| {
+        repo.inner
+            .find_tree(parse_oid(id)?)
+            .map_err(Error::git("read a checkpoint"))
+    };
     let files = tree(&stored.tree)?;
     let memory = stored.memory_tree.as_ref().map(tree).transpose()?;
-    let has = |tree: &git2::Tree<'_>, path: &[u8]| tree.get_path(Path::new(OsStr::from_bytes(path))).is_ok();
+    let has = |tree: &git2::Tree<'_>, path: &[u8]| {
+        tree.get_path(Path::new(OsStr::from_bytes(path))).is_ok()
+    };
     let is_here = |path: &RepoPath| {
         let path = path.as_bytes();
-        let in_memory = path.strip_prefix(MEMORY_PLACE.as_bytes()).and_then(|path| path.strip_prefix(b"/"));
+        let in_memory = path
+            .strip_prefix(MEMORY_PLACE.as_bytes())
+            .and_then(|path| path.strip_prefix(b"/"));
         has(&files, path)
-            || in_memory.zip(memory.as_ref()).is_some_and(|(path, memory)| has(memory, path))
-            || stored.manifest.nested.iter().any(|nested| path.starts_with(nested.path.as_bytes()))
+            || in_memory
+                .zip(memory.as_ref())
+                .is_some_and(|(path, memory)| has(memory, path))
+            || stored
+                .manifest
+                .nested
+                .iter()
+                .any(|nested| path.starts_with(nested.path.as_bytes()))
     };
-    let stayed = previous.manifest.skipped.iter().filter(|one| STAYS.contains(&one.reason.as_str()));
+    let stayed = previous
+        .manifest
+        .skipped
+        .iter()
+        .filter(|one| STAYS.contains(&one.reason.as_str()));
     Ok(stayed.filter(|one| !is_here(&one.path)).cloned().collect())
 }
 
@@ -274,15 +371,33 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(database: Database<'a>, filter: &'a Filter, sink: Sink<'a>, blob: &'a dyn Fn(&[u8]) -> Result<Oid>) -> Self {
-        let plain = filter.plain.iter().flatten().filter_map(|oid| parse_oid(oid).ok()).collect();
-        Self { database, filter, sink, blob, leaving: Leaving::default(), plain }
+    fn new(
+        database: Database<'a>,
+        filter: &'a Filter,
+        sink: Sink<'a>,
+        blob: &'a dyn Fn(&[u8]) -> Result<Oid>,
+    ) -> Self {
+        let plain = filter
+            .plain
+            .iter()
+            .flatten()
+            .filter_map(|oid| parse_oid(oid).ok())
+            .collect();
+        Self {
+            database,
+            filter,
+            sink,
+            blob,
+            leaving: Leaving::default(),
+            plain,
+        }
     }
 
     /// Withholds what git would store through a filter of these trees.
     fn withhold(&mut self, repo: Option<&Repo>, moment: Moment) -> Result<()> {
         if self.filter.plain.is_some() {
-            self.plain.extend(plain_of(repo, &self.database, &[moment])?);
+            self.plain
+                .extend(plain_of(repo, &self.database, &[moment])?);
         }
         Ok(())
     }
@@ -295,29 +410,60 @@ impl<'a> Walk<'a> {
         previous: Option<&StoredCheckpoint>,
     ) -> Result<Sent> {
         let some = |tree: Option<&ObjectId>| tree.map(parse_oid).transpose();
-        let base = stored.manifest.head.commit.as_ref().and_then(|commit| tree_of(&repo.inner, commit));
+        let base = stored
+            .manifest
+            .head
+            .commit
+            .as_ref()
+            .and_then(|commit| tree_of(&repo.inner, commit));
         let index = some(stored.index_tree.as_ref())?;
         let sent = some(previous.map(|previous| &previous.tree))?;
         let top = RepoPath::default();
-        let files = self.tree(&top, parse_oid(&stored.tree)?, Beside { base, sent, index }, Sort::WorkTree, 0)?;
+        let files = self.tree(
+            &top,
+            parse_oid(&stored.tree)?,
+            Beside { base, sent, index },
+            Sort::WorkTree,
+            0,
+        )?;
         let gone: Vec<PathReason> = self.leaving.withheld.clone();
         let sent_index = some(previous.and_then(|previous| previous.index_tree.as_ref()))?;
-        let beside = Beside { base, sent: sent_index, index: None };
-        let index = index.map(|tree| self.tree(&top, tree, beside, Sort::Tracked, 0)).transpose()?;
+        let beside = Beside {
+            base,
+            sent: sent_index,
+            index: None,
+        };
+        let index = index
+            .map(|tree| self.tree(&top, tree, beside, Sort::Tracked, 0))
+            .transpose()?;
 
         let state = Tree::read(&self.database, parse_oid(&stored.state_tree)?)?;
-        let before = previous.map(|previous| parse_oid(&previous.state_tree)).transpose()?;
-        let before = before.map(|tree| Tree::read(&self.database, tree)).transpose()?.unwrap_or_default();
+        let before = previous
+            .map(|previous| parse_oid(&previous.state_tree))
+            .transpose()?;
+        let before = before
+            .map(|tree| Tree::read(&self.database, tree))
+            .transpose()?
+            .unwrap_or_default();
         let sent_part = |name: &[u8]| before.find(name).map(|entry| entry.oid);
         let mut level = Level::default();
         let mut nested_stays = Vec::new();
         for entry in state.entries() {
-            let beside = Beside { sent: sent_part(entry.name), ..Beside::default() };
+            let beside = Beside {
+                sent: sent_part(entry.name),
+                ..Beside::default()
+            };
             let oid = match entry.name {
                 // Those of a run go there masked, in states of their own.
                 EVENTS if !self.filter.whole => (self.blob)(b"")?,
                 MANIFEST => continue,
-                MEMORY => self.tree(&MEMORY_PLACE.into(), entry.oid, beside, Sort::LookedThrough, 0)?,
+                MEMORY => self.tree(
+                    &MEMORY_PLACE.into(),
+                    entry.oid,
+                    beside,
+                    Sort::LookedThrough,
+                    0,
+                )?,
                 COPIES if !self.filter.untracked => {
                     let stays = |nested: &Nested| PathReason::new(nested.path.clone(), NESTED);
                     nested_stays.extend(stored.manifest.nested.iter().map(stays));
@@ -331,7 +477,9 @@ impl<'a> Walk<'a> {
         }
         self.leaving.withheld.append(&mut nested_stays);
         if let Some(previous) = previous {
-            self.leaving.withheld.extend(still_elsewhere(repo, stored, previous)?);
+            self.leaving
+                .withheld
+                .extend(still_elsewhere(repo, stored, previous)?);
         }
         self.leaving.withheld.sort_unstable();
         self.leaving.withheld.dedup();
@@ -343,7 +491,11 @@ impl<'a> Walk<'a> {
         let manifest = self.manifest(manifest, &stays)?;
         level.add(MANIFEST, 0o100_644, manifest);
         let state = (self.sink)(&level.into_bytes())?;
-        Ok(Sent { files, index, state })
+        Ok(Sent {
+            files,
+            index,
+            state,
+        })
     }
 
     /// A manifest that says what stays here.
@@ -356,7 +508,8 @@ impl<'a> Walk<'a> {
             manifest.skipped.sort_unstable();
             manifest.partial = true;
         }
-        let text = serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
+        let text =
+            serde_json::to_vec(&manifest).map_err(|error| Error::corrupt(error.to_string()))?;
         (self.blob)(&text)
     }
 
@@ -373,38 +526,64 @@ impl<'a> Walk<'a> {
             return Ok(copies);
         }
         let all = Tree::read(&self.database, copies)?;
-        let before = sent.map(|tree| Tree::read(&self.database, tree)).transpose()?.unwrap_or_default();
+        let before = sent
+            .map(|tree| Tree::read(&self.database, tree))
+            .transpose()?
+            .unwrap_or_default();
         let mut level = Level::default();
-        let names: Vec<(String, &Nested)> =
-            nested.iter().map(|one| Ok((nested_digits(&one.path)?, one))).collect::<Result<_>>()?;
+        let names: Vec<(String, &Nested)> = nested
+            .iter()
+            .map(|one| Ok((nested_digits(&one.path)?, one)))
+            .collect::<Result<_>>()?;
         for (name, nested) in &names {
-            let Some(entry) = all.find(name.as_bytes()) else { continue };
+            let Some(entry) = all.find(name.as_bytes()) else {
+                continue;
+            };
             let one = Tree::read(&self.database, entry.oid)?;
-            let before = before.find(name.as_bytes()).map(|entry| Tree::read(&self.database, entry.oid)).transpose()?;
+            let before = before
+                .find(name.as_bytes())
+                .map(|entry| Tree::read(&self.database, entry.oid))
+                .transpose()?;
             let before = before.unwrap_or_default();
             let sent_part = |name: &[u8]| before.find(name).map(|entry| entry.oid);
             let place = outer.join(nested.path.as_bytes());
             let mut part = Level::default();
             // A copy without one is not whole.
-            let Some(manifest) = one.find(MANIFEST) else { continue };
+            let Some(manifest) = one.find(MANIFEST) else {
+                continue;
+            };
             let mut own = parse_manifest(&self.database.blob(manifest.oid)?)?;
             for entry in one.entries() {
                 let oid = match entry.name {
                     MANIFEST => continue,
                     FILES => {
                         let known = self.leaving.withheld.len();
-                        self.withhold(None, Moment { base: None, index: None, files: entry.oid })?;
-                        let beside = Beside { sent: sent_part(FILES), ..Beside::default() };
+                        self.withhold(
+                            None,
+                            Moment {
+                                base: None,
+                                index: None,
+                                files: entry.oid,
+                            },
+                        )?;
+                        let beside = Beside {
+                            sent: sent_part(FILES),
+                            ..Beside::default()
+                        };
                         let tree = self.tree(&place, entry.oid, beside, Sort::LookedThrough, 0)?;
-                        let stays: Vec<PathReason> =
-                            self.leaving.withheld[known..].iter().filter_map(|one| below(&place, one)).collect();
+                        let stays: Vec<PathReason> = self.leaving.withheld[known..]
+                            .iter()
+                            .filter_map(|one| below(&place, one))
+                            .collect();
                         if !stays.is_empty() {
                             own.times = FileTimes::default();
                         }
                         part.add(MANIFEST, 0o100_644, self.manifest(own.clone(), &stays)?);
                         tree
                     }
-                    COPIES => self.copies(&place, entry.oid, sent_part(COPIES), &own.nested, depth + 1)?,
+                    COPIES => {
+                        self.copies(&place, entry.oid, sent_part(COPIES), &own.nested, depth + 1)?
+                    }
                     _ => entry.oid,
                 };
                 part.add(entry.name, entry.mode, oid);
@@ -416,7 +595,14 @@ impl<'a> Walk<'a> {
     }
 
     /// A tree without what stays here. What the base has, or was sent before, is taken as it is.
-    fn tree(&mut self, folder: &RepoPath, tree: Oid, beside: Beside, sort: Sort, depth: usize) -> Result<Oid> {
+    fn tree(
+        &mut self,
+        folder: &RepoPath,
+        tree: Oid,
+        beside: Beside,
+        sort: Sort,
+        depth: usize,
+    ) -> Result<Oid> {
         if Some(tree) == beside.base || Some(tree) == beside.sent {
             return Ok(tree);
         }
@@ -425,7 +611,10 @@ impl<'a> Walk<'a> {
         }
         let entries = Tree::read(&self.database, tree)?;
         let read = |tree: Option<Oid>| -> Result<Tree> {
-            Ok(tree.map(|tree| Tree::read(&self.database, tree)).transpose()?.unwrap_or_default())
+            Ok(tree
+                .map(|tree| Tree::read(&self.database, tree))
+                .transpose()?
+                .unwrap_or_default())
         };
         let (base, sent, index) = (read(beside.base)?, read(beside.sent)?, read(beside.index)?);
         let mut level = Level::default();
@@ -439,12 +628,21 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if entry.mode == TREE {
-                let folder_of = |tree: &Tree| there(tree).filter(|(mode, _)| *mode == TREE).map(|(_, oid)| oid);
-                let below = Beside { base: folder_of(&base), sent: folder_of(&sent), index: folder_of(&index) };
+                let folder_of = |tree: &Tree| {
+                    there(tree)
+                        .filter(|(mode, _)| *mode == TREE)
+                        .map(|(_, oid)| oid)
+                };
+                let below = Beside {
+                    base: folder_of(&base),
+                    sent: folder_of(&sent),
+                    index: folder_of(&index),
+                };
                 let oid = self.tree(&path, entry.oid, below, sort, depth + 1)?;
                 is_changed |= oid != entry.oid;
                 let is_empty = oid != entry.oid
-                    && Tree::read(&self.database, oid).is_ok_and(|tree| tree.entries().next().is_none());
+                    && Tree::read(&self.database, oid)
+                        .is_ok_and(|tree| tree.entries().next().is_none());
                 if !is_empty {
                     level.add(entry.name, entry.mode, oid);
                 }
@@ -462,7 +660,13 @@ impl<'a> Walk<'a> {
             }
             let size = self.database.size(entry.oid)?;
             let content = || self.database.blob(entry.oid);
-            let reason = self.stays((&path, entry.mode, entry.oid), size, is_tracked, sort, content)?;
+            let reason = self.stays(
+                (&path, entry.mode, entry.oid),
+                size,
+                is_tracked,
+                sort,
+                content,
+            )?;
             self.leaving.add(&path, size, reason, is_tracked);
             if reason.is_some() {
                 is_changed = true;
@@ -470,7 +674,11 @@ impl<'a> Walk<'a> {
             }
             level.add(entry.name, entry.mode, entry.oid);
         }
-        if is_changed { (self.sink)(&level.into_bytes()) } else { Ok(tree) }
+        if is_changed {
+            (self.sink)(&level.into_bytes())
+        } else {
+            Ok(tree)
+        }
     }
 
     /// Why a file stays here; `None` where it may leave.
@@ -519,18 +727,34 @@ fn is_file_mode(mode: u32) -> bool {
 
 /// A reason about a path in this folder, with the path relative to it.
 fn below(folder: &RepoPath, reason: &PathReason) -> Option<PathReason> {
-    let rest = reason.path.as_bytes().strip_prefix(folder.as_bytes())?.strip_prefix(b"/")?;
-    Some(PathReason { path: RepoPath::new(rest), ..reason.clone() })
+    let rest = reason
+        .path
+        .as_bytes()
+        .strip_prefix(folder.as_bytes())?
+        .strip_prefix(b"/")?;
+    Some(PathReason {
+        path: RepoPath::new(rest),
+        ..reason.clone()
+    })
 }
 
 /// When the files were last modified that are sent.
 fn times_without(repo: &Repo, stored: &StoredCheckpoint, gone: &[PathReason]) -> Result<FileTimes> {
     let gone: BTreeSet<&RepoPath> = gone.iter().map(|one| &one.path).collect();
     if let FileTimes::Some(times) = &stored.manifest.times {
-        return Ok(FileTimes::Some(times.iter().filter(|one| !gone.contains(&one.path)).cloned().collect()));
+        return Ok(FileTimes::Some(
+            times
+                .iter()
+                .filter(|one| !gone.contains(&one.path))
+                .cloned()
+                .collect(),
+        ));
     }
     let (snapshot, modified) = (stored.snapshot(repo)?, stored.modified(repo)?);
-    let kept = snapshot.entries.iter().filter(|(path, entry)| entry.is_file() && !gone.contains(path));
+    let kept = snapshot
+        .entries
+        .iter()
+        .filter(|(path, entry)| entry.is_file() && !gone.contains(path));
     let mut before = 0;
     let steps: Option<Vec<i64>> = kept
         .map(|(path, _)| {

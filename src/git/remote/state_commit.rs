@@ -39,7 +39,11 @@ pub fn write_state(repo: &Repo, state: &NewState<'_>, limits: &Limits<'_>) -> Re
         tree.insert(name, blob, 0o100_644).map_err(failed())?;
     }
     let tree = tree.write().map_err(failed())?;
-    let signs = repo.inner.config().and_then(|config| config.get_bool("commit.gpgsign")).unwrap_or(false);
+    let signs = repo
+        .inner
+        .config()
+        .and_then(|config| config.get_bool("commit.gpgsign"))
+        .unwrap_or(false);
     if signs {
         return signed(repo, tree, state, limits);
     }
@@ -50,9 +54,17 @@ pub fn write_state(repo: &Repo, state: &NewState<'_>, limits: &Limits<'_>) -> Re
         .collect::<Result<_>>()?;
     let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
     let (name, address) = IDENTITY;
-    let who = Signature::new(name, address, &Time::new(state.at.millis().div_euclid(1000), 0)).map_err(failed())?;
+    let who = Signature::new(
+        name,
+        address,
+        &Time::new(state.at.millis().div_euclid(1000), 0),
+    )
+    .map_err(failed())?;
     let tree = repo.inner.find_tree(tree).map_err(failed())?;
-    let commit = repo.inner.commit(None, &who, &who, state.message, &tree, &parents).map_err(failed())?;
+    let commit = repo
+        .inner
+        .commit(None, &who, &who, state.message, &tree, &parents)
+        .map_err(failed())?;
     sync_state(repo, commit)?;
     Ok(ObjectId(commit.to_string()))
 }
@@ -60,9 +72,17 @@ pub fn write_state(repo: &Repo, state: &NewState<'_>, limits: &Limits<'_>) -> Re
 /// Makes what libgit2 or git wrote of a state durable: what is recorded of it next is.
 fn sync_state(repo: &Repo, commit: Oid) -> Result<()> {
     let failed = || Error::git("read a state");
-    let tree = repo.inner.find_commit(commit).and_then(|commit| commit.tree()).map_err(failed())?;
+    let tree = repo
+        .inner
+        .find_commit(commit)
+        .and_then(|commit| commit.tree())
+        .map_err(failed())?;
     let objects = repo.common_dir().join("objects");
-    for oid in tree.iter().map(|entry| entry.id()).chain([tree.id(), commit]) {
+    for oid in tree
+        .iter()
+        .map(|entry| entry.id())
+        .chain([tree.id(), commit])
+    {
         let hex = oid.to_string();
         let folder = objects.join(&hex[..2]);
         if let Ok(loose) = File::open(folder.join(&hex[2..])) {
@@ -77,14 +97,26 @@ fn sync_state(repo: &Repo, commit: Oid) -> Result<()> {
 fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> Result<ObjectId> {
     let mut command = git(Some(repo));
     command.args(["commit-tree", &tree.to_string(), "-S"]);
-    command.args(state.parents.iter().flat_map(|parent| ["-p", parent.0.as_str()]));
+    command.args(
+        state
+            .parents
+            .iter()
+            .flat_map(|parent| ["-p", parent.0.as_str()]),
+    );
     command.args(["-m", state.message.trim_end()]);
     let ended = call::run(command, false, limits)?;
-    let failed = |said: String| Error::Program { name: "git commit-tree -S".to_owned(), said };
+    let failed = |said: String| Error::Program {
+        name: "git commit-tree -S".to_owned(),
+        said,
+    };
     match ended.status {
         Some(status) if status.success() => {}
         Some(_) => return Err(failed(ended.said)),
-        None => return Err(failed("the program that signs commits did not end in time".to_owned())),
+        None => {
+            return Err(failed(
+                "the program that signs commits did not end in time".to_owned(),
+            ));
+        }
     }
     let id = ObjectId(String::from_utf8_lossy(&ended.stdout).trim().to_owned());
     sync_state(repo, parse_oid(&id)?)?;
@@ -93,41 +125,77 @@ fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> 
 
 /// Whether one of the keys in `signers`, a file as ssh and git know it, signed a commit. Where that was not found out it is an
 /// error.
-pub fn is_signed(repo: &Repo, commit: &ObjectId, signers: &str, limits: &Limits<'_>) -> Result<bool> {
+pub fn is_signed(
+    repo: &Repo,
+    commit: &ObjectId,
+    signers: &str,
+    limits: &Limits<'_>,
+) -> Result<bool> {
     let mut command = git(Some(repo));
     // A format of one's own would take another program's word for it.
-    command.args(["-c", &format!("gpg.ssh.allowedSignersFile={signers}"), "-c", "gpg.format=ssh"]);
+    command.args([
+        "-c",
+        &format!("gpg.ssh.allowedSignersFile={signers}"),
+        "-c",
+        "gpg.format=ssh",
+    ]);
     command.args(["verify-commit", &commit.0]);
     let ended = call::run(command, false, limits)?;
     let Some(status) = ended.status else {
         let said = "the program that verifies signatures did not end in time".to_owned();
-        return Err(Error::Program { name: "git verify-commit".to_owned(), said });
+        return Err(Error::Program {
+            name: "git verify-commit".to_owned(),
+            said,
+        });
     };
     if !status.success() {
-        tracing::debug!(said = ended.said, "the state is not signed by an allowed key");
+        tracing::debug!(
+            said = ended.said,
+            "the state is not signed by an allowed key"
+        );
     }
     Ok(status.success())
 }
 
 /// Reads a commit as a state, without believing anything of it. What is larger than a state's files is not read.
 pub fn read_state(repo: &Repo, commit: &ObjectId) -> Result<RawState> {
-    let failed = |error: git2::Error| Error::corrupt(format!("state {commit}: {}", error.message()));
+    let failed =
+        |error: git2::Error| Error::corrupt(format!("state {commit}: {}", error.message()));
     let found = repo.inner.find_commit(parse_oid(commit)?).map_err(failed)?;
-    let parents = found.parent_ids().map(|parent| ObjectId(parent.to_string())).collect();
+    let parents = found
+        .parent_ids()
+        .map(|parent| ObjectId(parent.to_string()))
+        .collect();
     let odb = repo.inner.odb().map_err(failed)?;
     let mut files = Vec::new();
     for entry in found.tree().map_err(failed)?.iter().take(MOST_FILES) {
-        let (mode, name) = (u32::try_from(entry.filemode()).unwrap_or(0), entry.name_bytes().to_vec());
+        let (mode, name) = (
+            u32::try_from(entry.filemode()).unwrap_or(0),
+            entry.name_bytes().to_vec(),
+        );
         let size = match entry.kind() {
             Some(ObjectType::Blob) => odb.read_header(entry.id()).map_err(failed)?.0,
             _ => 0,
         };
         let most = most_of(&name);
         let is_read = entry.kind() == Some(ObjectType::Blob) && size <= most;
-        let content = if is_read { Some(odb.read(entry.id()).map_err(failed)?.data().to_vec()) } else { None };
-        files.push(RawFile { name, mode, size, content });
+        let content = if is_read {
+            Some(odb.read(entry.id()).map_err(failed)?.data().to_vec())
+        } else {
+            None
+        };
+        files.push(RawFile {
+            name,
+            mode,
+            size,
+            content,
+        });
     }
-    Ok(RawState { commit: commit.clone(), parents, files })
+    Ok(RawState {
+        commit: commit.clone(),
+        parents,
+        files,
+    })
 }
 
 /// Whether `ancestor` is a state before `commit`, or that one itself: along the first parents.
@@ -137,7 +205,9 @@ pub fn is_before(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Result<
         if at == ancestor {
             return Ok(true);
         }
-        let Ok(found) = repo.inner.find_commit(at) else { return Ok(false) };
+        let Ok(found) = repo.inner.find_commit(at) else {
+            return Ok(false);
+        };
         match found.parent_id(0) {
             Ok(parent) => at = parent,
             Err(_) => return Ok(false),
@@ -147,7 +217,10 @@ pub fn is_before(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Result<
 
 /// Sets the reference of what was seen last, or moves it. It is a note: a commit that is there again after the next fetch.
 pub fn set_tracking(repo: &Repo, name: &str, commit: &ObjectId) -> Result<()> {
-    repo.inner.reference(name, parse_oid(commit)?, true, "recover").map(drop).map_err(Error::git(format!("set {name}")))
+    repo.inner
+        .reference(name, parse_oid(commit)?, true, "recover")
+        .map(drop)
+        .map_err(Error::git(format!("set {name}")))
 }
 
 /// Removes such a reference, where it is there.
@@ -155,6 +228,9 @@ pub fn remove_tracking(repo: &Repo, name: &str) -> Result<()> {
     match repo.inner.find_reference(name) {
         Ok(mut found) => found.delete().map_err(Error::git(format!("remove {name}"))),
         Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(()),
-        Err(source) => Err(Error::Git { action: format!("read {name}"), source }),
+        Err(source) => Err(Error::Git {
+            action: format!("read {name}"),
+            source,
+        }),
     }
 }

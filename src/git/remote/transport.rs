@@ -55,19 +55,29 @@ impl Remote {
     /// [`Error::UnknownRemote`]; one that leads elsewhere than to one server of an allowed protocol is
     /// [`Error::RefusedRemote`].
     pub fn named(repo: &Repo, name: &str) -> Result<Self> {
-        let unknown = |reason: &str| Error::UnknownRemote { name: name.to_owned(), reason: reason.to_owned() };
+        let unknown = |reason: &str| Error::UnknownRemote {
+            name: name.to_owned(),
+            reason: reason.to_owned(),
+        };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric())
             && name.chars().all(is_plain)
             && git2::Remote::is_valid_name(name);
         if !is_name {
-            return Err(unknown("a URL, path or transport is not taken, only the name of a remote"));
+            return Err(unknown(
+                "a URL, path or transport is not taken, only the name of a remote",
+            ));
         }
-        let asked =
-            |words: &[&str]| local(repo, words, LOCAL).map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned());
+        let asked = |words: &[&str]| {
+            local(repo, words, LOCAL)
+                .map(|ended| String::from_utf8_lossy(&ended.stdout).into_owned())
+        };
         let listed = asked(&["remote", "--verbose"])?;
         let (mut pushed, mut fetched) = (Vec::new(), None);
-        for line in listed.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('\t')) {
+        for line in listed
+            .lines()
+            .filter_map(|line| line.strip_prefix(name)?.strip_prefix('\t'))
+        {
             if let Some(url) = line.strip_suffix(" (push)") {
                 pushed.push(url);
             } else {
@@ -78,30 +88,49 @@ impl Remote {
         let (Some(push), Some(fetch)) = (pushed.first().copied(), fetched) else {
             return Err(unknown("git knows none of that name here"));
         };
-        let refused = |reason: String| Err(Error::RefusedRemote { name: name.to_owned(), reason });
+        let refused = |reason: String| {
+            Err(Error::RefusedRemote {
+                name: name.to_owned(),
+                reason,
+            })
+        };
         if pushed.len() > 1 {
             return refused("it has several URLs to push to, and a run has one place".to_owned());
         }
         for url in [push, fetch] {
             let protocol = protocol_of(url);
             if !PROTOCOLS.contains(&protocol) {
-                return refused(format!("the protocol '{protocol}' is not spoken, only {}", PROTOCOLS.join(", ")));
+                return refused(format!(
+                    "the protocol '{protocol}' is not spoken, only {}",
+                    PROTOCOLS.join(", ")
+                ));
             }
         }
         let helper = format!("remote.{name}.vcs");
         let settings = format!("^({}|core\\.sshcommand)$", helper.replace('.', "\\."));
         let configured = asked(&["config", "--null", "--get-regexp", &settings])?;
         let set = |setting: &str| {
-            let mut lines = configured.split('\0').map(|line| line.split_once('\n').unwrap_or((line, "")));
-            lines.rfind(|(name, _)| *name == setting).map(|(_, value)| value)
+            let mut lines = configured
+                .split('\0')
+                .map(|line| line.split_once('\n').unwrap_or((line, "")));
+            lines
+                .rfind(|(name, _)| *name == setting)
+                .map(|(_, value)| value)
         };
         // A helper that the configuration names takes the place of the URL's protocol.
         if set(&helper).is_some() {
             return refused("it is reached by a helper program (vcs)".to_owned());
         }
-        let is_http = [push, fetch].iter().any(|url| matches!(protocol_of(url), "http" | "https"));
+        let is_http = [push, fetch]
+            .iter()
+            .any(|url| matches!(protocol_of(url), "http" | "https"));
         let ssh = batch_ssh(set("core.sshcommand"));
-        Ok(Self { name: name.to_owned(), url: without_user(push), is_http, ssh })
+        Ok(Self {
+            name: name.to_owned(),
+            url: without_user(push),
+            is_http,
+            ssh,
+        })
     }
 
     /// Whether it lies at this URL; who logs in there aside.
@@ -110,23 +139,45 @@ impl Remote {
     }
 
     /// References of the server with what they name: those below a prefix that ends in `/`, or of exactly that name.
-    pub fn list(&self, repo: &Repo, prefixes: &[&str], limits: &Limits<'_>) -> Result<Answer<Vec<(String, ObjectId)>>> {
+    pub fn list(
+        &self,
+        repo: &Repo,
+        prefixes: &[&str],
+        limits: &Limits<'_>,
+    ) -> Result<Answer<Vec<(String, ObjectId)>>> {
         let mut command = self.command(repo);
         command.args(["ls-remote", "--quiet", "--refs", "--", &self.name]);
         let is_folder = |prefix: &&str| prefix.ends_with('/');
-        command.args(
-            prefixes.iter().map(|prefix| if is_folder(prefix) { format!("{prefix}*") } else { (*prefix).into() }),
-        );
+        command.args(prefixes.iter().map(|prefix| {
+            if is_folder(prefix) {
+                format!("{prefix}*")
+            } else {
+                (*prefix).into()
+            }
+        }));
         let ended = call::run(command, self.is_http, limits)?;
         let listed = String::from_utf8_lossy(&ended.stdout);
         let is_meant = |name: &str| {
-            prefixes.iter().any(|prefix| if is_folder(prefix) { name.starts_with(prefix) } else { name == *prefix })
+            prefixes.iter().any(|prefix| {
+                if is_folder(prefix) {
+                    name.starts_with(prefix)
+                } else {
+                    name == *prefix
+                }
+            })
         };
-        let refs = listed.lines().filter_map(|line| line.split_once('\t')).filter(|(_, name)| is_meant(name));
-        let refs: Vec<_> = refs.map(|(id, name)| (name.to_owned(), ObjectId(id.to_owned()))).collect();
+        let refs = listed
+            .lines()
+            .filter_map(|line| line.split_once('\t'))
+            .filter(|(_, name)| is_meant(name));
+        let refs: Vec<_> = refs
+            .map(|(id, name)| (name.to_owned(), ObjectId(id.to_owned())))
+            .collect();
         let answer = answer::of_call(&ended).of_reading();
         if matches!(answer, Answer::Done(())) && refs.iter().any(|(_, id)| !is_id(&id.0)) {
-            return Ok(Answer::Refused("what the server lists are no ids of objects".to_owned()));
+            return Ok(Answer::Refused(
+                "what the server lists are no ids of objects".to_owned(),
+            ));
         }
         Ok(answer.map(|()| refs))
     }
@@ -150,7 +201,9 @@ impl Remote {
         limits: &Limits<'_>,
     ) -> Result<Answer<()>> {
         let mut command = self.command(repo);
-        let setting: OsString = [OsStr::new("core.hooksPath="), hooks.as_os_str()].into_iter().collect();
+        let setting: OsString = [OsStr::new("core.hooksPath="), hooks.as_os_str()]
+            .into_iter()
+            .collect();
         command.arg("-c").arg(setting).args(PUSH).arg("--verify");
         self.finish_push(command, repo, std::slice::from_ref(update), limits)
     }
@@ -168,13 +221,22 @@ impl Remote {
                 && !is_ancestor(repo, old, new)?
             {
                 let said = format!("{new} does not come after {old}: {name} is not forced");
-                return Err(Error::Program { name: "git push".to_owned(), said });
+                return Err(Error::Program {
+                    name: "git push".to_owned(),
+                    said,
+                });
             }
-            command.arg(format!("--force-with-lease={name}:{}", old.as_ref().map_or("", |old| old.0.as_str())));
+            command.arg(format!(
+                "--force-with-lease={name}:{}",
+                old.as_ref().map_or("", |old| old.0.as_str())
+            ));
         }
         command.args(["--", &self.name]);
         for Update { name, new, .. } in updates {
-            command.arg(format!("{}:{name}", new.as_ref().map_or("", |new| new.0.as_str())));
+            command.arg(format!(
+                "{}:{name}",
+                new.as_ref().map_or("", |new| new.0.as_str())
+            ));
         }
         let names: Vec<&str> = updates.iter().map(|update| update.name.as_str()).collect();
         let ended = call::run(command, self.is_http, limits)?;
@@ -183,7 +245,9 @@ impl Remote {
             Answer::Moved if answer::is_refused_there(&ended) => {
                 let listed = self.list(repo, &names, limits)?;
                 Ok(match listed {
-                    Answer::Done(listed) if updates.iter().all(|update| update.is_in(&listed)) => Answer::Done(()),
+                    Answer::Done(listed) if updates.iter().all(|update| update.is_in(&listed)) => {
+                        Answer::Done(())
+                    }
                     Answer::Done(_) => Answer::Moved,
                     _ => Answer::Cut("the server refused what it may have done before".to_owned()),
                 })
@@ -195,39 +259,74 @@ impl Remote {
     /// Fetches references of the server, or commits by their ids, each to a reference of ours, which is set to it whatever
     /// it was. One that the server does not have is [`Answer::Moved`], and none is set then; nor is one where git does not take
     /// an object of any, which is [`Error::Corrupt`].
-    pub fn fetch(&self, repo: &Repo, refs: &[(String, String)], limits: &Limits<'_>) -> Result<Answer<()>> {
-        if let Some((_, name)) = refs.iter().find(|(_, name)| !OURS.iter().any(|ours| name.starts_with(ours))) {
-            return Err(Error::UnsafePath { path: name.into(), reason: "not a reference of recover's".to_owned() });
+    pub fn fetch(
+        &self,
+        repo: &Repo,
+        refs: &[(String, String)],
+        limits: &Limits<'_>,
+    ) -> Result<Answer<()>> {
+        if let Some((_, name)) = refs
+            .iter()
+            .find(|(_, name)| !OURS.iter().any(|ours| name.starts_with(ours)))
+        {
+            return Err(Error::UnsafePath {
+                path: name.into(),
+                reason: "not a reference of recover's".to_owned(),
+            });
         }
         let mut command = self.fetching(repo, NO_BLOB_IS_SO_LARGE, &[]);
-        command.args(["--", &self.name]).args(refs.iter().map(|(theirs, ours)| format!("+{theirs}:{ours}")));
+        command.args(["--", &self.name]).args(
+            refs.iter()
+                .map(|(theirs, ours)| format!("+{theirs}:{ours}")),
+        );
         let ended = call::run(command, self.is_http, limits)?;
         Self::fetched(&ended)
     }
 
     /// Fetches what is missing here of a checkpoint's objects, its base aside: a partial clone has only what it was asked for.
-    pub fn backfill(&self, repo: &Repo, commit: &ObjectId, limits: &Limits<'_>) -> Result<Answer<()>> {
+    pub fn backfill(
+        &self,
+        repo: &Repo,
+        commit: &ObjectId,
+        limits: &Limits<'_>,
+    ) -> Result<Answer<()>> {
         if !repo.is_partial_clone() {
             return Ok(Answer::Done(()));
         }
-        let found = repo.inner.find_commit(parse_oid(commit)?).map_err(Error::git("read what was fetched"))?;
+        let found = repo
+            .inner
+            .find_commit(parse_oid(commit)?)
+            .map_err(Error::git("read what was fetched"))?;
         // Those of index and state have no history.
-        let parents = found.parents().filter(|parent| parent.parent_count() == 0).map(|parent| parent.id());
-        let commits: Vec<String> = parents.chain([found.id()]).map(|id| id.to_string()).collect();
+        let parents = found
+            .parents()
+            .filter(|parent| parent.parent_count() == 0)
+            .map(|parent| parent.id());
+        let commits: Vec<String> = parents
+            .chain([found.id()])
+            .map(|id| id.to_string())
+            .collect();
         let mut words = vec!["rev-list", "--objects", "--no-walk", "--missing=print"];
         words.extend(commits.iter().map(String::as_str));
         // Trees that are missing hide others: once more for each level.
         loop {
             let ended = local(repo, &words, LOCAL)?;
             let listed = String::from_utf8_lossy(&ended.stdout);
-            let missing: Vec<&str> = listed.lines().filter_map(|line| line.strip_prefix('?')).collect();
+            let missing: Vec<&str> = listed
+                .lines()
+                .filter_map(|line| line.strip_prefix('?'))
+                .collect();
             if !ended.status.is_some_and(|status| status.success()) {
-                return Err(Error::Program { name: "git rev-list".to_owned(), said: ended.said });
+                return Err(Error::Program {
+                    name: "git rev-list".to_owned(),
+                    said: ended.said,
+                });
             }
             if missing.is_empty() {
                 return Ok(Answer::Done(()));
             }
-            let mut command = self.fetching(repo, "blob:none", &["fetch.negotiationAlgorithm=noop"]);
+            let mut command =
+                self.fetching(repo, "blob:none", &["fetch.negotiationAlgorithm=noop"]);
             command.args(["--", &self.name]);
             // As many as fit on a command line.
             command.args(missing.iter().take(1000));
@@ -256,9 +355,15 @@ impl Remote {
     }
 
     fn fetched(ended: &Ended) -> Result<Answer<()>> {
-        let is_full = ended.said.lines().any(|line| !line.starts_with("remote:") && line.contains("No space left"));
+        let is_full = ended
+            .said
+            .lines()
+            .any(|line| !line.starts_with("remote:") && line.contains("No space left"));
         if is_full {
-            return Err(Error::NoSpace { path: "the objects of the repository".into(), needed: None });
+            return Err(Error::NoSpace {
+                path: "the objects of the repository".into(),
+                needed: None,
+            });
         }
         if let Some(what) = answer::not_taken(ended) {
             return Err(Error::Corrupt { what });
@@ -272,8 +377,15 @@ impl Remote {
         if !repo.inner.is_shallow() {
             return true;
         }
-        let Ok(base) = git2::Oid::from_str(&base.0) else { return false };
-        let Ok(known) = repo.inner.references_glob(&format!("refs/remotes/{}/*", self.name)) else { return false };
+        let Ok(base) = git2::Oid::from_str(&base.0) else {
+            return false;
+        };
+        let Ok(known) = repo
+            .inner
+            .references_glob(&format!("refs/remotes/{}/*", self.name))
+        else {
+            return false;
+        };
         known
             .flatten()
             .filter_map(|known| known.resolve().ok()?.target())
@@ -290,13 +402,22 @@ impl Remote {
             _ => return Ok(None),
         }
         let mut command = git(None);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_CONFIG_")) {
+        for (name, _) in std::env::vars_os()
+            .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_CONFIG_"))
+        {
             command.env_remove(name);
         }
-        command.current_dir("/").env("GIT_CEILING_DIRECTORIES", "/").env_remove("GIT_ASKPASS");
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        command
+            .current_dir("/")
+            .env("GIT_CEILING_DIRECTORIES", "/")
+            .env_remove("GIT_ASKPASS");
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
         // `.netrc` lies there.
-        command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
+        command
+            .env("HOME", "/nonexistent")
+            .env_remove("XDG_CONFIG_HOME");
         command.args(["ls-remote", "--quiet", "--heads", "--", &self.url]);
         Ok(match answer::of_call(&call::run(command, true, limits)?) {
             Answer::Done(()) => Some(true),
@@ -352,7 +473,9 @@ fn local(repo: &Repo, words: &[&str], timeout: Duration) -> Result<Ended> {
 }
 
 fn is_id(text: &str) -> bool {
-    text.len() == NOTHING.len() && text != NOTHING && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    text.len() == NOTHING.len()
+        && text != NOTHING
+        && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The protocol of a URL, as git takes it: `helper::address` starts a helper, `host:path` is ssh's, all else a path.
@@ -364,18 +487,29 @@ fn protocol_of(url: &str) -> &str {
     if let Some((helper, _)) = url.split_once("::").filter(|(helper, _)| is_scheme(helper)) {
         return helper;
     }
-    match url.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) {
+    match url
+        .split_once("://")
+        .filter(|(scheme, _)| is_scheme(scheme))
+    {
         // Old names of ssh's.
         Some(("git+ssh" | "ssh+git", _)) => "ssh",
         Some((scheme, _)) => scheme,
-        None if url.split_once(':').is_some_and(|(host, _)| !host.contains('/')) => "ssh",
+        None if url
+            .split_once(':')
+            .is_some_and(|(host, _)| !host.contains('/')) =>
+        {
+            "ssh"
+        }
         None => "file",
     }
 }
 
 /// A URL without who logs in, where that may be a token.
 fn without_user(url: &str) -> String {
-    match url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https")) {
+    match url
+        .split_once("://")
+        .filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
+    {
         Some((scheme, rest)) => {
             let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             let host = host.rsplit_once('@').map_or(host, |(_, host)| host);

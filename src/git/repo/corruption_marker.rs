@@ -21,14 +21,20 @@ pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
     let mut roots = vec![repo.shared().clone()];
     match repo.shared().list(&worktrees) {
         Ok(entries) => {
-            let folders = entries.into_iter().filter(|(_, kind)| *kind == Kind::Directory);
+            let folders = entries
+                .into_iter()
+                .filter(|(_, kind)| *kind == Kind::Directory);
             roots.extend(folders.map(|(name, _)| repo.shared().inside(&worktrees.join(name))));
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(source) => return Err(Error::io(worktrees, source)),
     }
     let found = repo.shared_folder().join(FOUND);
-    if repo.shared().has(Path::new(OWN)).map_err(Error::at(&found))? {
+    if repo
+        .shared()
+        .has(Path::new(OWN))
+        .map_err(Error::at(&found))?
+    {
         repo.shared().create(&found).map_err(Error::at(&found))?;
     }
     for root in roots {
@@ -43,7 +49,10 @@ pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
 
 /// Whether damage was found in a checkpoint of any worktree, and [`end_damage`] did not end that.
 pub fn is_damage_known(repo: &Repo) -> bool {
-    !matches!(repo.shared().kind(&repo.shared_folder().join(FOUND)), Ok(None))
+    !matches!(
+        repo.shared().kind(&repo.shared_folder().join(FOUND)),
+        Ok(None)
+    )
 }
 
 /// All checkpoints were read, and are whole. A note that stays costs the reading once more.

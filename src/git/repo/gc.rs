@@ -17,20 +17,31 @@ const STALE: Duration = Duration::from_secs(12 * 3600);
 /// Whether a `git gc` says that it is under way, judged as git does. One that had ended before this call has removed by
 /// then what it removes; one that begins after it sees every reference that was set before.
 pub(in crate::git) fn is_announced(common: &Path) -> bool {
-    let Ok(file) = File::open(common.join("gc.pid")) else { return false };
-    let age = file.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
+    let Ok(file) = File::open(common.join("gc.pid")) else {
+        return false;
+    };
+    let age = file
+        .metadata()
+        .and_then(|found| found.modified())
+        .ok()
+        .and_then(|at| at.elapsed().ok());
     let mut text = String::new();
     if age.is_some_and(|age| age > STALE) || file.take(1024).read_to_string(&mut text).is_err() {
         return false;
     }
     let mut words = text.split_ascii_whitespace();
-    let (Some(pid), Some(host)) = (words.next().and_then(|pid| pid.parse().ok()), words.next()) else { return false };
+    let (Some(pid), Some(host)) = (words.next().and_then(|pid| pid.parse().ok()), words.next())
+    else {
+        return false;
+    };
     let ours = rustix::system::uname();
     ours.nodename().to_bytes() != host.as_bytes() || is_alive(pid)
 }
 
 fn is_alive(pid: i32) -> bool {
-    let Some(pid) = Pid::from_raw(pid.max(0)) else { return false };
+    let Some(pid) = Pid::from_raw(pid.max(0)) else {
+        return false;
+    };
     matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM))
 }
 
@@ -59,7 +70,10 @@ mod tests {
         }
         assert!(announced(&format!("{own} {host}")));
         let old = std::time::SystemTime::now() - STALE - Duration::from_secs(60);
-        File::open(folder.path().join("gc.pid")).unwrap().set_modified(old).unwrap();
+        File::open(folder.path().join("gc.pid"))
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
         assert!(!is_announced(folder.path()));
     }
 }

@@ -40,19 +40,27 @@ impl GitLock {
         let mark = repo.recover_dir()?.join(format!("{MARK}{name}"));
         // One of this process that could not be removed before: by another mark it would be a foreign one for ever.
         release(repo, &mark)?;
-        repo.own().write(&mark, lock.as_os_str().as_bytes(), Sync::Nothing).map_err(Error::at(&mark))?;
+        repo.own()
+            .write(&mark, lock.as_os_str().as_bytes(), Sync::Nothing)
+            .map_err(Error::at(&mark))?;
         let deadline = Instant::now() + timeout;
         loop {
             match link(&mark, &lock) {
                 Ok(()) => return Ok(Self { lock, mark }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && Instant::now() < deadline => {
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists
+                        && Instant::now() < deadline =>
+                {
                     std::thread::sleep(POLL);
                 }
                 Err(error) => {
                     // A mark without its lock is removed by whoever comes next.
                     let _ = fs::remove_file(&mark);
                     return Err(match error.kind() {
-                        io::ErrorKind::AlreadyExists => Error::Locked { holder: foreign_holder(&lock), file: lock },
+                        io::ErrorKind::AlreadyExists => Error::Locked {
+                            holder: foreign_holder(&lock),
+                            file: lock,
+                        },
                         _ => Error::io(lock, error),
                     });
                 }
@@ -67,11 +75,15 @@ fn link(mark: &Path, lock: &Path) -> io::Result<()> {
         Err(error) if cannot_link(&error) => {}
         linked => return linked,
     }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(lock)?;
-    file.write_all(mark.as_os_str().as_bytes()).inspect_err(|_| {
-        // One that is empty would be a foreign one.
-        let _ = fs::remove_file(lock);
-    })
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(lock)?;
+    file.write_all(mark.as_os_str().as_bytes())
+        .inspect_err(|_| {
+            // One that is empty would be a foreign one.
+            let _ = fs::remove_file(lock);
+        })
 }
 
 impl Drop for GitLock {
@@ -115,7 +127,9 @@ fn marked(repo: &Repo, mark: &Path) -> Result<Option<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::io(mark, source)),
     };
-    let Some(marked) = identity(mark) else { return Ok(None) };
+    let Some(marked) = identity(mark) else {
+        return Ok(None);
+    };
     let is_ours = |lock: &PathBuf| identity(lock) == Some(marked) || names(lock, mark);
     if is_ours(&lock) {
         return Ok(Some(lock));
@@ -129,7 +143,9 @@ fn names(lock: &Path, mark: &Path) -> bool {
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino())).ok()
+    fs::symlink_metadata(path)
+        .map(|found| (found.dev(), found.ino()))
+        .ok()
 }
 
 /// A lock of git's that no `recover` made.
@@ -145,7 +161,11 @@ pub struct ForeignLock {
 impl ForeignLock {
     fn of(path: PathBuf) -> Option<Self> {
         let found = fs::symlink_metadata(&path).ok()?;
-        Some(Self { modified: found.modified().ok()?, identity: (found.dev(), found.ino()), path })
+        Some(Self {
+            modified: found.modified().ok()?,
+            identity: (found.dev(), found.ino()),
+            path,
+        })
     }
 
     /// How long ago it was last written to.
@@ -173,11 +193,18 @@ fn foreign_holder(lock: &Path) -> String {
 
 /// The locks that others than `recover` hold, or left, in this work tree and its repository.
 pub fn foreign_locks(repo: &Repo) -> Result<Vec<ForeignLock>> {
-    let mut locks: Vec<ForeignLock> = lock_files(repo)?.into_iter().filter_map(ForeignLock::of).collect();
+    let mut locks: Vec<ForeignLock> = lock_files(repo)?
+        .into_iter()
+        .filter_map(ForeignLock::of)
+        .collect();
     if !locks.is_empty() {
-        let marks: Vec<PathBuf> = all_marks(repo)?.into_iter().flat_map(|(_, marks)| marks).collect();
-        let is_of =
-            |lock: &ForeignLock, mark: &PathBuf| identity(mark) == Some(lock.identity) || names(&lock.path, mark);
+        let marks: Vec<PathBuf> = all_marks(repo)?
+            .into_iter()
+            .flat_map(|(_, marks)| marks)
+            .collect();
+        let is_of = |lock: &ForeignLock, mark: &PathBuf| {
+            identity(mark) == Some(lock.identity) || names(&lock.path, mark)
+        };
         locks.retain(|lock| !marks.iter().any(|mark| is_of(lock, mark)));
     }
     Ok(locks)
@@ -187,10 +214,21 @@ pub fn foreign_locks(repo: &Repo) -> Result<Vec<ForeignLock>> {
 fn lock_files(repo: &Repo) -> Result<Vec<PathBuf>> {
     let (own, common) = (repo.git_dir(), repo.common_dir());
     let of_own = ["index.lock", "HEAD.lock", "config.worktree.lock"].map(|name| own.join(name));
-    let of_all = ["config.lock", "packed-refs.lock", "shallow.lock", "refs/stash.lock"].map(|name| common.join(name));
-    let mut found: Vec<PathBuf> =
-        of_own.into_iter().chain(of_all).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
-    let mut folders: Vec<PathBuf> = ["heads", "remotes", "tags"].map(|name| common.join("refs").join(name)).into();
+    let of_all = [
+        "config.lock",
+        "packed-refs.lock",
+        "shallow.lock",
+        "refs/stash.lock",
+    ]
+    .map(|name| common.join(name));
+    let mut found: Vec<PathBuf> = of_own
+        .into_iter()
+        .chain(of_all)
+        .filter(|path| fs::symlink_metadata(path).is_ok())
+        .collect();
+    let mut folders: Vec<PathBuf> = ["heads", "remotes", "tags"]
+        .map(|name| common.join("refs").join(name))
+        .into();
     while let Some(folder) = folders.pop() {
         for path in list(&folder)? {
             let kind = fs::symlink_metadata(&path).map(|found| found.file_type());
@@ -238,11 +276,16 @@ pub fn remove_left_over(repo: &Repo, timeout: Duration) -> Result<Vec<PathBuf>> 
 /// The folders of our own, one for each work tree of the repository, in which there are marks.
 fn all_marks(repo: &Repo) -> Result<Vec<(PathBuf, Vec<PathBuf>)>> {
     let linked = list(&repo.common_dir().join("worktrees"))?;
-    let folders = linked.into_iter().chain([repo.common_dir().to_owned()]).map(|folder| folder.join("recover"));
+    let folders = linked
+        .into_iter()
+        .chain([repo.common_dir().to_owned()])
+        .map(|folder| folder.join("recover"));
     let mut all = Vec::new();
     for own in folders {
-        let is_mark =
-            |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(MARK.as_bytes()));
+        let is_mark = |path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(MARK.as_bytes()))
+        };
         let marks: Vec<PathBuf> = list(&own)?.into_iter().filter(is_mark).collect();
         if !marks.is_empty() {
             all.push((own, marks));
@@ -258,5 +301,7 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(Error::io(folder, source)),
     };
-    entries.map(|entry| Ok(entry.map_err(Error::at(folder))?.path())).collect()
+    entries
+        .map(|entry| Ok(entry.map_err(Error::at(folder))?.path()))
+        .collect()
 }

@@ -20,17 +20,33 @@ pub fn work_trees(repo: &Repo) -> Result<Vec<PathBuf>> {
     let failed = || Error::git("list the work trees");
     let main = git2::Repository::open(repo.common_dir()).map_err(failed())?;
     let names = main.worktrees().map_err(failed())?;
-    let linked =
-        names.iter().flatten().flatten().filter_map(|name| Some(main.find_worktree(name).ok()?.path().to_owned()));
-    Ok(main.workdir().map(Path::to_owned).into_iter().chain(linked).collect())
+    let linked = names
+        .iter()
+        .flatten()
+        .flatten()
+        .filter_map(|name| Some(main.find_worktree(name).ok()?.path().to_owned()));
+    Ok(main
+        .workdir()
+        .map(Path::to_owned)
+        .into_iter()
+        .chain(linked)
+        .collect())
 }
 
 /// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.
 pub fn find_linked(repo: &Repo, path: &Path) -> Result<Option<LinkedWorktree>> {
     let failed = || Error::git(format!("look for the work tree {}", path.display()));
     let main = git2::Repository::open(repo.common_dir()).map_err(failed())?;
-    for name in main.worktrees().map_err(failed())?.iter().flatten().flatten() {
-        let Ok(known) = main.find_worktree(name) else { continue };
+    for name in main
+        .worktrees()
+        .map_err(failed())?
+        .iter()
+        .flatten()
+        .flatten()
+    {
+        let Ok(known) = main.find_worktree(name) else {
+            continue;
+        };
         if known.path() != path {
             continue;
         }

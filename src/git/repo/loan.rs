@@ -48,14 +48,21 @@ struct Journal {
 
 impl Loan {
     /// Lends what `paths`, which cannot be read, lack, and all that is in them; `None` where nothing can be lent.
-    pub fn lend(repo: &Repo, _lock: &WorktreeLock, paths: &[RepoPath], may: MayLend<'_>) -> Result<Option<Self>> {
+    pub fn lend(
+        repo: &Repo,
+        _lock: &WorktreeLock,
+        paths: &[RepoPath],
+        may: MayLend<'_>,
+    ) -> Result<Option<Self>> {
         let mut loan = Self::of(repo)?;
         let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
         let mut opened = Vec::new();
         for path in paths {
             for part in path.ancestors().chain([path.clone()]) {
                 let (parent, name) = openat::split(&part);
-                let Ok(dir) = folders.open(&parent) else { break };
+                let Ok(dir) = folders.open(&parent) else {
+                    break;
+                };
                 match lacking(&dir, name).map_err(|error| openat::io_error(&part, error))? {
                     Some(stat) if may(&part, stat.kind() == FileType::Directory)? => {
                         loan.give(&dir, vec![(part.clone(), stat)])?;
@@ -68,10 +75,14 @@ impl Loan {
         }
         // What was out of sight lacks rights of its own, maybe.
         while let Some(folder) = opened.pop() {
-            let Ok(dir) = folders.open(&folder) else { continue };
+            let Ok(dir) = folders.open(&folder) else {
+                continue;
+            };
             let failed = |error: io::Error| openat::io_error(&folder, error);
             let mut lacks = Vec::new();
-            for name in openat::names(&openat::open_folder(&dir, b".").map_err(failed)?).map_err(failed)? {
+            for name in
+                openat::names(&openat::open_folder(&dir, b".").map_err(failed)?).map_err(failed)?
+            {
                 let path = folder.join(&name);
                 if let Some(stat) = lacking(&dir, &name).map_err(failed)? {
                     if !may(&path, stat.kind() == FileType::Directory)? {
@@ -90,10 +101,20 @@ impl Loan {
     pub fn give_back_left(repo: &Repo, _lock: &WorktreeLock) -> Result<bool> {
         let mut loan = Self::of(repo)?;
         let journal = loan.journal.clone();
-        let Some(text) = loan.own.read_present(&journal).map_err(Error::at(&journal))? else { return Ok(false) };
-        let read: Journal =
-            serde_json::from_slice(&text).map_err(|error| Error::corrupt(format!("{}: {error}", journal.display())))?;
-        loan.lent = read.lent.into_iter().map(|lent| (lent.path, lent.mode)).collect();
+        let Some(text) = loan
+            .own
+            .read_present(&journal)
+            .map_err(Error::at(&journal))?
+        else {
+            return Ok(false);
+        };
+        let read: Journal = serde_json::from_slice(&text)
+            .map_err(|error| Error::corrupt(format!("{}: {error}", journal.display())))?;
+        loan.lent = read
+            .lent
+            .into_iter()
+            .map(|lent| (lent.path, lent.mode))
+            .collect();
         loan.give_back().map(|()| true)
     }
 
@@ -114,7 +135,12 @@ impl Loan {
 
     fn of(repo: &Repo) -> Result<Self> {
         let journal = repo.recover_dir()?.join(FILE);
-        Ok(Self { journal, own: repo.own().clone(), workdir: repo.workdir().to_owned(), lent: BTreeMap::new() })
+        Ok(Self {
+            journal,
+            own: repo.own().clone(),
+            workdir: repo.workdir().to_owned(),
+            lent: BTreeMap::new(),
+        })
     }
 
     /// Lends to names of one folder what they lack, once that is written down.
@@ -122,13 +148,28 @@ impl Loan {
         if lacks.is_empty() {
             return Ok(());
         }
-        self.lent.extend(lacks.iter().map(|(path, stat)| (path.clone(), stat.permissions())));
-        let lent = self.lent.iter().map(|(path, mode)| PathMode { path: path.clone(), mode: *mode }).collect();
-        let text = serde_json::to_vec(&Journal { lent }).map_err(|error| Error::corrupt(format!("loan: {error}")))?;
-        self.own.write(&self.journal, &text, Sync::All).map_err(Error::at(&self.journal))?;
+        self.lent.extend(
+            lacks
+                .iter()
+                .map(|(path, stat)| (path.clone(), stat.permissions())),
+        );
+        let lent = self
+            .lent
+            .iter()
+            .map(|(path, mode)| PathMode {
+                path: path.clone(),
+                mode: *mode,
+            })
+            .collect();
+        let text = serde_json::to_vec(&Journal { lent })
+            .map_err(|error| Error::corrupt(format!("loan: {error}")))?;
+        self.own
+            .write(&self.journal, &text, Sync::All)
+            .map_err(Error::at(&self.journal))?;
         for (path, stat) in lacks {
             let mode = stat.permissions() | rights(stat.kind());
-            chmod(dir, openat::split(&path).1, mode).map_err(|error| openat::io_error(&path, error))?;
+            chmod(dir, openat::split(&path).1, mode)
+                .map_err(|error| openat::io_error(&path, error))?;
         }
         Ok(())
     }
@@ -139,9 +180,13 @@ impl Loan {
         // The deepest first: a folder without rights hides what is in it.
         for (path, mode) in self.lent.iter().rev() {
             let (parent, name) = openat::split(path);
-            let Ok(dir) = folders.open(&parent) else { continue };
+            let Ok(dir) = folders.open(&parent) else {
+                continue;
+            };
             let failed = |error: io::Error| openat::io_error(path, error);
-            let Some(stat) = openat::stat(&dir, name).map_err(failed)? else { continue };
+            let Some(stat) = openat::stat(&dir, name).map_err(failed)? else {
+                continue;
+            };
             if stat.permissions() == mode | rights(stat.kind()) {
                 chmod(&dir, name, *mode).map_err(failed)?;
             }
@@ -166,7 +211,11 @@ impl Drop for Loan {
 }
 
 fn rights(kind: FileType) -> u32 {
-    if kind == FileType::Directory { FOLDER_RIGHTS } else { FILE_RIGHTS }
+    if kind == FileType::Directory {
+        FOLDER_RIGHTS
+    } else {
+        FILE_RIGHTS
+    }
 }
 
 /// A file or folder of this user that lacks what its owner needs to read it.
@@ -179,10 +228,16 @@ fn lacking(dir: &OwnedFd, name: &[u8]) -> io::Result<Option<FileStat>> {
     let is_own = stat.st_uid == rustix::process::geteuid().as_raw();
     let seen = FileStat::from(stat);
     let is_content = matches!(seen.kind(), FileType::RegularFile | FileType::Directory);
-    Ok(Some(seen)
-        .filter(|seen| is_own && is_content && seen.permissions() & rights(seen.kind()) != rights(seen.kind())))
+    Ok(Some(seen).filter(|seen| {
+        is_own && is_content && seen.permissions() & rights(seen.kind()) != rights(seen.kind())
+    }))
 }
 
 fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
-    Ok(rustix::fs::chmodat(dir, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+    Ok(rustix::fs::chmodat(
+        dir,
+        name,
+        Mode::from_raw_mode(mode),
+        AtFlags::empty(),
+    )?)
 }

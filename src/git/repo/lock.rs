@@ -44,7 +44,9 @@ pub(in crate::git) struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.held.slots.fetch_and(!(1 << self.number), Ordering::AcqRel);
+        self.held
+            .slots
+            .fetch_and(!(1 << self.number), Ordering::AcqRel);
     }
 }
 
@@ -67,13 +69,21 @@ impl WorktreeLock {
     /// The lock for a rehearsal: what is captured under it lies in a temporary folder elsewhere, cannot be published and
     /// is removed with it. Neither the repository nor the worktree's own folder is written to, and nothing is made there.
     pub fn rehearse(repo: &Repo, timeout: Duration) -> Result<Self> {
-        let file = FileLock::acquire_unnoticed(repo.own(), &repo.own_folder().join("lock"), timeout)?;
+        let file =
+            FileLock::acquire_unnoticed(repo.own(), &repo.own_folder().join("lock"), timeout)?;
         let scratch = TemporaryFolder::new().map_err(Error::at(&std::env::temp_dir()))?;
         Ok(Self::of(file, scratch.path().to_owned(), Some(scratch)))
     }
 
     fn of(file: Option<FileLock>, folder: PathBuf, scratch: Option<TemporaryFolder>) -> Self {
-        Self { held: Arc::new(Held { _file: file, folder, scratch, slots: AtomicU64::new(0) }) }
+        Self {
+            held: Arc::new(Held {
+                _file: file,
+                folder,
+                scratch,
+                slots: AtomicU64::new(0),
+            }),
+        }
     }
 
     /// The folder that holds the quarantines.
@@ -96,7 +106,10 @@ impl WorktreeLock {
             }
             let taken = self.held.slots.fetch_or(1 << number, Ordering::AcqRel);
             if taken & (1 << number) == 0 {
-                return Some(Slot { held: Arc::clone(&self.held), number });
+                return Some(Slot {
+                    held: Arc::clone(&self.held),
+                    number,
+                });
             }
         }
     }

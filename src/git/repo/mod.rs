@@ -22,11 +22,12 @@ pub use linked::{LinkedWorktree, find_linked, work_trees};
 pub use loan::{Loan, MayLend};
 pub use lock::WorktreeLock;
 pub use owner::{
-    check_owner, foreign_owner, is_closed, is_declared_safe, is_of_another, is_open_to_all, left_by_another,
+    check_owner, foreign_owner, is_closed, is_declared_safe, is_of_another, is_open_to_all,
+    left_by_another,
 };
 pub use refs::{
-    CheckpointRef, PREFIX, delete_refs, kept_names, list_refs, ref_component, ref_exists, ref_name, ref_names, resolve,
-    resolve_ref, set_ref,
+    CheckpointRef, PREFIX, delete_refs, kept_names, list_refs, ref_component, ref_exists, ref_name,
+    ref_names, resolve, resolve_ref, set_ref,
 };
 pub use repository::{Repo, is_same_folder, refuse_root};
 pub use settings::{changed_settings, put_settings_back, record_settings};

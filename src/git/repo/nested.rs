@@ -25,7 +25,8 @@ pub(in crate::git) fn is_repository(dir: &OwnedFd) -> bool {
         }
         Ok(Some(stat)) if stat.kind() == FileType::RegularFile => {
             let mut beginning = Vec::new();
-            let read = openat::open_file(dir, b".git").and_then(|file| file.take(8).read_to_end(&mut beginning));
+            let read = openat::open_file(dir, b".git")
+                .and_then(|file| file.take(8).read_to_end(&mut beginning));
             read.is_ok() && beginning == b"gitdir: "
         }
         _ => false,
@@ -45,7 +46,11 @@ pub(in crate::git) struct Outer<'a> {
 pub(in crate::git) fn head(outer: Outer<'_>, path: &RepoPath) -> Option<git2::Oid> {
     let folder = path.below(outer.workdir);
     let found = git2::Repository::open(&folder).ok()?;
-    if stray(outer, &folder, &found).is_some() { None } else { found.head().ok()?.target() }
+    if stray(outer, &folder, &found).is_some() {
+        None
+    } else {
+        found.head().ok()?.target()
+    }
 }
 
 /// Why what `.git` in `folder` leads to must not be written to: it is not this folder's own. Work trees hold what others
@@ -55,8 +60,14 @@ pub(in crate::git) fn head(outer: Outer<'_>, path: &RepoPath) -> Option<git2::Oi
 /// names this very folder as its work tree (`core.worktree`, or `gitdir` of a linked one).
 pub(super) fn stray(outer: Outer<'_>, folder: &Path, found: &git2::Repository) -> Option<String> {
     let real = |path: &Path| fs::canonicalize(path).ok();
-    let strange = |why: &str| Some(format!("its .git leads to {}, {why}", found.path().display()));
-    let (Some(folder), Some(git_dir), Some(common)) = (real(folder), real(found.path()), real(found.commondir()))
+    let strange = |why: &str| {
+        Some(format!(
+            "its .git leads to {}, {why}",
+            found.path().display()
+        ))
+    };
+    let (Some(folder), Some(git_dir), Some(common)) =
+        (real(folder), real(found.path()), real(found.commondir()))
     else {
         return strange("which cannot be followed");
     };
@@ -66,11 +77,21 @@ pub(super) fn stray(outer: Outer<'_>, folder: &Path, found: &git2::Repository) -
         Ok(kind) if kind.is_dir() => git_dir == link && common == git_dir,
         Ok(kind) if kind.is_file() => {
             let is_linked = real(&git_dir.join("commondir")).is_some();
-            let is_module = || outer_dirs.iter().flatten().any(|outer| git_dir.starts_with(outer.join("modules")));
+            let is_module = || {
+                outer_dirs
+                    .iter()
+                    .flatten()
+                    .any(|outer| git_dir.starts_with(outer.join("modules")))
+            };
             if is_linked {
-                git_dir.parent() == Some(&common.join("worktrees")) && linked_folder(&git_dir).as_ref() == Some(&folder)
+                git_dir.parent() == Some(&common.join("worktrees"))
+                    && linked_folder(&git_dir).as_ref() == Some(&folder)
             } else {
-                is_module() || module_folder(&git_dir).and_then(|back| real(&back)).as_ref() == Some(&folder)
+                is_module()
+                    || module_folder(&git_dir)
+                        .and_then(|back| real(&back))
+                        .as_ref()
+                        == Some(&folder)
             }
         }
         _ => false,
@@ -83,12 +104,26 @@ pub(super) fn stray(outer: Outer<'_>, folder: &Path, found: &git2::Repository) -
         };
     }
     let inside = |path: PathBuf| {
-        let Ok(place) = fs::canonicalize(&path) else { return fs::symlink_metadata(&path).is_err() };
+        let Ok(place) = fs::canonicalize(&path) else {
+            return fs::symlink_metadata(&path).is_err();
+        };
         [&git_dir, &common].iter().any(|own| place.starts_with(own))
-            || [outer.workdir, outer.common_dir].iter().filter_map(|own| real(own)).any(|own| place.starts_with(own))
+            || [outer.workdir, outer.common_dir]
+                .iter()
+                .filter_map(|own| real(own))
+                .any(|own| place.starts_with(own))
     };
-    let written = [common.join("objects"), common.join("refs"), common.join("recover"), git_dir.join("recover")];
-    if written.into_iter().all(inside) { None } else { strange("which keeps its content in another project") }
+    let written = [
+        common.join("objects"),
+        common.join("refs"),
+        common.join("recover"),
+        git_dir.join("recover"),
+    ];
+    if written.into_iter().all(inside) {
+        None
+    } else {
+        strange("which keeps its content in another project")
+    }
 }
 
 /// The folder of a linked work tree, as its git folder names it.
@@ -106,5 +141,7 @@ pub(in crate::git) fn module_folder(git_dir: &Path) -> Option<PathBuf> {
 
 /// The commit that a link names.
 pub(in crate::git) fn commit_of(link: &Nested) -> Option<git2::Oid> {
-    link.commit.as_ref().and_then(|commit| git2::Oid::from_str(&commit.0).ok())
+    link.commit
+        .as_ref()
+        .and_then(|commit| git2::Oid::from_str(&commit.0).ok())
 }

@@ -21,16 +21,21 @@ fn is_ours(owner: u32) -> bool {
 /// may have declared safe (`safe.directory`).
 pub fn check_owner(path: &Path, project: &Path) -> Result<()> {
     match foreign_owner(path) {
-        Some(owner) if !is_declared_safe(project) => {
-            Err(Error::ForeignOwner { path: path.to_owned(), owner, root: project.to_owned() })
-        }
+        Some(owner) if !is_declared_safe(project) => Err(Error::ForeignOwner {
+            path: path.to_owned(),
+            owner,
+            root: project.to_owned(),
+        }),
         _ => Ok(()),
     }
 }
 
 /// The owner of a file or folder that is not ours; of a link, it is the link's own.
 pub fn foreign_owner(path: &Path) -> Option<u32> {
-    fs::symlink_metadata(path).ok().map(|found| found.uid()).filter(|owner| !is_ours(*owner))
+    fs::symlink_metadata(path)
+        .ok()
+        .map(|found| found.uid())
+        .filter(|owner| !is_ours(*owner))
 }
 
 /// Whether a folder belongs to another user, root included.
@@ -44,31 +49,51 @@ pub fn left_by_another(folder: &Path, depth: usize) -> Option<(PathBuf, u32)> {
     let ours = rustix::process::geteuid().as_raw();
     let found = fs::symlink_metadata(folder).ok().filter(|_| ours != 0)?;
     // What nobody writes, as git's objects, is only read.
-    let mut needed = if found.mode() & 0o200 == 0 { Access::READ_OK } else { Access::READ_OK | Access::WRITE_OK };
+    let mut needed = if found.mode() & 0o200 == 0 {
+        Access::READ_OK
+    } else {
+        Access::READ_OK | Access::WRITE_OK
+    };
     needed.set(Access::EXEC_OK, found.is_dir());
-    let is_usable = || found.is_symlink() || rustix::fs::accessat(CWD, folder, needed, AtFlags::EACCESS).is_ok();
+    let is_usable = || {
+        found.is_symlink() || rustix::fs::accessat(CWD, folder, needed, AtFlags::EACCESS).is_ok()
+    };
     if found.uid() != ours && !is_usable() {
         return Some((folder.to_owned(), found.uid()));
     }
     let deeper = depth.checked_sub(1).filter(|_| found.is_dir())?;
-    fs::read_dir(folder).ok()?.flatten().find_map(|entry| left_by_another(&entry.path(), deeper))
+    fs::read_dir(folder)
+        .ok()?
+        .flatten()
+        .find_map(|entry| left_by_another(&entry.path(), deeper))
 }
 
 /// Whether something of ours in a folder lacks rights that its owner, this user, may give: folders, and with `files` also
 /// files that are to be written. Folders are looked into `depth` levels deep.
 pub fn is_closed(folder: &Path, depth: usize, files: bool) -> bool {
-    let Ok(found) = fs::symlink_metadata(folder) else { return false };
+    let Ok(found) = fs::symlink_metadata(folder) else {
+        return false;
+    };
     if found.is_symlink() || (found.is_file() && !files) {
         return false;
     }
     let mut needed = Access::READ_OK | Access::WRITE_OK;
     needed.set(Access::EXEC_OK, found.is_dir());
-    let is_denied = || rustix::fs::accessat(CWD, folder, needed, AtFlags::EACCESS) == Err(rustix::io::Errno::ACCESS);
+    let is_denied = || {
+        rustix::fs::accessat(CWD, folder, needed, AtFlags::EACCESS)
+            == Err(rustix::io::Errno::ACCESS)
+    };
     if found.uid() == rustix::process::geteuid().as_raw() && is_denied() {
         return true;
     }
-    let Some(deeper) = depth.checked_sub(1).filter(|_| found.is_dir()) else { return false };
-    fs::read_dir(folder).is_ok_and(|names| names.flatten().any(|name| is_closed(&name.path(), deeper, files)))
+    let Some(deeper) = depth.checked_sub(1).filter(|_| found.is_dir()) else {
+        return false;
+    };
+    fs::read_dir(folder).is_ok_and(|names| {
+        names
+            .flatten()
+            .any(|name| is_closed(&name.path(), deeper, files))
+    })
 }
 
 /// Whether everybody may put something into a folder.
@@ -109,7 +134,9 @@ fn is_same(value: &[u8], project: &Path) -> bool {
 /// The values of `safe.directory`, in their order.
 fn declared() -> Vec<Vec<u8>> {
     let env = |name: &str| std::env::var_os(name);
-    let is_set = |name: &str| env(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0" | b"false" | b"no"));
+    let is_set = |name: &str| {
+        env(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0" | b"false" | b"no"))
+    };
     let system = match env("GIT_CONFIG_SYSTEM") {
         _ if is_set("GIT_CONFIG_NOSYSTEM") => None,
         Some(file) => Some(PathBuf::from(file)),
@@ -117,22 +144,35 @@ fn declared() -> Vec<Vec<u8>> {
     };
     let of_user = match env("GIT_CONFIG_GLOBAL") {
         Some(file) => vec![PathBuf::from(file)],
-        None => [Config::find_xdg(), Config::find_global()].into_iter().flatten().collect(),
+        None => [Config::find_xdg(), Config::find_global()]
+            .into_iter()
+            .flatten()
+            .collect(),
     };
     let mut all = Vec::new();
     for file in system.into_iter().chain(of_user) {
-        let Ok(config) = Config::open(&file) else { continue };
-        let Ok(mut values) = config.multivar("safe.directory", None) else { continue };
+        let Ok(config) = Config::open(&file) else {
+            continue;
+        };
+        let Ok(mut values) = config.multivar("safe.directory", None) else {
+            continue;
+        };
         while let Some(Ok(entry)) = values.next() {
             all.push(entry.value_bytes().to_vec());
         }
     }
     // What a caller's `git -c` or its environment says is no repository's word either.
-    let count = std::env::var("GIT_CONFIG_COUNT").ok().and_then(|count| count.parse::<u32>().ok()).unwrap_or(0);
+    let count = std::env::var("GIT_CONFIG_COUNT")
+        .ok()
+        .and_then(|count| count.parse::<u32>().ok())
+        .unwrap_or(0);
     let named = |number: &u32| {
-        env(&format!("GIT_CONFIG_KEY_{number}")).is_some_and(|key| key.eq_ignore_ascii_case("safe.directory"))
+        env(&format!("GIT_CONFIG_KEY_{number}"))
+            .is_some_and(|key| key.eq_ignore_ascii_case("safe.directory"))
     };
-    let values = (0..count.min(1024)).filter(named).filter_map(|number| env(&format!("GIT_CONFIG_VALUE_{number}")));
+    let values = (0..count.min(1024))
+        .filter(named)
+        .filter_map(|number| env(&format!("GIT_CONFIG_VALUE_{number}")));
     all.extend(values.map(|value| value.as_bytes().to_vec()));
     all
 }

@@ -33,7 +33,11 @@ pub struct CheckpointRef {
 
 /// The reference of a checkpoint of a run.
 pub fn ref_name(run_id: &RunId, checkpoint: &CheckpointId) -> String {
-    format!("{PREFIX}{}/{}", ref_component(run_id.as_str()), ref_component(checkpoint.as_str()))
+    format!(
+        "{PREFIX}{}/{}",
+        ref_component(run_id.as_str()),
+        ref_component(checkpoint.as_str())
+    )
 }
 
 /// Where commits are kept that went off a branch; no run's checkpoints have that place, as no run's component has a `+`.
@@ -41,12 +45,18 @@ pub const KEPT: &str = "refs/recover/+kept/";
 
 /// The reference that keeps a commit of a run which went off a branch.
 pub fn kept_name(run_id: &RunId, commit: &ObjectId) -> String {
-    format!("{KEPT}{}/{}", ref_component(run_id.as_str()), commit.short())
+    format!(
+        "{KEPT}{}/{}",
+        ref_component(run_id.as_str()),
+        commit.short()
+    )
 }
 
 /// The references that keep commits which went off a branch: those of a run, or all.
 pub fn kept_names(repo: &Repo, run_id: Option<&RunId>) -> Result<Vec<String>> {
-    let prefix = run_id.map_or(KEPT.to_owned(), |run_id| format!("{KEPT}{}/", ref_component(run_id.as_str())));
+    let prefix = run_id.map_or(KEPT.to_owned(), |run_id| {
+        format!("{KEPT}{}/", ref_component(run_id.as_str()))
+    });
     let mut names = all_names(repo, |_| false)?;
     names.retain(|name| name.starts_with(&prefix));
     Ok(names.into_iter().collect())
@@ -61,7 +71,8 @@ pub fn ref_component(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(bytes.len());
     for (at, byte) in bytes.iter().copied().enumerate() {
-        let between = at > 0 && plain(bytes[at - 1]) && bytes.get(at + 1).copied().is_some_and(plain);
+        let between =
+            at > 0 && plain(bytes[at - 1]) && bytes.get(at + 1).copied().is_some_and(plain);
         // `x.lock` would be taken for the lock of `x`.
         let lock = byte == b'.' && &bytes[at + 1..] == b"lock";
         if plain(byte) || (byte == b'.' && between && !lock) {
@@ -70,7 +81,11 @@ pub fn ref_component(text: &str) -> String {
             let _ = write!(out, "%{byte:02x}");
         }
     }
-    if out.is_empty() { "%".to_owned() } else { short_part(out, text) }
+    if out.is_empty() {
+        "%".to_owned()
+    } else {
+        short_part(out, text)
+    }
 }
 
 /// Whether a reference of this name is there, whatever it holds.
@@ -96,7 +111,10 @@ pub(in crate::git) fn set_ref_from(
     let exists = || Error::HeadMoved {
         reference: name.to_owned(),
         expected: "nothing".to_owned(),
-        found: repo.inner.refname_to_id(name).map_or_else(|_| "something".to_owned(), |oid| oid.to_string()),
+        found: repo
+            .inner
+            .refname_to_id(name)
+            .map_or_else(|_| "something".to_owned(), |oid| oid.to_string()),
     };
     // It may be packed.
     if ref_exists(repo, name) {
@@ -113,27 +131,41 @@ pub(in crate::git) fn set_ref_from(
             there = there.parent().unwrap_or(&top);
         }
         let made = refs.create_dir_all(folder).map_err(|error| (error, false));
-        match made.and_then(|()| repo.own().link_or_move(&draft, &refs, &path).map_err(|error| (error, true))) {
+        match made.and_then(|()| {
+            repo.own()
+                .link_or_move(&draft, &refs, &path)
+                .map_err(|error| (error, true))
+        }) {
             Ok(()) => break,
             // What is left of the draft is reaped with the next lock.
-            Err((error, true)) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
+            Err((error, true)) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(exists());
+            }
             // `git pack-refs` removes folders that are empty.
             Err((error, _)) if error.kind() == io::ErrorKind::NotFound && tries > 0 => tries -= 1,
             Err((source, _)) => return Err(Error::io(path, source)),
         }
     }
-    if repo.own().remove_file(&draft).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+    if repo
+        .own()
+        .remove_file(&draft)
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    {
         repo.say_once(
             "without-links",
             "the file system has no hard links: what is recorded is copied or moved into its place, which takes longer",
         );
     }
     // The draft was synced, so that only names are new.
-    let mut changed = folder.ancestors().take_while(|folder| folder.starts_with(there));
-    changed.try_for_each(|folder| sync_refs_folder(repo, folder)).inspect_err(|_| {
-        // A reference that may not last is no reference: the caller is notified that there is none.
-        let _ = refs.remove_file(&path);
-    })
+    let mut changed = folder
+        .ancestors()
+        .take_while(|folder| folder.starts_with(there));
+    changed
+        .try_for_each(|folder| sync_refs_folder(repo, folder))
+        .inspect_err(|_| {
+            // A reference that may not last is no reference: the caller is notified that there is none.
+            let _ = refs.remove_file(&path);
+        })
 }
 
 /// Syncs a folder of references. Where `git pack-refs` removed it, what it held is in `packed-refs`: that is synced instead.
@@ -155,12 +187,20 @@ fn folder_of_refs(repo: &Repo) -> Root {
 }
 
 /// The text of a reference, durably, in a file of the worktree's own folder: to be renamed or linked into its place.
-pub(in crate::git) fn write_draft(repo: &Repo, lock: &WorktreeLock, commit: &ObjectId) -> Result<PathBuf> {
+pub(in crate::git) fn write_draft(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    commit: &ObjectId,
+) -> Result<PathBuf> {
     write_draft_text(repo, lock, &format!("{commit}\n"))
 }
 
 /// [`write_draft`] of a reference that names another one.
-pub(in crate::git) fn write_draft_text(repo: &Repo, _lock: &WorktreeLock, text: &str) -> Result<PathBuf> {
+pub(in crate::git) fn write_draft_text(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    text: &str,
+) -> Result<PathBuf> {
     let (draft, file) = begin_draft(repo, text)?;
     file.sync_all().map_err(Error::at(&draft))?;
     Ok(draft)
@@ -182,7 +222,8 @@ fn new_file(folder: &Path, name: &str) -> Result<(PathBuf, fs::File)> {
     let mut number = 0_u32;
     loop {
         let path = folder.join(format!("{}{name}.{number}", temporary_prefix()));
-        match fs::File::create_new(&path).and_then(|file| give_to_sudo_caller(&path).map(|()| file)) {
+        match fs::File::create_new(&path).and_then(|file| give_to_sudo_caller(&path).map(|()| file))
+        {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             Err(source) => return Err(Error::io(path, source)),
@@ -198,7 +239,10 @@ pub(in crate::git) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
     }
     let path = repo.common_dir().join(name);
     let top = repo.common_dir().join("refs");
-    let mut folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&top));
+    let mut folders = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| folder.starts_with(&top));
     folders.try_for_each(|folder| sync_refs_folder(repo, folder))
 }
 
@@ -214,18 +258,30 @@ pub fn ref_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<Vec<Str
 fn all_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let packed = repo.common_dir().join("packed-refs");
-    let text = present(fs::read(&packed)).map_err(Error::at(&packed))?.unwrap_or_default();
+    let text = present(fs::read(&packed))
+        .map_err(Error::at(&packed))?
+        .unwrap_or_default();
     for line in text.split(|byte| *byte == b'\n') {
         // `commit SP name`; other lines say more about the one before.
-        let name = line.split(|byte| *byte == b' ').nth(1).filter(|name| name.starts_with(PREFIX.as_bytes()));
+        let name = line
+            .split(|byte| *byte == b' ')
+            .nth(1)
+            .filter(|name| name.starts_with(PREFIX.as_bytes()));
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
-        names.extend(name.filter(|name| !is_known(name.rsplit('/').next().unwrap_or_default())).map(str::to_owned));
+        names.extend(
+            name.filter(|name| !is_known(name.rsplit('/').next().unwrap_or_default()))
+                .map(str::to_owned),
+        );
     }
     let mut open = vec![PREFIX.trim_end_matches('/').to_owned()];
     while let Some(name) = open.pop() {
         let folder = repo.common_dir().join(&name);
         // One that went away while they are listed is no reason to hide the others.
-        let Some(entries) = present(folder_of_refs(repo).list(&folder)).map_err(Error::at(&folder))? else { continue };
+        let Some(entries) =
+            present(folder_of_refs(repo).list(&folder)).map_err(Error::at(&folder))?
+        else {
+            continue;
+        };
         for (last, kind) in entries {
             let Some(last) = last.to_str() else { continue };
             let is_folder = kind == Kind::Directory;
@@ -254,7 +310,10 @@ fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
 
 /// What a reference names; `None` if it is not there or cannot be read.
 pub fn resolve_ref(repo: &Repo, name: &str) -> Option<ObjectId> {
-    repo.inner.refname_to_id(name).ok().map(|oid| ObjectId(oid.to_string()))
+    repo.inner
+        .refname_to_id(name)
+        .ok()
+        .map(|oid| ObjectId(oid.to_string()))
 }
 
 /// All references of checkpoints, sorted. One that cannot be read is left out with its name in the second list.
@@ -274,14 +333,19 @@ pub fn list_refs(repo: &Repo) -> Result<(Vec<CheckpointRef>, Vec<String>)> {
 /// They are nobody's but ours, so that only `packed-refs` needs a lock of git's.
 pub fn delete_refs(repo: &Repo, lock: &WorktreeLock, names: &[String]) -> Result<()> {
     if let Some(foreign) = names.iter().find(|name| !name.starts_with(PREFIX)) {
-        return Err(Error::UnsafePath { path: foreign.into(), reason: "not a checkpoint's reference".to_owned() });
+        return Err(Error::UnsafePath {
+            path: foreign.into(),
+            reason: "not a checkpoint's reference".to_owned(),
+        });
     }
     remove_packed(repo, lock, &names.iter().map(String::as_str).collect())?;
     let mut folders = BTreeSet::new();
     for name in names {
         let path = repo.common_dir().join(name);
         match folder_of_refs(repo).remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(path, error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(path, error));
+            }
             _ => folders.extend(path.parent().map(Path::to_owned)),
         }
     }
@@ -297,7 +361,11 @@ pub fn delete_refs(repo: &Repo, lock: &WorktreeLock, names: &[String]) -> Result
 pub(in crate::git) const GIT_WAIT: Duration = Duration::from_secs(2);
 
 /// Takes references out of `packed-refs`, under git's lock of it.
-pub(in crate::git) fn remove_packed(repo: &Repo, _lock: &WorktreeLock, names: &BTreeSet<&str>) -> Result<()> {
+pub(in crate::git) fn remove_packed(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    names: &BTreeSet<&str>,
+) -> Result<()> {
     let own = repo.recover_dir()?;
     let path = repo.common_dir().join("packed-refs");
     let without = || -> Result<Option<Vec<u8>>> {
@@ -311,7 +379,9 @@ pub(in crate::git) fn remove_packed(repo: &Repo, _lock: &WorktreeLock, names: &B
         return Ok(());
     }
     let _held = GitLock::acquire(repo, "packed-refs", &path, GIT_WAIT)?;
-    let Some(kept) = without()? else { return Ok(()) };
+    let Some(kept) = without()? else {
+        return Ok(());
+    };
     let (draft, mut file) = new_file(&own, "packed")?;
     let written = file.write_all(&kept).and_then(|()| file.sync_all());
     written.map_err(Error::at(&draft))?;
@@ -326,7 +396,9 @@ fn without_names(packed: &[u8], names: &BTreeSet<&str>) -> Option<Vec<u8>> {
     for line in packed.split_inclusive(|byte| *byte == b'\n') {
         // A line that begins with `^` belongs to the one before it.
         if !line.starts_with(b"^") {
-            let name = std::str::from_utf8(line).ok().and_then(|line| line.trim_end().split_once(' '));
+            let name = std::str::from_utf8(line)
+                .ok()
+                .and_then(|line| line.trim_end().split_once(' '));
             dropped = !line.starts_with(b"#") && name.is_some_and(|(_, name)| names.contains(name));
         }
         if !dropped {
@@ -338,8 +410,13 @@ fn without_names(packed: &[u8], names: &BTreeSet<&str>) -> Option<Vec<u8>> {
 
 /// The commit of a reference or revision of the user's (`HEAD`, a branch, an id).
 pub fn resolve(repo: &Repo, revision: &str) -> Result<ObjectId> {
-    let object = repo.inner.revparse_single(revision).and_then(|object| object.peel_to_commit());
-    let oid: Oid = object.map_err(Error::git(format!("find '{revision}'")))?.id();
+    let object = repo
+        .inner
+        .revparse_single(revision)
+        .and_then(|object| object.peel_to_commit());
+    let oid: Oid = object
+        .map_err(Error::git(format!("find '{revision}'")))?
+        .id();
     Ok(ObjectId(oid.to_string()))
 }
 
@@ -353,14 +430,19 @@ mod tests {
             b"# pack-refs with: peeled fully-peeled sorted \n11 refs/heads/a\n22 refs/tags/t\n^33\n44 refs/x\n";
         let without = |name| without_names(packed, &BTreeSet::from([name]));
         let kept = without("refs/tags/t").unwrap();
-        assert_eq!(kept, b"# pack-refs with: peeled fully-peeled sorted \n11 refs/heads/a\n44 refs/x\n");
+        assert_eq!(
+            kept,
+            b"# pack-refs with: peeled fully-peeled sorted \n11 refs/heads/a\n44 refs/x\n"
+        );
         assert_eq!(without("refs/heads"), None);
     }
 
     #[test]
     fn any_run_id_makes_a_valid_name() {
-        let ids =
-            ["a", "", ".", "..", "a..b", "a.lock", "a b", "a/b", "a~1", "@{", "%61", "é", "a.b", "-x", "a\n", "x."];
+        let ids = [
+            "a", "", ".", "..", "a..b", "a.lock", "a b", "a/b", "a~1", "@{", "%61", "é", "a.b",
+            "-x", "a\n", "x.",
+        ];
         let mut seen = std::collections::BTreeSet::new();
         for id in ids {
             let name = ref_name(&id.into(), &"ckpt".into());

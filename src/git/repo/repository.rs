@@ -45,13 +45,24 @@ pub struct Repo {
 
 impl std::fmt::Debug for Repo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Repo").field("workdir", &self.workdir).field("git_dir", &self.git_dir()).finish_non_exhaustive()
+        f.debug_struct("Repo")
+            .field("workdir", &self.workdir)
+            .field("git_dir", &self.git_dir())
+            .finish_non_exhaustive()
     }
 }
 
 /// Files of git's own that are read here or by its library.
-const READ: [&str; 8] =
-    ["HEAD", "config", "index", "packed-refs", "shallow", "info/exclude", "info/attributes", "objects/info/alternates"];
+const READ: [&str; 8] = [
+    "HEAD",
+    "config",
+    "index",
+    "packed-refs",
+    "shallow",
+    "info/exclude",
+    "info/attributes",
+    "objects/info/alternates",
+];
 
 impl Repo {
     /// Finds the repository of `start`, in it or above it (within one file system, as git does).
@@ -71,7 +82,9 @@ impl Repo {
         let folder = path.below(&outer.workdir);
         let repo = Self::open(&folder, RepositoryOpenFlags::NO_SEARCH, home)?;
         if repo.workdir != folder {
-            return Err(Error::Unsupported { what: format!("its work tree is {}", repo.workdir.display()) });
+            return Err(Error::Unsupported {
+                what: format!("its work tree is {}", repo.workdir.display()),
+            });
         }
         match stray(outer.as_outer(), &folder, &repo.inner) {
             Some(what) => Err(Error::Unsupported { what }),
@@ -87,13 +100,19 @@ impl Repo {
 
     /// Whether a folder of the work tree is one of a repository of its own, whatever that is like.
     pub fn has_nested(&self, path: &RepoPath) -> bool {
-        let Ok(root) = openat::open_root(&self.workdir) else { return false };
+        let Ok(root) = openat::open_root(&self.workdir) else {
+            return false;
+        };
         openat::open_path(&root, path).is_ok_and(|dir| is_repository(&dir))
     }
 
     /// As the one that others lie in.
     pub(in crate::git) fn as_outer(&self) -> Outer<'_> {
-        Outer { workdir: &self.workdir, git_dir: self.git_dir(), common_dir: self.common_dir() }
+        Outer {
+            workdir: &self.workdir,
+            git_dir: self.git_dir(),
+            common_dir: self.common_dir(),
+        }
     }
 
     fn open(start: &Path, flags: RepositoryOpenFlags, home: Option<&Path>) -> Result<Self> {
@@ -108,24 +127,37 @@ impl Repo {
         };
         refuse_misled(start, &inner)?;
         let Some(workdir) = inner.workdir() else {
-            return Err(Error::Unsupported { what: format!("{} is a bare repository", inner.path().display()) });
+            return Err(Error::Unsupported {
+                what: format!("{} is a bare repository", inner.path().display()),
+            });
         };
         refuse_posing(start, inner.path())?;
         if let Some(place) = inner.is_worktree().then(|| place_of_link(start)).flatten()
             && !is_same_folder(workdir, &place)
         {
-            return Err(Error::StrayWorktree { place, known: workdir.components().collect() });
+            return Err(Error::StrayWorktree {
+                place,
+                known: workdir.components().collect(),
+            });
         }
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
         // One in a work tree is judged by who opens it.
         if !flags.contains(RepositoryOpenFlags::NO_SEARCH)
             && let Some(known) = place_of_link(start).and_then(|_| owner_of_git_folder(&inner))
         {
-            let (path, reason) = (workdir.join(".git"), format!("it leads to the repository of {}", known.display()));
+            let (path, reason) = (
+                workdir.join(".git"),
+                format!("it leads to the repository of {}", known.display()),
+            );
             return Err(Error::UnsafePath { path, reason });
         }
         // What leads to the repository is somebody's word, too.
-        let folders = [Some(workdir.as_path()), entry.as_deref(), Some(inner.path()), Some(inner.commondir())];
+        let folders = [
+            Some(workdir.as_path()),
+            entry.as_deref(),
+            Some(inner.path()),
+            Some(inner.commondir()),
+        ];
         for folder in folders.into_iter().flatten() {
             check_owner(folder, &workdir)?;
         }
@@ -134,15 +166,29 @@ impl Repo {
         Self::of(inner, workdir, false, roots).checked()
     }
 
-    fn of(inner: git2::Repository, workdir: PathBuf, private: bool, [own, common]: [Root; 2]) -> Self {
+    fn of(
+        inner: git2::Repository,
+        workdir: PathBuf,
+        private: bool,
+        [own, common]: [Root; 2],
+    ) -> Self {
         let untracked = Untracked::new(&own, &inner.path().join(OWN));
-        Self { inner, workdir, private, own, common, main: OnceCell::new(), untracked }
+        Self {
+            inner,
+            workdir,
+            private,
+            own,
+            common,
+            main: OnceCell::new(),
+            untracked,
+        }
     }
 
     /// Refuses what is neither file nor folder in the folders for what is ours.
     fn checked(self) -> Result<Self> {
         for root in [&self.own, &self.common] {
-            root.check(Path::new(OWN), false).map_err(Error::at(&root.path().join(OWN)))?;
+            root.check(Path::new(OWN), false)
+                .map_err(Error::at(&root.path().join(OWN)))?;
             if self.own == self.common {
                 break;
             }
@@ -154,7 +200,12 @@ impl Repo {
     /// made when it is not there.
     ///
     /// It has no index and no HEAD of a user's; objects and references are all that is used of it.
-    pub fn private(root: &Root, state_dir: &Path, workdir: &Path, home: Option<&Path>) -> Result<Self> {
+    pub fn private(
+        root: &Root,
+        state_dir: &Path,
+        workdir: &Path,
+        home: Option<&Path>,
+    ) -> Result<Self> {
         let workdir = fs::canonicalize(workdir).map_err(Error::at(workdir))?;
         refuse_root(&workdir, home)?;
         let path = private_path(state_dir);
@@ -174,9 +225,16 @@ impl Repo {
         if root.kind(&path).map_err(Error::at(&path))?.is_none() {
             return Ok(false);
         }
-        let parts = [("", false), ("objects", false), ("objects/info", false), ("objects/pack", false), ("refs", true)];
+        let parts = [
+            ("", false),
+            ("objects", false),
+            ("objects/info", false),
+            ("objects/pack", false),
+            ("refs", true),
+        ];
         for (part, deep) in parts {
-            root.check(&path.join(part), deep).map_err(Error::at(&path.join(part)))?;
+            root.check(&path.join(part), deep)
+                .map_err(Error::at(&path.join(part)))?;
         }
         root.has(&path.join("HEAD")).map_err(Error::at(&path))
     }
@@ -211,7 +269,9 @@ impl Repo {
         if !self.is_linked() {
             return self.workdir.clone();
         }
-        let root = self.main_repository().and_then(|main| fs::canonicalize(main.workdir()?).ok());
+        let root = self
+            .main_repository()
+            .and_then(|main| fs::canonicalize(main.workdir()?).ok());
         root.unwrap_or_else(|| self.workdir.clone())
     }
 
@@ -220,7 +280,9 @@ impl Repo {
         if !self.is_linked() {
             return Some(&self.inner);
         }
-        self.main.get_or_init(|| git2::Repository::open(self.common_dir()).ok()).as_ref()
+        self.main
+            .get_or_init(|| git2::Repository::open(self.common_dir()).ok())
+            .as_ref()
     }
 
     /// Where this worktree's own folder for cache, journal and lock is, or would be.
@@ -276,11 +338,19 @@ impl Repo {
 
     /// Where git looks for hooks: `core.hooksPath`, which is relative to the root of the work tree, else its own folder.
     pub fn hooks_dir(&self) -> Result<PathBuf> {
-        let config = self.inner.config().map_err(Error::git("read the configuration"))?;
+        let config = self
+            .inner
+            .config()
+            .map_err(Error::git("read the configuration"))?;
         let folder = match config.get_path("core.hooksPath") {
             Ok(path) => self.workdir.join(path),
             Err(error) if error.code() == ErrorCode::NotFound => self.common_dir().join("hooks"),
-            Err(source) => return Err(Error::Git { action: "read core.hooksPath".to_owned(), source }),
+            Err(source) => {
+                return Err(Error::Git {
+                    action: "read core.hooksPath".to_owned(),
+                    source,
+                });
+            }
         };
         Ok(fs::canonicalize(&folder).unwrap_or(folder))
     }
@@ -290,12 +360,22 @@ impl Repo {
         if self.private {
             return Ok(Head::default());
         }
-        let head = self.inner.find_reference("HEAD").map_err(Error::git("read HEAD"))?;
-        let branch = head.symbolic_target_bytes().map(|name| String::from_utf8_lossy(name).into_owned());
+        let head = self
+            .inner
+            .find_reference("HEAD")
+            .map_err(Error::git("read HEAD"))?;
+        let branch = head
+            .symbolic_target_bytes()
+            .map(|name| String::from_utf8_lossy(name).into_owned());
         let commit = match head.resolve() {
             Ok(resolved) => resolved.target().map(|oid| ObjectId(oid.to_string())),
             Err(error) if error.code() == ErrorCode::NotFound => None,
-            Err(source) => return Err(Error::Git { action: "resolve HEAD".to_owned(), source }),
+            Err(source) => {
+                return Err(Error::Git {
+                    action: "resolve HEAD".to_owned(),
+                    source,
+                });
+            }
         };
         Ok(Head { commit, branch })
     }
@@ -309,7 +389,9 @@ impl Repo {
             RepositoryState::Clean => None,
             RepositoryState::Merge => Some("merge"),
             RepositoryState::Revert | RepositoryState::RevertSequence => Some("revert"),
-            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => Some("cherry-pick"),
+            RepositoryState::CherryPick | RepositoryState::CherryPickSequence => {
+                Some("cherry-pick")
+            }
             RepositoryState::Bisect => Some("bisect"),
             RepositoryState::Rebase
             | RepositoryState::RebaseInteractive
@@ -321,12 +403,17 @@ impl Repo {
 
     /// Whether some objects may be missing because a server has promised them.
     pub(in crate::git) fn is_partial_clone(&self) -> bool {
-        let Ok(config) = self.inner.config() else { return false };
-        let Ok(mut entries) = config.entries(Some("^remote\\..*\\.promisor$")) else { return false };
+        let Ok(config) = self.inner.config() else {
+            return false;
+        };
+        let Ok(mut entries) = config.entries(Some("^remote\\..*\\.promisor$")) else {
+            return false;
+        };
         let mut partial = false;
         while let Some(Ok(entry)) = entries.next() {
             // Without a value it means yes.
-            partial |= !entry.has_value() || git2::Config::parse_bool(entry.value_bytes()).unwrap_or(false);
+            partial |= !entry.has_value()
+                || git2::Config::parse_bool(entry.value_bytes()).unwrap_or(false);
         }
         partial
     }
@@ -339,8 +426,13 @@ pub(in crate::git) fn private_path(state_dir: &Path) -> PathBuf {
 /// Makes a bare repository without any template: no hooks, nothing that another program put there.
 fn init_bare(path: &Path) -> Result<git2::Repository> {
     let mut options = git2::RepositoryInitOptions::new();
-    options.bare(true).external_template(false).mkpath(true).initial_head("none");
-    git2::Repository::init_opts(path, &options).map_err(Error::git(format!("make {}", path.display())))
+    options
+        .bare(true)
+        .external_template(false)
+        .mkpath(true)
+        .initial_head("none");
+    git2::Repository::init_opts(path, &options)
+        .map_err(Error::git(format!("make {}", path.display())))
 }
 
 /// Refuses `/`, the home folder and what is above it as a work tree.
@@ -355,16 +447,25 @@ pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::UnsafePath { path: workdir.to_owned(), reason: reason.to_owned() })
+    Err(Error::UnsafePath {
+        path: workdir.to_owned(),
+        reason: reason.to_owned(),
+    })
 }
 
 /// The work tree that a repository's `.git` lies in, where nothing says that another one is its own: a file that leads
 /// there from elsewhere makes what is done here that project's.
 fn owner_of_git_folder(inner: &git2::Repository) -> Option<PathBuf> {
     let git_dir = fs::canonicalize(inner.path()).ok()?;
-    let is_said = inner.is_worktree() || inner.config().is_ok_and(|config| config.get_entry("core.worktree").is_ok());
+    let is_said = inner.is_worktree()
+        || inner
+            .config()
+            .is_ok_and(|config| config.get_entry("core.worktree").is_ok());
     let is_of_parent = git_dir.file_name().is_some_and(|name| name == ".git");
-    git_dir.parent().filter(|_| is_of_parent && !is_said).map(Path::to_owned)
+    git_dir
+        .parent()
+        .filter(|_| is_of_parent && !is_said)
+        .map(Path::to_owned)
 }
 
 /// Refuses what would be waited for, or read without an end, in the place of a file in a repository's folder. A link to a
@@ -388,66 +489,107 @@ fn open_unjudged(start: &Path, flags: RepositoryOpenFlags) -> Option<git2::Repos
     }
     let inner = git2::Repository::open_bare(place.join(".git")).ok()?;
     let has_place_elsewhere = inner.config().ok()?.get_entry("core.worktree").is_ok();
-    inner.set_workdir(&place, false).ok().filter(|()| !has_place_elsewhere)?;
+    inner
+        .set_workdir(&place, false)
+        .ok()
+        .filter(|()| !has_place_elsewhere)?;
     Some(inner)
 }
 
 /// Refuses a repository whose settings lead away from the work tree in which its git folder lies.
 fn refuse_misled(start: &Path, inner: &git2::Repository) -> Result<()> {
-    let misled = place_of_git(start).filter(|_| !inner.is_worktree()).and_then(|place| Unusable::examine(&place, None));
+    let misled = place_of_git(start)
+        .filter(|_| !inner.is_worktree())
+        .and_then(|place| Unusable::examine(&place, None));
     misled.map_or(Ok(()), |unusable| Err(Error::Unusable(Box::new(unusable))))
 }
 
 fn open_error(start: &Path, source: git2::Error) -> Error {
     let message = source.message();
-    let examined = |message| Some(Error::Unusable(Box::new(Unusable::examine(&place_of_git(start)?, message)?)));
+    let examined = |message| {
+        Some(Error::Unusable(Box::new(Unusable::examine(
+            &place_of_git(start)?,
+            message,
+        )?)))
+    };
     match source.code() {
         ErrorCode::NotFound => {
-            return examined(None).unwrap_or_else(|| Error::NotARepository { start: start.to_owned() });
+            return examined(None).unwrap_or_else(|| Error::NotARepository {
+                start: start.to_owned(),
+            });
         }
         ErrorCode::Owner => {
             let root = place_of_git(start).unwrap_or_else(|| start.to_owned());
             let foreign = |path: PathBuf| foreign_owner(&path).map(|owner| (path, owner));
-            let found = [root.join(".git"), root.clone()].into_iter().find_map(foreign);
+            let found = [root.join(".git"), root.clone()]
+                .into_iter()
+                .find_map(foreign);
             let (path, owner) = found.unwrap_or_else(|| (root.clone(), u32::MAX));
             return Error::ForeignOwner { path, owner, root };
         }
         _ => {}
     }
-    let is_format =
-        ["extension", "object format", "repository version", "refstorage"].iter().any(|word| message.contains(word));
+    let is_format = [
+        "extension",
+        "object format",
+        "repository version",
+        "refstorage",
+    ]
+    .iter()
+    .any(|word| message.contains(word));
     if is_format || source.class() == git2::ErrorClass::Config {
-        return examined(Some(message)).unwrap_or_else(|| Error::Unsupported { what: message.to_owned() });
+        return examined(Some(message)).unwrap_or_else(|| Error::Unsupported {
+            what: message.to_owned(),
+        });
     }
-    Error::Git { action: format!("open the repository of {}", start.display()), source }
+    Error::Git {
+        action: format!("open the repository of {}", start.display()),
+        source,
+    }
 }
 
 /// Refuses a folder that is found by its looks: what a clone brings can be laid out as git's own folder, with a state that
 /// would be taken for ours. One that is named `.git`, or that a `.git` leads to, no clone brings.
 fn refuse_posing(start: &Path, git_folder: &Path) -> Result<()> {
-    let (Ok(start), Ok(folder)) = (fs::canonicalize(start), fs::canonicalize(git_folder)) else { return Ok(()) };
+    let (Ok(start), Ok(folder)) = (fs::canonicalize(start), fs::canonicalize(git_folder)) else {
+        return Ok(());
+    };
     if start.starts_with(&folder) && !folder.iter().any(|name| name == ".git") {
-        let reason = "it is laid out as a git folder, which is believed only where it is named .git".to_owned();
-        return Err(Error::UnsafePath { path: folder, reason });
+        let reason =
+            "it is laid out as a git folder, which is believed only where it is named .git"
+                .to_owned();
+        return Err(Error::UnsafePath {
+            path: folder,
+            reason,
+        });
     }
     Ok(())
 }
 
 /// Whether both are the same folder, also where it is mounted twice.
 pub fn is_same_folder(one: &Path, other: &Path) -> bool {
-    let number = |path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    let number = |path| {
+        fs::metadata(path)
+            .map(|found| (found.dev(), found.ino()))
+            .ok()
+    };
     number(one).is_some_and(|found| Some(found) == number(other))
 }
 
 /// The nearest folder from `start` upwards that has a `.git`, whatever that is.
 fn place_of_git(start: &Path) -> Option<PathBuf> {
     let start = fs::canonicalize(start).ok()?;
-    start.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
+    start
+        .ancestors()
+        .find(|folder| folder.join(".git").symlink_metadata().is_ok())
+        .map(Path::to_owned)
 }
 
 /// The nearest folder from `start` upwards where a file leads to a repository elsewhere; `None` where it is a folder.
 fn place_of_link(start: &Path) -> Option<PathBuf> {
     let start = fs::canonicalize(start).ok()?;
-    let place = start.ancestors().find(|folder| folder.join(".git").exists())?;
+    let place = start
+        .ancestors()
+        .find(|folder| folder.join(".git").exists())?;
     place.join(".git").is_file().then(|| place.to_owned())
 }

@@ -23,7 +23,13 @@ const LARGEST_COPY: u64 = 1 << 20;
 const MAX_DEPTH: usize = 16;
 /// The keys that a rollback puts back, and the sections of which it does so with all: what keeps git from working here, or
 /// starts programs.
-const PUT_BACK: &[&str] = &["core.bare", "core.worktree", "core.hookspath", "core.fsmonitor", "core.sshcommand"];
+const PUT_BACK: &[&str] = &[
+    "core.bare",
+    "core.worktree",
+    "core.hookspath",
+    "core.fsmonitor",
+    "core.sshcommand",
+];
 const PUT_BACK_SECTIONS: &[&str] = &["filter.", "alias."];
 /// What belongs to something else that would not follow.
 const ONLY_REPORTED: &[&str] = &["info/sparse-checkout", "info/refs"];
@@ -69,7 +75,9 @@ struct Change {
 
 /// Records the settings at the beginning of an attempt.
 pub fn record_settings(repo: &Repo, run: &str, iteration: u32) -> Result<()> {
-    let mut stored = load(repo).filter(|stored| stored.run == run && stored.iteration == iteration).unwrap_or_default();
+    let mut stored = load(repo)
+        .filter(|stored| stored.run == run && stored.iteration == iteration)
+        .unwrap_or_default();
     if stored.salt.is_empty() {
         (stored.run, stored.iteration) = (run.to_owned(), iteration);
         stored.salt = format!("{:032x}", fastrand::u128(..));
@@ -80,16 +88,30 @@ pub fn record_settings(repo: &Repo, run: &str, iteration: u32) -> Result<()> {
 
 /// What changed since the beginning of the iteration's latest attempt. What was returned once is not returned again.
 pub fn changed_settings(repo: &Repo, run: &str, iteration: u32) -> Result<Vec<String>> {
-    let Some(mut stored) = load(repo).filter(|stored| stored.run == run && stored.iteration == iteration) else {
+    let Some(mut stored) =
+        load(repo).filter(|stored| stored.run == run && stored.iteration == iteration)
+    else {
         return Ok(Vec::new());
     };
     let now = read(repo, &stored.salt);
-    let mut names: Vec<&String> = stored.began.entries.keys().chain(now.entries.keys()).collect();
+    let mut names: Vec<&String> = stored
+        .began
+        .entries
+        .keys()
+        .chain(now.entries.keys())
+        .collect();
     names.sort_unstable();
     names.dedup();
     let change = |name: &&String| {
-        let (before, after) = (stored.began.entries.get(*name).cloned(), now.entries.get(*name).cloned());
-        (before != after).then(|| Change { name: (*name).clone(), before, after })
+        let (before, after) = (
+            stored.began.entries.get(*name).cloned(),
+            now.entries.get(*name).cloned(),
+        );
+        (before != after).then(|| Change {
+            name: (*name).clone(),
+            before,
+            after,
+        })
     };
     let changes: Vec<Change> = names.iter().filter_map(change).collect();
     let shown = changes.iter().map(|change| shown(&change.name)).collect();
@@ -101,7 +123,9 @@ pub fn changed_settings(repo: &Repo, run: &str, iteration: u32) -> Result<Vec<St
 
 /// Puts back what the iteration's attempts changed, where it is still as they left it. Returns what was put back.
 pub fn put_settings_back(repo: &Repo, run: &str) -> Result<Vec<String>> {
-    let Some(mut stored) = load(repo).filter(|stored| stored.run == run && !stored.changes.is_empty()) else {
+    let Some(mut stored) =
+        load(repo).filter(|stored| stored.run == run && !stored.changes.is_empty())
+    else {
         return Ok(Vec::new());
     };
     let mut done = Vec::new();
@@ -119,13 +143,18 @@ pub fn put_settings_back(repo: &Repo, run: &str) -> Result<Vec<String>> {
 }
 
 fn put_back(repo: &Repo, change: &Change) -> Result<bool> {
-    let Some((file, key)) = change.name.split_once(':') else { return put_file_back(repo, change) };
+    let Some((file, key)) = change.name.split_once(':') else {
+        return put_file_back(repo, change);
+    };
     if !is_put_back(key) {
         return Ok(false);
     }
     let values = match &change.before {
         None => &Vec::new(),
-        Some(Entry { copy: Some(Backup::Values(values)), .. }) => values,
+        Some(Entry {
+            copy: Some(Backup::Values(values)),
+            ..
+        }) => values,
         Some(_) => return Ok(false),
     };
     let failed = || Error::git(format!("put {key} back"));
@@ -151,7 +180,10 @@ fn put_file_back(repo: &Repo, change: &Change) -> Result<bool> {
     let root = repo.shared().for_all();
     match &change.before {
         None => root.remove_file(path).map_err(Error::at(&full))?,
-        Some(Entry { copy: Some(Backup::File { mode, content }), .. }) => {
+        Some(Entry {
+            copy: Some(Backup::File { mode, content }),
+            ..
+        }) => {
             let write = || -> std::io::Result<()> {
                 if let Some(folder) = path.parent() {
                     root.create_dir_all(folder)?;
@@ -171,7 +203,10 @@ fn put_file_back(repo: &Repo, change: &Change) -> Result<bool> {
 }
 
 fn is_put_back(key: &str) -> bool {
-    PUT_BACK.contains(&key) || PUT_BACK_SECTIONS.iter().any(|section| key.starts_with(section))
+    PUT_BACK.contains(&key)
+        || PUT_BACK_SECTIONS
+            .iter()
+            .any(|section| key.starts_with(section))
 }
 
 /// How an entry is named in messages.
@@ -185,25 +220,49 @@ fn shown(name: &str) -> String {
 }
 
 fn config_file(repo: &Repo, name: &str) -> PathBuf {
-    if name == "config" { repo.common_dir().join(name) } else { repo.git_dir().join(name) }
+    if name == "config" {
+        repo.common_dir().join(name)
+    } else {
+        repo.git_dir().join(name)
+    }
 }
 
 fn read(repo: &Repo, salt: &str) -> Settings {
     let hash = |bytes: &[u8]| {
         let salted = [salt.as_bytes(), bytes].concat();
-        Oid::hash_object(ObjectType::Blob, &salted).map_or_else(|_| String::new(), |oid| oid.to_string())
+        Oid::hash_object(ObjectType::Blob, &salted)
+            .map_or_else(|_| String::new(), |oid| oid.to_string())
     };
     let mut entries = BTreeMap::new();
     for file in ["config", "config.worktree"] {
         for (key, values) in values_of(&config_file(repo, file)) {
             let copy = is_put_back(&key).then(|| Backup::Values(values.clone()));
-            entries.insert(format!("{file}:{key}"), Entry { hash: hash(values.join("\n").as_bytes()), copy });
+            entries.insert(
+                format!("{file}:{key}"),
+                Entry {
+                    hash: hash(values.join("\n").as_bytes()),
+                    copy,
+                },
+            );
         }
     }
     // Only its form: which branch it names changes with every checkout.
-    let head = repo.own().read(&repo.git_dir().join("HEAD")).unwrap_or_default();
-    let form = if head.starts_with(b"ref: ") { "branch" } else { "detached" };
-    entries.insert("HEAD".to_owned(), Entry { hash: form.to_owned(), copy: None });
+    let head = repo
+        .own()
+        .read(&repo.git_dir().join("HEAD"))
+        .unwrap_or_default();
+    let form = if head.starts_with(b"ref: ") {
+        "branch"
+    } else {
+        "detached"
+    };
+    entries.insert(
+        "HEAD".to_owned(),
+        Entry {
+            hash: form.to_owned(),
+            copy: None,
+        },
+    );
     let mut files = Vec::new();
     list(repo, Path::new("hooks"), 0, &mut files);
     list(repo, Path::new("info"), 0, &mut files);
@@ -229,8 +288,14 @@ fn values_of(file: &Path) -> BTreeMap<String, Vec<String>> {
     if let Ok(mut entries) = config.entries(None) {
         while let Some(Ok(entry)) = entries.next() {
             if entry.include_depth() == 0 {
-                let value = if entry.has_value() { entry.value_bytes() } else { b"true".as_slice() };
-                let values = found.entry(String::from_utf8_lossy(entry.name_bytes()).into_owned()).or_default();
+                let value = if entry.has_value() {
+                    entry.value_bytes()
+                } else {
+                    b"true".as_slice()
+                };
+                let values = found
+                    .entry(String::from_utf8_lossy(entry.name_bytes()).into_owned())
+                    .or_default();
                 values.push(String::from_utf8_lossy(value).into_owned());
             }
         }
@@ -240,16 +305,23 @@ fn values_of(file: &Path) -> BTreeMap<String, Vec<String>> {
 
 /// The files of a folder of the git folder, those below `modules` only where they are hooks; not git's samples.
 fn list(repo: &Repo, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let is_watched = !folder.starts_with("modules") || folder.components().any(|part| part.as_os_str() == "hooks");
+    let is_watched = !folder.starts_with("modules")
+        || folder.components().any(|part| part.as_os_str() == "hooks");
     for (name, kind) in repo.shared().list(folder).unwrap_or_default() {
         let path = folder.join(&name);
         if kind.is_dir() {
             // Those of objects and references are many and hold none.
-            let is_skipped = ["objects", "refs", "logs"].iter().any(|skipped| name == *skipped);
+            let is_skipped = ["objects", "refs", "logs"]
+                .iter()
+                .any(|skipped| name == *skipped);
             if depth < MAX_DEPTH && !is_skipped {
                 list(repo, &path, depth + 1, files);
             }
-        } else if is_watched && path.extension().is_none_or(|extension| extension != "sample" && extension != "lock") {
+        } else if is_watched
+            && path
+                .extension()
+                .is_none_or(|extension| extension != "sample" && extension != "lock")
+        {
             files.push(path);
         }
     }
@@ -257,19 +329,30 @@ fn list(repo: &Repo, folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 
 fn file_entry(repo: &Repo, path: &Path, hash: &impl Fn(&[u8]) -> String) -> Option<Entry> {
     if !repo.shared().kind(path).ok()??.is_file() {
-        return Some(Entry { hash: "no file".to_owned(), copy: None });
+        return Some(Entry {
+            hash: "no file".to_owned(),
+            copy: None,
+        });
     }
     let mut file = repo.shared().open(path).ok()?;
     let found = file.metadata().ok()?;
     let mode = found.mode() & 0o7777;
     if found.len() > LARGEST_COPY {
         let stamp = format!("{} {} {}", found.len(), found.mtime(), found.mtime_nsec());
-        return Some(Entry { hash: format!("{mode:o} {stamp}"), copy: None });
+        return Some(Entry {
+            hash: format!("{mode:o} {stamp}"),
+            copy: None,
+        });
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content).ok()?;
     let hash = format!("{mode:o} {}", hash(&content));
-    Some(Entry { hash, copy: String::from_utf8(content).ok().map(|content| Backup::File { mode, content }) })
+    Some(Entry {
+        hash,
+        copy: String::from_utf8(content)
+            .ok()
+            .map(|content| Backup::File { mode, content }),
+    })
 }
 
 fn load(repo: &Repo) -> Option<Stored> {
@@ -279,6 +362,9 @@ fn load(repo: &Repo) -> Option<Stored> {
 
 fn save(repo: &Repo, stored: &Stored) -> Result<()> {
     let path = repo.recover_dir()?.join(FILE);
-    let write = || repo.own().write(&path, &serde_json::to_vec(stored)?, Sync::Nothing);
+    let write = || {
+        repo.own()
+            .write(&path, &serde_json::to_vec(stored)?, Sync::Nothing)
+    };
     write().map_err(Error::at(&path))
 }

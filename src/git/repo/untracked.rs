@@ -22,14 +22,29 @@ pub(in crate::git) struct Untracked {
 impl Untracked {
     /// What is noted in `folder`.
     pub fn new(root: &Root, folder: &Path) -> Self {
-        Self { root: root.clone(), file: folder.join(FILE), noted: OnceCell::new(), found: RefCell::default() }
+        Self {
+            root: root.clone(),
+            file: folder.join(FILE),
+            noted: OnceCell::new(),
+            found: RefCell::default(),
+        }
     }
 
     /// Whether the `kind` of this `identity` has none of these `paths`; `look` is asked where that is not noted. What it
     /// cannot find out is not noted, and counts as not there.
-    pub fn lacks(&self, kind: &str, identity: &str, paths: &[Vec<u8>], look: impl FnOnce() -> Option<bool>) -> bool {
-        let paths = paths.iter().map(|path| format!("\t{}", path.escape_ascii()));
-        let line: String = std::iter::once(format!("{kind}\t{identity}")).chain(paths).collect();
+    pub fn lacks(
+        &self,
+        kind: &str,
+        identity: &str,
+        paths: &[Vec<u8>],
+        look: impl FnOnce() -> Option<bool>,
+    ) -> bool {
+        let paths = paths
+            .iter()
+            .map(|path| format!("\t{}", path.escape_ascii()));
+        let line: String = std::iter::once(format!("{kind}\t{identity}"))
+            .chain(paths)
+            .collect();
         if self.noted().lines().any(|noted| noted == line) {
             return true;
         }
@@ -42,7 +57,11 @@ impl Untracked {
 
     fn noted(&self) -> &str {
         let read = || self.root.read_if_possible(&self.file).ok().flatten();
-        self.noted.get_or_init(|| read().and_then(|noted| String::from_utf8(noted).ok()).unwrap_or_default())
+        self.noted.get_or_init(|| {
+            read()
+                .and_then(|noted| String::from_utf8(noted).ok())
+                .unwrap_or_default()
+        })
     }
 
     /// Writes down what was found out, in the place of what was noted of the same kind. The caller holds the worktree's
@@ -53,8 +72,14 @@ impl Untracked {
             return;
         }
         let kind = |line: &str| line.split('\t').next().map(str::to_owned);
-        let stays = self.noted().lines().filter(|line| !found.iter().any(|new| kind(new) == kind(line)));
-        let note: String = stays.chain(found.iter().map(String::as_str)).flat_map(|line| [line, "\n"]).collect();
+        let stays = self
+            .noted()
+            .lines()
+            .filter(|line| !found.iter().any(|new| kind(new) == kind(line)));
+        let note: String = stays
+            .chain(found.iter().map(String::as_str))
+            .flat_map(|line| [line, "\n"])
+            .collect();
         if let Err(error) = self.root.overwrite(&self.file, note.as_bytes()) {
             tracing::debug!(%error, "what is not tracked was not noted");
         }
@@ -82,16 +107,25 @@ mod tests {
         assert!(!noted("commit", "1", &[b"a", b"b"]));
         assert!(!noted("index", "1", &[b"a\tb\n\xff"]));
         assert!(noted("commit", "1", &[b"a", b"b"]) && noted("index", "1", &[b"a\tb\n\xff"]));
-        for (identity, paths) in
-            [("2", &[&b"a"[..], b"b"][..]), ("1", &[b"a"]), ("1", &[b"b", b"a"]), ("1", &[b"a\tb"])]
-        {
+        for (identity, paths) in [
+            ("2", &[&b"a"[..], b"b"][..]),
+            ("1", &[b"a"]),
+            ("1", &[b"b", b"a"]),
+            ("1", &[b"a\tb"]),
+        ] {
             assert!(!noted("commit", identity, paths), "{identity} {paths:?}");
         }
-        assert!(noted("index", "1", &[b"a\tb\n\xff"]), "that of another kind stays");
+        assert!(
+            noted("index", "1", &[b"a\tb\n\xff"]),
+            "that of another kind stays"
+        );
         // What is there, or is not known, is not noted.
         for looked in [Some(false), None] {
             let all = new();
-            assert_eq!(all.lacks("index", "3", &[b"a".to_vec()], || looked), looked.is_none());
+            assert_eq!(
+                all.lacks("index", "3", &[b"a".to_vec()], || looked),
+                looked.is_none()
+            );
             all.write();
             assert!(!new().noted().contains("index\t3"));
         }

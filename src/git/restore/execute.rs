@@ -70,10 +70,18 @@ pub struct Restored {
 /// Returns what was taken out, each with the word of a [`Blocked`](crate::model::path::Blocked).
 ///
 /// Nothing is changed on disk.
-pub fn leave_blocked(repo: &Repo, plan: &mut RestorePlan, loan: Option<&Loan>) -> Result<Vec<PathReason>> {
+pub fn leave_blocked(
+    repo: &Repo,
+    plan: &mut RestorePlan,
+    loan: Option<&Loan>,
+) -> Result<Vec<PathReason>> {
     let Outcomes { blocked, mut lent } = outcomes::outcomes(repo, plan)?;
     // What is lent for the capture is given back before the restore begins.
-    lent.extend(loan.iter().flat_map(|loan| loan.lent()).map(|(path, mode)| (path.clone(), *mode)));
+    lent.extend(
+        loan.iter()
+            .flat_map(|loan| loan.lent())
+            .map(|(path, mode)| (path.clone(), *mode)),
+    );
     let blocked = plan.leave_blocked(blocked);
     plan.lend(lent);
     Ok(blocked)
@@ -94,10 +102,19 @@ fn refuse(plan: &RestorePlan) -> Result<()> {
     for path in plan.paths() {
         if let Some(reason) = names::unsafe_path(path) {
             let path = path.below(std::path::Path::new(""));
-            return Err(Error::UnsafePath { path, reason: reason.to_owned() });
+            return Err(Error::UnsafePath {
+                path,
+                reason: reason.to_owned(),
+            });
         }
     }
-    if plan.conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: plan.conflicts.clone() }) }
+    if plan.conflicts.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Conflict {
+            paths: plan.conflicts.clone(),
+        })
+    }
 }
 
 /// Carries out a plan. Whoever has not begun with it yet calls [`check`] before: here each path is examined only when its
@@ -135,7 +152,11 @@ pub fn execute(
         run.set_mode(&set.path, set.mode)?;
     }
     // Folders get their modes last: a read-only one could not be written into.
-    let made = plan.make_dirs.iter().filter(|dir| run.changed.contains(&dir.path)).map(|dir| (&dir.path, dir.mode));
+    let made = plan
+        .make_dirs
+        .iter()
+        .filter(|dir| run.changed.contains(&dir.path))
+        .map(|dir| (&dir.path, dir.mode));
     let mut folders: BTreeMap<&RepoPath, u32> = made.collect();
     for lent in &plan.lend {
         // One that was removed, or replaced, has nothing to give back.
@@ -151,16 +172,25 @@ pub fn execute(
 }
 
 /// Sets the modes that had to wait until what was written was read again. Returns what has another mode after that.
-pub fn set_last_modes(repo: &Repo, _lock: &WorktreeLock, restored: &Restored) -> Result<Vec<PathReason>> {
+pub fn set_last_modes(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    restored: &Restored,
+) -> Result<Vec<PathReason>> {
     let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
     let mut differing = Vec::new();
     // The deepest first: a folder without rights hides what is in it.
     for (path, mode) in restored.last_modes.iter().rev() {
         let (parent, name) = openat::split(path);
-        let dir = folders.open(&parent).map_err(|error| openat::open_error(path, error))?;
+        let dir = folders
+            .open(&parent)
+            .map_err(|error| openat::open_error(path, error))?;
         let failed = |error: io::Error| openat::io_error(path, error);
         temp_file::chmod(&dir, name, *mode).map_err(failed)?;
-        if openat::stat(&dir, name).map_err(failed)?.is_none_or(|stat| stat.permissions() != *mode) {
+        if openat::stat(&dir, name)
+            .map_err(failed)?
+            .is_none_or(|stat| stat.permissions() != *mode)
+        {
             differing.push(PathReason::new(path.clone(), OTHER_MODE));
         }
     }
@@ -182,19 +212,38 @@ struct Execution<'r> {
 
 impl<'r> Execution<'r> {
     /// Temp files are numbered from `temp` on.
-    fn new(root: &Path, database: &'r Database<'r>, (expect, stop): (Expect, Stop<'r>), temp: u64) -> Result<Self> {
+    fn new(
+        root: &Path,
+        database: &'r Database<'r>,
+        (expect, stop): (Expect, Stop<'r>),
+        temp: u64,
+    ) -> Result<Self> {
         let folders = DirfdCache::new(openat::open_root(root)?);
-        Ok(Self { folders, database, expect, stop, changed: BTreeSet::new(), done: Restored::default(), temp })
+        Ok(Self {
+            folders,
+            database,
+            expect,
+            stop,
+            changed: BTreeSet::new(),
+            done: Restored::default(),
+            temp,
+        })
     }
 
     fn go_on(&self) -> Result<()> {
-        if (self.stop)() { Err(Error::Stopped) } else { Ok(()) }
+        if (self.stop)() {
+            Err(Error::Stopped)
+        } else {
+            Ok(())
+        }
     }
 
     fn delete(&mut self, path: &RepoPath, from: &Entry) -> Result<()> {
         self.go_on()?;
         let (parent, name) = openat::split(path);
-        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        let Some(dir) = self.parent(path, &parent)? else {
+            return Ok(());
+        };
         let folder = || matches!(openat::stat(&dir, name), Ok(Some(stat)) if stat.kind() == FileType::Directory);
         if self.expect == Expect::CutOff && folder() {
             // The restore was cut off before it put the file in the folder's place.
@@ -218,7 +267,9 @@ impl<'r> Execution<'r> {
 
     fn remove_dir(&mut self, path: &RepoPath) -> Result<()> {
         let (parent, name) = openat::split(path);
-        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        let Some(dir) = self.parent(path, &parent)? else {
+            return Ok(());
+        };
         let lost = attributes::lost_with_folder(&dir, name);
         match rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR) {
             Ok(()) => {
@@ -246,7 +297,8 @@ impl<'r> Execution<'r> {
         // Writable until its files are in it; the mode comes last.
         match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => {
-                temp_file::keep_owner(&dir, name, name).map_err(|error| openat::io_error(path, error))?;
+                temp_file::keep_owner(&dir, name, name)
+                    .map_err(|error| openat::io_error(path, error))?;
                 self.changed.insert(parent);
                 self.changed.insert(path.clone());
                 self.done.written.push(path.clone());
@@ -273,13 +325,20 @@ impl<'r> Execution<'r> {
             return self.write_all(writes, limits);
         }
         let (root, database, how) = (repo.workdir(), self.database, (self.expect, self.stop));
-        let portions = writes.chunks(writes.len().div_ceil(threads)).zip(0_u64..).collect();
-        let done = work_queue::run(portions, threads, |(writes, number), _, done: &mut Vec<_>| {
-            let mut part = Execution::new(root, database, how, number << 32)?;
-            part.write_all(writes, limits)?;
-            done.push((part.done, part.changed));
-            Ok(())
-        })?;
+        let portions = writes
+            .chunks(writes.len().div_ceil(threads))
+            .zip(0_u64..)
+            .collect();
+        let done = work_queue::run(
+            portions,
+            threads,
+            |(writes, number), _, done: &mut Vec<_>| {
+                let mut part = Execution::new(root, database, how, number << 32)?;
+                part.write_all(writes, limits)?;
+                done.push((part.done, part.changed));
+                Ok(())
+            },
+        )?;
         for (restored, changed) in done.into_iter().flatten() {
             self.done.written.extend(restored.written);
             self.done.kept.extend(restored.kept);
@@ -296,7 +355,11 @@ impl<'r> Execution<'r> {
         let mut batch = Batch::default();
         let result = writes.iter().try_for_each(|write| {
             self.prepare(write, &mut batch)?;
-            if batch.is_full(limits) { self.place(&mut batch) } else { Ok(()) }
+            if batch.is_full(limits) {
+                self.place(&mut batch)
+            } else {
+                Ok(())
+            }
         });
         let result = result.and_then(|()| self.place(&mut batch));
         for pending in batch.pending {
@@ -313,9 +376,18 @@ impl<'r> Execution<'r> {
         let dir = self.open(path, &parent)?;
         let before = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
         let accepted = [write.from.as_ref(), Some(&write.entry)];
-        let accepted = if self.expect == Expect::Captured { &accepted[..1] } else { &accepted[..] };
-        let Some(found) = self.ready(&dir, path, name, accepted)? else { return Ok(()) };
-        if self.expect == Expect::CutOff && found.is(Some(&write.entry)) && found.has_mode(Some(&write.entry)) {
+        let accepted = if self.expect == Expect::Captured {
+            &accepted[..1]
+        } else {
+            &accepted[..]
+        };
+        let Some(found) = self.ready(&dir, path, name, accepted)? else {
+            return Ok(());
+        };
+        if self.expect == Expect::CutOff
+            && found.is(Some(&write.entry))
+            && found.has_mode(Some(&write.entry))
+        {
             // It was put there before the cut, or never replaced: nothing that could fail is needed.
             self.note_last_mode(write);
             self.done.written.push(path.clone());
@@ -323,12 +395,21 @@ impl<'r> Execution<'r> {
             return Ok(());
         }
         self.temp += 1;
-        let pending =
-            Pending { write, dir, parent, name, temp: format!("{}{}", temporary_prefix(), self.temp), before, found };
+        let pending = Pending {
+            write,
+            dir,
+            parent,
+            name,
+            temp: format!("{}{}", temporary_prefix(), self.temp),
+            before,
+            found,
+        };
         match temp_file::fill(self.database, &pending) {
             Ok(filled) => {
                 self.lose(path, filled.lost);
-                self.done.last_modes.extend(filled.narrower.map(|mode| (path.clone(), mode)));
+                self.done
+                    .last_modes
+                    .extend(filled.narrower.map(|mode| (path.clone(), mode)));
                 batch.add(pending, filled.file)
             }
             Err(error) => {
@@ -348,16 +429,23 @@ impl<'r> Execution<'r> {
             }
             let path = &pending.write.path;
             // The last look: what was compared before it was written must still be the same file.
-            let now = openat::stat(&pending.dir, pending.name).map_err(|error| openat::io_error(path, error));
+            let now = openat::stat(&pending.dir, pending.name)
+                .map_err(|error| openat::io_error(path, error));
             let placed = now.and_then(|now| {
                 if now != pending.before && !is_same_but_links(&pending, now.as_ref())? {
                     return Err(Error::conflict(path, "changed while it was restored"));
                 }
-                temp_file::rename(&pending.dir, pending.temp.as_bytes(), pending.name, now.is_none()).map_err(|error| {
-                    match error.kind() {
-                        io::ErrorKind::AlreadyExists => Error::conflict(path, "made while it was restored"),
-                        _ => openat::io_error(path, error),
+                temp_file::rename(
+                    &pending.dir,
+                    pending.temp.as_bytes(),
+                    pending.name,
+                    now.is_none(),
+                )
+                .map_err(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => {
+                        Error::conflict(path, "made while it was restored")
                     }
+                    _ => openat::io_error(path, error),
                 })
             });
             if let Err(error) = placed {
@@ -374,7 +462,9 @@ impl<'r> Execution<'r> {
     /// A file that its owner may not read is given that mode once it was read again.
     fn note_last_mode(&mut self, write: &PlannedWrite) {
         if write.entry.kind == EntryKind::File && write.entry.mode & temp_file::READABLE == 0 {
-            self.done.last_modes.insert(write.path.clone(), write.entry.mode);
+            self.done
+                .last_modes
+                .insert(write.path.clone(), write.entry.mode);
         }
     }
 
@@ -388,11 +478,15 @@ impl<'r> Execution<'r> {
     fn lend(&mut self, path: &RepoPath) -> Result<()> {
         let failed = |error: io::Error| openat::io_error(path, error);
         let (parent, name) = openat::split(path);
-        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
+        let Some(dir) = self.parent(path, &parent)? else {
+            return Ok(());
+        };
         // The work tree's root has no name.
         let name = if name.is_empty() { b"." } else { name };
         match openat::stat(&dir, name).map_err(failed)? {
-            Some(stat) if stat.kind() == FileType::Directory && stat.permissions() & OWNERS != OWNERS => {
+            Some(stat)
+                if stat.kind() == FileType::Directory && stat.permissions() & OWNERS != OWNERS =>
+            {
                 temp_file::chmod(&dir, name, stat.permissions() | OWNERS).map_err(failed)
             }
             _ => Ok(()),
@@ -411,15 +505,23 @@ impl<'r> Execution<'r> {
     fn end_with(&mut self, path: &RepoPath, mode: u32) -> Result<()> {
         if path.as_bytes().is_empty() {
             let root = self.open(path, path)?;
-            return temp_file::chmod(&root, b".", mode).map_err(|error| openat::io_error(path, error));
+            return temp_file::chmod(&root, b".", mode)
+                .map_err(|error| openat::io_error(path, error));
         }
         if mode & READABLE_FOLDER == READABLE_FOLDER {
             return self.chmod(path, mode);
         }
         let (parent, name) = openat::split(path);
-        let Some(dir) = self.parent(path, &parent)? else { return Ok(()) };
-        match openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?.map(|stat| stat.kind()) {
-            Some(FileType::RegularFile) if mode & temp_file::READABLE != 0 => self.chmod(path, mode),
+        let Some(dir) = self.parent(path, &parent)? else {
+            return Ok(());
+        };
+        match openat::stat(&dir, name)
+            .map_err(|error| openat::io_error(path, error))?
+            .map(|stat| stat.kind())
+        {
+            Some(FileType::RegularFile) if mode & temp_file::READABLE != 0 => {
+                self.chmod(path, mode)
+            }
             Some(FileType::RegularFile | FileType::Directory) => {
                 self.done.last_modes.insert(path.clone(), mode);
                 Ok(())
@@ -489,7 +591,9 @@ impl<'r> Execution<'r> {
     }
 
     fn open(&mut self, path: &RepoPath, parent: &RepoPath) -> Result<Rc<OwnedFd>> {
-        self.folders.open(parent).map_err(|error| openat::open_error(path, error))
+        self.folders
+            .open(parent)
+            .map_err(|error| openat::open_error(path, error))
     }
 
     /// Makes the names durable.
@@ -514,11 +618,17 @@ impl<'r> Execution<'r> {
 /// Whether a file is the one that was compared although it has other times now, as it gets when another of its names is
 /// replaced: then it is read again.
 fn is_same_but_links(pending: &Pending<'_>, now: Option<&FileStat>) -> Result<bool> {
-    let (Some(before), Some(now)) = (&pending.before, now) else { return Ok(false) };
-    if (FileStat { ctime: now.ctime, ..*before }) != *now {
+    let (Some(before), Some(now)) = (&pending.before, now) else {
+        return Ok(false);
+    };
+    if (FileStat {
+        ctime: now.ctime,
+        ..*before
+    }) != *now
+    {
         return Ok(false);
     }
-    let found =
-        on_disk::inspect(&pending.dir, pending.name).map_err(|error| openat::io_error(&pending.write.path, error))?;
+    let found = on_disk::inspect(&pending.dir, pending.name)
+        .map_err(|error| openat::io_error(&pending.write.path, error))?;
     Ok(found.is_as(&pending.found))
 }

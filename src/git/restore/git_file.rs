@@ -29,16 +29,24 @@ pub fn find_kept(outer: &Repo, path: &RepoPath) -> Option<GitFile> {
     let folder = path.below(outer.workdir());
     let content = |target: &Path| target.to_str().map(|target| format!("gitdir: {target}\n"));
     for base in [outer.git_dir(), outer.common_dir()] {
-        let Ok(base) = fs::canonicalize(base) else { continue };
+        let Ok(base) = fs::canonicalize(base) else {
+            continue;
+        };
         if let Some(found) = module(&base.join("modules"), &folder, 0) {
-            return Some(GitFile { path: path.clone(), content: content(&relative(&folder, &found))? });
+            return Some(GitFile {
+                path: path.clone(),
+                content: content(&relative(&folder, &found))?,
+            });
         }
         let linked = folders(&base.join("worktrees")).into_iter().find(|found| {
             let text = fs::read(found.join("gitdir")).unwrap_or_default();
             Path::new(std::ffi::OsStr::from_bytes(text.trim_ascii_end())) == folder.join(".git")
         });
         if let Some(found) = linked {
-            return Some(GitFile { path: path.clone(), content: content(&found)? });
+            return Some(GitFile {
+                path: path.clone(),
+                content: content(&found)?,
+            });
         }
     }
     None
@@ -46,20 +54,30 @@ pub fn find_kept(outer: &Repo, path: &RepoPath) -> Option<GitFile> {
 
 /// The repository in or below a folder whose work tree `folder` is.
 fn module(base: &Path, folder: &Path, depth: usize) -> Option<PathBuf> {
-    folders(base).into_iter().filter(|_| depth < MAX_DEPTH).find_map(|found| {
-        if !found.join("HEAD").is_file() {
-            // A name with slashes.
-            return module(&found, folder, depth + 1);
-        }
-        let is_it = module_folder(&found).is_some_and(|back| plain(&back) == folder);
-        if is_it { Some(found) } else { module(&found.join("modules"), folder, depth + 1) }
-    })
+    folders(base)
+        .into_iter()
+        .filter(|_| depth < MAX_DEPTH)
+        .find_map(|found| {
+            if !found.join("HEAD").is_file() {
+                // A name with slashes.
+                return module(&found, folder, depth + 1);
+            }
+            let is_it = module_folder(&found).is_some_and(|back| plain(&back) == folder);
+            if is_it {
+                Some(found)
+            } else {
+                module(&found.join("modules"), folder, depth + 1)
+            }
+        })
 }
 
 /// The folders in a folder, links aside.
 fn folders(base: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
-    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// A path without `.` and `..`, which need not be there.
@@ -77,7 +95,11 @@ fn plain(path: &Path) -> PathBuf {
 
 /// The way from one folder to another, both absolute.
 fn relative(from: &Path, to: &Path) -> PathBuf {
-    let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
+    let shared = from
+        .components()
+        .zip(to.components())
+        .take_while(|(one, other)| one == other)
+        .count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
     up.chain(to.components().skip(shared)).collect()
 }
@@ -85,7 +107,8 @@ fn relative(from: &Path, to: &Path) -> PathBuf {
 /// Whether it stands in its folder.
 pub fn exists(repo: &Repo, file: &GitFile) -> bool {
     let root = openat::open_root(repo.workdir());
-    root.and_then(|root| read(&root, file)).is_ok_and(|found| found == Found::Same)
+    root.and_then(|root| read(&root, file))
+        .is_ok_and(|found| found == Found::Same)
 }
 
 #[derive(PartialEq, Eq)]
@@ -108,7 +131,11 @@ fn read(root: &std::os::fd::OwnedFd, file: &GitFile) -> Result<Found> {
             let mut text = Vec::new();
             let mut opened = openat::open_file(&dir, NAME).map_err(failed)?;
             std::io::Read::read_to_end(&mut opened, &mut text).map_err(failed)?;
-            Ok(if text == file.content.as_bytes() { Found::Same } else { Found::Other })
+            Ok(if text == file.content.as_bytes() {
+                Found::Same
+            } else {
+                Found::Other
+            })
         }
         Some(_) => Ok(Found::Other),
     }
@@ -129,10 +156,12 @@ pub fn write(repo: &Repo, file: &GitFile) -> Result<()> {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(failed(error.into())),
         }
-        dir = openat::open_folder(&dir, name).map_err(|error| openat::open_error(&file.path, error))?;
+        dir = openat::open_folder(&dir, name)
+            .map_err(|error| openat::open_error(&file.path, error))?;
     }
     let temp = format!("{}git", temporary_prefix());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let written = rustix::fs::openat(&dir, temp.as_str(), flags, Mode::from_raw_mode(0o666))
         .map_err(std::io::Error::from)
         .and_then(|opened| {
@@ -169,10 +198,17 @@ mod tests {
     fn the_way_from_one_folder_to_another() {
         for (from, to, way) in [
             ("/w/sub", "/w/.git/modules/sub", "../.git/modules/sub"),
-            ("/w/a/b", "/w/.git/modules/a/modules/b", "../../.git/modules/a/modules/b"),
+            (
+                "/w/a/b",
+                "/w/.git/modules/a/modules/b",
+                "../../.git/modules/a/modules/b",
+            ),
         ] {
             assert_eq!(relative(Path::new(from), Path::new(to)), Path::new(way));
         }
-        assert_eq!(plain(Path::new("/w/.git/modules/a/../../../a")), Path::new("/w/a"));
+        assert_eq!(
+            plain(Path::new("/w/.git/modules/a/../../../a")),
+            Path::new("/w/a")
+        );
     }
 }

@@ -18,7 +18,9 @@ use crate::git::base::openat;
 use crate::git::checkpoint::stored::StoredCheckpoint;
 use crate::git::index::index_file::patch::IndexPatch;
 use crate::git::index::index_file::{EXTENDED, IndexEntryRef, IndexFile};
-use crate::git::index::locked_index::{LockedIndex, content_of, entry, index_time, looks_like, refresh};
+use crate::git::index::locked_index::{
+    LockedIndex, content_of, entry, index_time, looks_like, refresh,
+};
 use crate::git::index::user_index::{ASSUME_UNCHANGED, INTENT_TO_ADD, SKIP_WORKTREE, UserIndex};
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, TreeEntry};
@@ -45,7 +47,9 @@ pub fn refresh_index(
         return Ok(());
     }
     let locked = LockedIndex::acquire(repo, timeout)?;
-    let Some(bytes) = locked.content()? else { return Ok(()) };
+    let Some(bytes) = locked.content()? else {
+        return Ok(());
+    };
     let mut index = match IndexPatch::new(bytes) {
         Err(Error::Unsupported { .. }) => return Ok(()),
         other => other?,
@@ -53,10 +57,12 @@ pub fn refresh_index(
     let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
     let mut set = BTreeSet::new();
     for path in paths {
-        let found = index.entry(path.as_bytes()).map(|entry| (entry.mode, entry.oid));
-        if let Some(stat) =
-            found.and_then(|(mode, oid)| content_of(&mut folders, path, mode, oid, verified.content(path)))
-        {
+        let found = index
+            .entry(path.as_bytes())
+            .map(|entry| (entry.mode, entry.oid));
+        if let Some(stat) = found.and_then(|(mode, oid)| {
+            content_of(&mut folders, path, mode, oid, verified.content(path))
+        }) {
             index.set(path.as_bytes(), &stat);
             set.insert(path);
         }
@@ -68,8 +74,12 @@ pub fn refresh_index(
     // age of the index, which is about to be younger.
     let young: Vec<RepoPath> = index.young(locked.written()?).map(RepoPath::new).collect();
     for path in young.iter().filter(|path| !set.contains(path)) {
-        let looks_unchanged = index.entry(path.as_bytes()).filter(|entry| looks_like(&mut folders, path, entry));
-        let Some((mode, oid)) = looks_unchanged.map(|entry| (entry.mode, entry.oid)) else { continue };
+        let looks_unchanged = index
+            .entry(path.as_bytes())
+            .filter(|entry| looks_like(&mut folders, path, entry));
+        let Some((mode, oid)) = looks_unchanged.map(|entry| (entry.mode, entry.oid)) else {
+            continue;
+        };
         if content_of(&mut folders, path, mode, oid, verified.content(path)).is_none() {
             index.doubt(path.as_bytes());
         }
@@ -114,9 +124,16 @@ impl<'a> IndexContent<'a> {
         if let Some(extras) = self.extras.get(path) {
             return Ok(extras.iter().copied().cloned().collect());
         }
-        let found = self.tree.map(|tree| lookup.find(tree, path)).transpose()?.flatten();
+        let found = self
+            .tree
+            .map(|tree| lookup.find(tree, path))
+            .transpose()?
+            .flatten();
         let found = found.filter(|(mode, _)| *mode != TREE);
-        Ok(found.map(|(mode, oid)| IndexExtra::unmarked(path, mode, ObjectId(oid.to_string()))).into_iter().collect())
+        Ok(found
+            .map(|(mode, oid)| IndexExtra::unmarked(path, mode, ObjectId(oid.to_string())))
+            .into_iter()
+            .collect())
     }
 }
 
@@ -151,12 +168,18 @@ pub fn plan_index(lookup: &TreeLookup<'_>, sides: &IndexSides<'_>) -> Result<Ind
     let mut differing = BTreeSet::new();
     diff_paths(lookup, sides.now.tree, sides.target.tree, &mut differing)?;
     let (now, then) = (&sides.now.extras, &sides.target.extras);
-    let listed = now.keys().chain(then.keys()).filter(|path| now.get(*path) != then.get(*path));
+    let listed = now
+        .keys()
+        .chain(then.keys())
+        .filter(|path| now.get(*path) != then.get(*path));
     differing.extend(listed.copied().cloned());
     let mut plan = IndexPlan::default();
     let mut kept = Vec::new();
     for path in differing {
-        let (now, target) = (sides.now.at(lookup, &path)?, sides.target.at(lookup, &path)?);
+        let (now, target) = (
+            sides.now.at(lookup, &path)?,
+            sides.target.at(lookup, &path)?,
+        );
         if now == target {
             continue;
         }
@@ -168,7 +191,8 @@ pub fn plan_index(lookup: &TreeLookup<'_>, sides: &IndexSides<'_>) -> Result<Ind
     }
     // No index holds a file and something below its path.
     let in_the_way = |path: &RepoPath| {
-        kept.iter().any(|(one, is_there)| *is_there && (one.starts_with(path) || path.starts_with(one)))
+        kept.iter()
+            .any(|(one, is_there)| *is_there && (one.starts_with(path) || path.starts_with(one)))
     };
     plan.kept = kept.len();
     let mut paths = Vec::new();
@@ -184,23 +208,37 @@ pub fn plan_index(lookup: &TreeLookup<'_>, sides: &IndexSides<'_>) -> Result<Ind
 
 impl IndexSides<'_> {
     /// Whether a path's entries are what the run left, or HEAD's. A baseline that cannot be read says nothing.
-    fn is_as_left(&self, lookup: &TreeLookup<'_>, path: &RepoPath, now: &[IndexExtra]) -> Result<bool> {
+    fn is_as_left(
+        &self,
+        lookup: &TreeLookup<'_>,
+        path: &RepoPath,
+        now: &[IndexExtra],
+    ) -> Result<bool> {
         if self.others.contains(path) {
             return Ok(false);
         }
-        let left = match self.baseline.as_ref().map(|baseline| baseline.at(lookup, path)) {
+        let left = match self
+            .baseline
+            .as_ref()
+            .map(|baseline| baseline.at(lookup, path))
+        {
             Some(Err(Error::Corrupt { .. })) | None => None,
             Some(left) => Some(left?),
         };
         if left.is_some_and(|left| left == now) {
             return Ok(true);
         }
-        let Some(head) = self.head else { return Ok(false) };
+        let Some(head) = self.head else {
+            return Ok(false);
+        };
         let committed = lookup.find(head, path)?.filter(|(mode, _)| *mode != TREE);
         Ok(match (now, committed) {
             ([], None) => true,
             ([one], Some((mode, oid))) => {
-                one.stage == 0 && !one.intent_to_add && one.mode == mode && one.oid.0 == oid.to_string()
+                one.stage == 0
+                    && !one.intent_to_add
+                    && one.mode == mode
+                    && one.oid.0 == oid.to_string()
             }
             _ => false,
         })
@@ -223,13 +261,21 @@ fn diff_paths(
         }
         let (one, other) = (read(one)?, read(other)?);
         for (a, b) in one.diff(&other) {
-            let Some(name) = a.as_ref().or(b.as_ref()).map(|entry| entry.name) else { continue };
+            let Some(name) = a.as_ref().or(b.as_ref()).map(|entry| entry.name) else {
+                continue;
+            };
             let path = trees::child(&folder, name);
-            let is_file = |entry: &Option<TreeEntry<'_>>| entry.as_ref().is_some_and(|entry| entry.mode != TREE);
+            let is_file = |entry: &Option<TreeEntry<'_>>| {
+                entry.as_ref().is_some_and(|entry| entry.mode != TREE)
+            };
             if is_file(&a) || is_file(&b) {
                 differing.insert(path.clone());
             }
-            let below = |entry: Option<TreeEntry<'_>>| entry.filter(|entry| entry.mode == TREE).map(|entry| entry.oid);
+            let below = |entry: Option<TreeEntry<'_>>| {
+                entry
+                    .filter(|entry| entry.mode == TREE)
+                    .map(|entry| entry.oid)
+            };
             open.push((path, below(a), below(b)));
         }
     }
@@ -269,15 +315,20 @@ pub fn restore_index_paths(
     }
     let mut changed = false;
     for path in paths {
-        let now: Vec<IndexExtra> =
-            (0..4).filter_map(|stage| entries.get(&(path.clone(), stage))).map(extra_of).collect();
+        let now: Vec<IndexExtra> = (0..4)
+            .filter_map(|stage| entries.get(&(path.clone(), stage)))
+            .map(extra_of)
+            .collect();
         if now != from.at(&lookup, path)? {
             continue;
         }
         changed = true;
         (0..4).for_each(|stage| drop(entries.remove(&(path.clone(), stage))));
         for extra in to.at(&lookup, path)? {
-            entries.insert((path.clone(), extra.stage), fresh_entry(&mut folders, &extra)?);
+            entries.insert(
+                (path.clone(), extra.stage),
+                fresh_entry(&mut folders, &extra)?,
+            );
         }
     }
     if !changed {
@@ -293,9 +344,17 @@ pub fn restore_index_paths(
 fn whole_entry(path: &RepoPath, found: &IndexEntryRef<'_>) -> IndexEntry {
     let mut one = entry(path, found.mode, found.oid);
     (one.mtime, one.ctime) = (index_time(found.mtime), index_time(found.ctime));
-    (one.dev, one.ino, one.uid, one.gid, one.file_size) = (found.dev, found.ino, found.uid, found.gid, found.size);
+    (one.dev, one.ino, one.uid, one.gid, one.file_size) =
+        (found.dev, found.ino, found.uid, found.gid, found.size);
     one.flags |= u16::from(found.stage) << 12;
-    mark(&mut one, [found.assume_unchanged, found.intent_to_add, found.skip_worktree]);
+    mark(
+        &mut one,
+        [
+            found.assume_unchanged,
+            found.intent_to_add,
+            found.skip_worktree,
+        ],
+    );
     one
 }
 
@@ -303,7 +362,14 @@ fn whole_entry(path: &RepoPath, found: &IndexEntryRef<'_>) -> IndexEntry {
 fn fresh_entry(folders: &mut DirfdCache, extra: &IndexExtra) -> Result<IndexEntry> {
     let mut one = entry(&extra.path, extra.mode, parse_oid(&extra.oid)?);
     one.flags |= u16::from(extra.stage) << 12;
-    mark(&mut one, [extra.assume_unchanged, extra.intent_to_add, extra.skip_worktree]);
+    mark(
+        &mut one,
+        [
+            extra.assume_unchanged,
+            extra.intent_to_add,
+            extra.skip_worktree,
+        ],
+    );
     if extra.stage == 0 && !extra.intent_to_add {
         refresh(folders, &extra.path, &mut one);
     }
@@ -311,7 +377,11 @@ fn fresh_entry(folders: &mut DirfdCache, extra: &IndexExtra) -> Result<IndexEntr
 }
 
 fn mark(one: &mut IndexEntry, [assume_unchanged, intent_to_add, skip_worktree]: [bool; 3]) {
-    one.flags |= if assume_unchanged { ASSUME_UNCHANGED } else { 0 };
+    one.flags |= if assume_unchanged {
+        ASSUME_UNCHANGED
+    } else {
+        0
+    };
     one.flags_extended |= if intent_to_add { INTENT_TO_ADD } else { 0 };
     one.flags_extended |= if skip_worktree { SKIP_WORKTREE } else { 0 };
     // git's library sets this itself, but not in an index of version 4.
@@ -325,20 +395,34 @@ fn extra_of(one: &IndexEntry) -> IndexExtra {
         intent_to_add: one.flags_extended & INTENT_TO_ADD != 0,
         assume_unchanged: one.flags & ASSUME_UNCHANGED != 0,
         skip_worktree: one.flags_extended & SKIP_WORKTREE != 0,
-        ..IndexExtra::unmarked(&RepoPath::new(one.path.clone()), one.mode, ObjectId(one.id.to_string()))
+        ..IndexExtra::unmarked(
+            &RepoPath::new(one.path.clone()),
+            one.mode,
+            ObjectId(one.id.to_string()),
+        )
     }
 }
 
-fn write_entries(locked: &LockedIndex, entries: BTreeMap<(RepoPath, u8), IndexEntry>) -> Result<()> {
+fn write_entries(
+    locked: &LockedIndex,
+    entries: BTreeMap<(RepoPath, u8), IndexEntry>,
+) -> Result<()> {
     let mut index = locked.empty()?;
     for ((path, _), entry) in entries {
-        index.add(&entry).map_err(Error::git(format!("put {path} into the index")))?;
+        index
+            .add(&entry)
+            .map_err(Error::git(format!("put {path} into the index")))?;
     }
     locked.write(index)
 }
 
 /// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
-pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint, timeout: Duration) -> Result<()> {
+pub fn restore_index(
+    repo: &Repo,
+    _lock: &WorktreeLock,
+    from: &StoredCheckpoint,
+    timeout: Duration,
+) -> Result<()> {
     if repo.is_private() {
         return Ok(());
     }
@@ -355,9 +439,14 @@ pub fn restore_index(repo: &Repo, _lock: &WorktreeLock, from: &StoredCheckpoint,
     for extra in extras {
         flat.remove(&extra.path);
     }
-    let of_tree = flat.iter().map(|(path, (mode, oid))| IndexExtra::unmarked(path, *mode, ObjectId(oid.to_string())));
+    let of_tree = flat
+        .iter()
+        .map(|(path, (mode, oid))| IndexExtra::unmarked(path, *mode, ObjectId(oid.to_string())));
     for one in of_tree.chain(extras.iter().cloned()) {
-        entries.insert((one.path.clone(), one.stage), fresh_entry(&mut folders, &one)?);
+        entries.insert(
+            (one.path.clone(), one.stage),
+            fresh_entry(&mut folders, &one)?,
+        );
     }
     write_entries(&locked, entries)
 }
@@ -370,6 +459,8 @@ pub fn check_index(repo: &Repo) -> Result<()> {
 /// Whether the user's index holds what a checkpoint's does.
 pub fn index_is(repo: &Repo, stored: &StoredCheckpoint) -> Result<bool> {
     let now = UserIndex::read(repo)?;
-    let tree = now.tree(&HashSet::new(), &mut trees::only_ids())?.map(|tree| ObjectId(tree.to_string()));
+    let tree = now
+        .tree(&HashSet::new(), &mut trees::only_ids())?
+        .map(|tree| ObjectId(tree.to_string()));
     Ok(tree == stored.index_tree && now.extras == stored.manifest.index_extras)
 }

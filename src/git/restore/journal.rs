@@ -64,14 +64,19 @@ pub struct RestoreJournal {
 pub fn write_journal(repo: &Repo, _lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     let folder = repo.recover_dir()?;
     let path = folder.join(FILE);
-    let text = serde_json::to_vec(journal).map_err(|error| Error::corrupt(format!("journal: {error}")))?;
-    repo.own().write(&path, &text, Sync::All).map_err(Error::at(&path))
+    let text =
+        serde_json::to_vec(journal).map_err(|error| Error::corrupt(format!("journal: {error}")))?;
+    repo.own()
+        .write(&path, &text, Sync::All)
+        .map_err(Error::at(&path))
 }
 
 /// Reads the journal; `None` when no restore is under way.
 pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
     let path = repo.own_folder().join(FILE);
-    let Some(text) = repo.own().read_present(&path).map_err(Error::at(&path))? else { return Ok(None) };
+    let Some(text) = repo.own().read_present(&path).map_err(Error::at(&path))? else {
+        return Ok(None);
+    };
     let damaged = |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
     if value
@@ -79,7 +84,9 @@ pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
         .and_then(serde_json::Value::as_u64)
         .is_some_and(|version| version > u64::from(JOURNAL_VERSION))
     {
-        return Err(Error::Newer { what: path.display().to_string() });
+        return Err(Error::Newer {
+            what: path.display().to_string(),
+        });
     }
     serde_json::from_value(value).map(Some).map_err(damaged)
 }
@@ -102,12 +109,22 @@ pub fn remove_journal(repo: &Repo, _lock: &WorktreeLock) -> Result<()> {
 /// Removes temp files that dead processes left in the folders of a plan, and in this worktree's own folder. Returns how many.
 pub fn reap_temp_files(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result<usize> {
     let root = openat::open_root(repo.workdir())?;
-    let folders: BTreeSet<RepoPath> = plan.write.iter().map(|write| write.path.parent().unwrap_or_default()).collect();
+    let folders: BTreeSet<RepoPath> = plan
+        .write
+        .iter()
+        .map(|write| write.path.parent().unwrap_or_default())
+        .collect();
     let mut count = 0;
     for folder in folders {
         // A folder that is not there holds nothing to remove.
-        let Ok(dir) = openat::open_path(&root, &folder) else { continue };
-        for name in openat::names(&dir).unwrap_or_default().iter().filter(|name| is_left_over(name)) {
+        let Ok(dir) = openat::open_path(&root, &folder) else {
+            continue;
+        };
+        for name in openat::names(&dir)
+            .unwrap_or_default()
+            .iter()
+            .filter(|name| is_left_over(name))
+        {
             match rustix::fs::unlinkat(&dir, name.as_slice(), rustix::fs::AtFlags::empty()) {
                 Ok(()) => count += 1,
                 Err(rustix::io::Errno::NOENT) => {}

@@ -17,11 +17,12 @@ mod write_batch;
 
 pub use execute::{Expect, Restored, Stop, check, execute, leave_blocked, set_last_modes};
 pub use index::{
-    IndexContent, IndexPlan, IndexSides, check_index, index_is, plan_index, refresh_index, restore_index,
-    restore_index_paths,
+    IndexContent, IndexPlan, IndexSides, check_index, index_is, plan_index, refresh_index,
+    restore_index, restore_index_paths,
 };
 pub use journal::{
-    JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal, write_journal,
+    JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal,
+    write_journal,
 };
 pub use nonempty_dirs::keep_nonempty_dirs;
 pub use preflight::read_back;

@@ -13,9 +13,18 @@ pub(super) const HOLDS_OTHERS: &str = "holds files that were not captured";
 
 /// Takes them out of the plan and lists them as kept, so that nothing is announced that will not happen. What turns up in
 /// a folder after this keeps it as well: the restore only ever removes empty ones. `files` go beside the plan.
-pub fn keep_nonempty_dirs(repo: &Repo, plan: &mut RestorePlan, files: impl Iterator<Item = RepoPath>) -> Result<()> {
+pub fn keep_nonempty_dirs(
+    repo: &Repo,
+    plan: &mut RestorePlan,
+    files: impl Iterator<Item = RepoPath>,
+) -> Result<()> {
     let root = openat::open_root(repo.workdir())?;
-    let mut going: BTreeSet<RepoPath> = plan.delete.iter().map(|delete| delete.path.clone()).chain(files).collect();
+    let mut going: BTreeSet<RepoPath> = plan
+        .delete
+        .iter()
+        .map(|delete| delete.path.clone())
+        .chain(files)
+        .collect();
     let mut staying = BTreeSet::new();
     // The deepest first: a folder that stays keeps those above it.
     for folder in plan.remove_dirs.iter().rev().map(|dir| &dir.path) {

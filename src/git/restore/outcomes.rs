@@ -32,7 +32,10 @@ pub(super) fn outcomes(repo: &Repo, plan: &RestorePlan) -> Result<Outcomes> {
             blocked.insert(path.clone(), why);
         }
     }
-    Ok(Outcomes { blocked, lent: survey.lent })
+    Ok(Outcomes {
+        blocked,
+        lent: survey.lent,
+    })
 }
 
 /// Goes through sorted paths.
@@ -70,9 +73,15 @@ struct About {
 }
 
 #[cfg(target_os = "linux")]
-const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PLACE: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-const PLACE: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PLACE: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 impl Survey {
     fn new(repo: &Repo) -> Result<Self> {
@@ -80,11 +89,25 @@ impl Survey {
         let dir = rustix::fs::open(root, PLACE, Mode::empty()).map_err(Error::at(root))?;
         let stat = rustix::fs::fstat(&dir).map_err(Error::at(root))?;
         let user = rustix::process::geteuid();
-        let mut survey = Self { user, swaps: swaps(), open: Vec::new(), lent: BTreeMap::new() };
+        let mut survey = Self {
+            user,
+            swaps: swaps(),
+            open: Vec::new(),
+            lent: BTreeMap::new(),
+        };
         // Whatever the work tree itself is mounted on, it is this one.
-        let about = About { is_mount: false, ..About::of(&stat, None) };
+        let about = About {
+            is_mount: false,
+            ..About::of(&stat, None)
+        };
         let closed = survey.closed(&RepoPath::default(), &dir, about);
-        survey.open.push(Folder { path: RepoPath::default(), dir, about, foreign: None, closed });
+        survey.open.push(Folder {
+            path: RepoPath::default(),
+            dir,
+            about,
+            foreign: None,
+            closed,
+        });
         Ok(survey)
     }
 
@@ -92,12 +115,20 @@ impl Survey {
     fn path(&mut self, path: &RepoPath, renames: bool) -> Result<Option<Blocked>> {
         let (parent, name) = openat::split(path);
         let (user, is_root) = (self.user.as_raw(), self.user.is_root());
-        let Some(at) = self.enter(&parent)? else { return Ok(None) };
+        let Some(at) = self.enter(&parent)? else {
+            return Ok(None);
+        };
         let folder = &self.open[at];
-        if let Some(why) = folder.foreign.or(folder.closed.filter(|why| renames || *why == Blocked::ReadOnly)) {
+        if let Some(why) = folder.foreign.or(folder
+            .closed
+            .filter(|why| renames || *why == Blocked::ReadOnly))
+        {
             return Ok(Some(why));
         }
-        let Some(found) = folder.about(name).map_err(|error| openat::io_error(path, error))? else {
+        let Some(found) = folder
+            .about(name)
+            .map_err(|error| openat::io_error(path, error))?
+        else {
             return Ok(None);
         };
         let is_others = !is_root && found.owner != user;
@@ -113,25 +144,46 @@ impl Survey {
 
     /// The place of a folder among the open ones; `None` where it is not there.
     fn enter(&mut self, folder: &RepoPath) -> Result<Option<usize>> {
-        self.open.truncate(self.open.iter().take_while(|open| folder.starts_with(&open.path)).count());
+        self.open.truncate(
+            self.open
+                .iter()
+                .take_while(|open| folder.starts_with(&open.path))
+                .count(),
+        );
         let mut at = self.open.len() - 1;
         let rest = folder.as_bytes()[self.open[at].path.as_bytes().len()..].to_vec();
-        for name in rest.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        for name in rest
+            .split(|byte| *byte == b'/')
+            .filter(|name| !name.is_empty())
+        {
             let above = &self.open[at];
             let path = above.path.join(name);
             let failed = |error: io::Error| openat::io_error(&path, error);
             let found = above.about(name).map_err(failed)?;
-            let Some(about) = found.filter(|found| found.kind == FileType::Directory) else { return Ok(None) };
+            let Some(about) = found.filter(|found| found.kind == FileType::Directory) else {
+                return Ok(None);
+            };
             let dir = match rustix::fs::openat(&above.dir, name, PLACE, Mode::empty()) {
                 Ok(dir) => dir,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => return Ok(None),
                 Err(error) => return Err(failed(error.into())),
             };
-            let mount =
-                about.is_mount.then(|| if is_read_only(&dir) { Blocked::ReadOnly } else { Blocked::MountPoint });
+            let mount = about.is_mount.then(|| {
+                if is_read_only(&dir) {
+                    Blocked::ReadOnly
+                } else {
+                    Blocked::MountPoint
+                }
+            });
             let foreign = above.foreign.or(mount);
             let closed = self.closed(&path, &dir, about);
-            self.open.push(Folder { path, dir, about, foreign, closed });
+            self.open.push(Folder {
+                path,
+                dir,
+                about,
+                foreign,
+                closed,
+            });
             if self.open.len() > MAX_OPEN {
                 // The root stays, where another way begins.
                 self.open.remove(1);
@@ -180,7 +232,11 @@ impl Folder {
     /// What is at a name; `None` where nothing is, or nothing can be seen.
     fn about(&self, name: &[u8]) -> io::Result<Option<About>> {
         match rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(with_attributes(About::of(&stat, Some(self.about.id.0)), &self.dir, name))),
+            Ok(stat) => Ok(Some(with_attributes(
+                About::of(&stat, Some(self.about.id.0)),
+                &self.dir,
+                name,
+            ))),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -192,10 +248,15 @@ impl Folder {
 fn with_attributes(about: About, dir: &OwnedFd, name: &[u8]) -> About {
     use rustix::fs::{StatxAttributes, StatxFlags};
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let Ok(found) = rustix::fs::statx(dir, name, flags, StatxFlags::MODE) else { return about };
+    let Ok(found) = rustix::fs::statx(dir, name, flags, StatxFlags::MODE) else {
+        return about;
+    };
     let is = |attribute| found.stx_attributes.contains(attribute);
     About {
-        is_mount: if found.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
+        is_mount: if found
+            .stx_attributes_mask
+            .contains(StatxAttributes::MOUNT_ROOT)
+        {
             is(StatxAttributes::MOUNT_ROOT)
         } else {
             about.is_mount
@@ -217,7 +278,10 @@ fn is_read_only(dir: &OwnedFd) -> bool {
 /// The files that the kernel swaps to; none where it does not say.
 fn swaps() -> BTreeSet<(u64, u64)> {
     let listed = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-    let files = listed.lines().skip(1).filter_map(|line| line.split_whitespace().next());
+    let files = listed
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next());
     let id = |path: &str| {
         // Blanks are written in octal.
         let stat = rustix::fs::stat(path.replace("\\040", " ")).ok()?;

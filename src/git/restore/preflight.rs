@@ -30,44 +30,67 @@ pub(super) fn check_conflicts(root: &OwnedFd, plan: &RestorePlan) -> Result<()> 
     let mut conflict = |path: &RepoPath, reason: &str| {
         conflicts.push(PathReason::new(path.clone(), reason));
     };
-    let mut folders = DirfdCache::new(root.try_clone().map_err(|error| openat::io_error(&RepoPath::default(), error))?);
+    let mut folders = DirfdCache::new(
+        root.try_clone()
+            .map_err(|error| openat::io_error(&RepoPath::default(), error))?,
+    );
     for path in plan.make_dirs.iter().map(|dir| &dir.path) {
         match kind_at(root, path)? {
             None | Some(FileType::Directory) => {}
             Some(_) if gone.contains(path) => {}
-            Some(_) => conflict(path, "a file that was not captured is where the checkpoint has a folder"),
+            Some(_) => conflict(
+                path,
+                "a file that was not captured is where the checkpoint has a folder",
+            ),
         }
     }
     for write in &plan.write {
         match kind_in(&mut folders, root, &write.path)? {
             Some(FileType::Directory) if !gone_dirs.contains(&write.path) => {
-                conflict(&write.path, "a folder that stays is where the checkpoint has a file");
+                conflict(
+                    &write.path,
+                    "a folder that stays is where the checkpoint has a file",
+                );
             }
             Some(FileType::Directory) => {
                 if let Some(inside) = first_staying(root, &write.path, &gone, &gone_dirs)? {
-                    conflict(&inside, "was not captured and is where the checkpoint has a file");
+                    conflict(
+                        &inside,
+                        "was not captured and is where the checkpoint has a file",
+                    );
                 }
             }
             Some(_) if write.from.is_none() && !gone.contains(&write.path) => {
-                conflict(&write.path, "was not captured and is where the checkpoint has a file");
+                conflict(
+                    &write.path,
+                    "was not captured and is where the checkpoint has a file",
+                );
             }
             _ => {}
         }
     }
-    if conflicts.is_empty() { Ok(()) } else { Err(Error::Conflict { paths: conflicts }) }
+    if conflicts.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Conflict { paths: conflicts })
+    }
 }
 
 /// Like [`kind_at`], faster where the folder of the path is there.
 fn kind_in(folders: &mut DirfdCache, root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
     let (parent, name) = openat::split(path);
-    let Ok(dir) = folders.open(&parent) else { return kind_at(root, path) };
+    let Ok(dir) = folders.open(&parent) else {
+        return kind_at(root, path);
+    };
     let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
     Ok(stat.map(|stat| stat.kind()))
 }
 
 /// What kind of thing is at a path. A symlink among its folders is an error; a file there means that nothing is.
 fn kind_at(root: &OwnedFd, path: &RepoPath) -> Result<Option<FileType>> {
-    let mut dir = root.try_clone().map_err(|error| openat::io_error(path, error))?;
+    let mut dir = root
+        .try_clone()
+        .map_err(|error| openat::io_error(path, error))?;
     let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
     while let Some(name) = names.next() {
         let stat = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
@@ -116,15 +139,20 @@ pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     let room = rustix::fs::statvfs(repo.workdir()).map_err(Error::at(repo.workdir()))?;
     let free = i128::from(room.f_bavail) * i128::from(room.f_frsize);
     let database = Database::open(repo)?;
-    let size = |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
+    let size =
+        |entry: &Entry| -> Result<i128> { Ok(i128::from(database.size(parse_oid(&entry.oid)?)?)) };
     let threads = (plan.write.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
     let portions = plan.write.chunks(FILES_PER_THREAD).collect();
-    let written = work_queue::run(portions, threads, |portion: &[PlannedWrite], _, sum: &mut i128| {
-        for write in portion {
-            *sum += size(&write.entry)?;
-        }
-        Ok(())
-    })?;
+    let written = work_queue::run(
+        portions,
+        threads,
+        |portion: &[PlannedWrite], _, sum: &mut i128| {
+            for write in portion {
+                *sum += size(&write.entry)?;
+            }
+            Ok(())
+        },
+    )?;
     if written.into_iter().sum::<i128>() <= free {
         return Ok(());
     }
@@ -139,7 +167,10 @@ pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     for write in &plan.write {
         let written = size(&write.entry)?;
         used += written;
-        replaced += write.from.as_ref().map_or(0, |from| size(from).unwrap_or(0));
+        replaced += write
+            .from
+            .as_ref()
+            .map_or(0, |from| size(from).unwrap_or(0));
         peak = peak.max(used);
         (files, bytes) = (files + 1, bytes + written);
         if files >= BATCH || bytes >= i128::from(BATCH_BYTES) {
@@ -149,7 +180,10 @@ pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
     }
     if peak > free {
         let needed = u64::try_from(peak).unwrap_or(u64::MAX);
-        return Err(Error::NoSpace { path: repo.workdir().to_owned(), needed: Some(needed) });
+        return Err(Error::NoSpace {
+            path: repo.workdir().to_owned(),
+            needed: Some(needed),
+        });
     }
     Ok(())
 }
@@ -159,7 +193,10 @@ pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
 /// else by now. The work tree is not changed.
 pub fn read_back(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result<Vec<PathReason>> {
     let mut paths: BTreeMap<Oid, Vec<&RepoPath>> = BTreeMap::new();
-    for (path, from) in plan.overwritten().filter(|(_, from)| from.kind != EntryKind::Gitlink) {
+    for (path, from) in plan
+        .overwritten()
+        .filter(|(_, from)| from.kind != EntryKind::Gitlink)
+    {
         paths.entry(parse_oid(&from.oid)?).or_default().push(path);
     }
     let damaged = unreadable(repo, &paths.keys().copied().collect::<Vec<_>>())?;
@@ -190,14 +227,18 @@ fn unreadable(repo: &Repo, blobs: &[Oid]) -> Result<Vec<Oid>> {
     let database = Database::open(repo)?;
     let threads = (blobs.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
     let portions = blobs.chunks(FILES_PER_THREAD).collect();
-    let found = work_queue::run(portions, threads, |portion: &[Oid], _, damaged: &mut Vec<Oid>| {
-        for oid in portion {
-            match database.check_blob(*oid) {
-                Err(Error::Corrupt { .. }) => damaged.push(*oid),
-                checked => checked?,
+    let found = work_queue::run(
+        portions,
+        threads,
+        |portion: &[Oid], _, damaged: &mut Vec<Oid>| {
+            for oid in portion {
+                match database.check_blob(*oid) {
+                    Err(Error::Corrupt { .. }) => damaged.push(*oid),
+                    checked => checked?,
+                }
             }
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     Ok(found.into_iter().flatten().collect())
 }

@@ -19,12 +19,20 @@ pub(super) struct SparseWriter<'f> {
 
 impl<'f> SparseWriter<'f> {
     pub fn new(file: &'f File) -> Self {
-        Self { file, at: 0, written: 0 }
+        Self {
+            file,
+            at: 0,
+            written: 0,
+        }
     }
 
     /// Gives the file its length, where it ends with zeros.
     pub fn end(self) -> io::Result<()> {
-        if self.written < self.at { self.file.set_len(self.at) } else { Ok(()) }
+        if self.written < self.at {
+            self.file.set_len(self.at)
+        } else {
+            Ok(())
+        }
     }
 
     fn put(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {

@@ -44,7 +44,8 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
     };
     if write.entry.kind == EntryKind::Symlink {
         let content = database.blob(oid).map_err(about)?;
-        rustix::fs::symlinkat(content.as_slice(), dir, temp).map_err(|error| failed(error.into()))?;
+        rustix::fs::symlinkat(content.as_slice(), dir, temp)
+            .map_err(|error| failed(error.into()))?;
         keep_owner(dir, pending.name, temp).map_err(failed)?;
         return Ok(Filled::default());
     }
@@ -52,19 +53,35 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
     let opened = rustix::fs::openat(dir, temp, flags, Mode::from_raw_mode(0o600));
     let file = File::from(opened.map_err(|error| failed(error.into()))?);
     let mut content = SparseWriter::new(&file);
-    let size = database.copy_blob(oid, &mut content).map_err(failed)?.map_err(about)?;
+    let size = database
+        .copy_blob(oid, &mut content)
+        .map_err(failed)?
+        .map_err(about)?;
     content.end().map_err(failed)?;
     if openat::stat_open(&file).map_err(failed)?.size != size {
         return Err(Error::conflict(path, "changed while it was written"));
     }
     // Another owner takes some permissions away, so that they come after it.
     keep_owner(dir, pending.name, temp).map_err(failed)?;
-    let replaces = pending.before.is_some_and(|before| before.kind() == FileType::RegularFile);
-    let carried = if replaces { carry(dir, pending.name, &file).map_err(failed)? } else { Carried::default() };
-    let allowed = carried.group.map_or(write.entry.mode, |group| write.entry.mode & !(0o70 & !(group << 3)));
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(allowed | READABLE)).map_err(|error| failed(error.into()))?;
+    let replaces = pending
+        .before
+        .is_some_and(|before| before.kind() == FileType::RegularFile);
+    let carried = if replaces {
+        carry(dir, pending.name, &file).map_err(failed)?
+    } else {
+        Carried::default()
+    };
+    let allowed = carried.group.map_or(write.entry.mode, |group| {
+        write.entry.mode & !(0o70 & !(group << 3))
+    });
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(allowed | READABLE))
+        .map_err(|error| failed(error.into()))?;
     let narrower = Some(allowed).filter(|allowed| *allowed != write.entry.mode);
-    Ok(Filled { file: Some(file), narrower, lost: carried.lost })
+    Ok(Filled {
+        file: Some(file),
+        narrower,
+        lost: carried.lost,
+    })
 }
 
 /// Gives `made` the owner and group of what stands at `name`, in whose place it comes; what is new there, made by root,
@@ -72,7 +89,11 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
 pub(super) fn keep_owner(dir: &OwnedFd, name: &[u8], made: &[u8]) -> io::Result<()> {
     let at = |name: &[u8]| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
     let own = at(made)?;
-    let wanted = match if name == made { Err(Errno::NOENT) } else { at(name) } {
+    let wanted = match if name == made {
+        Err(Errno::NOENT)
+    } else {
+        at(name)
+    } {
         Err(Errno::NOENT) if rustix::process::geteuid().is_root() => rustix::fs::fstat(dir)?,
         Err(Errno::NOENT) => return Ok(()),
         found => found?,
@@ -81,11 +102,13 @@ pub(super) fn keep_owner(dir: &OwnedFd, name: &[u8], made: &[u8]) -> io::Result<
         return Ok(());
     }
     let (owner, group) = (Uid::from_raw(wanted.st_uid), Gid::from_raw(wanted.st_gid));
-    let change = |owner| match rustix::fs::chownat(dir, made, owner, Some(group), AtFlags::SYMLINK_NOFOLLOW) {
-        // An owner that this user name space does not know, a file system without owners, no right to give files away.
-        Err(Errno::PERM | Errno::INVAL | Errno::NOTSUP) => Ok(false),
-        done => done.map(|()| true),
-    };
+    let change =
+        |owner| match rustix::fs::chownat(dir, made, owner, Some(group), AtFlags::SYMLINK_NOFOLLOW)
+        {
+            // An owner that this user name space does not know, a file system without owners, no right to give files away.
+            Err(Errno::PERM | Errno::INVAL | Errno::NOTSUP) => Ok(false),
+            done => done.map(|()| true),
+        };
     // Whoever may not give a file away may still give it to another group of their own.
     if !change(Some(owner))? && own.st_gid != wanted.st_gid {
         change(None)?;
@@ -109,12 +132,19 @@ pub(in crate::git) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool)
 /// Gives the owner of a file the right to read it.
 pub(super) fn make_readable(dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
     match openat::stat(dir, name)? {
-        Some(stat) if stat.kind() == FileType::RegularFile => chmod(dir, name, stat.permissions() | READABLE),
+        Some(stat) if stat.kind() == FileType::RegularFile => {
+            chmod(dir, name, stat.permissions() | READABLE)
+        }
         _ => Ok(()),
     }
 }
 
 /// Sets the permissions of a file or folder that is no symlink.
 pub(super) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
-    Ok(rustix::fs::chmodat(dir, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+    Ok(rustix::fs::chmodat(
+        dir,
+        name,
+        Mode::from_raw_mode(mode),
+        AtFlags::empty(),
+    )?)
 }

@@ -38,18 +38,24 @@ pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Ve
     let kept: BTreeSet<&RepoPath> = restored.kept.iter().map(|kept| &kept.path).collect();
     let mut expected: BTreeMap<&RepoPath, Option<&Entry>> = BTreeMap::new();
     expected.extend(plan.delete.iter().map(|delete| (&delete.path, None)));
-    expected.extend(plan.write.iter().map(|write| (&write.path, Some(&write.entry))));
+    expected.extend(
+        plan.write
+            .iter()
+            .map(|write| (&write.path, Some(&write.entry))),
+    );
     expected.retain(|path, _| !kept.contains(path));
     let made: BTreeSet<&RepoPath> = plan.make_dirs.iter().map(|dir| &dir.path).collect();
 
     let expected: Vec<_> = expected.into_iter().collect();
     let threads = (expected.len() / FILES_PER_THREAD).clamp(1, work_queue::threads());
-    let portions = expected.chunks(expected.len().div_ceil(threads).max(1)).collect();
+    let portions = expected
+        .chunks(expected.len().div_ceil(threads).max(1))
+        .collect();
     let root = repo.workdir();
     let mut verified = Verified::default();
-    for part in
-        work_queue::run(portions, threads, |portion: &[_], _, part| contents(root, portion, (&made, restored), part))?
-    {
+    for part in work_queue::run(portions, threads, |portion: &[_], _, part| {
+        contents(root, portion, (&made, restored), part)
+    })? {
         verified.differing.extend(part.differing);
         verified.contents.extend(part.contents);
     }
@@ -59,10 +65,16 @@ pub fn verify(repo: &Repo, plan: &RestorePlan, restored: &Restored) -> Result<Ve
     let waits = |path: &RepoPath| kept.contains(path) || restored.last_modes.contains_key(path);
     for set in plan.set_mode.iter().filter(|set| !waits(&set.path)) {
         let (parent, name) = openat::split(&set.path);
-        let stat = folders.open(&parent).and_then(|dir| openat::stat(&dir, name)).ok().flatten();
+        let stat = folders
+            .open(&parent)
+            .and_then(|dir| openat::stat(&dir, name))
+            .ok()
+            .flatten();
         if stat.is_none_or(|stat| stat.permissions() != set.mode) {
             let reason = OTHER_MODE.to_owned();
-            verified.differing.push(PathReason::new(set.path.clone(), reason));
+            verified
+                .differing
+                .push(PathReason::new(set.path.clone(), reason));
         }
     }
     Ok(verified)
@@ -79,7 +91,9 @@ fn contents(
     for (path, entry) in expected {
         let (parent, name) = openat::split(path);
         let found = match folders.open(&parent) {
-            Ok(dir) => on_disk::inspect(&dir, name).map_err(|error| openat::io_error(path, error))?,
+            Ok(dir) => {
+                on_disk::inspect(&dir, name).map_err(|error| openat::io_error(path, error))?
+            }
             Err(error) if openat::is_no_folder(&error) => OnDisk::Nothing,
             Err(error) => return Err(openat::open_error(path, error)),
         };
@@ -87,7 +101,9 @@ fn contents(
         let folder_now = found == OnDisk::Other && made.contains(path);
         if !(found.is(*entry) && has_mode || entry.is_none() && folder_now) {
             let reason = "differs from the checkpoint".to_owned();
-            verified.differing.push(PathReason::new((*path).clone(), reason));
+            verified
+                .differing
+                .push(PathReason::new((*path).clone(), reason));
         } else if let OnDisk::Entry(oid, stat) = found {
             verified.contents.insert((*path).clone(), (oid, stat));
         }

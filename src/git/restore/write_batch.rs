@@ -61,16 +61,27 @@ impl Limits {
     /// the disk to take what is new and to free what it replaces.
     pub fn of(files: usize) -> (usize, Self) {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let limit = limit
+            .and_then(|limit| usize::try_from(limit).ok())
+            .unwrap_or(usize::MAX);
         Self::with(limit, files, 2 * work_queue::threads())
     }
 
     /// Where a process may have `limit` descriptors.
     fn with(limit: usize, files: usize, most: usize) -> (usize, Self) {
         let open = (limit / 2).clamp(8, 4096);
-        let threads = (files / FILES_PER_THREAD).min(open / OPEN_PER_THREAD).clamp(1, most);
+        let threads = (files / FILES_PER_THREAD)
+            .min(open / OPEN_PER_THREAD)
+            .clamp(1, most);
         let of_one = |all: usize| (all / threads).max(4);
-        (threads, Self { files: of_one(BATCH), bytes: BATCH_BYTES / threads as u64, open: of_one(open) })
+        (
+            threads,
+            Self {
+                files: of_one(BATCH),
+                bytes: BATCH_BYTES / threads as u64,
+                open: of_one(open),
+            },
+        )
     }
 }
 
@@ -94,11 +105,14 @@ impl<'p> Batch<'p> {
     pub fn add(&mut self, pending: Pending<'p>, file: Option<File>) -> Result<()> {
         let path = &pending.write.path;
         let last = self.pending.last();
-        self.folders += usize::from(last.is_none_or(|last| !std::rc::Rc::ptr_eq(&last.dir, &pending.dir)));
+        self.folders +=
+            usize::from(last.is_none_or(|last| !std::rc::Rc::ptr_eq(&last.dir, &pending.dir)));
         self.pending.push(pending);
         let Some(file) = file else { return Ok(()) };
         self.files += 1;
-        self.bytes += openat::stat_open(&file).map_err(|error| openat::io_error(path, error))?.size;
+        self.bytes += openat::stat_open(&file)
+            .map_err(|error| openat::io_error(path, error))?
+            .size;
         self.open.push((path, file));
         #[cfg(target_os = "linux")]
         if self.files >= MANY {
@@ -106,7 +120,8 @@ impl<'p> Batch<'p> {
             // A mount inside the work tree is another file system, with a sync of its own.
             let mut devices = BTreeSet::new();
             let device = |file: &File| rustix::fs::fstat(file).map(|stat| stat.st_dev).ok();
-            self.open.retain(|(_, file)| device(file).is_none_or(|device| devices.insert(device)));
+            self.open
+                .retain(|(_, file)| device(file).is_none_or(|device| devices.insert(device)));
         }
         Ok(())
     }
@@ -124,7 +139,9 @@ impl<'p> Batch<'p> {
         let result = if self.are_closed && !sync.many {
             self.sync_closed(&mut sync)
         } else {
-            self.open.iter().try_for_each(|(path, file)| sync.add(path, file))
+            self.open
+                .iter()
+                .try_for_each(|(path, file)| sync.add(path, file))
         };
         self.open.clear();
         (self.files, self.bytes, self.folders, self.are_closed) = (0, 0, 0, false);
@@ -139,8 +156,14 @@ impl<'p> Batch<'p> {
             match rustix::fs::openat(&pending.dir, pending.temp.as_str(), flags, Mode::empty()) {
                 Ok(file) => sync.add(&pending.write.path, file)?,
                 Err(rustix::io::Errno::ACCESS) => {
-                    let mut sync = Sync { many: true, synced: BTreeSet::new() };
-                    return self.open.iter().try_for_each(|(path, file)| sync.add(path, file));
+                    let mut sync = Sync {
+                        many: true,
+                        synced: BTreeSet::new(),
+                    };
+                    return self
+                        .open
+                        .iter()
+                        .try_for_each(|(path, file)| sync.add(path, file));
                 }
                 Err(error) => return Err(openat::io_error(&pending.write.path, error.into())),
             }
@@ -162,7 +185,10 @@ impl Sync {
         let many = whole_is_cheaper(count);
         #[cfg(not(target_os = "linux"))]
         let many = false;
-        Self { many, synced: BTreeSet::new() }
+        Self {
+            many,
+            synced: BTreeSet::new(),
+        }
     }
 
     /// Syncs an open one. All of them must have been written before the first is given.
@@ -170,7 +196,10 @@ impl Sync {
         let failed = |error: rustix::io::Errno| openat::io_error(path, error.into());
         #[cfg(target_os = "linux")]
         if self.many {
-            if self.synced.insert(rustix::fs::fstat(&file).map_err(failed)?.st_dev) {
+            if self
+                .synced
+                .insert(rustix::fs::fstat(&file).map_err(failed)?.st_dev)
+            {
                 rustix::fs::syncfs(&file).map_err(failed)?;
             }
             return Ok(());
@@ -189,7 +218,10 @@ mod tests {
             for most in [1, 2, 4, 16, 128] {
                 let (threads, limits) = Limits::with(limit, 20_000, most);
                 // Root, twelve folders, index and pack of an object, and what the process has open in any case.
-                assert!(threads * (limits.open + 15) + 16 <= limit, "{limit} {most}: {threads} threads, {limits:?}");
+                assert!(
+                    threads * (limits.open + 15) + 16 <= limit,
+                    "{limit} {most}: {threads} threads, {limits:?}"
+                );
                 assert!(threads <= most && threads * limits.open <= 4096);
             }
         }

@@ -28,20 +28,38 @@ pub fn changed_files(
     let (from, to) = diff_trees(&TreeLookup::new(&opened)?, from, to)?;
     let file = |entry: Option<&Entry>| entry.filter(|entry| entry.kind == EntryKind::File).cloned();
     let mut paths: Vec<(bool, &RepoPath)> = Vec::new();
-    for path in from.entries.keys().chain(to.entries.keys().filter(|path| !from.entries.contains_key(*path))) {
+    for path in from.entries.keys().chain(
+        to.entries
+            .keys()
+            .filter(|path| !from.entries.contains_key(*path)),
+    ) {
         let (before, after) = (from.entries.get(path), to.entries.get(path));
-        let either = before.into_iter().chain(after).any(|entry| entry.kind == EntryKind::File);
+        let either = before
+            .into_iter()
+            .chain(after)
+            .any(|entry| entry.kind == EntryKind::File);
         if either && before.map(|entry| &entry.oid) != after.map(|entry| &entry.oid) {
             paths.push((!first(&path.to_lossy()), path));
         }
     }
     paths.sort();
-    let mut reader = Reader { database: opened.database()?, left: MAX_TOTAL_BYTES };
+    let mut reader = Reader {
+        database: opened.database()?,
+        left: MAX_TOTAL_BYTES,
+    };
     let mut changed = Vec::new();
     for (_, path) in paths.into_iter().take(MAX_FILES) {
-        let before = file(from.entries.get(path)).map(|entry| reader.content(&entry)).transpose()?;
-        let after = file(to.entries.get(path)).map(|entry| reader.content(&entry)).transpose()?;
-        changed.push(ChangedFile { path: path.to_lossy().into_owned(), before, after });
+        let before = file(from.entries.get(path))
+            .map(|entry| reader.content(&entry))
+            .transpose()?;
+        let after = file(to.entries.get(path))
+            .map(|entry| reader.content(&entry))
+            .transpose()?;
+        changed.push(ChangedFile {
+            path: path.to_lossy().into_owned(),
+            before,
+            after,
+        });
     }
     Ok(changed)
 }
@@ -62,6 +80,9 @@ impl Reader<'_> {
             let binary = bytes.iter().take(8000).any(|byte| *byte == 0);
             text = (!binary).then(|| String::from_utf8_lossy(&bytes).into_owned());
         }
-        Ok(Content { oid: entry.oid.clone(), text })
+        Ok(Content {
+            oid: entry.oid.clone(),
+            text,
+        })
     }
 }

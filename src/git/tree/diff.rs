@@ -50,11 +50,15 @@ pub fn changes_with(
     let mut created: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut deleted: BTreeMap<&RepoPath, &Entry> = BTreeMap::new();
     let mut changes = Vec::new();
-    let change = |path: &RepoPath, kind, from: Option<&Entry>, to: Option<&Entry>| match seen.get(path) {
-        Some((known, entry)) if known.kind == kind && entry.as_ref() == to => Ok(known.clone()),
-        _ => change(database, path, kind, from, to),
-    };
-    for (path, before, after) in from.unlike(&to).filter(|(path, ..)| selection.matches(path)) {
+    let change =
+        |path: &RepoPath, kind, from: Option<&Entry>, to: Option<&Entry>| match seen.get(path) {
+            Some((known, entry)) if known.kind == kind && entry.as_ref() == to => Ok(known.clone()),
+            _ => change(database, path, kind, from, to),
+        };
+    for (path, before, after) in from
+        .unlike(&to)
+        .filter(|(path, ..)| selection.matches(path))
+    {
         match (before, after) {
             (None, Some(after)) => drop(created.insert(path, after)),
             (Some(before), None) => drop(deleted.insert(path, before)),
@@ -67,7 +71,10 @@ pub fn changes_with(
         sources.entry(&entry.oid).or_default().push(path);
     }
     for (path, entry) in created {
-        let source = sources.get_mut(&entry.oid).filter(|_| is_content(entry)).and_then(Vec::pop);
+        let source = sources
+            .get_mut(&entry.oid)
+            .filter(|_| is_content(entry))
+            .and_then(Vec::pop);
         if let Some(source) = source {
             deleted.remove(source);
             changes.push(Change {
@@ -100,19 +107,39 @@ fn change(
     to: Option<&Entry>,
 ) -> Result<Change> {
     let lines = lines(database, from, to)?;
-    let (added, deleted) = lines.map_or((None, None), |(added, deleted)| (Some(added), Some(deleted)));
-    Ok(Change { path: path.clone(), kind, old_path: None, added, deleted })
+    let (added, deleted) = lines.map_or((None, None), |(added, deleted)| {
+        (Some(added), Some(deleted))
+    });
+    Ok(Change {
+        path: path.clone(),
+        kind,
+        old_path: None,
+        added,
+        deleted,
+    })
 }
 
 /// Lines added and removed; `None` for binary or very large content.
-fn lines(database: &Database<'_>, from: Option<&Entry>, to: Option<&Entry>) -> Result<Option<(u64, u64)>> {
+fn lines(
+    database: &Database<'_>,
+    from: Option<&Entry>,
+    to: Option<&Entry>,
+) -> Result<Option<(u64, u64)>> {
     let has_lines = |entry: &&Entry| entry.is_file();
     let read = |entry: Option<&Entry>| -> Result<Option<Vec<u8>>> {
-        let Some(entry) = entry.filter(has_lines) else { return Ok(Some(Vec::new())) };
+        let Some(entry) = entry.filter(has_lines) else {
+            return Ok(Some(Vec::new()));
+        };
         let oid = parse_oid(&entry.oid)?;
-        if database.size(oid)? > MAX_LINES_BYTES { Ok(None) } else { database.blob(oid).map(Some) }
+        if database.size(oid)? > MAX_LINES_BYTES {
+            Ok(None)
+        } else {
+            database.blob(oid).map(Some)
+        }
     };
-    let (Some(old), Some(new)) = (read(from)?, read(to)?) else { return Ok(None) };
+    let (Some(old), Some(new)) = (read(from)?, read(to)?) else {
+        return Ok(None);
+    };
     if old == new {
         return Ok(Some((0, 0)));
     }
@@ -132,7 +159,9 @@ fn lines(database: &Database<'_>, from: Option<&Entry>, to: Option<&Entry>) -> R
 fn check_differing(database: &Database<'_>, from: Oid, to: Oid) -> Result<()> {
     let (from, to) = (trees::read(database, from)?, trees::read(database, to)?);
     let differs = |one: &Flat, other: &Flat| -> Result<()> {
-        let mut changed = one.iter().filter(|(path, entry)| other.get(*path) != Some(entry) && entry.0 != GITLINK);
+        let mut changed = one
+            .iter()
+            .filter(|(path, entry)| other.get(*path) != Some(entry) && entry.0 != GITLINK);
         changed.try_for_each(|(_, (_, oid))| database.check(*oid))
     };
     differs(&from, &to)?;
@@ -140,7 +169,12 @@ fn check_differing(database: &Database<'_>, from: Oid, to: Oid) -> Result<()> {
 }
 
 /// A patch from one tree to another, with binary content, that `git apply` takes. Only selected paths are in it.
-pub fn patch_text(objects: Objects<'_>, from: &ObjectId, to: &ObjectId, selection: &Selection) -> Result<Vec<u8>> {
+pub fn patch_text(
+    objects: Objects<'_>,
+    from: &ObjectId,
+    to: &ObjectId,
+    selection: &Selection,
+) -> Result<Vec<u8>> {
     let failed = || Error::git("compare two trees");
     let opened = objects.open();
     let repository = opened.repository()?;
@@ -148,11 +182,20 @@ pub fn patch_text(objects: Objects<'_>, from: &ObjectId, to: &ObjectId, selectio
     check_differing(&Database::of(repository)?, parse_oid(from)?, parse_oid(to)?)?;
     let (from, to) = (tree(from)?, tree(to)?);
     let mut options = DiffOptions::new();
-    options.show_binary(true).include_typechange(true).ignore_submodules(false);
-    let diff = repository.diff_tree_to_tree(Some(&from), Some(&to), Some(&mut options)).map_err(failed())?;
+    options
+        .show_binary(true)
+        .include_typechange(true)
+        .ignore_submodules(false);
+    let diff = repository
+        .diff_tree_to_tree(Some(&from), Some(&to), Some(&mut options))
+        .map_err(failed())?;
     let mut text = Vec::new();
     let print = diff.print(DiffFormat::Patch, |delta, _, line| {
-        let path = delta.new_file().path_bytes().or_else(|| delta.old_file().path_bytes()).unwrap_or_default();
+        let path = delta
+            .new_file()
+            .path_bytes()
+            .or_else(|| delta.old_file().path_bytes())
+            .unwrap_or_default();
         if selection.matches(&RepoPath::new(path)) {
             if matches!(line.origin(), '+' | '-' | ' ') {
                 text.push(line.origin() as u8);

@@ -29,7 +29,11 @@ pub struct TreeIgnores<'a> {
 impl<'a> TreeIgnores<'a> {
     /// Of a capture or a checkpoint.
     pub fn new(repo: &Repo, lookup: &'a TreeLookup<'a>, side: TreeView<'a>) -> Result<Self> {
-        let extras = side.manifest().index_extras.iter().filter(|extra| extra.stage > 0 || extra.intent_to_add);
+        let extras = side
+            .manifest()
+            .index_extras
+            .iter()
+            .filter(|extra| extra.stage > 0 || extra.intent_to_add);
         Ok(Self {
             lookup,
             side,
@@ -43,28 +47,46 @@ impl<'a> TreeIgnores<'a> {
 
     /// Whether it left out `path`, a file or a folder, or would have: what it has not says nothing then.
     pub fn has(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
-        let by_git = || Ok(self.by_rules(path, is_folder)? && !self.include.matches(path) && !self.is_tracked(path)?);
-        if self.exclude.matches(path) { Ok(true) } else { by_git() }
+        let by_git = || {
+            Ok(self.by_rules(path, is_folder)?
+                && !self.include.matches(path)
+                && !self.is_tracked(path)?)
+        };
+        if self.exclude.matches(path) {
+            Ok(true)
+        } else {
+            by_git()
+        }
     }
 
     /// Whether `path` was perhaps not examined: its rules exclude it, or git would ignore it if it was not tracked.
     pub fn says_nothing_of(&self, path: &RepoPath) -> Result<bool> {
-        Ok(self.exclude.matches(path) || self.by_rules(path, false)? || self.by_rules(path, true)?)
+        Ok(self.exclude.matches(path)
+            || self.by_rules(path, false)?
+            || self.by_rules(path, true)?)
     }
 
     fn is_tracked(&self, path: &RepoPath) -> Result<bool> {
-        let found = self.side.index_tree().map_or(Ok(None), |tree| self.lookup.find(tree, path))?;
+        let found = self
+            .side
+            .index_tree()
+            .map_or(Ok(None), |tree| self.lookup.find(tree, path))?;
         Ok(found.is_some_and(|(mode, _)| mode != TREE) || self.extras.contains(path))
     }
 
     /// Whether git would ignore it if it was not tracked: itself or one of its folders.
     fn by_rules(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
         for folder in path.ancestors() {
-            if self.of(&folder.parent().unwrap_or_default())?.matches(folder.as_bytes(), true) {
+            if self
+                .of(&folder.parent().unwrap_or_default())?
+                .matches(folder.as_bytes(), true)
+            {
                 return Ok(true);
             }
         }
-        Ok(self.of(&path.parent().unwrap_or_default())?.matches(path.as_bytes(), is_folder))
+        Ok(self
+            .of(&path.parent().unwrap_or_default())?
+            .matches(path.as_bytes(), is_folder))
     }
 
     fn of(&self, folder: &RepoPath) -> Result<Rules> {
@@ -72,12 +94,20 @@ impl<'a> TreeIgnores<'a> {
             return Ok(known.clone());
         }
         let is_top = folder.as_bytes().is_empty();
-        let above = if is_top { self.top.clone() } else { self.of(&folder.parent().unwrap_or_default())? };
+        let above = if is_top {
+            self.top.clone()
+        } else {
+            self.of(&folder.parent().unwrap_or_default())?
+        };
         let rules = match self.lookup.find(self.side.tree(), &folder.join(FILE))? {
-            Some((mode, oid)) if mode & 0o170_000 == 0o100_000 => above.with(folder, self.lookup.blob(oid)?)?,
+            Some((mode, oid)) if mode & 0o170_000 == 0o100_000 => {
+                above.with(folder, self.lookup.blob(oid)?)?
+            }
             _ => above,
         };
-        self.folders.borrow_mut().insert(folder.clone(), rules.clone());
+        self.folders
+            .borrow_mut()
+            .insert(folder.clone(), rules.clone());
         Ok(rules)
     }
 }

@@ -25,12 +25,18 @@ pub struct TreeLookup<'r> {
 impl<'r> TreeLookup<'r> {
     /// For the trees that a repository sees.
     pub fn new(opened: &'r Opened<'_>) -> Result<Self> {
-        Ok(Self { database: opened.database()?, known: Rc::clone(&opened.trees) })
+        Ok(Self {
+            database: opened.database()?,
+            known: Rc::clone(&opened.trees),
+        })
     }
 
     /// For stored trees.
     pub fn stored(repo: &'r Repo) -> Result<Self> {
-        Ok(Self { database: Database::open(repo)?, known: KnownTrees::default() })
+        Ok(Self {
+            database: Database::open(repo)?,
+            known: KnownTrees::default(),
+        })
     }
 
     /// The object database.
@@ -50,24 +56,40 @@ impl<'r> TreeLookup<'r> {
 
     /// Reads trees that will be asked for, by several threads where they are many.
     pub(in crate::git) fn read_ahead(&self, trees: impl Iterator<Item = Oid>) -> Result<()> {
-        let missing: HashSet<Oid> = trees.filter(|oid| !self.known.borrow().contains_key(oid)).collect();
+        let missing: HashSet<Oid> = trees
+            .filter(|oid| !self.known.borrow().contains_key(oid))
+            .collect();
         let database = &self.database;
         let threads = work_queue::threads_for(missing.len());
-        let read = work_queue::run(missing.into_iter().collect(), threads, |oid, _, read: &mut Vec<_>| {
-            read.push((oid, Tree::read(database, oid)?));
-            Ok(())
-        })?;
-        self.known.borrow_mut().extend(read.into_iter().flatten().map(|(oid, tree)| (oid, Rc::new(tree))));
+        let read = work_queue::run(
+            missing.into_iter().collect(),
+            threads,
+            |oid, _, read: &mut Vec<_>| {
+                read.push((oid, Tree::read(database, oid)?));
+                Ok(())
+            },
+        )?;
+        self.known.borrow_mut().extend(
+            read.into_iter()
+                .flatten()
+                .map(|(oid, tree)| (oid, Rc::new(tree))),
+        );
         Ok(())
     }
 
     /// The git file mode and id of a path in a tree; `None` where it has none.
-    pub(in crate::git) fn find(&self, tree: &ObjectId, path: &RepoPath) -> Result<Option<(u32, Oid)>> {
+    pub(in crate::git) fn find(
+        &self,
+        tree: &ObjectId,
+        path: &RepoPath,
+    ) -> Result<Option<(u32, Oid)>> {
         let mut oid = parse_oid(tree)?;
         let mut names = path.as_bytes().split(|byte| *byte == b'/').peekable();
         while let Some(name) = names.next() {
             let tree = self.tree(oid)?;
-            let Some(entry) = tree.find(name) else { return Ok(None) };
+            let Some(entry) = tree.find(name) else {
+                return Ok(None);
+            };
             if names.peek().is_none() {
                 return Ok(Some((entry.mode, entry.oid)));
             }

@@ -39,7 +39,11 @@ impl<'a> Objects<'a> {
             Source::Stored(_) => KnownTrees::default(),
             Source::Writer(_, known) => Rc::clone(known),
         };
-        Opened { source: self.0, quarantine: OnceCell::new(), trees }
+        Opened {
+            source: self.0,
+            quarantine: OnceCell::new(),
+            trees,
+        }
     }
 }
 
@@ -70,7 +74,9 @@ impl Opened<'_> {
             Source::Stored(repo) => Ok(&repo.inner),
             Source::Writer(writer, _) => match self.quarantine.get() {
                 Some(repository) => Ok(repository),
-                None => writer.repository().map(|repository| self.quarantine.get_or_init(|| repository)),
+                None => writer
+                    .repository()
+                    .map(|repository| self.quarantine.get_or_init(|| repository)),
             },
         }
     }

@@ -24,7 +24,8 @@ const MAX_LINES_BYTES: usize = 8 << 20;
 const KIND: u32 = 0o170_000;
 /// Bytes in one line of a binary patch.
 const BINARY_LINE: usize = 52;
-const DIGITS: &[u8; 85] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+const DIGITS: &[u8; 85] =
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
 /// What a path is on one side: git file mode, id, content.
 struct Side {
@@ -51,17 +52,29 @@ pub fn write_patch(
         Some(base) => {
             let oid = parse_oid(base)?;
             database.check(oid)?;
-            let commit = opened.repository()?.find_commit(oid).map_err(Error::git(format!("read commit {base}")))?;
+            let commit = opened
+                .repository()?
+                .find_commit(oid)
+                .map_err(Error::git(format!("read commit {base}")))?;
             trees::read(&database, commit.tree_id())?
         }
         None => Flat::new(),
     };
     let to = trees::read(&database, parse_oid(tree)?)?;
     let side = |entry: Option<&(u32, Oid)>| -> Result<Option<Side>> {
-        let Some((mode, oid)) = entry.copied().filter(|(mode, _)| *mode != GITLINK) else { return Ok(None) };
-        Ok(Some(Side { mode, oid, content: database.blob(oid)? }))
+        let Some((mode, oid)) = entry.copied().filter(|(mode, _)| *mode != GITLINK) else {
+            return Ok(None);
+        };
+        Ok(Some(Side {
+            mode,
+            oid,
+            content: database.blob(oid)?,
+        }))
     };
-    let mut paths: Vec<&RepoPath> = from.keys().filter(|path| from.get(*path) != to.get(*path)).collect();
+    let mut paths: Vec<&RepoPath> = from
+        .keys()
+        .filter(|path| from.get(*path) != to.get(*path))
+        .collect();
     paths.extend(to.keys().filter(|path| !from.contains_key(*path)));
     paths.sort();
     let is_out = |entry: Option<&(u32, Oid)>| entry.is_some_and(|(_, oid)| without.contains(oid));
@@ -72,7 +85,8 @@ pub fn write_patch(
             continue;
         }
         let (old, new) = (side(from.get(path))?, side(to.get(path))?);
-        let same_kind = matches!((&old, &new), (Some(old), Some(new)) if old.mode & KIND == new.mode & KIND);
+        let same_kind =
+            matches!((&old, &new), (Some(old), Some(new)) if old.mode & KIND == new.mode & KIND);
         if same_kind || old.is_none() || new.is_none() {
             one(path, old.as_ref(), new.as_ref(), out)?;
         } else {
@@ -94,7 +108,10 @@ fn one(path: &RepoPath, old: Option<&Side>, new: Option<&Side>, out: &mut dyn Wr
         (Some(old), None) => line(format!("deleted file mode {:o}\n", old.mode)),
         (None, Some(new)) => line(format!("new file mode {:o}\n", new.mode)),
         (Some(old), Some(new)) if old.mode != new.mode => {
-            line(format!("old mode {:o}\nnew mode {:o}\n", old.mode, new.mode));
+            line(format!(
+                "old mode {:o}\nnew mode {:o}\n",
+                old.mode, new.mode
+            ));
         }
         (Some(_), Some(_)) => {}
     }
@@ -105,14 +122,21 @@ fn one(path: &RepoPath, old: Option<&Side>, new: Option<&Side>, out: &mut dyn Wr
             _ => String::new(),
         };
         line(format!("index {}..{}{mode}\n", id(old), id(new)));
-        let content = |side: Option<&'_ Side>| side.map_or_else(Vec::new, |side| side.content.clone());
+        let content =
+            |side: Option<&'_ Side>| side.map_or_else(Vec::new, |side| side.content.clone());
         let (before, after) = (content(old), content(new));
         if is_binary(&before) || is_binary(&after) {
             text.extend(b"GIT binary patch\n");
-            literal(&after, &mut text).and_then(|()| literal(&before, &mut text)).map_err(written())?;
+            literal(&after, &mut text)
+                .and_then(|()| literal(&before, &mut text))
+                .map_err(written())?;
         } else if before != after {
             // A name with a space ends in a tab here, or readers would take a part of it for a date.
-            let end: &[u8] = if path.as_bytes().contains(&b' ') && !a.starts_with(b"\"") { b"\t\n" } else { b"\n" };
+            let end: &[u8] = if path.as_bytes().contains(&b' ') && !a.starts_with(b"\"") {
+                b"\t\n"
+            } else {
+                b"\n"
+            };
             let name = |side: Option<&Side>, name: &[u8]| match side {
                 Some(_) => [name, end].concat(),
                 None => b"/dev/null\n".to_vec(),
@@ -137,10 +161,14 @@ fn hunks(before: &[u8], after: &[u8]) -> Result<Vec<u8>> {
     let failed = || Error::git("compare two files");
     let mut options = DiffOptions::new();
     options.context_lines(3).force_text(true);
-    let mut patch = Patch::from_buffers(before, None, after, None, Some(&mut options)).map_err(failed())?;
+    let mut patch =
+        Patch::from_buffers(before, None, after, None, Some(&mut options)).map_err(failed())?;
     let text = patch.to_buf().map_err(failed())?;
     // What stands before the first hunk names the buffers.
-    let first = text.windows(4).position(|part| part == b"\n@@ ").map_or(text.len(), |at| at + 1);
+    let first = text
+        .windows(4)
+        .position(|part| part == b"\n@@ ")
+        .map_or(text.len(), |at| at + 1);
     Ok(text[first..].to_vec())
 }
 
@@ -152,7 +180,11 @@ fn literal(content: &[u8], text: &mut Vec<u8>) -> io::Result<()> {
     text.extend(format!("literal {}\n", content.len()).into_bytes());
     for line in packed.chunks(BINARY_LINE) {
         let length = u8::try_from(line.len()).unwrap_or(0);
-        text.push(if length <= 26 { b'A' + length - 1 } else { b'a' + length - 27 });
+        text.push(if length <= 26 {
+            b'A' + length - 1
+        } else {
+            b'a' + length - 27
+        });
         for word in line.chunks(4) {
             let mut bytes = [0; 4];
             bytes[..word.len()].copy_from_slice(word);

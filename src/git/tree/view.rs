@@ -24,8 +24,16 @@ pub struct TreeView<'a> {
 
 impl<'a> TreeView<'a> {
     /// Of a tree and what it cannot say; `index_tree` is that of the user's index, where there was one.
-    pub(in crate::git) fn new(tree: &'a ObjectId, index_tree: Option<&'a ObjectId>, manifest: &'a Manifest) -> Self {
-        Self { tree, index_tree, manifest }
+    pub(in crate::git) fn new(
+        tree: &'a ObjectId,
+        index_tree: Option<&'a ObjectId>,
+        manifest: &'a Manifest,
+    ) -> Self {
+        Self {
+            tree,
+            index_tree,
+            manifest,
+        }
     }
 
     /// The git tree.
@@ -78,14 +86,21 @@ impl<'a> TreeView<'a> {
             if files.len() == most {
                 break;
             }
-            files.extend(self.entry(lookup, path)?.filter(Entry::is_file).map(|entry| (path.clone(), entry)));
+            files.extend(
+                self.entry(lookup, path)?
+                    .filter(Entry::is_file)
+                    .map(|entry| (path.clone(), entry)),
+            );
         }
         // What comes next is at the end.
         let mut ahead = vec![(RepoPath::default(), TREE, parse_oid(self.tree)?)];
         while let Some((path, mode, oid)) = ahead.pop().filter(|_| files.len() < most) {
             if mode == TREE {
                 let (tree, from) = (lookup.tree(oid)?, ahead.len());
-                ahead.extend(tree.entries().map(|entry| (trees::child(&path, entry.name), entry.mode, entry.oid)));
+                ahead.extend(
+                    tree.entries()
+                        .map(|entry| (trees::child(&path, entry.name), entry.mode, entry.oid)),
+                );
                 ahead[from..].reverse();
             } else if !first.contains(&path) {
                 let entry = self.entry_of(&path, mode, oid)?;
@@ -108,32 +123,54 @@ impl<'a> TreeView<'a> {
             EntryKind::File => listed_mode(&self.manifest.file_modes, path).unwrap_or(usual),
             _ => 0,
         };
-        Ok(Entry { kind, oid: ObjectId(oid.to_string()), mode })
+        Ok(Entry {
+            kind,
+            oid: ObjectId(oid.to_string()),
+            mode,
+        })
     }
 }
 
 /// Two snapshots without what is the same in both: a path that only one of them has, or that differs, stands in them; one
 /// that is the same in both may be missing from both. The folders on the way to what stands in them are complete, and so is
 /// everything that is in `skipped`.
-pub fn diff_trees(lookup: &TreeLookup<'_>, a: TreeView<'_>, b: TreeView<'_>) -> Result<(Snapshot, Snapshot)> {
+pub fn diff_trees(
+    lookup: &TreeLookup<'_>,
+    a: TreeView<'_>,
+    b: TreeView<'_>,
+) -> Result<(Snapshot, Snapshot)> {
     if a.manifest.modes != b.manifest.modes {
         // What is usual in one of them is listed in the other: path by path there is little in common.
         return Ok((a.snapshot(lookup)?, b.snapshot(lookup)?));
     }
     let (mut one, mut other) = (Collected::new(a), Collected::new(b));
     // Folders that differ, one level after the other.
-    let mut level = BTreeMap::from([(RepoPath::default(), (Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?)))]);
+    let mut level = BTreeMap::from([(
+        RepoPath::default(),
+        (Some(parse_oid(a.tree)?), Some(parse_oid(b.tree)?)),
+    )]);
     while !level.is_empty() {
         level.retain(|_, (tree_a, tree_b)| tree_a != tree_b);
-        lookup.read_ahead(level.values().flat_map(|(tree_a, tree_b)| [*tree_a, *tree_b]).flatten())?;
+        lookup.read_ahead(
+            level
+                .values()
+                .flat_map(|(tree_a, tree_b)| [*tree_a, *tree_b])
+                .flatten(),
+        )?;
         let mut below: BTreeMap<RepoPath, (Option<Oid>, Option<Oid>)> = BTreeMap::new();
         for (folder, (tree_a, tree_b)) in level {
-            let read = |tree: Option<Oid>| tree.map_or_else(|| Ok(Rc::default()), |tree| lookup.tree(tree));
+            let read = |tree: Option<Oid>| {
+                tree.map_or_else(|| Ok(Rc::default()), |tree| lookup.tree(tree))
+            };
             for (in_a, in_b) in read(tree_a)?.diff(&*read(tree_b)?) {
-                if let Some((path, tree)) = in_a.map_or(Ok(None), |entry| one.child(&folder, entry))? {
+                if let Some((path, tree)) =
+                    in_a.map_or(Ok(None), |entry| one.child(&folder, entry))?
+                {
                     below.entry(path).or_default().0 = Some(tree);
                 }
-                if let Some((path, tree)) = in_b.map_or(Ok(None), |entry| other.child(&folder, entry))? {
+                if let Some((path, tree)) =
+                    in_b.map_or(Ok(None), |entry| other.child(&folder, entry))?
+                {
                     below.entry(path).or_default().1 = Some(tree);
                 }
             }
@@ -151,7 +188,11 @@ pub fn diff_trees(lookup: &TreeLookup<'_>, a: TreeView<'_>, b: TreeView<'_>) -> 
     one.empty_folders();
     other.empty_folders();
     // What only one side has lies in folders that both may have.
-    let folders: BTreeSet<RepoPath> = one.folders.symmetric_difference(&other.folders).cloned().collect();
+    let folders: BTreeSet<RepoPath> = one
+        .folders
+        .symmetric_difference(&other.folders)
+        .cloned()
+        .collect();
     for path in &folders {
         one.folder(lookup, path)?;
         other.folder(lookup, path)?;
@@ -161,17 +202,30 @@ pub fn diff_trees(lookup: &TreeLookup<'_>, a: TreeView<'_>, b: TreeView<'_>) -> 
 
 /// Paths that stand in one list and not, or with another mode, in the other.
 fn not_in_both<'a>(a: &'a [PathMode], b: &'a [PathMode]) -> BTreeSet<&'a RepoPath> {
-    let set = |list: &'a [PathMode]| list.iter().map(|listed| (&listed.path, listed.mode)).collect::<BTreeSet<_>>();
-    set(a).symmetric_difference(&set(b)).map(|(path, _)| *path).collect()
+    let set = |list: &'a [PathMode]| {
+        list.iter()
+            .map(|listed| (&listed.path, listed.mode))
+            .collect::<BTreeSet<_>>()
+    };
+    set(a)
+        .symmetric_difference(&set(b))
+        .map(|(path, _)| *path)
+        .collect()
 }
 
 /// The mode that a manifest's list has for a path.
 fn listed_mode(list: &[PathMode], path: &RepoPath) -> Option<u32> {
-    list.binary_search_by(|listed| listed.path.cmp(path)).ok().map(|at| list[at].mode)
+    list.binary_search_by(|listed| listed.path.cmp(path))
+        .ok()
+        .map(|at| list[at].mode)
 }
 
 fn empty_folder(mode: u32) -> Entry {
-    Entry { kind: EntryKind::EmptyDir, oid: ObjectId(EMPTY_BLOB.to_owned()), mode }
+    Entry {
+        kind: EntryKind::EmptyDir,
+        oid: ObjectId(EMPTY_BLOB.to_owned()),
+        mode,
+    }
 }
 
 /// A snapshot while it is put together.
@@ -183,7 +237,11 @@ struct Collected<'a> {
 
 impl<'a> Collected<'a> {
     fn new(side: TreeView<'a>) -> Self {
-        Self { side, entries: BTreeMap::new(), folders: BTreeSet::new() }
+        Self {
+            side,
+            entries: BTreeMap::new(),
+            folders: BTreeSet::new(),
+        }
     }
 
     fn file(&mut self, path: RepoPath, mode: u32, oid: Oid) -> Result<()> {
@@ -194,7 +252,11 @@ impl<'a> Collected<'a> {
     }
 
     /// Takes an entry of a folder; one that is a folder is returned with its tree.
-    fn child(&mut self, folder: &RepoPath, entry: TreeEntry<'_>) -> Result<Option<(RepoPath, Oid)>> {
+    fn child(
+        &mut self,
+        folder: &RepoPath,
+        entry: TreeEntry<'_>,
+    ) -> Result<Option<(RepoPath, Oid)>> {
         let path = trees::child(folder, entry.name);
         if entry.mode != TREE {
             return self.file(path, entry.mode, entry.oid).map(|()| None);
@@ -212,7 +274,8 @@ impl<'a> Collected<'a> {
     fn folders_above(&mut self, path: &RepoPath) {
         let mut above = path.parent();
         // Of a folder that is known those above it are known, too.
-        while let Some(folder) = above.filter(|folder| !folder.as_bytes().is_empty() && !self.folders.contains(folder))
+        while let Some(folder) =
+            above.filter(|folder| !folder.as_bytes().is_empty() && !self.folders.contains(folder))
         {
             above = folder.parent();
             self.folders.insert(folder);
@@ -238,25 +301,39 @@ impl<'a> Collected<'a> {
     fn empty_folders(&mut self) {
         for empty in &self.side.manifest.empty_folders {
             self.folders_above(&empty.path);
-            self.entries.insert(empty.path.clone(), empty_folder(empty.mode));
+            self.entries
+                .insert(empty.path.clone(), empty_folder(empty.mode));
         }
     }
 
     fn finish(self) -> Snapshot {
         let manifest = self.side.manifest;
-        let mode = |path: &RepoPath| listed_mode(&manifest.folder_modes, path).unwrap_or(manifest.modes.folder);
+        let mode = |path: &RepoPath| {
+            listed_mode(&manifest.folder_modes, path).unwrap_or(manifest.modes.folder)
+        };
         let with_mode = |path: RepoPath| {
             let mode = mode(&path);
             (path, mode)
         };
         let dirs = self.folders.into_iter().map(with_mode).collect();
         // What lies in a nested repository is none of this one's paths, whether it was captured there or not.
-        let listed: BTreeSet<&RepoPath> = manifest.skipped.iter().map(|skipped| &skipped.path).collect();
-        let nested = manifest.nested.iter().filter(|nested| !listed.contains(&nested.path));
+        let listed: BTreeSet<&RepoPath> = manifest
+            .skipped
+            .iter()
+            .map(|skipped| &skipped.path)
+            .collect();
+        let nested = manifest
+            .nested
+            .iter()
+            .filter(|nested| !listed.contains(&nested.path));
         let nested = nested.map(|one| PathReason::new(one.path.clone(), NESTED));
         let mut skipped: Vec<_> = manifest.skipped.iter().cloned().chain(nested).collect();
         skipped.sort();
-        Snapshot { entries: self.entries, dirs, skipped }
+        Snapshot {
+            entries: self.entries,
+            dirs,
+            skipped,
+        }
     }
 }
 

@@ -75,7 +75,10 @@ impl Cache {
     /// Reads the cache and notes the file system's present time. What it says of objects is not believed with `doubted`.
     pub fn open(repo: &Repo, doubted: bool) -> Result<Self> {
         let began = repo.file_system_time()?;
-        Ok(Self { began, ..Self::of_objects(repo, doubted) })
+        Ok(Self {
+            began,
+            ..Self::of_objects(repo, doubted)
+        })
     }
 
     /// Reads the cache for a rehearsal, which writes nothing: it cannot know the file system's time, so it cannot make a cache.
@@ -85,7 +88,10 @@ impl Cache {
 
     fn of_objects(repo: &Repo, doubted: bool) -> Self {
         let read = Self::read(repo);
-        let found = repo.inner.refname_to_id(&read.header.reference).map(|oid| oid.to_string());
+        let found = repo
+            .inner
+            .refname_to_id(&read.header.reference)
+            .map(|oid| oid.to_string());
         let alive = !doubted && found.is_ok_and(|commit| commit == read.header.commit);
         Self { alive, ..read }
     }
@@ -101,7 +107,16 @@ impl Cache {
             Some((header, folders, by_path)) => (header, folders, by_path, bytes),
             None => (Header::default(), Vec::new(), HashMap::new(), Vec::new()),
         };
-        Self { own, file, bytes, header, folders, by_path, began: i64::MIN, alive: false }
+        Self {
+            own,
+            file,
+            bytes,
+            header,
+            folders,
+            by_path,
+            began: i64::MIN,
+            alive: false,
+        }
     }
 
     /// How many folders it knows.
@@ -116,7 +131,9 @@ impl Cache {
 
     /// All folders, in the order of a walk.
     pub fn folders(&self) -> impl Iterator<Item = CachedFolder<'_>> {
-        self.folders.iter().filter_map(|record| parse_folder(&mut &self.bytes[*record as usize..]))
+        self.folders
+            .iter()
+            .filter_map(|record| parse_folder(&mut &self.bytes[*record as usize..]))
     }
 
     /// Whether a change after the capture began would show in the times of this file.
@@ -141,21 +158,39 @@ const LOOKED_AT: usize = 10_000;
 /// Whether the private repository of a state directory has captured this very folder: at least one file has the inode and
 /// the time of change, to the nanosecond, that the cache has. No archive brings those along, and nobody can set them.
 pub fn saw_files_of(root: &Root, state_dir: &Path, workdir: &Path) -> bool {
-    let file = crate::git::repo::repository::private_path(state_dir).join(crate::git::repo::repository::OWN).join(FILE);
+    let file = crate::git::repo::repository::private_path(state_dir)
+        .join(crate::git::repo::repository::OWN)
+        .join(FILE);
     let cache = Cache::of_file(root.clone(), file);
-    let Ok(root) = crate::git::base::openat::open_root(workdir) else { return false };
+    let Ok(root) = crate::git::base::openat::open_root(workdir) else {
+        return false;
+    };
     let mut left = LOOKED_AT;
     cache.folders().any(|folder| {
-        if left == 0 || folder.path.split(|byte| *byte == b'/').any(|name| name == b"..") {
+        if left == 0
+            || folder
+                .path
+                .split(|byte| *byte == b'/')
+                .any(|name| name == b"..")
+        {
             return false;
         }
-        let Ok(dir) = crate::git::base::openat::open_path(&root, &RepoPath::new(folder.path)) else { return false };
-        let items = folder.items().take(left).filter(|item| !item.name.contains(&b'/'));
+        let Ok(dir) = crate::git::base::openat::open_path(&root, &RepoPath::new(folder.path))
+        else {
+            return false;
+        };
+        let items = folder
+            .items()
+            .take(left)
+            .filter(|item| !item.name.contains(&b'/'));
         left = left.saturating_sub(folder.count as usize);
         items.into_iter().any(|item| {
-            let found = crate::git::base::openat::stat(&dir, item.name).ok().flatten();
+            let found = crate::git::base::openat::stat(&dir, item.name)
+                .ok()
+                .flatten();
             found.is_some_and(|found| {
-                (found.ino, found.ctime) == (item.stat.ino, item.stat.ctime) && found.ctime % 1_000_000_000 != 0
+                (found.ino, found.ctime) == (item.stat.ino, item.stat.ctime)
+                    && found.ctime % 1_000_000_000 != 0
             })
         })
     })
@@ -166,7 +201,9 @@ pub(in crate::git) fn walk_order(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     let at = a.iter().zip(b).position(|(a, b)| a != b);
     match at {
         // A slash ends a name, and so comes before every byte that goes on with it.
-        Some(at) => (a[at] != b'/').cmp(&(b[at] != b'/')).then(a[at].cmp(&b[at])),
+        Some(at) => (a[at] != b'/')
+            .cmp(&(b[at] != b'/'))
+            .then(a[at].cmp(&b[at])),
         None => a.len().cmp(&b.len()),
     }
 }
@@ -179,29 +216,67 @@ mod tests {
 
     #[test]
     fn a_cache_is_read_back_and_damage_is_noticed() {
-        let stat = FileStat { size: 3, mtime: -5, ctime: 7, ino: 8, dev: 9, mode: 0o100_644 };
+        let stat = FileStat {
+            size: 3,
+            mtime: -5,
+            ctime: 7,
+            ino: 8,
+            dev: 9,
+            mode: 0o100_644,
+        };
         let items = [
-            CachedEntry { name: b"a\xff\n", stat, oid: Oid::ZERO_SHA1, flags: flag::TRACKED },
-            CachedEntry { name: b"b", stat, oid: Oid::ZERO_SHA1, flags: flag::SETTLED },
+            CachedEntry {
+                name: b"a\xff\n",
+                stat,
+                oid: Oid::ZERO_SHA1,
+                flags: flag::TRACKED,
+            },
+            CachedEntry {
+                name: b"b",
+                stat,
+                oid: Oid::ZERO_SHA1,
+                flags: flag::SETTLED,
+            },
         ];
-        let header = Header { reference: "refs/x".to_owned(), ..Header::default() };
+        let header = Header {
+            reference: "refs/x".to_owned(),
+            ..Header::default()
+        };
         let mut builder = Builder::new();
         for path in [b"".as_slice(), b"sub"] {
-            let others: &[(&[u8], Other)] = &[(b"target", Other::IgnoredFolder), (b"x.o", Other::IgnoredFile)];
-            let folder =
-                NewFolder { path, rules: Oid::ZERO_SHA1, tree: None, flags: flag::WANTED, subtrees: 1, stat, others };
+            let others: &[(&[u8], Other)] = &[
+                (b"target", Other::IgnoredFolder),
+                (b"x.o", Other::IgnoredFile),
+            ];
+            let folder = NewFolder {
+                path,
+                rules: Oid::ZERO_SHA1,
+                tree: None,
+                flags: flag::WANTED,
+                subtrees: 1,
+                stat,
+                others,
+            };
             builder.folder(&folder, items.iter().copied());
         }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cache");
-        builder.store(&header, &Root::own(folder.path()), &file).unwrap();
+        builder
+            .store(&header, &Root::own(folder.path()), &file)
+            .unwrap();
         let bytes = std::fs::read(&file).unwrap();
         let (read, folders, by_path) = parse(&bytes).unwrap();
         assert_eq!((read.reference.as_str(), folders.len()), ("refs/x", 2));
         assert_eq!(by_path[b"sub".as_slice()], folders[1]);
         let sub = parse_folder(&mut &bytes[folders[1] as usize..]).unwrap();
-        assert_eq!((sub.path, sub.flags, sub.subtrees, sub.count), (b"sub".as_slice(), flag::WANTED, 1, 2));
-        assert!(sub.others().eq([(b"target".as_slice(), Other::IgnoredFolder), (b"x.o", Other::IgnoredFile)]));
+        assert_eq!(
+            (sub.path, sub.flags, sub.subtrees, sub.count),
+            (b"sub".as_slice(), flag::WANTED, 1, 2)
+        );
+        assert!(sub.others().eq([
+            (b"target".as_slice(), Other::IgnoredFolder),
+            (b"x.o", Other::IgnoredFile)
+        ]));
         assert!(sub.items().eq(items));
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
@@ -215,6 +290,17 @@ mod tests {
     fn a_walk_meets_a_folder_before_what_is_in_it() {
         let mut paths: Vec<&[u8]> = vec![b"a-b", b"a/c/d", b"a", b"", b"a/c", b"ab", b"a/b"];
         paths.sort_by(|a, b| walk_order(a, b));
-        assert_eq!(paths, [b"".as_slice(), b"a", b"a/b", b"a/c", b"a/c/d", b"a-b", b"ab"]);
+        assert_eq!(
+            paths,
+            [
+                b"".as_slice(),
+                b"a",
+                b"a/b",
+                b"a/c",
+                b"a/c/d",
+                b"a-b",
+                b"ab"
+            ]
+        );
     }
 }

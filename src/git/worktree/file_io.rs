@@ -42,7 +42,9 @@ pub(in crate::git) fn store(dir: &OwnedFd, name: &[u8], writer: &ObjectWriter) -
                 None => {}
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Read::Gone),
-            Err(error) if openat::is_exhausted(&error) => return Err(io_error(&RepoPath::new(name), error)),
+            Err(error) if openat::is_exhausted(&error) => {
+                return Err(io_error(&RepoPath::new(name), error));
+            }
             Err(error) => return Ok(Read::Failed(format!("{UNREADABLE}: {error}"))),
         }
     }
@@ -54,12 +56,20 @@ pub(in crate::git) fn store(dir: &OwnedFd, name: &[u8], writer: &ObjectWriter) -
 
 /// One try: the blob, the metadata of when it was opened, and whether it is like that still; `None` where what was read may be
 /// a mix of several states. The outer error is the file's, the inner one the database's.
-fn attempt(dir: &OwnedFd, name: &[u8], writer: &ObjectWriter) -> io::Result<Result<Option<(Oid, FileStat, bool)>>> {
-    let Some(before) = openat::stat(dir, name)? else { return Err(io::ErrorKind::NotFound.into()) };
+fn attempt(
+    dir: &OwnedFd,
+    name: &[u8],
+    writer: &ObjectWriter,
+) -> io::Result<Result<Option<(Oid, FileStat, bool)>>> {
+    let Some(before) = openat::stat(dir, name)? else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
     if before.kind() == FileType::Symlink {
         let target = openat::read_link(dir, name)?;
         let same = openat::stat(dir, name)? == Some(before);
-        return Ok(writer.write(ObjectType::Blob, &target).map(|oid| same.then_some((oid, before, true))));
+        return Ok(writer
+            .write(ObjectType::Blob, &target)
+            .map(|oid| same.then_some((oid, before, true))));
     }
     if before.kind() != FileType::RegularFile {
         return Err(io::ErrorKind::NotFound.into());

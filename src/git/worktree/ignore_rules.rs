@@ -47,7 +47,14 @@ impl Rules {
 
     fn salted(salt: &[u8], ignore_case: bool) -> Result<Self> {
         let id = hash(&[salt, &[u8::from(ignore_case)]].concat())?;
-        let none = Link { above: None, content: Vec::new(), patterns: OnceLock::new(), ignore_case, start: 0, id };
+        let none = Link {
+            above: None,
+            content: Vec::new(),
+            patterns: OnceLock::new(),
+            ignore_case,
+            start: 0,
+            id,
+        };
         Ok(Self(Arc::new(none)))
     }
 
@@ -56,9 +63,15 @@ impl Rules {
         let mut ignore_case = false;
         let mut files = Vec::new();
         if !repo.is_private() {
-            let config = repo.inner.config().map_err(Error::git("read the configuration"))?;
+            let config = repo
+                .inner
+                .config()
+                .map_err(Error::git("read the configuration"))?;
             ignore_case = config.get_bool("core.ignorecase").unwrap_or(false);
-            let own = config.get_path("core.excludesfile").ok().or_else(default_excludes);
+            let own = config
+                .get_path("core.excludesfile")
+                .ok()
+                .or_else(default_excludes);
             // git asks from the top of the work tree.
             files.extend(own.map(|own| repo.workdir().join(own)));
             files.push(repo.common_dir().join("info/exclude"));
@@ -66,7 +79,8 @@ impl Rules {
         let mut rules = Self::salted(salt, ignore_case)?;
         for path in files {
             // A missing or unreadable file holds no rules, as in git.
-            let readable = fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);
+            let readable =
+                fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);
             if let Some(content) = readable.then(|| fs::read(&path).ok()).flatten() {
                 rules = rules.with(&RepoPath::default(), content)?;
             }
@@ -90,7 +104,9 @@ impl Rules {
 
     /// These rules and those of the `.gitignore` in an open folder.
     pub fn with_file(&self, dir: &OwnedFd, folder: &RepoPath) -> Result<Self> {
-        let Ok(mut file) = openat::open_file(dir, FILE) else { return Ok(self.clone()) };
+        let Ok(mut file) = openat::open_file(dir, FILE) else {
+            return Ok(self.clone());
+        };
         let size = file.metadata().map_or(0, |file| file.len().min(MAX_BYTES));
         // One byte more: the end is found without another read.
         let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
@@ -111,7 +127,12 @@ impl Rules {
         while let Some(Self(link)) = next {
             if !link.content.is_empty() {
                 let patterns = link.patterns.get_or_init(|| Patterns::read(&link.content));
-                let said = patterns.verdict(&link.content, &path[link.start..], is_folder, link.ignore_case);
+                let said = patterns.verdict(
+                    &link.content,
+                    &path[link.start..],
+                    is_folder,
+                    link.ignore_case,
+                );
                 if let Some(ignored) = said {
                     return ignored;
                 }
@@ -128,7 +149,11 @@ fn hash(bytes: &[u8]) -> Result<Oid> {
 
 /// Where git looks for the user's excludes when `core.excludesFile` is not set.
 fn default_excludes() -> Option<PathBuf> {
-    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
     Some(base.join("git/ignore"))
 }

@@ -19,7 +19,11 @@ impl Outputs {
     pub fn own() -> Self {
         let open = [fstat(io::stdout()), fstat(io::stderr())];
         let files = open.into_iter().flatten().map(FileStat::from);
-        Self(files.filter(|stat| stat.kind() == FileType::RegularFile).collect())
+        Self(
+            files
+                .filter(|stat| stat.kind() == FileType::RegularFile)
+                .collect(),
+        )
     }
 
     /// Whether a path of the work tree is one of them, by whatever name.
@@ -28,9 +32,15 @@ impl Outputs {
             return false;
         }
         let (parent, name) = openat::split(path);
-        let folder = openat::open_root(repo.workdir()).ok().and_then(|root| openat::open_path(&root, &parent).ok());
+        let folder = openat::open_root(repo.workdir())
+            .ok()
+            .and_then(|root| openat::open_path(&root, &parent).ok());
         let stat = folder.and_then(|folder| openat::stat(&folder, name).ok().flatten());
-        stat.is_some_and(|stat| self.0.iter().any(|open| (open.dev, open.ino) == (stat.dev, stat.ino)))
+        stat.is_some_and(|stat| {
+            self.0
+                .iter()
+                .any(|open| (open.dev, open.ino) == (stat.dev, stat.ino))
+        })
     }
 
     /// The paths of the work tree that they were opened by, as far as the system shows.
@@ -42,9 +52,14 @@ impl Outputs {
             let path = place.strip_prefix(repo.workdir()).ok()?;
             Some(RepoPath::new(path.as_os_str().as_bytes()))
         };
-        let opened = ["/proc/self/fd/1", "/proc/self/fd/2"].map(|link| std::fs::read_link(Path::new(link)));
-        let mut paths: Vec<RepoPath> =
-            opened.into_iter().flatten().filter_map(below).filter(|path| self.has(repo, path)).collect();
+        let opened =
+            ["/proc/self/fd/1", "/proc/self/fd/2"].map(|link| std::fs::read_link(Path::new(link)));
+        let mut paths: Vec<RepoPath> = opened
+            .into_iter()
+            .flatten()
+            .filter_map(below)
+            .filter(|path| self.has(repo, path))
+            .collect();
         paths.sort();
         paths.dedup();
         paths

@@ -49,7 +49,11 @@ pub(in crate::git) fn read_all(
     index: Option<&UserIndex>,
     scan: &mut Scan,
 ) -> Result<()> {
-    let was_read: Vec<bool> = scan.items.iter().map(|item| !matches!(item.content, Content::Known(_))).collect();
+    let was_read: Vec<bool> = scan
+        .items
+        .iter()
+        .map(|item| !matches!(item.content, Content::Known(_)))
+        .collect();
     read_files(repo, writer, cache, index, scan)?;
     for _ in 0..AGAIN {
         let moved = moved_databases(repo, scan, &was_read)?;
@@ -63,7 +67,8 @@ pub(in crate::git) fn read_all(
         read_files(repo, writer, cache, index, scan)?;
     }
     let moved = moved_databases(repo, scan, &was_read)?;
-    scan.unsettled.extend(moved.into_iter().flat_map(|one| one.paths));
+    scan.unsettled
+        .extend(moved.into_iter().flat_map(|one| one.paths));
     Ok(())
 }
 
@@ -83,13 +88,19 @@ fn moved_databases(repo: &Repo, scan: &Scan, was_read: &[bool]) -> Result<Vec<Mo
         let items = || folder.items.clone();
         let base = |item: usize| {
             let name = scan.name(&scan.items[item]);
-            BESIDE.iter().find_map(|end| name.strip_suffix(*end)).filter(|base| !base.is_empty())
+            BESIDE
+                .iter()
+                .find_map(|end| name.strip_suffix(*end))
+                .filter(|base| !base.is_empty())
         };
         let may_be_one = |item: usize| {
             let size = scan.items[item].stat.size;
             size > 0 && size.is_multiple_of(PAGE)
         };
-        let mut bases: Vec<&[u8]> = items().filter(|item| was_read[*item]).filter_map(base).collect();
+        let mut bases: Vec<&[u8]> = items()
+            .filter(|item| was_read[*item])
+            .filter_map(base)
+            .collect();
         let read = items().filter(|item| was_read[*item] && may_be_one(*item));
         bases.extend(read.map(|item| scan.name(&scan.items[item])));
         bases.sort_unstable();
@@ -97,18 +108,32 @@ fn moved_databases(repo: &Repo, scan: &Scan, was_read: &[bool]) -> Result<Vec<Mo
         if bases.is_empty() {
             continue;
         }
-        let Ok(dir) = openat::open_path(&root, &folder.path) else { continue };
+        let Ok(dir) = openat::open_path(&root, &folder.path) else {
+            continue;
+        };
         for base in bases {
-            let names = std::iter::once(base.to_vec()).chain(BESIDE.iter().map(|end| [base, end].concat()));
-            let mut one = Moved { items: Vec::new(), paths: Vec::new() };
+            let names =
+                std::iter::once(base.to_vec()).chain(BESIDE.iter().map(|end| [base, end].concat()));
+            let mut one = Moved {
+                items: Vec::new(),
+                paths: Vec::new(),
+            };
             let mut is_moved = false;
             for name in names {
                 let now = openat::stat(&dir, &name).ok().flatten();
                 let at = folder.items.start
-                    + match scan.items(folder).binary_search_by(|item| scan.name(item).cmp(&name)) {
+                    + match scan
+                        .items(folder)
+                        .binary_search_by(|item| scan.name(item).cmp(&name))
+                    {
                         Ok(at) => at,
                         // One that is ignored, or no file, is no part of the capture.
-                        Err(_) if now.is_none() || scan.others(folder).any(|(other, _)| other == name) => continue,
+                        Err(_)
+                            if now.is_none()
+                                || scan.others(folder).any(|(other, _)| other == name) =>
+                        {
+                            continue;
+                        }
                         Err(_) => {
                             is_moved = true;
                             one.paths.push(folder.path.join(&name));
@@ -116,7 +141,11 @@ fn moved_databases(repo: &Repo, scan: &Scan, was_read: &[bool]) -> Result<Vec<Mo
                         }
                     };
                 let item = &scan.items[at];
-                let then = if item.content == Content::Lost { None } else { Some(item.stat) };
+                let then = if item.content == Content::Lost {
+                    None
+                } else {
+                    Some(item.stat)
+                };
                 is_moved |= now != then;
                 one.items.push(at);
                 one.paths.push(folder.path.join(&name));
@@ -142,7 +171,12 @@ fn read_files(
         return Ok(());
     }
     let trust = match index {
-        Some(index) if scan.items.iter().any(|item| matches!(item.content, Content::FromIndex(_))) => {
+        Some(index)
+            if scan
+                .items
+                .iter()
+                .any(|item| matches!(item.content, Content::FromIndex(_))) =>
+        {
             IndexTrust::of(repo, scan, index)?
         }
         _ => IndexTrust::Never,
@@ -150,14 +184,27 @@ fn read_files(
     let reader = Reader {
         root: openat::open_root(repo.workdir())?,
         writer,
-        database: if trust == IndexTrust::SameSize { Some(Database::open(repo)?) } else { None },
+        database: if trust == IndexTrust::SameSize {
+            Some(Database::open(repo)?)
+        } else {
+            None
+        },
         trust,
         scan,
     };
     let threads = work_queue::threads().min(portions.len());
-    let outcomes = work_queue::run(portions, threads, |portion, _, outcomes| reader.portion(&portion, outcomes))?;
+    let outcomes = work_queue::run(portions, threads, |portion, _, outcomes| {
+        reader.portion(&portion, outcomes)
+    })?;
     drop(reader);
-    for Outcome { at: (folder, item), content, stat, failure, unsettled } in outcomes.into_iter().flatten() {
+    for Outcome {
+        at: (folder, item),
+        content,
+        stat,
+        failure,
+        unsettled,
+    } in outcomes.into_iter().flatten()
+    {
         if unsettled {
             let path = scan.folders[folder].path.join(scan.name(&scan.items[item]));
             scan.unsettled.push(path);
@@ -179,17 +226,27 @@ fn is_cached(cache: &Cache, scan: &Scan, at: At, content: Content, stat: &FileSt
     let name = scan.name(&scan.items[at.1]);
     let folder = cache.folder(scan.folders[at.0].path.as_bytes());
     let cached = folder.and_then(|folder| folder.items().find(|item| item.name == name));
-    cached.is_some_and(|item| content == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat))
+    cached.is_some_and(|item| {
+        content == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat)
+    })
 }
 
 /// What has to be examined; files of one folder stay together.
 fn portions(scan: &Scan) -> Vec<Vec<At>> {
     let mut portions: Vec<Vec<At>> = Vec::new();
-    if scan.items.iter().all(|item| matches!(item.content, Content::Known(_))) {
+    if scan
+        .items
+        .iter()
+        .all(|item| matches!(item.content, Content::Known(_)))
+    {
         return portions;
     }
     for (at, folder) in scan.folders.iter().enumerate() {
-        for item in folder.items.clone().filter(|item| !matches!(scan.items[*item].content, Content::Known(_))) {
+        for item in folder
+            .items
+            .clone()
+            .filter(|item| !matches!(scan.items[*item].content, Content::Known(_)))
+        {
             match portions.last_mut() {
                 Some(last) if last.len() < PORTION => last.push((at, item)),
                 _ => portions.push(vec![(at, item)]),
@@ -234,7 +291,9 @@ impl Reader<'_> {
             if open.as_ref().is_none_or(|(known, _)| *known != at.0) {
                 let opened = openat::open_path(&self.root, &folder.path);
                 let opened = match opened {
-                    Err(error) if openat::is_exhausted(&error) => return Err(openat::io_error(&folder.path, error)),
+                    Err(error) if openat::is_exhausted(&error) => {
+                        return Err(openat::io_error(&folder.path, error));
+                    }
                     opened => opened.ok(),
                 };
                 open = Some((at.0, opened));
@@ -252,31 +311,75 @@ impl Reader<'_> {
     /// The blobs of the index that are the content of files whose metadata git knows.
     fn trusted(&self, portion: &[At]) -> HashSet<Oid> {
         let expected = |at: &At| match self.scan.items[at.1] {
-            FileEntry { content: Content::FromIndex(oid), stat, .. } => Some((oid, stat.size)),
+            FileEntry {
+                content: Content::FromIndex(oid),
+                stat,
+                ..
+            } => Some((oid, stat.size)),
             _ => None,
         };
         let same_size = |(oid, size): &(Oid, u64)| match (self.trust, &self.database) {
             (IndexTrust::Exact, _) => true,
-            (IndexTrust::SameSize, Some(database)) => database.size(*oid).is_ok_and(|stored| stored == *size),
+            (IndexTrust::SameSize, Some(database)) => {
+                database.size(*oid).is_ok_and(|stored| stored == *size)
+            }
             _ => false,
         };
-        let oids: Vec<Oid> = portion.iter().filter_map(expected).filter(same_size).map(|(oid, _)| oid).collect();
+        let oids: Vec<Oid> = portion
+            .iter()
+            .filter_map(expected)
+            .filter(same_size)
+            .map(|(oid, _)| oid)
+            .collect();
         // The index itself keeps them from `git gc`.
-        let there = self.writer.contained(&oids).unwrap_or_else(|_| vec![false; oids.len()]);
-        oids.into_iter().zip(there).filter_map(|(oid, there)| there.then_some(oid)).collect()
+        let there = self
+            .writer
+            .contained(&oids)
+            .unwrap_or_else(|_| vec![false; oids.len()]);
+        oids.into_iter()
+            .zip(there)
+            .filter_map(|(oid, there)| there.then_some(oid))
+            .collect()
     }
 }
 
 fn outcome(at: At, seen: FileStat, read: Read, path: impl Fn() -> RepoPath) -> Outcome {
     match read {
-        Read::Stored(oid, stat) => Outcome { at, content: Content::Known(oid), stat, failure: None, unsettled: false },
-        Read::Unsettled(oid, stat) => {
-            Outcome { at, content: Content::Known(oid), stat, failure: None, unsettled: true }
-        }
-        Read::Gone => Outcome { at, content: Content::Lost, stat: seen, failure: None, unsettled: false },
+        Read::Stored(oid, stat) => Outcome {
+            at,
+            content: Content::Known(oid),
+            stat,
+            failure: None,
+            unsettled: false,
+        },
+        Read::Unsettled(oid, stat) => Outcome {
+            at,
+            content: Content::Known(oid),
+            stat,
+            failure: None,
+            unsettled: true,
+        },
+        Read::Gone => Outcome {
+            at,
+            content: Content::Lost,
+            stat: seen,
+            failure: None,
+            unsettled: false,
+        },
         Read::Failed(reason) => {
-            let failure = PathReason { path: path(), reason, size: Some(seen.size), files: None };
-            Outcome { at, content: Content::Lost, stat: seen, failure: Some(failure), unsettled: false }
+            let failure = PathReason {
+                path: path(),
+                reason,
+                size: Some(seen.size),
+                files: None,
+            };
+            Outcome {
+                at,
+                content: Content::Lost,
+                stat: seen,
+                failure: Some(failure),
+                unsettled: false,
+            }
         }
     }
 }

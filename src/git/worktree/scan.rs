@@ -110,11 +110,16 @@ pub(in crate::git) struct Scope<'a> {
 
 /// The folders that are no part of the work tree, relative to it: for a restore plan, which must not touch them either.
 pub fn left_out(repo: &Repo, rules: &CaptureRules) -> BTreeSet<RepoPath> {
-    let absolute = |folder: &PathBuf| std::fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
-    let inside = rules.excluded_dirs.iter().map(absolute).filter_map(|folder| {
-        let relative = folder.strip_prefix(repo.workdir()).ok()?;
-        Some(RepoPath::new(relative.as_os_str().as_bytes()))
-    });
+    let absolute =
+        |folder: &PathBuf| std::fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+    let inside = rules
+        .excluded_dirs
+        .iter()
+        .map(absolute)
+        .filter_map(|folder| {
+            let relative = folder.strip_prefix(repo.workdir()).ok()?;
+            Some(RepoPath::new(relative.as_os_str().as_bytes()))
+        });
     inside.filter(|path| !path.as_bytes().is_empty()).collect()
 }
 
@@ -130,9 +135,22 @@ impl Scan {
     }
 
     /// Adds to the folder that is being read.
-    pub fn add(&mut self, folder: &mut Folder, name: &[u8], flags: u8, stat: FileStat, content: Content) {
+    pub fn add(
+        &mut self,
+        folder: &mut Folder,
+        name: &[u8],
+        flags: u8,
+        stat: FileStat,
+        content: Content,
+    ) {
         let (begin, length) = self.add_name(name);
-        self.items.push(FileEntry { start: begin, length, flags, stat, content });
+        self.items.push(FileEntry {
+            start: begin,
+            length,
+            flags,
+            stat,
+            content,
+        });
         folder.items.end = self.items.len();
     }
 
@@ -157,14 +175,21 @@ impl Scan {
 
     /// Where what is added to the folder that is read next begins.
     pub fn next(&self) -> (Range<usize>, Range<usize>) {
-        (self.items.len()..self.items.len(), self.others.len()..self.others.len())
+        (
+            self.items.len()..self.items.len(),
+            self.others.len()..self.others.len(),
+        )
     }
 
     /// The names of a folder that are no items.
     pub fn others(&self, folder: &Folder) -> impl Iterator<Item = (&[u8], Other)> {
         let others = self.others[folder.others.clone()].iter();
-        others
-            .map(|(begin, length, what)| (&self.names[*begin as usize..*begin as usize + usize::from(*length)], *what))
+        others.map(|(begin, length, what)| {
+            (
+                &self.names[*begin as usize..*begin as usize + usize::from(*length)],
+                *what,
+            )
+        })
     }
 
     fn add_name(&mut self, name: &[u8]) -> (u32, u8) {
@@ -180,15 +205,20 @@ impl Scan {
         let names = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         self.names.extend(other.names);
         self.items
-            .extend(other.items.into_iter().map(|item| FileEntry { start: item.start.saturating_add(names), ..item }));
-        let renamed = |(begin, length, what): (u32, u8, Other)| (begin.saturating_add(names), length, what);
+            .extend(other.items.into_iter().map(|item| FileEntry {
+                start: item.start.saturating_add(names),
+                ..item
+            }));
+        let renamed =
+            |(begin, length, what): (u32, u8, Other)| (begin.saturating_add(names), length, what);
         self.others.extend(other.others.into_iter().map(renamed));
         let moved = |range: &Range<usize>, by: usize| range.start + by..range.end + by;
-        self.folders.extend(other.folders.into_iter().map(|folder| Folder {
-            items: moved(&folder.items, items),
-            others: moved(&folder.others, others),
-            ..folder
-        }));
+        self.folders
+            .extend(other.folders.into_iter().map(|folder| Folder {
+                items: moved(&folder.items, items),
+                others: moved(&folder.others, others),
+                ..folder
+            }));
         self.nested.extend(other.nested);
         self.skipped.extend(other.skipped);
         self.unsettled.extend(other.unsettled);
@@ -198,7 +228,11 @@ impl Scan {
 
     /// Notes a repository inside.
     pub fn nested(&mut self, outer: Outer<'_>, folder: &Folder, is_empty: bool, link: Option<Oid>) {
-        let commit = if is_empty { link } else { nested::head(outer, &folder.path) };
+        let commit = if is_empty {
+            link
+        } else {
+            nested::head(outer, &folder.path)
+        };
         // A submodule that was never checked out is an empty folder: nothing is left out.
         if !is_empty {
             self.skip(folder.path.clone(), NESTED, None);
@@ -217,7 +251,8 @@ impl Scan {
         for folder in &mut self.folders {
             for at in folder.items.clone() {
                 let item = &mut self.items[at];
-                let name = &self.names[item.start as usize..item.start as usize + usize::from(item.length)];
+                let name = &self.names
+                    [item.start as usize..item.start as usize + usize::from(item.length)];
                 if let Some(mode) = mode(&folder.path.join(name)) {
                     item.stat.set_permissions(mode);
                 }
@@ -229,7 +264,12 @@ impl Scan {
     }
 
     pub fn skip(&mut self, path: RepoPath, reason: &str, size: Option<u64>) {
-        self.skipped.push(PathReason { path, reason: reason.to_owned(), size, files: None });
+        self.skipped.push(PathReason {
+            path,
+            reason: reason.to_owned(),
+            size,
+            files: None,
+        });
     }
 
     pub fn unreadable(&mut self, path: RepoPath, error: &io::Error) {

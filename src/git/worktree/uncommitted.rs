@@ -22,7 +22,12 @@ pub fn uncommitted(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<R
             Ok(Status::CURRENT) => {}
             Err(error) if error.code() == ErrorCode::NotFound => {}
             Ok(_) => drop(found.insert(path.clone())),
-            Err(source) => return Err(Error::Git { action: format!("compare {path} with HEAD"), source }),
+            Err(source) => {
+                return Err(Error::Git {
+                    action: format!("compare {path} with HEAD"),
+                    source,
+                });
+            }
         }
     }
     Ok(found)

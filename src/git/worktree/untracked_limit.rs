@@ -35,7 +35,10 @@ impl UntrackedLimit {
 
     /// The same, which refuses nothing.
     pub fn counting_all(self) -> Self {
-        Self { counts_all: true, ..self }
+        Self {
+            counts_all: true,
+            ..self
+        }
     }
 
     /// Counts files of one folder; over a limit it is [`Error::UntrackedFlood`], at once rather than after a long walk.
@@ -48,14 +51,22 @@ impl UntrackedLimit {
         let sum = self.folders.entry(folder.clone()).or_default();
         sum.0 += files;
         sum.1 = sum.1.saturating_add(bytes);
-        if self.counts_all { Ok(()) } else { self.check() }
+        if self.counts_all {
+            Ok(())
+        } else {
+            self.check()
+        }
     }
 
     /// Whether what was counted is within the limits.
     pub fn check(&self) -> Result<()> {
         if self.files > self.max_files || self.bytes > self.max_bytes {
             let folder = self.biggest(self.bytes > self.max_bytes);
-            return Err(Error::UntrackedFlood { folder, files: self.files, bytes: self.bytes });
+            return Err(Error::UntrackedFlood {
+                folder,
+                files: self.files,
+                bytes: self.bytes,
+            });
         }
         Ok(())
     }
@@ -69,7 +80,11 @@ impl UntrackedLimit {
     ) -> Result<Option<BTreeMap<RepoPath, u64>>> {
         let mut free: BTreeMap<RepoPath, (u64, u64)> = BTreeMap::new();
         for (folder, (files, bytes)) in &self.folders {
-            for path in folder.ancestors().chain([folder.clone()]).filter(|path| !path.as_bytes().is_empty()) {
+            for path in folder
+                .ancestors()
+                .chain([folder.clone()])
+                .filter(|path| !path.as_bytes().is_empty())
+            {
                 let sum = free.entry(path).or_default();
                 *sum = (sum.0 + files, sum.1.saturating_add(*bytes));
             }
@@ -88,17 +103,26 @@ impl UntrackedLimit {
             let by_bytes = bytes > self.max_bytes;
             let amount = |sum: (u64, u64)| if by_bytes { sum.1 } else { sum.0 };
             // Of folders as large as each other the outermost, which comes first.
-            let largest = |one: Option<(RepoPath, (u64, u64))>, (path, sum): (&RepoPath, &(u64, u64))| match one {
-                Some(one) if amount(one.1) >= amount(*sum) => Some(one),
-                _ => Some((path.clone(), *sum)),
+            let largest = |one: Option<(RepoPath, (u64, u64))>,
+                           (path, sum): (&RepoPath, &(u64, u64))| {
+                match one {
+                    Some(one) if amount(one.1) >= amount(*sum) => Some(one),
+                    _ => Some((path.clone(), *sum)),
+                }
             };
-            let Some((mut path, mut sum)) = free.iter().fold(None, largest) else { return Ok(None) };
+            let Some((mut path, mut sum)) = free.iter().fold(None, largest) else {
+                return Ok(None);
+            };
             let within = |path: &RepoPath| {
-                let inside = free.iter().filter(|(inside, _)| inside.parent().as_ref() == Some(path));
+                let inside = free
+                    .iter()
+                    .filter(|(inside, _)| inside.parent().as_ref() == Some(path));
                 inside.fold(None, largest)
             };
             // Not the outermost of folders that hold the same: what is made beside it later would be left out with it.
-            while let Some((inside, part)) = within(&path).filter(|(_, part)| amount(*part) * 3 >= amount(sum)) {
+            while let Some((inside, part)) =
+                within(&path).filter(|(_, part)| amount(*part) * 3 >= amount(sum))
+            {
                 (path, sum) = (inside, part);
             }
             if amount(sum) == 0 {
@@ -125,14 +149,22 @@ impl UntrackedLimit {
         for (folder, (files, bytes)) in &self.folders {
             let amount = if by_bytes { *bytes } else { *files };
             total = total.saturating_add(amount);
-            for ancestor in folder.ancestors().chain([folder.clone()]).filter(|path| !path.as_bytes().is_empty()) {
+            for ancestor in folder
+                .ancestors()
+                .chain([folder.clone()])
+                .filter(|path| !path.as_bytes().is_empty())
+            {
                 let sum = sums.entry(ancestor).or_default();
                 *sum = sum.saturating_add(amount);
             }
         }
-        let big = sums.into_iter().filter(|(_, sum)| sum.saturating_mul(2) >= total);
+        let big = sums
+            .into_iter()
+            .filter(|(_, sum)| sum.saturating_mul(2) >= total);
         // Of those the deepest one; on a path from the top there is only one line of them.
-        big.map(|(path, _)| path).max_by_key(|path| path.ancestors().count()).unwrap_or_default()
+        big.map(|(path, _)| path)
+            .max_by_key(|path| path.ancestors().count())
+            .unwrap_or_default()
     }
 }
 
@@ -141,10 +173,15 @@ mod tests {
     use super::*;
 
     fn counted(max_files: u64, folders: &[(&str, u64)]) -> UntrackedLimit {
-        let rules = CaptureRules { max_untracked_files: max_files, ..CaptureRules::default() };
+        let rules = CaptureRules {
+            max_untracked_files: max_files,
+            ..CaptureRules::default()
+        };
         let mut untracked = UntrackedLimit::new(&rules, false).counting_all();
         for (folder, files) in folders {
-            untracked.add(&RepoPath::from(*folder), *files, *files).unwrap();
+            untracked
+                .add(&RepoPath::from(*folder), *files, *files)
+                .unwrap();
         }
         untracked
     }
@@ -152,9 +189,17 @@ mod tests {
     #[test]
     fn the_largest_folders_are_left_out_until_the_rest_fits() {
         let out = |max, folders: &[(&str, u64)], kept: &[&str]| {
-            let is_kept = |path: &RepoPath| Ok(kept.iter().any(|kept| RepoPath::from(*kept).starts_with(path)));
+            let is_kept = |path: &RepoPath| {
+                Ok(kept
+                    .iter()
+                    .any(|kept| RepoPath::from(*kept).starts_with(path)))
+            };
             let found = counted(max, folders).folders_to_leave_out(is_kept).unwrap();
-            found.map(|all| all.iter().map(|(path, files)| format!("{path}: {files}")).collect::<Vec<_>>())
+            found.map(|all| {
+                all.iter()
+                    .map(|(path, files)| format!("{path}: {files}"))
+                    .collect::<Vec<_>>()
+            })
         };
         let some = |all: &[&str]| Some(all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
         let app = [
@@ -166,8 +211,15 @@ mod tests {
             ("app/modules/c", 31),
             ("app/modules/d", 30),
         ];
-        assert_eq!(out(100, &app, &[]), some(&["app/modules: 121"]), "what was made beside it stays");
-        assert_eq!(out(100, &app, &["app/modules/a"]), some(&["app/modules/b: 30", "app/modules/c: 31"]));
+        assert_eq!(
+            out(100, &app, &[]),
+            some(&["app/modules: 121"]),
+            "what was made beside it stays"
+        );
+        assert_eq!(
+            out(100, &app, &["app/modules/a"]),
+            some(&["app/modules/b: 30", "app/modules/c: 31"])
+        );
         assert_eq!(out(200, &app, &[]), some(&[]));
         let env = [
             ("env/bin", 4),
@@ -189,36 +241,61 @@ mod tests {
         for _ in 0..2000 {
             let name = |random: &mut fastrand::Rng| {
                 let depth = random.usize(1..4);
-                (0..depth).map(|_| random.choice(["a", "b", "c"]).unwrap()).collect::<Vec<_>>().join("/")
+                (0..depth)
+                    .map(|_| random.choice(["a", "b", "c"]).unwrap())
+                    .collect::<Vec<_>>()
+                    .join("/")
             };
-            let folders: Vec<(String, u64)> =
-                (0..random.usize(1..12)).map(|_| (name(&mut random), random.u64(0..30))).collect();
-            let folders: Vec<(&str, u64)> = folders.iter().map(|(path, files)| (path.as_str(), *files)).collect();
+            let folders: Vec<(String, u64)> = (0..random.usize(1..12))
+                .map(|_| (name(&mut random), random.u64(0..30)))
+                .collect();
+            let folders: Vec<(&str, u64)> = folders
+                .iter()
+                .map(|(path, files)| (path.as_str(), *files))
+                .collect();
             let kept = name(&mut random);
             let max = random.u64(0..120);
             let untracked = counted(max, &folders);
             let is_kept = |path: &RepoPath| Ok(RepoPath::from(kept.as_str()).starts_with(path));
-            let Some(out) = untracked.folders_to_leave_out(is_kept).unwrap() else { continue };
+            let Some(out) = untracked.folders_to_leave_out(is_kept).unwrap() else {
+                continue;
+            };
             let is_out = |path: &RepoPath| out.keys().any(|folder| path.starts_with(folder));
-            let left: u64 =
-                folders.iter().filter(|(path, _)| !is_out(&RepoPath::from(*path))).map(|(_, files)| files).sum();
+            let left: u64 = folders
+                .iter()
+                .filter(|(path, _)| !is_out(&RepoPath::from(*path)))
+                .map(|(_, files)| files)
+                .sum();
             assert!(left <= max, "{folders:?} {out:?}");
             assert!(!is_out(&RepoPath::from(kept.as_str())), "{kept} {out:?}");
             for (folder, files) in &out {
-                let inside = folders.iter().filter(|(path, _)| RepoPath::from(*path).starts_with(folder));
+                let inside = folders
+                    .iter()
+                    .filter(|(path, _)| RepoPath::from(*path).starts_with(folder));
                 assert_eq!(inside.map(|(_, files)| files).sum::<u64>(), *files);
-                assert!(out.keys().all(|other| other == folder || !other.starts_with(folder)), "{out:?}");
+                assert!(
+                    out.keys()
+                        .all(|other| other == folder || !other.starts_with(folder)),
+                    "{out:?}"
+                );
             }
         }
     }
 
     #[test]
     fn the_folder_with_most_of_it_is_named() {
-        let rules = CaptureRules { max_untracked_files: 10, ..CaptureRules::default() };
+        let rules = CaptureRules {
+            max_untracked_files: 10,
+            ..CaptureRules::default()
+        };
         let mut untracked = UntrackedLimit::new(&rules, false);
         untracked.add(&RepoPath::default(), 1, 1).unwrap();
-        let error = (0..20).find_map(|_| untracked.add(&RepoPath::from("a/b"), 1, 1).err()).unwrap();
-        let Error::UntrackedFlood { folder, files, .. } = error else { panic!("{error}") };
+        let error = (0..20)
+            .find_map(|_| untracked.add(&RepoPath::from("a/b"), 1, 1).err())
+            .unwrap();
+        let Error::UntrackedFlood { folder, files, .. } = error else {
+            panic!("{error}")
+        };
         assert_eq!((folder, files), (RepoPath::from("a/b"), 11));
     }
 }

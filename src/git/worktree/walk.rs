@@ -91,10 +91,17 @@ impl<'a> Walk<'a> {
     /// Prepares a walk.
     pub fn new(scope: Scope<'a>) -> Result<Self> {
         let links = match scope.index {
-            Some(index) => index.gitlinks().map(|(path, oid)| (RepoPath::new(path), Some(oid))).collect(),
-            None => {
-                scope.cache.header.gitlinks.iter().map(|link| (link.path.clone(), nested::commit_of(link))).collect()
-            }
+            Some(index) => index
+                .gitlinks()
+                .map(|(path, oid)| (RepoPath::new(path), Some(oid)))
+                .collect(),
+            None => scope
+                .cache
+                .header
+                .gitlinks
+                .iter()
+                .map(|link| (link.path.clone(), nested::commit_of(link)))
+                .collect(),
         };
         let (repo, rules) = (scope.repo, scope.rules);
         let root = openat::open_root(repo.workdir())?;
@@ -107,12 +114,17 @@ impl<'a> Walk<'a> {
             include: Globs::new(&rules.include)?,
             exclude: Globs::new(&rules.exclude)?,
             editor_temp: Globs::new(&rules.editor_temp_globs)?,
-            left_out: left_out(repo, rules).into_iter().chain(scope.left_out.keys().cloned()).collect(),
+            left_out: left_out(repo, rules)
+                .into_iter()
+                .chain(scope.left_out.keys().cloned())
+                .collect(),
             leaves_out: !scope.left_out.is_empty(),
             also: scope.also,
             max_file_size: rules.max_file_size,
             untracked: Mutex::new(UntrackedLimit::new(rules, repo.is_private())),
-            dev: openat::stat_open(&root).map_err(Error::at(repo.workdir()))?.dev,
+            dev: openat::stat_open(&root)
+                .map_err(Error::at(repo.workdir()))?
+                .dev,
             keeps_times: openat::keeps_folder_times(&root),
         })
     }
@@ -141,12 +153,27 @@ impl<'a> Walk<'a> {
 
 impl DirContext<'_> {
     fn new(dir: Arc<OwnedFd>, rules: Rules, ignored: bool) -> Self {
-        Self { dir, rules, ignored, index: None, same_rules: true, untracked: (0, 0), known: 0 }
+        Self {
+            dir,
+            rules,
+            ignored,
+            index: None,
+            same_rules: true,
+            untracked: (0, 0),
+            known: 0,
+        }
     }
 
     fn below(&self, name: &[u8], path: RepoPath, ignored: bool, wanted: bool) -> PendingDir {
         let (parent, rules) = (Arc::clone(&self.dir), self.rules.clone());
-        PendingDir { parent, name: name.to_vec(), path, rules, ignored, wanted }
+        PendingDir {
+            parent,
+            name: name.to_vec(),
+            path,
+            rules,
+            ignored,
+            wanted,
+        }
     }
 }
 
@@ -159,12 +186,18 @@ impl<'a> Walk<'a> {
         found: &mut WalkResult,
     ) -> Result<()> {
         let is_top = task.name.is_empty();
-        let opened = if is_top { task.parent.try_clone() } else { openat::open_folder(&task.parent, &task.name) };
+        let opened = if is_top {
+            task.parent.try_clone()
+        } else {
+            openat::open_folder(&task.parent, &task.name)
+        };
         let dir = match opened {
             Ok(dir) => Arc::new(dir),
             // It went away since its folder was read: it is not there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if openat::is_exhausted(&error) => return Err(openat::io_error(&task.path, error)),
+            Err(error) if openat::is_exhausted(&error) => {
+                return Err(openat::io_error(&task.path, error));
+            }
             Err(error) => {
                 found.scan.unreadable(task.path, &error);
                 return Ok(());
@@ -185,19 +218,36 @@ impl<'a> Walk<'a> {
             items,
             others,
             rules: task.rules.id(),
-            flags: (if task.ignored { flag::IGNORED } else { 0 }) | if task.wanted { flag::WANTED } else { 0 },
+            flags: (if task.ignored { flag::IGNORED } else { 0 })
+                | if task.wanted { flag::WANTED } else { 0 },
             cached: None,
         };
         let cached = self.cache.folder(folder.path.as_bytes());
-        if let Some(cached) = cached.as_ref().filter(|cached| self.holds_the_same(cached, &folder))
-            && self.known(&mut folder, cached, &dir, &task.rules, queue, &mut found.scan)?
+        if let Some(cached) = cached
+            .as_ref()
+            .filter(|cached| self.holds_the_same(cached, &folder))
+            && self.known(
+                &mut folder,
+                cached,
+                &dir,
+                &task.rules,
+                queue,
+                &mut found.scan,
+            )?
         {
             found.scan.folders.push(folder);
             return Ok(());
         }
         let mut listing = std::mem::take(&mut found.listing);
         match listing.read(&dir) {
-            Ok(()) => self.entries(&mut folder, &listing, dir, (task.rules, cached), queue, found)?,
+            Ok(()) => self.entries(
+                &mut folder,
+                &listing,
+                dir,
+                (task.rules, cached),
+                queue,
+                found,
+            )?,
             // Without the top folder there is no capture; an empty one in its place would be a lie.
             Err(error) if is_top => return Err(Error::io(self.outer.workdir, error)),
             Err(error) => {
@@ -234,20 +284,36 @@ impl<'a> Walk<'a> {
         scan: &mut Scan,
     ) -> Result<bool> {
         let has_rules = !folder.is(flag::IGNORED) && cached.has_file(ignore_rules::FILE);
-        let rules = if has_rules { rules.with_file(dir, &folder.path)? } else { rules.clone() };
+        let rules = if has_rules {
+            rules.with_file(dir, &folder.path)?
+        } else {
+            rules.clone()
+        };
         if rules.id() != cached.rules {
             return Ok(false);
         }
         let mut here = DirContext::new(Arc::clone(dir), rules, folder.is(flag::IGNORED));
         for item in cached.items() {
             let stat = match openat::stat(dir, item.name) {
-                Ok(Some(stat)) if stat.kind() == item.stat.kind() && item.flags & flag::BY_RULES != 0 => stat,
+                Ok(Some(stat))
+                    if stat.kind() == item.stat.kind() && item.flags & flag::BY_RULES != 0 =>
+                {
+                    stat
+                }
                 _ => {
                     scan.discard(folder);
                     return Ok(false);
                 }
             };
-            self.take(folder, &mut here, item.name, &stat, item.flags & !flag::SETTLED, Some(&item), scan);
+            self.take(
+                folder,
+                &mut here,
+                item.name,
+                &stat,
+                item.flags & !flag::SETTLED,
+                Some(&item),
+                scan,
+            );
         }
         let mut tasks = Vec::new();
         for (name, what) in cached.others() {
@@ -255,7 +321,12 @@ impl<'a> Walk<'a> {
             if what == Other::Folder {
                 let path = folder.path.join(name);
                 let inside = self.cache.folder(path.as_bytes());
-                let flags = inside.map(|inside| (inside.flags & flag::IGNORED != 0, inside.flags & flag::WANTED != 0));
+                let flags = inside.map(|inside| {
+                    (
+                        inside.flags & flag::IGNORED != 0,
+                        inside.flags & flag::WANTED != 0,
+                    )
+                });
                 // An ignored one may have been taken on request, which holds for one capture.
                 let Some((ignored, wanted)) = flags.filter(|flags| *flags != (true, true)) else {
                     scan.discard(folder);
@@ -285,35 +356,66 @@ impl<'a> Walk<'a> {
     ) -> Result<()> {
         let is_top = folder.path.as_bytes().is_empty();
         // A submodule's folder without its repository, and not empty, holds files like any other.
-        let link = self.links.get(&folder.path).filter(|_| !is_top && listing.is_empty());
+        let link = self
+            .links
+            .get(&folder.path)
+            .filter(|_| !is_top && listing.is_empty());
         if link.is_some() || (!is_top && listing.has(b".git") && nested::is_repository(&dir)) {
-            let all_known = cached.is_some_and(|known| known.is_as(folder.flags) && known.count == 0);
+            let all_known =
+                cached.is_some_and(|known| known.is_as(folder.flags) && known.count == 0);
             folder.flags |= flag::NESTED | flag::HIDDEN | if all_known { 0 } else { flag::CHANGED };
             if folder.is(flag::WANTED) {
-                found.scan.nested(self.outer, folder, listing.is_empty(), link.copied().flatten());
+                found.scan.nested(
+                    self.outer,
+                    folder,
+                    listing.is_empty(),
+                    link.copied().flatten(),
+                );
             }
             return Ok(());
         }
         let has_rules = !folder.is(flag::IGNORED) && listing.has(ignore_rules::FILE);
-        let rules = if has_rules { rules.with_file(&dir, &folder.path)? } else { rules };
+        let rules = if has_rules {
+            rules.with_file(&dir, &folder.path)?
+        } else {
+            rules
+        };
         folder.rules = rules.id();
         let same_rules = cached.as_ref().is_some_and(|cached| {
-            cached.rules == folder.rules && (cached.flags & flag::IGNORED != 0) == folder.is(flag::IGNORED)
+            cached.rules == folder.rules
+                && (cached.flags & flag::IGNORED != 0) == folder.is(flag::IGNORED)
         });
         let index = self.index.map(|index| index.folder(folder.path.as_bytes()));
-        let mut before = cached.as_ref().map(CachedFolder::items).into_iter().flatten().peekable();
+        let mut before = cached
+            .as_ref()
+            .map(CachedFolder::items)
+            .into_iter()
+            .flatten()
+            .peekable();
         // What the rules left out they leave out again, unless the path may be tracked by now or is asked for.
         let still_out = same_rules && self.index.is_none() && self.also.is_empty();
-        let others = cached.as_ref().filter(|_| still_out).map(CachedFolder::others);
+        let others = cached
+            .as_ref()
+            .filter(|_| still_out)
+            .map(CachedFolder::others);
         let mut others = others.into_iter().flatten().peekable();
-        let mut here = DirContext { index, same_rules, ..DirContext::new(dir, rules, folder.is(flag::IGNORED)) };
-        let left_out: Vec<_> =
-            self.left_out.iter().filter(|path| path.parent().unwrap_or_default() == folder.path).collect();
+        let mut here = DirContext {
+            index,
+            same_rules,
+            ..DirContext::new(dir, rules, folder.is(flag::IGNORED))
+        };
+        let left_out: Vec<_> = self
+            .left_out
+            .iter()
+            .filter(|path| path.parent().unwrap_or_default() == folder.path)
+            .collect();
         for (name, kind) in listing.iter() {
             while before.next_if(|item| item.name < name).is_some() {}
             let known = before.next_if(|item| item.name == name);
             while others.next_if(|(other, _)| *other < name).is_some() {}
-            let was = others.next_if(|(other, _)| *other == name).map(|(_, what)| what);
+            let was = others
+                .next_if(|(other, _)| *other == name)
+                .map(|(_, what)| what);
             match (was, kind) {
                 (Some(what @ Other::IgnoredFolder), FileType::Directory)
                 | (Some(what @ Other::IgnoredFile), FileType::RegularFile | FileType::Symlink) => {
@@ -325,7 +427,11 @@ impl<'a> Walk<'a> {
             if name == b".git" {
                 // At the top it is the repository; deeper it would have made its folder a nested one if it were any.
                 if !is_top {
-                    found.scan.skip(folder.path.join(name), "a name that stands for the repository itself", None);
+                    found.scan.skip(
+                        folder.path.join(name),
+                        "a name that stands for the repository itself",
+                        None,
+                    );
                 }
             } else if left_out.iter().any(|path| openat::split(path).1 == name) {
                 folder.flags |= flag::HIDDEN;
@@ -356,7 +462,11 @@ impl<'a> Walk<'a> {
         scan: &mut Scan,
     ) {
         if let Some(cached) = cached.filter(|_| self.cache.alive) {
-            folder.cached = Some(CachedTree { tree: cached.tree, subtrees: cached.subtrees, items: cached.count });
+            folder.cached = Some(CachedTree {
+                tree: cached.tree,
+                subtrees: cached.subtrees,
+                items: cached.count,
+            });
         }
         let all_known = cached.is_some_and(|cached| {
             let items = scan.items(folder).len();
@@ -371,7 +481,10 @@ impl<'a> Walk<'a> {
 
     fn count(&self, folder: &RepoPath, here: &mut DirContext<'_>) -> Result<()> {
         let (files, bytes) = std::mem::take(&mut here.untracked);
-        self.untracked.lock().unwrap_or_else(PoisonError::into_inner).add(folder, files, bytes)
+        self.untracked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(folder, files, bytes)
     }
 }
 
@@ -387,35 +500,61 @@ pub(in crate::git) fn scan(scope: Scope<'_>) -> Result<Scan> {
 /// folders without a tracked file, and without one of `before`, until the rest is within the limits.
 pub(in crate::git) fn scan_since(scope: Scope<'_>, before: &ObjectId) -> Result<Scan> {
     let mut walk = Walk::new(scope)?;
-    let limit = walk.untracked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let limit = walk
+        .untracked
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     walk.untracked = Mutex::new(limit.counting_all());
     let scan = scan_by(scope, &walk)?;
-    let untracked = walk.untracked.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let Err(flood) = untracked.check() else { return Ok(scan) };
-    let has_tracked = |folder: &&Folder| scan.items(folder).iter().any(|item| item.flags & flag::TRACKED != 0);
+    let untracked = walk
+        .untracked
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let Err(flood) = untracked.check() else {
+        return Ok(scan);
+    };
+    let has_tracked = |folder: &&Folder| {
+        scan.items(folder)
+            .iter()
+            .any(|item| item.flags & flag::TRACKED != 0)
+    };
     let with_tracked = scan.folders.iter().filter(has_tracked);
-    let with_tracked: BTreeSet<RepoPath> =
-        with_tracked.flat_map(|folder| folder.path.ancestors().chain([folder.path.clone()])).collect();
+    let with_tracked: BTreeSet<RepoPath> = with_tracked
+        .flat_map(|folder| folder.path.ancestors().chain([folder.path.clone()]))
+        .collect();
     let database = Database::open(scope.repo)?;
     let top = Tree::read(&database, parse_oid(before)?)?;
     let was_there = |folder: &RepoPath| -> Result<bool> {
         let mut names = folder.as_bytes().split(|byte| *byte == b'/');
-        let mut found = names.next().and_then(|name| top.find(name)).map(|entry| (entry.mode, entry.oid));
+        let mut found = names
+            .next()
+            .and_then(|name| top.find(name))
+            .map(|entry| (entry.mode, entry.oid));
         for name in names {
-            let Some((TREE, oid)) = found else { return Ok(false) };
-            found = Tree::read(&database, oid)?.find(name).map(|entry| (entry.mode, entry.oid));
+            let Some((TREE, oid)) = found else {
+                return Ok(false);
+            };
+            found = Tree::read(&database, oid)?
+                .find(name)
+                .map(|entry| (entry.mode, entry.oid));
         }
         Ok(found.is_some())
     };
     let is_kept = |folder: &RepoPath| Ok(with_tracked.contains(folder) || was_there(folder)?);
-    let Some(left_out) = untracked.folders_to_leave_out(is_kept)? else { return Err(flood) };
-    let mut scan = self::scan(Scope { left_out: &left_out, ..scope })?;
-    scan.skipped.extend(left_out.into_iter().map(|(path, files)| PathReason {
-        path,
-        reason: TOO_MANY.to_owned(),
-        size: None,
-        files: Some(files),
-    }));
+    let Some(left_out) = untracked.folders_to_leave_out(is_kept)? else {
+        return Err(flood);
+    };
+    let mut scan = self::scan(Scope {
+        left_out: &left_out,
+        ..scope
+    })?;
+    scan.skipped
+        .extend(left_out.into_iter().map(|(path, files)| PathReason {
+            path,
+            reason: TOO_MANY.to_owned(),
+            size: None,
+            files: Some(files),
+        }));
     Ok(scan)
 }
 
@@ -427,8 +566,13 @@ fn scan_by(scope: Scope<'_>, walk: &Walk<'_>) -> Result<Scan> {
         if few { 1 } else { work_queue::threads() },
         |task, queue, found: &mut WalkResult| walk.folder(task, queue, found),
     )?;
-    let mut scan = found.into_iter().map(|one| one.scan).reduce(Scan::join).unwrap_or_default();
-    scan.folders.sort_by(|a, b| walk_order(a.path.as_bytes(), b.path.as_bytes()));
+    let mut scan = found
+        .into_iter()
+        .map(|one| one.scan)
+        .reduce(Scan::join)
+        .unwrap_or_default();
+    scan.folders
+        .sort_by(|a, b| walk_order(a.path.as_bytes(), b.path.as_bytes()));
     scan.nested.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(scan)
 }

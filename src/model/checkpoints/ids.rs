@@ -29,7 +29,9 @@ impl Ids {
     }
 
     pub(super) fn contains(&self, seq: u64) -> bool {
-        self.ends.binary_search_by_key(&seq, |(seq, _)| *seq).is_ok()
+        self.ends
+            .binary_search_by_key(&seq, |(seq, _)| *seq)
+            .is_ok()
     }
 
     pub(super) fn has(&self, id: &str) -> bool {
@@ -51,14 +53,23 @@ impl Ids {
             return;
         }
         let before = std::mem::take(self);
-        before.iter().filter(|(other, _)| *other < seq).for_each(|(seq, id)| self.push(seq, id));
+        before
+            .iter()
+            .filter(|(other, _)| *other < seq)
+            .for_each(|(seq, id)| self.push(seq, id));
         self.push(seq, id);
-        before.iter().filter(|(other, _)| *other > seq).for_each(|(seq, id)| self.push(seq, id));
+        before
+            .iter()
+            .filter(|(other, _)| *other > seq)
+            .for_each(|(seq, id)| self.push(seq, id));
     }
 
     fn push(&mut self, seq: u64, id: &str) {
         self.text.push_str(id);
-        self.ends.push((seq, u32::try_from(self.text.len()).expect("a page of ids is small")));
+        self.ends.push((
+            seq,
+            u32::try_from(self.text.len()).expect("a page of ids is small"),
+        ));
     }
 }
 

@@ -13,10 +13,13 @@ use crate::model::id::{CheckpointId, TaskId};
 use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
 use crate::model::manual_fix::ManualFixStatus;
-use crate::model::operation::{BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry};
+use crate::model::operation::{
+    BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry,
+};
 use crate::model::path::{NESTED, PathReason};
 use crate::model::run::{
-    AcceptedAs, AttemptOutcome, Iteration, IterationStatus, RestoredFiles, Run, RunDetails, RunKey, RunSpec, RunStatus,
+    AcceptedAs, AttemptOutcome, Iteration, IterationStatus, RestoredFiles, Run, RunDetails, RunKey,
+    RunSpec, RunStatus,
 };
 use crate::model::time::Timestamp;
 
@@ -29,7 +32,15 @@ impl State {
     pub fn apply(&mut self, event: &Event) {
         self.last_seq = event.seq;
         match (&event.payload, &event.run) {
-            (Payload::RunCreated { task_id, session, worktree, spec }, Some(key)) if self.run(key).is_none() => {
+            (
+                Payload::RunCreated {
+                    task_id,
+                    session,
+                    worktree,
+                    spec,
+                },
+                Some(key),
+            ) if self.run(key).is_none() => {
                 let mut run = new_run(key, task_id.clone(), session, worktree, spec, event.at);
                 run.checkpoint_event_seq = event.seq.saturating_sub(1);
                 self.forgotten.remove(key);
@@ -44,16 +55,37 @@ impl State {
                 self.last_checkpoint_seq = self.last_checkpoint_seq.max(checkpoint.seq);
                 self.checkpoints.insert((**checkpoint).clone());
             }
-            (Payload::CheckpointPinned { checkpoint_id, pinned, note }, _) => {
+            (
+                Payload::CheckpointPinned {
+                    checkpoint_id,
+                    pinned,
+                    note,
+                },
+                _,
+            ) => {
                 self.checkpoints.change(checkpoint_id, |checkpoint| {
                     checkpoint.pinned = *pinned;
                     checkpoint.pin_note.clone_from(note);
                 });
             }
-            (Payload::CheckpointLabelled { checkpoint_id, label }, _) => {
-                self.checkpoints.change(checkpoint_id, |checkpoint| checkpoint.add_label(label));
+            (
+                Payload::CheckpointLabelled {
+                    checkpoint_id,
+                    label,
+                },
+                _,
+            ) => {
+                self.checkpoints
+                    .change(checkpoint_id, |checkpoint| checkpoint.add_label(label));
             }
-            (Payload::BaselineVerified { checkpoint_id, verdict, results }, _) => {
+            (
+                Payload::BaselineVerified {
+                    checkpoint_id,
+                    verdict,
+                    results,
+                },
+                _,
+            ) => {
                 self.checkpoints.change(checkpoint_id, |checkpoint| {
                     checkpoint.verdict = *verdict;
                     checkpoint.feedback_results.clone_from(results);
@@ -65,10 +97,26 @@ impl State {
                 self.pruned.extend(ids.iter().cloned());
             }
             (Payload::Restored { operation }, _) => self.restored(event, operation),
-            (Payload::RunAccepted { operation: Some(operation), .. }, Some(key)) => {
-                let position = self.run(key).map(|run| position_of(run, self.last_checkpoint_seq));
-                let worktree = self.worktrees.entry(operation.worktree.clone()).or_default();
-                worktree.undo.push(UndoEntry::of(operation, event.at, event.run.clone(), position));
+            (
+                Payload::RunAccepted {
+                    operation: Some(operation),
+                    ..
+                },
+                Some(key),
+            ) => {
+                let position = self
+                    .run(key)
+                    .map(|run| position_of(run, self.last_checkpoint_seq));
+                let worktree = self
+                    .worktrees
+                    .entry(operation.worktree.clone())
+                    .or_default();
+                worktree.undo.push(UndoEntry::of(
+                    operation,
+                    event.at,
+                    event.run.clone(),
+                    position,
+                ));
                 worktree.redo.clear();
             }
             (Payload::RunsForgotten { runs }, _) => self.forget(runs),
@@ -79,13 +127,22 @@ impl State {
             _ => {}
         }
         let after_checkpoint = self.last_checkpoint_seq;
-        if let Some(run) = event.run.as_ref().and_then(|key| run_mut(&mut self.runs, key)) {
+        if let Some(run) = event
+            .run
+            .as_ref()
+            .and_then(|key| run_mut(&mut self.runs, key))
+        {
             apply_to_run(run, event);
             steps::apply(run, event, after_checkpoint);
             count_operations(run, event);
-            if let (Payload::AttemptStarted { iteration, .. }, Some(live)) = (&event.payload, &mut run.live) {
+            if let (Payload::AttemptStarted { iteration, .. }, Some(live)) =
+                (&event.payload, &mut run.live)
+            {
                 live.after_checkpoint = after_checkpoint;
-                let known = self.worktrees.get(&run.worktree).and_then(|worktree| worktree.baseline.first());
+                let known = self
+                    .worktrees
+                    .get(&run.worktree)
+                    .and_then(|worktree| worktree.baseline.first());
                 live.baseline = known.map(|layer| layer.checkpoint_id.clone());
                 let began = live.baseline.clone();
                 run.iterations.note_began(*iteration, began);
@@ -95,12 +152,22 @@ impl State {
                 if imported.kind == ImportKind::Recovery {
                     take_cooldown(run, &imported.document);
                 }
-                run.imported.retain(|known| (known.imported.kind, &known.imported.id) != (imported.kind, &imported.id));
-                run.imported.push(ImportedDocument { imported, seq: event.seq, at: event.at, after_checkpoint });
+                run.imported.retain(|known| {
+                    (known.imported.kind, &known.imported.id) != (imported.kind, &imported.id)
+                });
+                run.imported.push(ImportedDocument {
+                    imported,
+                    seq: event.seq,
+                    at: event.at,
+                    after_checkpoint,
+                });
             }
             run.last_seq = event.seq;
             run.last_at = event.at;
-            run.ended_at = run.status.is_over().then(|| run.ended_at.unwrap_or(event.at));
+            run.ended_at = run
+                .status
+                .is_over()
+                .then(|| run.ended_at.unwrap_or(event.at));
             if begins(&event.payload) {
                 run.begun_seq = event.seq;
             }
@@ -109,15 +176,20 @@ impl State {
 
     /// Removes runs with their checkpoints, and all that restores of them could be taken back to.
     fn forget(&mut self, runs: &[RunKey]) {
-        let gone: Vec<CheckpointId> =
-            runs.iter().flat_map(|key| self.checkpoints_of(key)).map(|checkpoint| checkpoint.id.clone()).collect();
+        let gone: Vec<CheckpointId> = runs
+            .iter()
+            .flat_map(|key| self.checkpoints_of(key))
+            .map(|checkpoint| checkpoint.id.clone())
+            .collect();
         self.checkpoints.remove(&gone);
         for worktree in self.worktrees.values_mut() {
             let stays = |id: &CheckpointId| !gone.contains(id);
             worktree.undo.retain(|entry| stays(&entry.checkpoint_id));
             worktree.redo.retain(|entry| stays(&entry.checkpoint_id));
             worktree.of_runs.retain(|entry| stays(&entry.checkpoint_id));
-            worktree.baseline.retain(|layer| stays(&layer.checkpoint_id));
+            worktree
+                .baseline
+                .retain(|layer| stays(&layer.checkpoint_id));
         }
         self.pruned.extend(gone);
         self.runs.retain(|run| !runs.contains(&run.key));
@@ -125,7 +197,10 @@ impl State {
     }
 
     fn remember_removed(&mut self, ids: &[CheckpointId]) {
-        let gone = ids.iter().filter_map(|id| self.checkpoints.by_id(id)).filter(|checkpoint| !checkpoint.is_safety());
+        let gone = ids
+            .iter()
+            .filter_map(|id| self.checkpoints.by_id(id))
+            .filter(|checkpoint| !checkpoint.is_safety());
         for checkpoint in gone {
             if let Some(run) = run_mut(&mut self.runs, &checkpoint.run) {
                 run.removed.insert(checkpoint.seq, checkpoint.into());
@@ -135,8 +210,13 @@ impl State {
 
     fn add_checkpoint(&mut self, checkpoint: &Checkpoint) {
         // What is taken in after a loss may have come after others that are lost.
-        let is_next = checkpoint.previous.as_ref().is_none_or(|id| self.checkpoints.has(id));
-        if let Some(run) = run_mut(&mut self.runs, &checkpoint.run).filter(|_| !checkpoint.is_safety()) {
+        let is_next = checkpoint
+            .previous
+            .as_ref()
+            .is_none_or(|id| self.checkpoints.has(id));
+        if let Some(run) =
+            run_mut(&mut self.runs, &checkpoint.run).filter(|_| !checkpoint.is_safety())
+        {
             let begins = checkpoint.attempt.is_none() || checkpoint.verdict == Verdict::Passed;
             if !run.was_captured && is_next && begins {
                 run.initial_checkpoint = Some(checkpoint.id.clone());
@@ -152,23 +232,42 @@ impl State {
         }
         // What a safety checkpoint holds may be a person's work: it says nothing about what the run wrote.
         if !checkpoint.is_safety() {
-            let whole = BaselineLayer { checkpoint_id: checkpoint.id.clone(), paths: Vec::new(), left: Vec::new() };
-            self.worktrees.entry(checkpoint.worktree.clone()).or_default().baseline = vec![whole];
+            let whole = BaselineLayer {
+                checkpoint_id: checkpoint.id.clone(),
+                paths: Vec::new(),
+                left: Vec::new(),
+            };
+            self.worktrees
+                .entry(checkpoint.worktree.clone())
+                .or_default()
+                .baseline = vec![whole];
         }
     }
 
     fn restored(&mut self, event: &Event, operation: &Operation) {
         let target = self.checkpoint(&operation.checkpoint_id);
         // A checkpoint of another run is on no line of this one.
-        let target = target.filter(|target| event.run.as_ref() == Some(&target.run)).map(|target| target.seq);
+        let target = target
+            .filter(|target| event.run.as_ref() == Some(&target.run))
+            .map(|target| target.seq);
         let passed = event.run.as_ref().and_then(|key| self.run(key)).zip(target);
-        let passed = passed.map(|(run, target)| stages_after(self, run, target)).unwrap_or_default();
+        let passed = passed
+            .map(|(run, target)| stages_after(self, run, target))
+            .unwrap_or_default();
         let last = self.last_checkpoint_seq;
-        let worktree = self.worktrees.entry(operation.worktree.clone()).or_default();
+        let worktree = self
+            .worktrees
+            .entry(operation.worktree.clone())
+            .or_default();
 
         worktree.last_operation = Some(operation.id.clone());
         if operation.scope.covers_files() && operation.written + operation.deleted > 0 {
-            let kept: Vec<_> = operation.kept.iter().filter(|kept| kept.is_blocked()).cloned().collect();
+            let kept: Vec<_> = operation
+                .kept
+                .iter()
+                .filter(|kept| kept.is_blocked())
+                .cloned()
+                .collect();
             let restored = RestoredFiles {
                 checkpoint_id: operation.checkpoint_id.clone(),
                 written: operation.written,
@@ -186,13 +285,17 @@ impl State {
                 other.restored = Some(restored.clone());
             }
         }
-        let run = event.run.as_ref().and_then(|key| run_mut(&mut self.runs, key));
+        let run = event
+            .run
+            .as_ref()
+            .and_then(|key| run_mut(&mut self.runs, key));
         if operation.scope.covers_files() {
             if operation.paths.is_empty() {
                 worktree.baseline.clear();
             }
             let all = operation.nested.restored;
-            let is_left = |kept: &&PathReason| kept.is_blocked() || (!all && kept.reason.starts_with(NESTED));
+            let is_left =
+                |kept: &&PathReason| kept.is_blocked() || (!all && kept.reason.starts_with(NESTED));
             let left = operation.kept.iter().filter(is_left);
             worktree.baseline.push(BaselineLayer {
                 checkpoint_id: operation.checkpoint_id.clone(),
@@ -209,15 +312,21 @@ impl State {
         };
         // `checkpoint restore`, parts of the files and the working memory leave the run where it stands, and so does what
         // takes that back.
-        let kind = taken_back.as_ref().map_or(operation.kind, |entry| entry.kind);
+        let kind = taken_back
+            .as_ref()
+            .map_or(operation.kind, |entry| entry.kind);
         let whole = operation.scope.covers_files() && operation.paths.is_empty();
         // Taking back what the run did by itself, while it was at work, does not put it to work again.
         let is_of_run = taken_back.as_ref().is_some_and(|entry| entry.of_run);
-        let moves = matches!(kind, OperationKind::Rollback | OperationKind::Accept) && whole && !is_of_run;
+        let moves =
+            matches!(kind, OperationKind::Rollback | OperationKind::Accept) && whole && !is_of_run;
         let run = run.filter(|_| moves);
         let position = run.as_deref().map(|run| position_of(run, last));
         if let Some(run) = run {
-            if let Some(position) = taken_back.as_ref().and_then(|entry| entry.position.as_ref()) {
+            if let Some(position) = taken_back
+                .as_ref()
+                .and_then(|entry| entry.position.as_ref())
+            {
                 put_back(run, position, last);
                 if kind == OperationKind::Accept {
                     run.accepted_as.clone_from(&position.accepted_as);
@@ -234,23 +343,46 @@ impl State {
             }
         }
         // Those that an undo gives back a redo takes again.
-        let given_back = taken_back.as_ref().map(|entry| entry.steps.clone()).unwrap_or_default();
+        let given_back = taken_back
+            .as_ref()
+            .map(|entry| entry.steps.clone())
+            .unwrap_or_default();
         let steps = operation.steps.iter().chain(&given_back).cloned().collect();
         // Undo and redo mirror each other: each keeps what the other needs, where things stood before it.
-        let done = UndoEntry { steps, ..UndoEntry::of(operation, event.at, event.run.clone(), position) };
+        let done = UndoEntry {
+            steps,
+            ..UndoEntry::of(operation, event.at, event.run.clone(), position)
+        };
         let entry = match taken_back {
-            Some(UndoEntry { operation_id, kind, restored, of_run, .. }) => {
-                UndoEntry { operation_id, kind, restored, of_run, ..done }
-            }
+            Some(UndoEntry {
+                operation_id,
+                kind,
+                restored,
+                of_run,
+                ..
+            }) => UndoEntry {
+                operation_id,
+                kind,
+                restored,
+                of_run,
+                ..done
+            },
             None => done,
         };
         match operation.kind {
             OperationKind::Undo => worktree.redo.push(entry),
-            OperationKind::Rollback | OperationKind::Restore | OperationKind::Accept | OperationKind::Redo => {
+            OperationKind::Rollback
+            | OperationKind::Restore
+            | OperationKind::Accept
+            | OperationKind::Redo => {
                 if operation.kind != OperationKind::Redo {
                     worktree.redo.clear();
                 }
-                let operations = if entry.of_run { &mut worktree.of_runs } else { &mut worktree.undo };
+                let operations = if entry.of_run {
+                    &mut worktree.of_runs
+                } else {
+                    &mut worktree.undo
+                };
                 operations.push(entry);
             }
         }
@@ -261,7 +393,9 @@ impl State {
 /// Whether with this event somebody began or continued what the run is there for.
 fn begins(payload: &Payload) -> bool {
     match payload {
-        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => !spec.command.is_empty(),
+        Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => {
+            !spec.command.is_empty()
+        }
         Payload::RunResumed { .. }
         | Payload::BaselineStarted { .. }
         | Payload::AttemptStarted { .. }
@@ -317,16 +451,22 @@ fn apply_to_run(run: &mut Run, event: &Event) {
         Payload::RunStatusChanged { status, reason } => {
             run.status = *status;
             let stands = matches!(status, RunStatus::Paused | RunStatus::Parked);
-            run.stopped_for = Some(reason.clone()).filter(|reason| stands && *reason != status.unexplained());
+            run.stopped_for =
+                Some(reason.clone()).filter(|reason| stands && *reason != status.unexplained());
             run.baseline_supervisor = None;
             if *status == RunStatus::Escalated && run.failure.is_none() {
                 stand_at_given_up(run);
             }
         }
-        Payload::RunAccepted { commits, left_out, .. } => {
+        Payload::RunAccepted {
+            commits, left_out, ..
+        } => {
             end_attempts(run);
             run.status = RunStatus::Accepted;
-            run.accepted_as = AcceptedAs { commit: commits.last().cloned(), left_out: *left_out };
+            run.accepted_as = AcceptedAs {
+                commit: commits.last().cloned(),
+                left_out: *left_out,
+            };
             run.own_commits.extend(commits.iter().cloned());
         }
         Payload::RunClosed {} => {
@@ -351,12 +491,18 @@ fn apply_to_run(run: &mut Run, event: &Event) {
         }
         Payload::AgentSessionSeen { session } => session_seen(run, session),
         Payload::AttemptEnded(end) => attempt_ended(run, end, event.seq, event.at),
-        Payload::IterationChanged { iteration, status, reason } => {
+        Payload::IterationChanged {
+            iteration,
+            status,
+            reason,
+        } => {
             let entry = iteration_entry(run, *iteration);
             entry.status = *status;
             entry.reason.clone_from(reason);
-            if matches!(status, IterationStatus::Completed | IterationStatus::Skipped)
-                && run.current_iteration == *iteration
+            if matches!(
+                status,
+                IterationStatus::Completed | IterationStatus::Skipped
+            ) && run.current_iteration == *iteration
             {
                 run.current_iteration = run.iteration_after(*iteration);
                 run.status = RunStatus::InProgress;
@@ -370,7 +516,11 @@ fn apply_to_run(run: &mut Run, event: &Event) {
                 run.to_roll_back = None;
             }
         }
-        Payload::CheckpointCreated { checkpoint, own_commits, .. } => {
+        Payload::CheckpointCreated {
+            checkpoint,
+            own_commits,
+            ..
+        } => {
             run.own_commits.extend(own_commits.iter().cloned());
             checkpoint_created(run, checkpoint, event.seq);
         }
@@ -388,7 +538,12 @@ fn apply_to_run(run: &mut Run, event: &Event) {
             run.manual_fix = Some((**session).clone());
             run.status = RunStatus::Paused;
         }
-        Payload::ManualFixVerified { changes, results, verified, tree } => {
+        Payload::ManualFixVerified {
+            changes,
+            results,
+            verified,
+            tree,
+        } => {
             if let Some(session) = &mut run.manual_fix {
                 session.detected_changes.clone_from(changes);
                 session.verification_results.clone_from(results);
@@ -422,8 +577,15 @@ fn end_attempts(run: &mut Run) {
 }
 
 fn run_resumed(run: &mut Run, event: &Event) {
-    let Payload::RunResumed { strategy, iteration, supersede, instructions, error_context, granted, restart } =
-        &event.payload
+    let Payload::RunResumed {
+        strategy,
+        iteration,
+        supersede,
+        instructions,
+        error_context,
+        granted,
+        restart,
+    } = &event.payload
     else {
         return;
     };
@@ -445,7 +607,12 @@ fn run_resumed(run: &mut Run, event: &Event) {
         let given_up: Vec<u32> = run.given_up().collect();
         run.accepted.extend(given_up);
     }
-    if accepts || *restart || run.to_roll_back.is_some_and(|given_up| *iteration <= given_up) {
+    if accepts
+        || *restart
+        || run
+            .to_roll_back
+            .is_some_and(|given_up| *iteration <= given_up)
+    {
         run.to_roll_back = None;
     }
     if *restart {
@@ -461,15 +628,21 @@ fn run_resumed(run: &mut Run, event: &Event) {
 /// Operations since the run's latest checkpoint (S10).
 fn count_operations(run: &mut Run, event: &Event) {
     match &event.payload {
-        Payload::OperationRecorded { .. } | Payload::StepEnded(_) => run.operations = run.operations.saturating_add(1),
-        Payload::CheckpointCreated { checkpoint, .. } if !checkpoint.is_safety() => run.operations = 0,
+        Payload::OperationRecorded { .. } | Payload::StepEnded(_) => {
+            run.operations = run.operations.saturating_add(1)
+        }
+        Payload::CheckpointCreated { checkpoint, .. } if !checkpoint.is_safety() => {
+            run.operations = 0
+        }
         _ => {}
     }
 }
 
 /// What another loop's `recovery.json` says of the next attempt holds here, too (L1).
 fn take_cooldown(run: &mut Run, document: &serde_json::Value) {
-    let until = document["cooldownUntil"].as_str().and_then(|at| at.parse().ok());
+    let until = document["cooldownUntil"]
+        .as_str()
+        .and_then(|at| at.parse().ok());
     if run.error_count > 0 && until.is_some() {
         run.cooldown_until = until;
     }
@@ -480,7 +653,10 @@ fn checkpoint_created(run: &mut Run, checkpoint: &Checkpoint, seq: u64) {
     run.own_commits.extend(checkpoint.branch_commit.clone());
     let fields = &checkpoint.lane_fields;
     // A lane begins in the work tree of the project, where its own is made, and goes on in that: there is no way back.
-    let is_project = checkpoint.state_dir.path().starts_with(checkpoint.worktree.path());
+    let is_project = checkpoint
+        .state_dir
+        .path()
+        .starts_with(checkpoint.worktree.path());
     if fields.stage.is_some() && !is_project {
         run.worktree.clone_from(&checkpoint.worktree);
     }
@@ -492,7 +668,11 @@ fn iteration_entry(run: &mut Run, number: u32) -> &mut Iteration {
 
 /// The run goes on after an iteration that was given up: its failure is no failure of what comes next.
 fn leave_failure_of(run: &mut Run, iteration: u32) {
-    if run.failure.as_ref().is_some_and(|failure| failure.iteration == Some(iteration)) {
+    if run
+        .failure
+        .as_ref()
+        .is_some_and(|failure| failure.iteration == Some(iteration))
+    {
         run.failure = None;
         run.decision = None;
     }
@@ -500,8 +680,13 @@ fn leave_failure_of(run: &mut Run, iteration: u32) {
 
 /// Nothing is left to do but what was given up: the run stands at the last of it.
 fn stand_at_given_up(run: &mut Run) {
-    let given_up = run.given_up().next_back().and_then(|number| run.iterations.get(number));
-    let Some(last) = given_up.and_then(|iteration| iteration.attempts.last()) else { return };
+    let given_up = run
+        .given_up()
+        .next_back()
+        .and_then(|number| run.iterations.get(number));
+    let Some(last) = given_up.and_then(|iteration| iteration.attempts.last()) else {
+        return;
+    };
     (run.failure, run.decision) = (last.failure.clone(), last.decision.clone());
 }
 
@@ -552,7 +737,11 @@ fn put_back(run: &mut Run, position: &RunPosition, last_checkpoint: u64) {
 fn reposition(run: &mut Run, to: &Reposition) {
     // Forward again: what a rollback before had taken back is there once more.
     for number in run.current_iteration..to.current_iteration {
-        if let Some(iteration) = run.iterations.get_mut(number).filter(|iteration| iteration.has_passed()) {
+        if let Some(iteration) = run
+            .iterations
+            .get_mut(number)
+            .filter(|iteration| iteration.has_passed())
+        {
             iteration.status = IterationStatus::Completed;
         }
     }

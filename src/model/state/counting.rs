@@ -31,15 +31,26 @@ impl<'a> Named<'a> {
 
 impl State {
     /// The checkpoints of a run that count, oldest first: neither those before restores nor what a rollback went back over.
-    pub fn standing<'a>(&'a self, key: &RunKey) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
+    pub fn standing<'a>(
+        &'a self,
+        key: &RunKey,
+    ) -> impl DoubleEndedIterator<Item = &'a Checkpoint> + use<'a> {
         let standing = self.run(key).map(|run| run.line.standing());
-        let ordinary = self.checkpoints.of(key).filter(|checkpoint| !checkpoint.is_safety());
-        ordinary.filter(move |checkpoint| standing.as_ref().is_none_or(|standing| standing.holds(checkpoint.seq)))
+        let ordinary = self
+            .checkpoints
+            .of(key)
+            .filter(|checkpoint| !checkpoint.is_safety());
+        ordinary.filter(move |checkpoint| {
+            standing
+                .as_ref()
+                .is_none_or(|standing| standing.holds(checkpoint.seq))
+        })
     }
 
     /// Whether a rollback went back over a checkpoint, and nothing has taken it up again.
     pub fn is_superseded(&self, checkpoint: &Checkpoint) -> bool {
-        self.run(&checkpoint.run).is_some_and(|run| !run.line.holds(checkpoint.seq))
+        self.run(&checkpoint.run)
+            .is_some_and(|run| !run.line.holds(checkpoint.seq))
     }
 
     /// The latest checkpoint of a run.
@@ -51,8 +62,12 @@ impl State {
     /// failed on it.
     pub fn last_good(&self, key: &RunKey) -> Option<&Checkpoint> {
         let line = &self.run(key)?.line;
-        let mut passed = self.checkpoints.passed_of(key).filter(|checkpoint| !checkpoint.is_safety());
-        let usable = |one: &&Checkpoint| one.trigger == trigger::INITIAL && one.verdict != Verdict::Failed;
+        let mut passed = self
+            .checkpoints
+            .passed_of(key)
+            .filter(|checkpoint| !checkpoint.is_safety());
+        let usable =
+            |one: &&Checkpoint| one.trigger == trigger::INITIAL && one.verdict != Verdict::Failed;
         let initial = || self.initial(key).and_then(Named::kept).filter(usable);
         let standing = line.standing();
         let is_usable = |one: &&Checkpoint| standing.holds(one.seq) && !one.damaged;
@@ -67,7 +82,9 @@ impl State {
 
     /// Whether [`Self::initial`] is there still. It is not opened for that.
     pub fn keeps_initial(&self, key: &RunKey) -> bool {
-        let id = self.run(key).and_then(|run| run.initial_checkpoint.as_ref());
+        let id = self
+            .run(key)
+            .and_then(|run| run.initial_checkpoint.as_ref());
         id.is_some_and(|id| self.checkpoints.has_of(key, id))
     }
 
@@ -86,41 +103,79 @@ impl State {
         let wanted = number.saturating_sub(1);
         let standing = run.line.standing();
         let all = self.known(&run.key, |one| (1..=wanted).contains(&one.after_iteration));
-        let all: BTreeMap<_, _> = all.into_iter().filter(|(seq, _)| standing.holds(*seq)).collect();
+        let all: BTreeMap<_, _> = all
+            .into_iter()
+            .filter(|(seq, _)| standing.holds(*seq))
+            .collect();
         let last = all.values().map(|(one, _)| one.after_iteration).max();
         let is_missing = |(number, status): (u32, IterationStatus)| {
-            status == IterationStatus::Completed && number <= wanted && last.is_none_or(|last| number > last)
+            status == IterationStatus::Completed
+                && number <= wanted
+                && last.is_none_or(|last| number > last)
         };
         if run.iterations.statuses().any(is_missing) {
             return None;
         }
         let begins = |initial: &&Checkpoint| initial.after_iteration == 0;
         match last {
-            Some(last) => end(&all, |seq| all.get(&seq).is_some_and(|(one, _)| one.after_iteration == last))?.kept(),
+            Some(last) => end(&all, |seq| {
+                all.get(&seq)
+                    .is_some_and(|(one, _)| one.after_iteration == last)
+            })?
+            .kept(),
             None => self.initial(&run.key)?.kept().filter(begins),
         }
     }
 
     /// The latest checkpoint of a stage of a lane. Where a rollback went back over the stage, that of then.
     pub(super) fn of_stage(&self, key: &RunKey, stage: &str) -> Option<&Checkpoint> {
-        let is_its = |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage.as_deref() == Some(stage);
-        let ordinary = || self.checkpoints.of(key).filter(|checkpoint| !checkpoint.is_safety());
-        self.standing(key).rfind(is_its).or_else(|| ordinary().rfind(is_its))
+        let is_its =
+            |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage.as_deref() == Some(stage);
+        let ordinary = || {
+            self.checkpoints
+                .of(key)
+                .filter(|checkpoint| !checkpoint.is_safety())
+        };
+        self.standing(key)
+            .rfind(is_its)
+            .or_else(|| ordinary().rfind(is_its))
     }
 
     /// Checkpoints of a run by sequence, those that were removed as well, those before restores not.
-    fn known(&self, key: &RunKey, fits: impl Fn(&Removed) -> bool) -> BTreeMap<u64, (Removed, Named<'_>)> {
-        let kept = self.checkpoints.of(key).filter(|checkpoint| !checkpoint.is_safety());
-        let kept = kept.map(|checkpoint| (checkpoint.seq, (Removed::from(checkpoint), Named::Kept(checkpoint))));
+    fn known(
+        &self,
+        key: &RunKey,
+        fits: impl Fn(&Removed) -> bool,
+    ) -> BTreeMap<u64, (Removed, Named<'_>)> {
+        let kept = self
+            .checkpoints
+            .of(key)
+            .filter(|checkpoint| !checkpoint.is_safety());
+        let kept = kept.map(|checkpoint| {
+            (
+                checkpoint.seq,
+                (Removed::from(checkpoint), Named::Kept(checkpoint)),
+            )
+        });
         let removed = self.run(key).into_iter().flat_map(|run| &run.removed);
         let removed = removed.map(|(seq, removed)| (*seq, (*removed, Named::Removed)));
-        removed.chain(kept).filter(|(_, (one, _))| fits(one)).collect()
+        removed
+            .chain(kept)
+            .filter(|(_, (one, _))| fits(one))
+            .collect()
     }
 }
 
 /// The one among those that `counts` says which ends an iteration.
-fn end<'a>(all: &BTreeMap<u64, (Removed, Named<'a>)>, counts: impl Fn(u64) -> bool) -> Option<Named<'a>> {
-    let those = || all.iter().filter(|(seq, _)| counts(**seq)).map(|(_, one)| one);
+fn end<'a>(
+    all: &BTreeMap<u64, (Removed, Named<'a>)>,
+    counts: impl Fn(u64) -> bool,
+) -> Option<Named<'a>> {
+    let those = || {
+        all.iter()
+            .filter(|(seq, _)| counts(**seq))
+            .map(|(_, one)| one)
+    };
     let passed = those().rfind(|(one, _)| one.verdict == Verdict::Passed);
     let reached = || those().rfind(|(one, _)| !one.in_between);
     let found = passed.or_else(reached).or_else(|| those().next_back());

@@ -40,9 +40,16 @@ impl State {
     /// Finds the checkpoint that `selector` names. Ids and sequence numbers reach over all runs, the other forms
     /// need `run`; those before restores are named by id or number only, and what a rollback went back over by these, its
     /// iteration or its stage.
-    pub fn select(&self, selector: &Selector, run: Option<&RunKey>) -> Result<&Checkpoint, SelectionError> {
+    pub fn select(
+        &self,
+        selector: &Selector,
+        run: Option<&RunKey>,
+    ) -> Result<&Checkpoint, SelectionError> {
         let scope = || run.map(|key| format!(" in run {key}")).unwrap_or_default();
-        let not_found = || SelectionError::NotFound { selector: selector.to_string(), scope: scope() };
+        let not_found = || SelectionError::NotFound {
+            selector: selector.to_string(),
+            scope: scope(),
+        };
         let kept = Named::Kept;
         let named = match (selector, run) {
             (Selector::Id(prefix), _) => return self.select_by_prefix(prefix, not_found),
@@ -56,7 +63,10 @@ impl State {
         };
         match named {
             Some(Named::Kept(checkpoint)) => Ok(checkpoint),
-            Some(Named::Removed) => Err(SelectionError::Removed { selector: selector.to_string(), scope: scope() }),
+            Some(Named::Removed) => Err(SelectionError::Removed {
+                selector: selector.to_string(),
+                scope: scope(),
+            }),
             None => Err(not_found()),
         }
     }
@@ -66,7 +76,10 @@ impl State {
         prefix: &str,
         not_found: impl Fn() -> SelectionError,
     ) -> Result<&Checkpoint, SelectionError> {
-        let mut fitting = self.checkpoints.values().filter(|checkpoint| checkpoint.id.as_str().starts_with(prefix));
+        let mut fitting = self
+            .checkpoints
+            .values()
+            .filter(|checkpoint| checkpoint.id.as_str().starts_with(prefix));
         let first = fitting.next().ok_or_else(&not_found)?;
         let mut rest: Vec<_> = fitting.collect();
         if first.id == prefix || rest.is_empty() {
@@ -76,7 +89,13 @@ impl State {
             return Ok(exact);
         }
         rest.insert(0, first);
-        let ids = rest.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
-        Err(SelectionError::Ambiguous { selector: prefix.to_owned(), ids })
+        let ids = rest
+            .iter()
+            .map(|checkpoint| checkpoint.id.to_string())
+            .collect();
+        Err(SelectionError::Ambiguous {
+            selector: prefix.to_owned(),
+            ids,
+        })
     }
 }

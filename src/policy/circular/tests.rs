@@ -5,15 +5,27 @@ use crate::policy::changed::Content;
 use proptest::prelude::*;
 
 fn content(text: &str) -> Content {
-    Content { oid: ObjectId(format!("{:040x}", hash(&text))), text: Some(text.to_owned()) }
+    Content {
+        oid: ObjectId(format!("{:040x}", hash(&text))),
+        text: Some(text.to_owned()),
+    }
 }
 
 fn file(path: &str, before: &str, after: &str) -> ChangedFile {
-    ChangedFile { path: path.to_owned(), before: Some(content(before)), after: Some(content(after)) }
+    ChangedFile {
+        path: path.to_owned(),
+        before: Some(content(before)),
+        after: Some(content(after)),
+    }
 }
 
 /// An attempt by its tree's name; what it wrote into one file; its approach; how many checks failed.
-type Row = (&'static str, &'static str, Option<&'static str>, Option<u64>);
+type Row = (
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    Option<u64>,
+);
 
 fn circle(base: Option<&str>, rows: &[Row]) -> bool {
     let ids: Vec<ObjectId> = rows.iter().map(|row| ObjectId(row.0.to_owned())).collect();
@@ -23,7 +35,9 @@ fn circle(base: Option<&str>, rows: &[Row]) -> bool {
         .zip(&ids)
         .map(|((_, text, approach, failed_checks), tree)| Tried {
             tree,
-            lines: base.as_ref().map(|_| NetLines::of(&[file("a.rs", "one\ntwo\n", text)])),
+            lines: base
+                .as_ref()
+                .map(|_| NetLines::of(&[file("a.rs", "one\ntwo\n", text)])),
             approach: *approach,
             failed_checks: *failed_checks,
         })
@@ -40,32 +54,90 @@ const C: &str = "one\neight\nnine\nten\ntwo\n";
 fn a_tree_that_comes_back_closes_the_circle_with_the_third_attempt() {
     let plain = |tree, text| (tree, text, None, None);
     assert!(!circle(Some("g"), &[plain("a", A)]));
-    assert!(!circle(Some("g"), &[plain("a", A), plain("a", A)]), "two are not three");
-    assert!(circle(Some("g"), &[plain("a", A), plain("b", B), plain("a", A)]));
-    assert!(circle(None, &[plain("a", A), plain("b", B), plain("a", A)]), "also without a good checkpoint");
-    assert!(circle(Some("g"), &[plain("a", A), plain("a", A), plain("a", A)]));
-    assert!(!circle(Some("g"), &[plain("a", A), plain("a", A), plain("b", B)]), "the current one is another");
-    assert!(!circle(Some("g"), &[plain("a", A), plain("b", B), plain("c", C)]));
+    assert!(
+        !circle(Some("g"), &[plain("a", A), plain("a", A)]),
+        "two are not three"
+    );
+    assert!(circle(
+        Some("g"),
+        &[plain("a", A), plain("b", B), plain("a", A)]
+    ));
+    assert!(
+        circle(None, &[plain("a", A), plain("b", B), plain("a", A)]),
+        "also without a good checkpoint"
+    );
+    assert!(circle(
+        Some("g"),
+        &[plain("a", A), plain("a", A), plain("a", A)]
+    ));
+    assert!(
+        !circle(Some("g"), &[plain("a", A), plain("a", A), plain("b", B)]),
+        "the current one is another"
+    );
+    assert!(!circle(
+        Some("g"),
+        &[plain("a", A), plain("b", B), plain("c", C)]
+    ));
 }
 
 #[test]
 fn attempts_that_change_nothing_have_tried_no_fix() {
     let same = ("g", "one\ntwo\n", None, None);
     assert!(!circle(Some("g"), &[same, same, same, same, same]));
-    assert!(!circle(None, &[same, same, same]), "what they began with is not known");
+    assert!(
+        !circle(None, &[same, same, same]),
+        "what they began with is not known"
+    );
 }
 
 #[test]
 fn three_differences_that_are_alike_close_it() {
-    let text = |last: &str| -> &'static str { Box::leak(format!("a\nb\nc\nd\ne\nf\n{last}\n").into_boxed_str()) };
+    let text = |last: &str| -> &'static str {
+        Box::leak(format!("a\nb\nc\nd\ne\nf\n{last}\n").into_boxed_str())
+    };
     let alike = |tree, last, approach| (tree, text(last), approach, None);
-    assert!(circle(Some("g"), &[alike("a", "1", None), alike("b", "2", None), alike("c", "3", None)]));
-    assert!(!circle(Some("g"), &[alike("a", "1", None), ("b", A, None, None), alike("c", "3", None)]));
+    assert!(circle(
+        Some("g"),
+        &[
+            alike("a", "1", None),
+            alike("b", "2", None),
+            alike("c", "3", None)
+        ]
+    ));
+    assert!(!circle(
+        Some("g"),
+        &[
+            alike("a", "1", None),
+            ("b", A, None, None),
+            alike("c", "3", None)
+        ]
+    ));
     // An approach in the same words counts beside one that is alike, and never alone.
     let (same, other) = (Some("Use the callback pattern"), Some("Try async/await"));
-    assert!(circle(Some("g"), &[alike("a", "1", None), ("b", A, same, None), alike("c", "3", same)]));
-    assert!(!circle(Some("g"), &[alike("a", "1", None), ("b", A, other, None), alike("c", "3", same)]));
-    assert!(!circle(Some("g"), &[("a", A, same, None), ("b", B, same, None), ("c", C, same, None)]));
+    assert!(circle(
+        Some("g"),
+        &[
+            alike("a", "1", None),
+            ("b", A, same, None),
+            alike("c", "3", same)
+        ]
+    ));
+    assert!(!circle(
+        Some("g"),
+        &[
+            alike("a", "1", None),
+            ("b", A, other, None),
+            alike("c", "3", same)
+        ]
+    ));
+    assert!(!circle(
+        Some("g"),
+        &[
+            ("a", A, same, None),
+            ("b", B, same, None),
+            ("c", C, same, None)
+        ]
+    ));
 }
 
 #[test]
@@ -73,16 +145,38 @@ fn two_genuinely_different_approaches_are_not_circular() {
     let (one, two) = ("Using async/await pattern", "Using callback pattern");
     assert!(approach_likeness(one, two) < ALIKE);
     assert!(approach_likeness(one, "using the async await pattern") >= ALIKE);
-    assert!(!circle(Some("g"), &[("a", A, Some(one), None), ("b", B, Some(two), None)]));
-    assert!(!circle(None, &[("a", A, Some(one), None), ("b", B, Some(two), None), ("c", C, Some(one), None)]));
+    assert!(!circle(
+        Some("g"),
+        &[("a", A, Some(one), None), ("b", B, Some(two), None)]
+    ));
+    assert!(!circle(
+        None,
+        &[
+            ("a", A, Some(one), None),
+            ("b", B, Some(two), None),
+            ("c", C, Some(one), None)
+        ]
+    ));
 }
 
 #[test]
 fn fewer_failing_checks_are_progress() {
     let with = |tree, text, failed| (tree, text, None, Some(failed));
-    assert!(!circle(Some("g"), &[with("a", A, 5), with("b", B, 4), with("a", A, 3)]));
-    assert!(circle(Some("g"), &[with("a", A, 3), with("b", B, 5), with("a", A, 3)]), "no better than ever");
-    assert!(circle(Some("g"), &[with("a", A, 3), with("b", B, 3), ("a", A, None, None)]));
+    assert!(!circle(
+        Some("g"),
+        &[with("a", A, 5), with("b", B, 4), with("a", A, 3)]
+    ));
+    assert!(
+        circle(
+            Some("g"),
+            &[with("a", A, 3), with("b", B, 5), with("a", A, 3)]
+        ),
+        "no better than ever"
+    );
+    assert!(circle(
+        Some("g"),
+        &[with("a", A, 3), with("b", B, 3), ("a", A, None, None)]
+    ));
 }
 
 #[test]
@@ -91,16 +185,42 @@ fn what_differs_is_counted_line_by_line() {
         NetLines::of(&[file("a", "x\n", one)]).likeness(&NetLines::of(&[file("a", "x\n", other)]))
     };
     assert!((likeness("x\ny\n", "x\ny\n") - 1.0).abs() < 1e-9);
-    assert!((likeness("x\ny\n", "x\n  y\n") - 1.0).abs() < 1e-9, "blanks do not count");
+    assert!(
+        (likeness("x\ny\n", "x\n  y\n") - 1.0).abs() < 1e-9,
+        "blanks do not count"
+    );
     assert!(likeness("x\ny\n", "x\nz\n").abs() < 1e-9);
-    assert!((likeness("x\ny\n", "x\ny\ny\n") - 0.5).abs() < 1e-9, "a line may be there twice");
+    assert!(
+        (likeness("x\ny\n", "x\ny\ny\n") - 0.5).abs() < 1e-9,
+        "a line may be there twice"
+    );
     assert!(NetLines::default().likeness(&NetLines::default()).abs() < 1e-9);
     let elsewhere = NetLines::of(&[file("b", "x\n", "x\ny\n")]);
-    assert!(elsewhere.likeness(&NetLines::of(&[file("a", "x\n", "x\ny\n")])).abs() < 1e-9, "by path");
-    let binary = |name: &str| Content { oid: ObjectId(name.to_owned()), text: None };
-    let changed = |name| ChangedFile { path: "p".to_owned(), before: None, after: Some(binary(name)) };
-    assert!((NetLines::of(&[changed("1")]).likeness(&NetLines::of(&[changed("1")])) - 1.0).abs() < 1e-9);
-    assert!(NetLines::of(&[changed("1")]).likeness(&NetLines::of(&[changed("2")])).abs() < 1e-9);
+    assert!(
+        elsewhere
+            .likeness(&NetLines::of(&[file("a", "x\n", "x\ny\n")]))
+            .abs()
+            < 1e-9,
+        "by path"
+    );
+    let binary = |name: &str| Content {
+        oid: ObjectId(name.to_owned()),
+        text: None,
+    };
+    let changed = |name| ChangedFile {
+        path: "p".to_owned(),
+        before: None,
+        after: Some(binary(name)),
+    };
+    assert!(
+        (NetLines::of(&[changed("1")]).likeness(&NetLines::of(&[changed("1")])) - 1.0).abs() < 1e-9
+    );
+    assert!(
+        NetLines::of(&[changed("1")])
+            .likeness(&NetLines::of(&[changed("2")]))
+            .abs()
+            < 1e-9
+    );
 }
 
 proptest! {

@@ -2,8 +2,8 @@
 
 use super::rules::{ANY, COMPARED, FAMILIES, Family, Rule};
 use super::verdict::{
-    AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CANCELLED, CONTEXT, DENIED, MAX_TURNS, NO_MODEL, OVERLOADED,
-    SERVICE, THROTTLED, Verdict,
+    AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CANCELLED, CONTEXT, DENIED, MAX_TURNS,
+    NO_MODEL, OVERLOADED, SERVICE, THROTTLED, Verdict,
 };
 use crate::model::agent_record::AgentRecord;
 use crate::model::failure::{Cause, CauseDetail, EvidenceSource};
@@ -37,17 +37,35 @@ pub(super) fn from_record(record: &AgentRecord) -> Option<Reported> {
         lost: Vec::new(),
     };
     if record.interrupted {
-        return Some(reported("record.interrupted", CANCELLED, "Interrupted".to_owned(), None));
+        return Some(reported(
+            "record.interrupted",
+            CANCELLED,
+            "Interrupted".to_owned(),
+            None,
+        ));
     }
     let Some(error) = &record.final_error else {
         let denied = !record.permission_denials.is_empty() && !record.is_success;
         let tools = record.permission_denials.join(", ");
-        return denied.then(|| reported("record.permission-denials", DENIED, format!("Not permitted: {tools}"), None));
+        return denied.then(|| {
+            reported(
+                "record.permission-denials",
+                DENIED,
+                format!("Not permitted: {tools}"),
+                None,
+            )
+        });
     };
-    let text = if error.message.is_empty() { error.code.clone().unwrap_or_default() } else { error.message.clone() };
+    let text = if error.message.is_empty() {
+        error.code.clone().unwrap_or_default()
+    } else {
+        error.message.clone()
+    };
     // An overload, a throttle or a bad key is what the status says; the words say which kind of 400 it is.
     let mut by_words = matches(error.message.as_bytes());
-    let words = by_words.next().filter(|rule| agrees(rule.verdict, error.status));
+    let words = by_words
+        .next()
+        .filter(|rule| agrees(rule.verdict, error.status));
     let by_code = error.code.as_deref().and_then(verdict_of_code);
     let by_status = error.status.and_then(verdict_of_status);
     let by_kind = || error.code.as_deref().and_then(verdict_of_kind);
@@ -72,23 +90,45 @@ fn agrees(verdict: Verdict, status: Option<u16>) -> bool {
     match status {
         Some(500 | 502 | 504) => {
             use Cause::{AuthFailed, InvalidInput, NetworkError, ResourceNotFound};
-            !matches!(verdict.cause, InvalidInput | AuthFailed | ResourceNotFound | NetworkError)
+            !matches!(
+                verdict.cause,
+                InvalidInput | AuthFailed | ResourceNotFound | NetworkError
+            )
         }
-        Some(429) => !matches!(verdict.cause, Cause::InvalidInput | Cause::ContextExhausted | Cause::NetworkError),
+        Some(429) => !matches!(
+            verdict.cause,
+            Cause::InvalidInput | Cause::ContextExhausted | Cause::NetworkError
+        ),
         Some(401 | 403) => matches!(verdict.cause, Cause::AuthFailed | Cause::RateLimited),
-        Some(400) => verdict.cause != Cause::NetworkError && verdict.detail != Some(CauseDetail::ServiceError),
+        Some(400) => {
+            verdict.cause != Cause::NetworkError
+                && verdict.detail != Some(CauseDetail::ServiceError)
+        }
         _ => true,
     }
 }
 
 /// Reads text, last lines first: only lines in which the program speaks of its own trouble.
 pub(super) fn from_text(stderr: &Text, stdout: &Text) -> Option<Reported> {
-    let streams = [(EvidenceSource::Stderr, stderr, STDERR_LINES), (EvidenceSource::Stdout, stdout, STDOUT_LINES)];
+    let streams = [
+        (EvidenceSource::Stderr, stderr, STDERR_LINES),
+        (EvidenceSource::Stdout, stdout, STDOUT_LINES),
+    ];
     streams.into_iter().find_map(|(source, text, limit)| {
-        let last = || text.lines().rev().filter(|line| !is_record(*line)).take(limit).filter(|line| speaks(*line));
+        let last = || {
+            text.lines()
+                .rev()
+                .filter(|line| !is_record(*line))
+                .take(limit)
+                .filter(|line| speaks(*line))
+        };
         // `status: 400` ends the printout of an error whose words came before it.
-        let words = last().filter(|line| !is_bare_status(*line)).find_map(|line| reported_by(source, line));
-        let vague = words.as_ref().is_none_or(|reported| reported.verdict == AGENT_UNKNOWN);
+        let words = last()
+            .filter(|line| !is_bare_status(*line))
+            .find_map(|line| reported_by(source, line));
+        let vague = words
+            .as_ref()
+            .is_none_or(|reported| reported.verdict == AGENT_UNKNOWN);
         let status = || last().find_map(|line| reported_by(source, line));
         words.filter(|_| !vague).or_else(status)
     })
@@ -108,13 +148,25 @@ pub(super) fn from_code(stderr: &Text, stdout: &Text) -> Option<Reported> {
     static CODE: Single = Single::new(
         r"^\W*(?:(?i:error|failed|code|type|reason|cause)(?: (?i:code|type))?\W+)?([A-Za-z]+(?:_[a-z]+)*)\W*(?:$|[:(,]\s)",
     );
-    let streams = [(EvidenceSource::Stderr, stderr), (EvidenceSource::Stdout, stdout)];
-    let (source, line) = streams.into_iter().find_map(|(source, text)| Some((source, text.lines().next()?)))?;
+    let streams = [
+        (EvidenceSource::Stderr, stderr),
+        (EvidenceSource::Stdout, stdout),
+    ];
+    let (source, line) = streams
+        .into_iter()
+        .find_map(|(source, text)| Some((source, text.lines().next()?)))?;
     let text = line.to_text();
     let code = &text[CODE.first(&text)?.group(1)?];
     let verdict = verdict_of_code(code).or_else(|| verdict_of_kind(code))?;
     let number = Some(line.number).filter(|number| *number > 0);
-    Some(Reported { rule: "message.code", verdict, source, line: number, text, lost: Vec::new() })
+    Some(Reported {
+        rule: "message.code",
+        verdict,
+        source,
+        line: number,
+        text,
+        lost: Vec::new(),
+    })
 }
 
 /// What one line of text reports.
@@ -124,7 +176,14 @@ fn reported_by(source: EvidenceSource, line: Line<'_>) -> Option<Reported> {
     let rule = rules.next()?;
     let number = Some(line.number).filter(|number| *number > 0);
     let lost = rules.collect();
-    Some(Reported { rule: rule.id, verdict: rule.verdict, source, line: number, text: line.to_text(), lost })
+    Some(Reported {
+        rule: rule.id,
+        verdict: rule.verdict,
+        source,
+        line: number,
+        text: line.to_text(),
+        lost,
+    })
 }
 
 /// The HTTP status that a line of text names as the error's.
@@ -139,9 +198,14 @@ fn status_in(line: Line<'_>) -> Option<u16> {
 /// A line that is nothing but a status, such as `status: 400,` or `"code": 429`.
 fn is_bare_status(line: Line<'_>) -> bool {
     let text = line.bytes.trim_ascii();
-    let letters: Vec<u8> = text.iter().copied().filter(u8::is_ascii_alphabetic).collect();
+    let letters: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(u8::is_ascii_alphabetic)
+        .collect();
     let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
-    digits == 3 && [&b"status"[..], b"code", b"statusCode", b"httpStatus"].contains(&letters.as_slice())
+    digits == 3
+        && [&b"status"[..], b"code", b"statusCode", b"httpStatus"].contains(&letters.as_slice())
 }
 
 /// Whether the line is a JSON record, which the readers have read.
@@ -152,12 +216,19 @@ fn is_record(line: Line<'_>) -> bool {
 
 fn speaks(line: Line<'_>) -> bool {
     // The numbers of a comparison are no statuses.
-    !compares(line.bytes) && !FAMILIES[Family::AgentLine as usize].matches(line.bytes).is_empty()
+    !compares(line.bytes)
+        && !FAMILIES[Family::AgentLine as usize]
+            .matches(line.bytes)
+            .is_empty()
 }
 
 /// Whether a line compares two values, so that its numbers are a check's, not an API's.
 pub(super) fn compares(line: &[u8]) -> bool {
-    FAMILIES[Family::SummaryAssertion as usize].matches(line).iter().any(|rule| rule.id == COMPARED) && !is_of_api(line)
+    FAMILIES[Family::SummaryAssertion as usize]
+        .matches(line)
+        .iter()
+        .any(|rule| rule.id == COMPARED)
+        && !is_of_api(line)
 }
 
 /// Whether an API speaks of what it was sent.
@@ -187,9 +258,10 @@ fn verdict_of_code(code: &str) -> Option<Verdict> {
         | "FatalAuthenticationError" => AUTH,
         "server_error" | "api_error" | "error_during_execution" => SERVICE,
         "model_not_found" | "ProviderModelNotFoundError" => NO_MODEL,
-        "max_output_tokens" | "MessageOutputLengthError" | "context_length_exceeded" | "ContextOverflowError" => {
-            CONTEXT
-        }
+        "max_output_tokens"
+        | "MessageOutputLengthError"
+        | "context_length_exceeded"
+        | "ContextOverflowError" => CONTEXT,
         "invalid_request" | "FatalInputError" | "FatalConfigError" => BAD_REQUEST,
         _ => return None,
     })

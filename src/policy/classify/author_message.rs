@@ -20,22 +20,38 @@ pub(super) fn named(inputs: &Inputs<'_>) -> Option<Conclusion> {
         return None;
     }
     let families = [Family::SummaryAssertion, Family::SummaryWhole];
-    families.into_iter().find_map(|family| by_rules(inputs, family, source, line)).or_else(|| by_api(inputs, line))
+    families
+        .into_iter()
+        .find_map(|family| by_rules(inputs, family, source, line))
+        .or_else(|| by_api(inputs, line))
 }
 
 /// What the first of a few lines is about, where nothing in them says more.
 pub(super) fn headed(inputs: &Inputs<'_>) -> Option<Conclusion> {
     let (source, line, _) = only(inputs).filter(|_| is_plain(inputs))?;
-    let families = [Family::SummaryAssertion, Family::SummaryWhole, Family::SummaryHead];
-    families.into_iter().find_map(|family| by_rules(inputs, family, source, line))
+    let families = [
+        Family::SummaryAssertion,
+        Family::SummaryWhole,
+        Family::SummaryHead,
+    ];
+    families
+        .into_iter()
+        .find_map(|family| by_rules(inputs, family, source, line))
 }
 
 /// The first line of a few, and whether it is the only one.
 fn only<'a>(inputs: &Inputs<'a>) -> Option<(EvidenceSource, Line<'a>, bool)> {
-    let streams = [(EvidenceSource::Stderr, inputs.stderr), (EvidenceSource::Stdout, inputs.stdout)];
-    let count: usize = streams.iter().map(|(_, text)| text.lines().take(MAX_LINES + 1).count()).sum();
-    let (source, line) =
-        streams.into_iter().find_map(|(source, text)| text.lines().next().map(|line| (source, line)))?;
+    let streams = [
+        (EvidenceSource::Stderr, inputs.stderr),
+        (EvidenceSource::Stdout, inputs.stdout),
+    ];
+    let count: usize = streams
+        .iter()
+        .map(|(_, text)| text.lines().take(MAX_LINES + 1).count())
+        .sum();
+    let (source, line) = streams
+        .into_iter()
+        .find_map(|(source, text)| text.lines().next().map(|line| (source, line)))?;
     (count <= MAX_LINES).then_some((source, line, count == 1))
 }
 
@@ -44,8 +60,12 @@ fn is_plain(inputs: &Inputs<'_>) -> bool {
     /// The least status that says more than that it failed.
     const TELLING: i32 = 124;
     let evidence = inputs.evidence;
-    let recorded = inputs.record.is_some_and(|record| record.structured || record.final_error.is_some());
-    let told = evidence.exit_code.is_none_or(|code| (0..TELLING).contains(&code));
+    let recorded = inputs
+        .record
+        .is_some_and(|record| record.structured || record.final_error.is_some());
+    let told = evidence
+        .exit_code
+        .is_none_or(|code| (0..TELLING).contains(&code));
     let ended = evidence.cancelled || evidence.signal.is_some() || evidence.spawn_error.is_some();
     told && !ended && !recorded && process::time_limit(evidence, None).is_none()
 }
@@ -62,10 +82,17 @@ fn stages(inputs: &Inputs<'_>) -> u8 {
     }
 }
 
-fn by_rules(inputs: &Inputs<'_>, family: Family, source: EvidenceSource, line: Line<'_>) -> Option<Conclusion> {
+fn by_rules(
+    inputs: &Inputs<'_>,
+    family: Family,
+    source: EvidenceSource,
+    line: Line<'_>,
+) -> Option<Conclusion> {
     let stages = stages(inputs);
     let rules = FAMILIES[family as usize].matches(line.bytes).into_iter();
-    let rule = rules.filter(|rule| rule.stages & stages != 0).find(|rule| !is_of_connection(rule, line.bytes))?;
+    let rule = rules
+        .filter(|rule| rule.stages & stages != 0)
+        .find(|rule| !is_of_connection(rule, line.bytes))?;
     let asserted = family == Family::SummaryAssertion;
     if asserted && is_of_api(line.bytes) || !asserted && is_denied(line.bytes) {
         return None;
@@ -93,8 +120,15 @@ fn by_api(inputs: &Inputs<'_>, line: Line<'_>) -> Option<Conclusion> {
 /// The rules about longer outputs that the line resembles.
 fn lost(stages: u8, won: &Evidence, line: Line<'_>) -> Vec<Evidence> {
     let families = FAMILIES.iter().take(Family::WeakBuild as usize);
-    let rules = families.flat_map(|family| family.matches(line.bytes)).filter(|rule| rule.stages & stages != 0);
-    rules.map(|rule| Evidence { rule: rule.id.to_owned(), ..won.clone() }).collect()
+    let rules = families
+        .flat_map(|family| family.matches(line.bytes))
+        .filter(|rule| rule.stages & stages != 0);
+    rules
+        .map(|rule| Evidence {
+            rule: rule.id.to_owned(),
+            ..won.clone()
+        })
+        .collect()
 }
 
 /// Whether the line says, before any colon, that it did not happen, or only might.

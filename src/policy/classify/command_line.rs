@@ -38,14 +38,18 @@ pub(super) fn refused<'a>(command: &str, text: &'a Text) -> Option<Answer<'a>> {
 /// The last line that says of a word of the command line, but for the program, that it is not there.
 pub(super) fn not_there<'a>(command: &str, text: &'a Text) -> Option<Answer<'a>> {
     answer(command, text, |word, said, line| match (word.role, said) {
-        (Role::Value, Said::Missing) => {
-            (of_missing_value(command, word.text, line) == MISSING).then_some(("shape.not-there", MISSING))
-        }
+        (Role::Value, Said::Missing) => (of_missing_value(command, word.text, line) == MISSING)
+            .then_some(("shape.not-there", MISSING)),
         (Role::Plain, Said::Missing) => {
             // The tool's own command, as against what it is to run.
             let own = arguments(command, 1).any(|argument| argument == word.text);
-            let command = missing_resource::find(line).is_some_and(|lack| lack.kind == Some(Kind::Command));
-            Some(if own && command { ("shape.command", INVALID) } else { ("shape.not-there", MISSING) })
+            let command =
+                missing_resource::find(line).is_some_and(|lack| lack.kind == Some(Kind::Command));
+            Some(if own && command {
+                ("shape.command", INVALID)
+            } else {
+                ("shape.not-there", MISSING)
+            })
         }
         (Role::Option, _) | (Role::Value | Role::Plain, Said::Refused) => None,
     })
@@ -54,14 +58,21 @@ pub(super) fn not_there<'a>(command: &str, text: &'a Text) -> Option<Answer<'a>>
 /// The first line, where it is about a place in the configuration of the program that was run, and no line is about
 /// another file.
 pub(super) fn own_configuration<'a>(command: &str, text: &'a Text) -> Option<Line<'a>> {
-    const ENDS: [&str; 10] = ["toml", "ini", "cfg", "conf", "yml", "yaml", "json", "jsonc", "neon", "xml"];
-    let programs: Vec<String> = arguments(command, 0).map(|name| name.to_ascii_lowercase()).collect();
+    const ENDS: [&str; 10] = [
+        "toml", "ini", "cfg", "conf", "yml", "yaml", "json", "jsonc", "neon", "xml",
+    ];
+    let programs: Vec<String> = arguments(command, 0)
+        .map(|name| name.to_ascii_lowercase())
+        .collect();
     let is_own = |file: &str| {
         let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
         let configures = name.starts_with('.')
             || name.contains("config")
             || ENDS.iter().any(|end| name.ends_with(&format!(".{end}")));
-        configures && programs.iter().any(|program| name.contains(program.as_str()))
+        configures
+            && programs
+                .iter()
+                .any(|program| name.contains(program.as_str()))
     };
     let mut first = None;
     for line in text.lines() {
@@ -78,17 +89,26 @@ pub(super) fn own_configuration<'a>(command: &str, text: &'a Text) -> Option<Lin
 /// Whether every program of a command line only fetches, copies and stores.
 pub(super) fn only_carries(command: &str) -> bool {
     const CARRIERS: [&str; 24] = [
-        "aws", "az", "cp", "curl", "gcloud", "gh", "git", "gpg", "gsutil", "gzip", "hg", "mv", "openssl", "rclone",
-        "rsync", "scp", "sftp", "ssh", "svn", "tar", "unzip", "wget", "xz", "zip",
+        "aws", "az", "cp", "curl", "gcloud", "gh", "git", "gpg", "gsutil", "gzip", "hg", "mv",
+        "openssl", "rclone", "rsync", "scp", "sftp", "ssh", "svn", "tar", "unzip", "wget", "xz",
+        "zip",
     ];
     let programs = of_line(command);
-    let mut names = programs.iter().filter_map(|words| words.first()).filter(|name| !is_own(name)).peekable();
+    let mut names = programs
+        .iter()
+        .filter_map(|words| words.first())
+        .filter(|name| !is_own(name))
+        .peekable();
     names.peek().is_some() && names.all(|name| CARRIERS.contains(&name.as_str()))
 }
 
 /// Whether a line begins with a place in a file that the command line names.
 pub(super) fn is_about_argument(command: &str, said: &str) -> bool {
-    place_of(said).is_some_and(|file| words(command).iter().any(|word| word.role == Role::Plain && word.text == file))
+    place_of(said).is_some_and(|file| {
+        words(command)
+            .iter()
+            .any(|word| word.role == Role::Plain && word.text == file)
+    })
 }
 
 /// Whether a line begins with a place in a file, perhaps after the name of the tool.
@@ -97,8 +117,9 @@ pub(super) fn is_about_place(said: &str) -> bool {
         let mut parts = token.split(':');
         let mut before = parts.next().unwrap_or_default();
         parts.any(|part| {
-            let named =
-                before.rsplit_once('.').is_some_and(|(_, end)| end.starts_with(|c: char| c.is_ascii_alphabetic()));
+            let named = before
+                .rsplit_once('.')
+                .is_some_and(|(_, end)| end.starts_with(|c: char| c.is_ascii_alphabetic()));
             let is = named && part.starts_with(|c: char| c.is_ascii_digit());
             before = part;
             is
@@ -120,12 +141,21 @@ fn answer<'a>(
 ) -> Option<Answer<'a>> {
     let words = words(command);
     let mut quotes = Quoted::new(false);
-    let mut speaks = text.lines().rev().take(LAST_LINES).filter(move |line| quotes.kind(line.bytes) != Quote::Source);
+    let mut speaks = text
+        .lines()
+        .rev()
+        .take(LAST_LINES)
+        .filter(move |line| quotes.kind(line.bytes) != Quote::Source);
     speaks.find_map(|line| {
         let line_text = line.to_text();
         let mut asked = words.iter().filter(|_| !starts_with_place(&line_text));
-        let (rule, verdict) = asked.find_map(|word| judge(*word, said_of(&line_text, *word)?, &line_text))?;
-        Some(Answer { line, rule, verdict })
+        let (rule, verdict) =
+            asked.find_map(|word| judge(*word, said_of(&line_text, *word)?, &line_text))?;
+        Some(Answer {
+            line,
+            rule,
+            verdict,
+        })
     })
 }
 
@@ -133,10 +163,14 @@ fn answer<'a>(
 /// the values that the option takes.
 fn of_missing_value(command: &str, value: &str, line: &str) -> Verdict {
     /// Words of commands that fetch what is named.
-    const FETCHES: [&str; 8] = ["install", "add", "get", "pull", "fetch", "update", "upgrade", "clone"];
+    const FETCHES: [&str; 8] = [
+        "install", "add", "get", "pull", "fetch", "update", "upgrade", "clone",
+    ];
     /// What is made of code, and has a name that an option gives.
     const LIBRARIES: [&str; 3] = ["package", "library", "module"];
-    let fetches = command.split_whitespace().any(|word| FETCHES.contains(&word));
+    let fetches = command
+        .split_whitespace()
+        .any(|word| FETCHES.contains(&word));
     let said = line.to_lowercase();
     let library = LIBRARIES.iter().any(|word| said.contains(word));
     match missing_resource::find(line).and_then(|lack| lack.kind) {
@@ -152,8 +186,14 @@ fn of_missing_value(command: &str, value: &str, line: &str) -> Verdict {
 fn starts_with_place(said: &str) -> bool {
     let place = said.split_whitespace().next().unwrap_or_default();
     // Where a script language was when it complained is no place of the complaint.
-    let frame = [":in`", ":in'", ":in"].iter().any(|end| place.ends_with(end));
-    !frame && place.split(':').nth(1).is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+    let frame = [":in`", ":in'", ":in"]
+        .iter()
+        .any(|end| place.ends_with(end));
+    !frame
+        && place
+            .split(':')
+            .nth(1)
+            .is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -164,54 +204,138 @@ mod tests {
     #[test]
     fn what_the_command_names_may_be_called_unknown() {
         for (command, output, expected) in [
-            ("inv relase", "No idea what 'relase' is!", Some(Cause::ResourceNotFound)),
-            ("run task:deploy", "there is no task named task:deploy here", Some(Cause::ResourceNotFound)),
-            ("run task:deploy", "'task:deploy' is not a task. See 'run help'.", Some(Cause::ResourceNotFound)),
-            ("tool deploy", "Unknown command: 'deploy'", Some(Cause::InvalidInput)),
-            ("tool call deploy", "unknown command \"deploy\" for \"tool call\"", Some(Cause::ResourceNotFound)),
-            ("run --fats x.cfg", "I do not know --fats", Some(Cause::InvalidInput)),
+            (
+                "inv relase",
+                "No idea what 'relase' is!",
+                Some(Cause::ResourceNotFound),
+            ),
+            (
+                "run task:deploy",
+                "there is no task named task:deploy here",
+                Some(Cause::ResourceNotFound),
+            ),
+            (
+                "run task:deploy",
+                "'task:deploy' is not a task. See 'run help'.",
+                Some(Cause::ResourceNotFound),
+            ),
+            (
+                "tool deploy",
+                "Unknown command: 'deploy'",
+                Some(Cause::InvalidInput),
+            ),
+            (
+                "tool call deploy",
+                "unknown command \"deploy\" for \"tool call\"",
+                Some(Cause::ResourceNotFound),
+            ),
+            (
+                "run --fats x.cfg",
+                "I do not know --fats",
+                Some(Cause::InvalidInput),
+            ),
             ("run x.cfg", "x.cfg: a file named x.cfg is wrong", None),
             ("run deploy", "redeploy does not exist", None),
             ("run deploy", "deploy: 3 steps", None),
             ("compile x.cfg", "x.cfg:3:4: name is not defined", None),
             ("compile x.cfg", "x.cfg: line 3: file not found: y", None),
             ("deploy", "deploy: not found", None),
-            ("run a/b.x", "run: a/b.x: cannot open: No such file or directory", Some(Cause::ResourceNotFound)),
-            ("run @etc/a.args x", "Error: could not open `etc/a.args'", Some(Cause::ResourceNotFound)),
-            ("compile -I proto a.x", "Import \"b/c.proto\" was not found", None),
-            ("compile x.cfg", "warning: x.cfg not found in the cache", None),
+            (
+                "run a/b.x",
+                "run: a/b.x: cannot open: No such file or directory",
+                Some(Cause::ResourceNotFound),
+            ),
+            (
+                "run @etc/a.args x",
+                "Error: could not open `etc/a.args'",
+                Some(Cause::ResourceNotFound),
+            ),
+            (
+                "compile -I proto a.x",
+                "Import \"b/c.proto\" was not found",
+                None,
+            ),
+            (
+                "compile x.cfg",
+                "warning: x.cfg not found in the cache",
+                None,
+            ),
             // An option's value is one of those it knows, a thing of the project, or a library.
             (
                 "draw --theme drak a.x",
                 "The theme drak does not exist, there are: dark, light",
                 Some(Cause::InvalidInput),
             ),
-            ("draw -bsvgg a.x", "Builder name svgg not registered", Some(Cause::InvalidInput)),
-            ("draw --mode=fast a.x", "Invalid draw mode (fast)", Some(Cause::InvalidInput)),
+            (
+                "draw -bsvgg a.x",
+                "Builder name svgg not registered",
+                Some(Cause::InvalidInput),
+            ),
+            (
+                "draw --mode=fast a.x",
+                "Invalid draw mode (fast)",
+                Some(Cause::InvalidInput),
+            ),
             ("draw --level error a.x", "unknown error", None),
-            ("make --bin servr", "no target named `servr`", Some(Cause::ResourceNotFound)),
-            ("draw --from in/a.x", "in/a.x does not exist", Some(Cause::ResourceNotFound)),
-            ("compile -package str,yaml a.x", "Package `yaml' not found", Some(Cause::BrokenBuild)),
-            ("fetch install -U yaml", "Package yaml not found", Some(Cause::ResourceNotFound)),
+            (
+                "make --bin servr",
+                "no target named `servr`",
+                Some(Cause::ResourceNotFound),
+            ),
+            (
+                "draw --from in/a.x",
+                "in/a.x does not exist",
+                Some(Cause::ResourceNotFound),
+            ),
+            (
+                "compile -package str,yaml a.x",
+                "Package `yaml' not found",
+                Some(Cause::BrokenBuild),
+            ),
+            (
+                "fetch install -U yaml",
+                "Package yaml not found",
+                Some(Cause::ResourceNotFound),
+            ),
         ] {
             let text = Text::new(output.as_bytes());
             let found = refused(command, &text).or_else(|| not_there(command, &text));
-            assert_eq!(found.map(|found| found.verdict.cause), expected, "{command}: {output}");
+            assert_eq!(
+                found.map(|found| found.verdict.cause),
+                expected,
+                "{command}: {output}"
+            );
         }
     }
 
     #[test]
     fn a_program_may_find_fault_with_its_own_configuration() {
         for (command, output, own) in [
-            ("npx drift check --fast", ".driftconfig:2 No such glob", true),
-            ("cd a && vendor/bin/drift", "/x/drift.toml:2:3: error: unknown", true),
-            ("drift src", "drift.toml:2:3: error: unknown\nsrc/a.x:3:4: unused", false),
+            (
+                "npx drift check --fast",
+                ".driftconfig:2 No such glob",
+                true,
+            ),
+            (
+                "cd a && vendor/bin/drift",
+                "/x/drift.toml:2:3: error: unknown",
+                true,
+            ),
+            (
+                "drift src",
+                "drift.toml:2:3: error: unknown\nsrc/a.x:3:4: unused",
+                false,
+            ),
             ("drift site", "site.yml:2:3: error: unknown", false),
             ("drift src", "src/drift.x:2:3: error: unknown", false),
             ("drift src", "unknown glob", false),
         ] {
             let text = Text::new(output.as_bytes());
-            assert_eq!(own_configuration(command, &text).is_some(), own, "{command}: {output}");
+            assert_eq!(
+                own_configuration(command, &text).is_some(),
+                own,
+                "{command}: {output}"
+            );
         }
     }
 }

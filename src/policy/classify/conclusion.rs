@@ -44,14 +44,33 @@ pub(super) struct Conclusion {
 impl Conclusion {
     /// A verdict from one piece of evidence.
     pub(super) fn new(verdict: Verdict, evidence: Evidence, message: String) -> Self {
-        Self { verdict, evidence, rejected: Vec::new(), message, signature_text: None }
+        Self {
+            verdict,
+            evidence,
+            rejected: Vec::new(),
+            message,
+            signature_text: None,
+        }
     }
 
     /// What the process shows.
     pub(super) fn of_fact(fact: Fact) -> Self {
-        let Fact { rule, verdict, text } = fact;
+        let Fact {
+            rule,
+            verdict,
+            text,
+        } = fact;
         let source = EvidenceSource::Process;
-        Self::new(verdict, Evidence { rule: rule.to_owned(), source, line: None, text: text.clone() }, text)
+        Self::new(
+            verdict,
+            Evidence {
+                rule: rule.to_owned(),
+                source,
+                line: None,
+                text: text.clone(),
+            },
+            text,
+        )
     }
 
     /// What a line says.
@@ -63,43 +82,88 @@ impl Conclusion {
 
     /// What the agent reported.
     pub(super) fn of_report(reported: Reported) -> Self {
-        let Reported { rule, verdict, source, line, text, lost } = reported;
-        let named = |rule: &str| Evidence { rule: rule.to_owned(), source, line, text: text.clone() };
+        let Reported {
+            rule,
+            verdict,
+            source,
+            line,
+            text,
+            lost,
+        } = reported;
+        let named = |rule: &str| Evidence {
+            rule: rule.to_owned(),
+            source,
+            line,
+            text: text.clone(),
+        };
         let rejected = lost.iter().map(|rule| named(rule.id)).collect();
-        Self { rejected, ..Self::new(verdict, named(rule), text.clone()) }
+        Self {
+            rejected,
+            ..Self::new(verdict, named(rule), text.clone())
+        }
     }
 
     /// What a line shows by its shape.
-    pub(super) fn of_line(rule: &str, verdict: Verdict, source: EvidenceSource, line: Line<'_>) -> Self {
+    pub(super) fn of_line(
+        rule: &str,
+        verdict: Verdict,
+        source: EvidenceSource,
+        line: Line<'_>,
+    ) -> Self {
         let text = line.to_text();
         let number = Some(line.number).filter(|number| *number > 0);
-        Self::new(verdict, Evidence { rule: rule.to_owned(), source, line: number, text: text.clone() }, text)
+        Self::new(
+            verdict,
+            Evidence {
+                rule: rule.to_owned(),
+                source,
+                line: number,
+                text: text.clone(),
+            },
+            text,
+        )
     }
 
     /// Nothing explains the failure. A line that happens to be the last is no reason: it is what the failure is recognised by.
     pub(super) fn unexplained(rule: &str, verdict: Verdict, inputs: &Inputs<'_>) -> Self {
         let conclusion = Self::bare(rule, verdict, for_want_of_reason(inputs));
-        Self { signature_text: Some(last_words(inputs)), ..conclusion }
+        Self {
+            signature_text: Some(last_words(inputs)),
+            ..conclusion
+        }
     }
 
     /// What is left where nothing was said.
     pub(super) fn bare(rule: &str, verdict: Verdict, message: String) -> Self {
-        let evidence =
-            Evidence { rule: rule.to_owned(), source: EvidenceSource::Process, line: None, text: message.clone() };
+        let evidence = Evidence {
+            rule: rule.to_owned(),
+            source: EvidenceSource::Process,
+            line: None,
+            text: message.clone(),
+        };
         Self::new(verdict, evidence, message)
     }
 
     /// The failure that is recorded: redacted, bounded.
     pub(super) fn into_failure(self, inputs: &Inputs<'_>) -> Failure {
-        let short = |text: &str| Some(shorten(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty());
+        let short =
+            |text: &str| Some(shorten(text, MAX_MESSAGE_BYTES)).filter(|text| !text.is_empty());
         // An agent may report an error without a word.
         let message = short(&self.message).or_else(|| short(&for_want_of_reason(inputs)));
         let message = message.unwrap_or_else(|| exit_text(inputs.evidence));
         Failure {
             details: details(inputs, &self.evidence),
             retry_after: retry_after(inputs, &self),
-            rejected: self.rejected.into_iter().take(MAX_REJECTED).map(shown).collect(),
-            signature: signature(self.verdict.cause, self.signature_text.as_ref().unwrap_or(&message)),
+            rejected: self
+                .rejected
+                .into_iter()
+                .take(MAX_REJECTED)
+                .map(shown)
+                .collect(),
+            signature: signature(
+                self.verdict.cause,
+                self.signature_text.as_ref().unwrap_or(&message),
+            ),
             ..of_verdict(self.verdict, message, self.evidence)
         }
     }
@@ -116,8 +180,12 @@ fn retry_after(inputs: &Inputs<'_>, conclusion: &Conclusion) -> Option<Timestamp
         return None;
     }
     let by_record = inputs.record.and_then(|record| {
-        let epoch = record.resets_at.map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)));
-        let wait = record.retry_after_seconds.map(|seconds| inputs.now.plus(Duration::from_secs(seconds)));
+        let epoch = record
+            .resets_at
+            .map(|seconds| Timestamp::from_millis(seconds.saturating_mul(1000)));
+        let wait = record
+            .retry_after_seconds
+            .map(|seconds| inputs.now.plus(Duration::from_secs(seconds)));
         epoch.or(wait)
     });
     by_record.or_else(|| reset_time(&conclusion.evidence.text, inputs.now))
@@ -154,7 +222,9 @@ fn shown(mut evidence: Evidence) -> Evidence {
 
 /// On one line without control characters, redacted, cut.
 fn shorten(text: &str, max_bytes: usize) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let words = text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty());
     let mut text = redact(&words.collect::<Vec<_>>().join(" ")).into_owned();
     if text.len() > max_bytes {
         excerpt::cut(&mut text, max_bytes - '…'.len_utf8());
@@ -174,8 +244,14 @@ fn said_by(record: &AgentRecord, inputs: &Inputs<'_>) -> Option<String> {
         text
     };
     let stderr = (!inputs.stderr.is_empty()).then(|| excerpt::of_text(inputs.stderr, None, room));
-    let last = record.final_text.as_deref().filter(|text| !text.trim().is_empty());
-    let tool = record.tool_error.as_deref().filter(|text| !text.trim().is_empty());
+    let last = record
+        .final_text
+        .as_deref()
+        .filter(|text| !text.trim().is_empty());
+    let tool = record
+        .tool_error
+        .as_deref()
+        .filter(|text| !text.trim().is_empty());
     let parts = [
         last.map(|text| format!("Last words: {}", bounded(text))),
         tool.map(|text| format!("Last tool error: {}", bounded(text))),
@@ -193,8 +269,14 @@ fn joined(parts: impl Iterator<Item = String>, between: &str) -> Option<String> 
 
 /// Of each stream that says something: around the evidence, and the end.
 fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
-    let streams = [(EvidenceSource::Stderr, inputs.stderr), (EvidenceSource::Stdout, inputs.stdout)];
-    let spoken: Vec<_> = streams.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+    let streams = [
+        (EvidenceSource::Stderr, inputs.stderr),
+        (EvidenceSource::Stdout, inputs.stdout),
+    ];
+    let spoken: Vec<_> = streams
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .collect();
     // The agent's transcript on stdout is no excerpt for people; its error is.
     if evidence.source == EvidenceSource::Record {
         return Some(redact(&without_controls(&evidence.text)).into_owned()).map(|mut text| {
@@ -217,7 +299,12 @@ fn details(inputs: &Inputs<'_>, evidence: &Evidence) -> Option<String> {
 pub(super) fn failed_names(inputs: &Inputs<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for line in inputs.stdout.lines().chain(inputs.stderr.lines()) {
-        let Some(name) = FAILED_NAME.first_in(line.bytes).and_then(|found| found.first_group()) else { continue };
+        let Some(name) = FAILED_NAME
+            .first_in(line.bytes)
+            .and_then(|found| found.first_group())
+        else {
+            continue;
+        };
         let name = String::from_utf8_lossy(&line.bytes[name]).trim().to_owned();
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
@@ -245,7 +332,11 @@ pub(super) fn of_tests(inputs: &Inputs<'_>, evidence: &Evidence, names: &[String
 
 /// The last thing that was said, for want of a reason.
 pub(super) fn last_words(inputs: &Inputs<'_>) -> String {
-    let last = inputs.stderr.lines().next_back().or_else(|| inputs.stdout.lines().next_back());
+    let last = inputs
+        .stderr
+        .lines()
+        .next_back()
+        .or_else(|| inputs.stdout.lines().next_back());
     last.map_or_else(|| exit_text(inputs.evidence), Line::to_text)
 }
 
@@ -261,12 +352,24 @@ pub(super) fn raised(text: &Text) -> Option<Line<'_>> {
 
 /// What the caller says, the error of a Python traceback or else the exit status.
 pub(super) fn for_want_of_reason(inputs: &Inputs<'_>) -> String {
-    let traceback = [inputs.stderr, inputs.stdout].into_iter().find_map(raised).map(Line::to_text);
-    let given = inputs.evidence.message.clone().filter(|message| !message.trim().is_empty());
-    given.or(traceback).unwrap_or_else(|| exit_text(inputs.evidence))
+    let traceback = [inputs.stderr, inputs.stdout]
+        .into_iter()
+        .find_map(raised)
+        .map(Line::to_text);
+    let given = inputs
+        .evidence
+        .message
+        .clone()
+        .filter(|message| !message.trim().is_empty());
+    given
+        .or(traceback)
+        .unwrap_or_else(|| exit_text(inputs.evidence))
 }
 
 /// The exit status, where nothing was said at all.
 pub(super) fn exit_text(evidence: &FailureEvidence) -> String {
-    evidence.exit_code.map_or_else(|| "No exit status".to_owned(), |code| format!("Exit status {code}"))
+    evidence.exit_code.map_or_else(
+        || "No exit status".to_owned(),
+        |code| format!("Exit status {code}"),
+    )
 }

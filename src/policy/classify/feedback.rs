@@ -35,7 +35,14 @@ const COMPETING: &[Family] = &[
 ];
 
 /// Rules of a compiler about a source, which a lost connection earlier in the log does not explain.
-const COMPILERS: &[&str] = &["build.rustc", "build.cc", "build.linker", "build.tsc", "build.go", "build.java"];
+const COMPILERS: &[&str] = &[
+    "build.rustc",
+    "build.cc",
+    "build.linker",
+    "build.tsc",
+    "build.go",
+    "build.java",
+];
 
 /// Asks the questions in their order.
 pub(super) fn decide(inputs: &Inputs<'_>) -> Conclusion {
@@ -66,7 +73,12 @@ pub(super) fn strong(inputs: &Inputs<'_>) -> Option<Conclusion> {
     let feedback = Feedback::of(inputs, ANY & !AGENT);
     let conclusion = feedback.decide();
     let rule = &conclusion.evidence.rule;
-    let is_of = |family: &Family| feedback.scan.matches(*family, feedback.stages).any(|hit| hit.rule.id == *rule);
+    let is_of = |family: &Family| {
+        feedback
+            .scan
+            .matches(*family, feedback.stages)
+            .any(|hit| hit.rule.id == *rule)
+    };
     // A runner counts what failed.
     let is_counted = inputs.counts.failed.is_some_and(|failed| failed > 0);
     let is_said = conclusion.verdict.cause == Cause::VerificationFailed && !is_counted;
@@ -81,7 +93,11 @@ struct Feedback<'a> {
 
 impl<'a> Feedback<'a> {
     fn of(inputs: &'a Inputs<'a>, stages: u8) -> Self {
-        Self { inputs, scan: Scan::new(inputs.stderr, inputs.stdout, stages, stages & TEST != 0), stages }
+        Self {
+            inputs,
+            scan: Scan::new(inputs.stderr, inputs.stdout, stages, stages & TEST != 0),
+            stages,
+        }
     }
 
     fn decide(&self) -> Conclusion {
@@ -110,8 +126,10 @@ impl<'a> Feedback<'a> {
         if let Some(fact) = process::cancellation(evidence, signal) {
             return Conclusion::of_fact(fact);
         }
-        if let Some(hit) =
-            self.scan.matches(Family::Cancelled, self.stages).find(|hit| !self.is_of_program_under_test(*hit))
+        if let Some(hit) = self
+            .scan
+            .matches(Family::Cancelled, self.stages)
+            .find(|hit| !self.is_of_program_under_test(*hit))
         {
             return Conclusion::of_hit(hit);
         }
@@ -119,7 +137,11 @@ impl<'a> Feedback<'a> {
             return conclusion;
         }
         // 3. A dead process: memory explains a signal, other words only repeat it.
-        let real = |family| self.scan.matches(family, self.stages).find(|hit| !self.names_failed_test(*hit));
+        let real = |family| {
+            self.scan
+                .matches(family, self.stages)
+                .find(|hit| !self.names_failed_test(*hit))
+        };
         if let Some(hit) = real(Family::Memory) {
             return Conclusion::of_hit(hit);
         }
@@ -143,22 +165,32 @@ impl<'a> Feedback<'a> {
     fn time_limit_in_words(&self) -> Option<Hit<'a>> {
         // Go ends the whole binary at the limit, and lists the tests that had failed before.
         let go_failed = self.scan.count(Family::Assertion, "assertion.go") > 0;
-        if let Some(hit) = self.best(Family::CommandLimit).filter(|hit| hit.rule.id != "limit.go-test" || !go_failed) {
+        if let Some(hit) = self
+            .best(Family::CommandLimit)
+            .filter(|hit| hit.rule.id != "limit.go-test" || !go_failed)
+        {
             return Some(hit);
         }
         let hit = self.best(Family::TestLimit)?;
-        let limits = self.scan.matches(Family::TestLimit, self.stages).map(|hit| hit.count).max().unwrap_or(0);
+        let limits = self
+            .scan
+            .matches(Family::TestLimit, self.stages)
+            .map(|hit| hit.count)
+            .max()
+            .unwrap_or(0);
         let others = match self.inputs.counts.failed {
             // Node counts a test that it ended as cancelled, not as failed.
-            Some(failed) if failed > 0 && hit.rule.id != "test-limit.node" => failed > u64::from(limits),
+            Some(failed) if failed > 0 && hit.rule.id != "test-limit.node" => {
+                failed > u64::from(limits)
+            }
             _ => self.asserted(),
         };
         // What a test is called may speak of time, too; then there is something that it compared.
         let compared = hit.rule.id == "test-limit.tap-words"
-            && self
-                .streams()
-                .iter()
-                .any(|(_, text)| text.lines().any(|line| line.bytes.trim_ascii_start().starts_with(b"expected:")));
+            && self.streams().iter().any(|(_, text)| {
+                text.lines()
+                    .any(|line| line.bytes.trim_ascii_start().starts_with(b"expected:"))
+            });
         (!others && !compared).then_some(hit)
     }
 
@@ -169,10 +201,16 @@ impl<'a> Feedback<'a> {
 
     /// Whether words of a signal are what the program under test said: the runner went on and counted.
     fn is_of_program_under_test(&self, hit: Hit<'a>) -> bool {
-        const WORDS: [&str; 4] = ["cancel.signal-word", "cancel.by-user", "cancel.user-did", "cancel.shutdown"];
+        const WORDS: [&str; 4] = [
+            "cancel.signal-word",
+            "cancel.by-user",
+            "cancel.user-did",
+            "cancel.shutdown",
+        ];
         let counted = self.scan.last_line(Family::TestsFailed, hit.source);
         let went_on = counted.is_some_and(|line| line.number > hit.line.number);
-        WORDS.contains(&hit.rule.id) && went_on && self.compared_in_vain() || self.names_failed_test(hit)
+        WORDS.contains(&hit.rule.id) && went_on && self.compared_in_vain()
+            || self.names_failed_test(hit)
     }
 
     /// Whether a line is about a test that failed by what it checks, so that its words may be the test's name.
@@ -181,22 +219,37 @@ impl<'a> Feedback<'a> {
             return false;
         }
         let said = hit.line.to_text();
-        conclusion::failed_names(self.inputs).iter().any(|name| name.len() >= 6 && said.contains(name.as_str()))
+        conclusion::failed_names(self.inputs)
+            .iter()
+            .any(|name| name.len() >= 6 && said.contains(name.as_str()))
     }
 
     /// The program's log ends with a signal that it received, and nothing failed before.
     fn cancelled_in_log(&self) -> Option<Conclusion> {
         const LAST_LINES: usize = 4;
         let failures = [Family::TestsFailed, Family::Load, Family::Compile];
-        if self.asserted() || failures.into_iter().any(|family| self.best(family).is_some()) {
+        if self.asserted()
+            || failures
+                .into_iter()
+                .any(|family| self.best(family).is_some())
+        {
             return None;
         }
         let rules = &FAMILIES[Family::Cancelled as usize];
         self.streams().into_iter().find_map(|(source, text)| {
-            let mut logged = text.lines().rev().take(LAST_LINES).filter(|line| quoted::is_log(line.bytes));
+            let mut logged = text
+                .lines()
+                .rev()
+                .take(LAST_LINES)
+                .filter(|line| quoted::is_log(line.bytes));
             let (line, rule) = logged.find_map(|line| {
-                let of_signal = |rule: &&Rule| matches!(rule.id, "cancel.signal-word" | "cancel.by-user");
-                rules.matches(line.bytes).into_iter().find(of_signal).map(|rule| (line, rule))
+                let of_signal =
+                    |rule: &&Rule| matches!(rule.id, "cancel.signal-word" | "cancel.by-user");
+                rules
+                    .matches(line.bytes)
+                    .into_iter()
+                    .find(of_signal)
+                    .map(|rule| (line, rule))
             })?;
             Some(Conclusion::of_line(rule.id, rule.verdict, source, line))
         })
@@ -218,7 +271,10 @@ impl<'a> Feedback<'a> {
             return self.tests_failed(hit);
         }
         let strong = [Family::Compile, Family::Input, Family::Missing].into_iter();
-        if let Some(hit) = strong.into_iter().find_map(|family| self.about_tool(family)) {
+        if let Some(hit) = strong
+            .into_iter()
+            .find_map(|family| self.about_tool(family))
+        {
             return self.of_hit(hit);
         }
         if let Some(conclusion) = self.refused() {
@@ -236,7 +292,9 @@ impl<'a> Feedback<'a> {
     /// A check's findings. What a compiler counts of its own errors is none, where nobody says that a linter ran.
     fn findings(&self) -> Option<Hit<'a>> {
         let found = self.best(Family::Findings)?;
-        let built = self.best(Family::WeakBuild).filter(|hit| hit.rule.id == "build.could-not-compile");
+        let built = self
+            .best(Family::WeakBuild)
+            .filter(|hit| hit.rule.id == "build.could-not-compile");
         let counted = found.rule.id == "lint.count" && self.inputs.stage.is_none();
         built.filter(|_| counted).or(Some(found))
     }
@@ -250,7 +308,9 @@ impl<'a> Feedback<'a> {
                 && self.stages & BUILD != 0
                 && command_line::is_about_argument(command, &hit.line.to_text())
         };
-        self.scan.matches(family, self.stages).find(|hit| !of_source(hit))
+        self.scan
+            .matches(family, self.stages)
+            .find(|hit| !of_source(hit))
     }
 
     fn of_hit(&self, hit: Hit<'a>) -> Conclusion {
@@ -261,8 +321,15 @@ impl<'a> Feedback<'a> {
 
     /// Whether it explained how it is called, in place of tests that it named.
     fn explains_usage(&self) -> bool {
-        let usage = |line: Line<'_>| line.bytes.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"usage"));
-        let explained = self.streams().into_iter().any(|(_, text)| text.lines().any(usage));
+        let usage = |line: Line<'_>| {
+            line.bytes
+                .get(..5)
+                .is_some_and(|start| start.eq_ignore_ascii_case(b"usage"))
+        };
+        let explained = self
+            .streams()
+            .into_iter()
+            .any(|(_, text)| text.lines().any(usage));
         explained && !self.asserted() && conclusion::failed_names(self.inputs).is_empty()
     }
 
@@ -278,22 +345,38 @@ impl<'a> Feedback<'a> {
 
     /// A failure that the log itself calls flaky is worth another run, unless others failed beside it.
     fn consider_flaky(&self, conclusion: &mut Conclusion) {
-        let declared: u32 = self.scan.matches(Family::Flaky, self.stages).map(|hit| hit.count).sum();
-        let all = self.inputs.counts.failed.is_none_or(|failed| failed <= u64::from(declared));
+        let declared: u32 = self
+            .scan
+            .matches(Family::Flaky, self.stages)
+            .map(|hit| hit.count)
+            .sum();
+        let all = self
+            .inputs
+            .counts
+            .failed
+            .is_none_or(|failed| failed <= u64::from(declared));
         if conclusion.verdict.cause == Cause::VerificationFailed && declared > 0 && all {
             conclusion.verdict.retryable = true;
         }
     }
 
     fn streams(&self) -> [(EvidenceSource, &'a Text); 2] {
-        [(EvidenceSource::Stderr, self.inputs.stderr), (EvidenceSource::Stdout, self.inputs.stdout)]
+        [
+            (EvidenceSource::Stderr, self.inputs.stderr),
+            (EvidenceSource::Stdout, self.inputs.stdout),
+        ]
     }
 
     /// Notes what else matched.
     fn reject(&self, conclusion: &mut Conclusion) {
         let won = conclusion.evidence.rule.clone();
-        let losers = COMPETING.iter().flat_map(|family| self.scan.matches(*family, self.stages).take(2));
-        let losers = losers.filter(|hit| hit.rule.id != won).map(Hit::evidence).take(10);
+        let losers = COMPETING
+            .iter()
+            .flat_map(|family| self.scan.matches(*family, self.stages).take(2));
+        let losers = losers
+            .filter(|hit| hit.rule.id != won)
+            .map(Hit::evidence)
+            .take(10);
         conclusion.rejected.extend(losers);
     }
 }

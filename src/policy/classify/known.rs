@@ -39,11 +39,20 @@ mod tests {
     #[test]
     fn what_is_known_is_what_the_questions_would_find() {
         let now = Timestamp::from_millis(0);
-        let stopped = FailureEvidence { cancelled: true, ..FailureEvidence::default() };
+        let stopped = FailureEvidence {
+            cancelled: true,
+            ..FailureEvidence::default()
+        };
         assert_eq!(cancelled(), classify(&stopped, None, &[], now));
-        let killed = FailureEvidence { signal: Some("SIGKILL".to_owned()), ..FailureEvidence::default() };
+        let killed = FailureEvidence {
+            signal: Some("SIGKILL".to_owned()),
+            ..FailureEvidence::default()
+        };
         let (lost, found) = (supervisor_lost(), classify(&killed, None, &[], now));
-        assert_eq!((lost.kind, lost.cause), (FailureType::Crash, Cause::Crashed));
+        assert_eq!(
+            (lost.kind, lost.cause),
+            (FailureType::Crash, Cause::Crashed)
+        );
         assert_eq!(
             (&lost.signature, &lost.evidence, lost.severity),
             (&found.signature, &found.evidence, found.severity)

@@ -28,7 +28,9 @@ pub fn lone_error(output: &[u8]) -> Option<String> {
     let mut is_whole = end.len() == output.len();
     for line in text.lines().rev() {
         let said = line.to_text();
-        let follows = last.last().is_none_or(|(below, _): &(u64, String)| below.saturating_sub(line.number) <= 1);
+        let follows = last
+            .last()
+            .is_none_or(|(below, _): &(u64, String)| below.saturating_sub(line.number) <= 1);
         if !follows || (!last.is_empty() && !said.chars().any(char::is_alphanumeric)) {
             is_whole = true;
             break;
@@ -44,8 +46,15 @@ pub fn lone_error(output: &[u8]) -> Option<String> {
     let lines: Vec<String> = last.into_iter().rev().map(|(_, said)| said).collect();
     HEAD.first(lines.first()?)?;
     let first_word = |line: &String| line.split_whitespace().next().map(str::to_owned);
-    let begins = lines.iter().rposition(|line| first_word(line) == first_word(&lines[0]))?;
-    let paragraph = lines.get(begins..)?.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let begins = lines
+        .iter()
+        .rposition(|line| first_word(line) == first_word(&lines[0]))?;
+    let paragraph = lines
+        .get(begins..)?
+        .join(" ")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let error = paragraph.split(COMMENT).next().unwrap_or(&paragraph);
     (error.chars().count() <= MAX_CHARS).then(|| escape(error))
 }
@@ -57,8 +66,15 @@ mod tests {
     #[test]
     fn an_error_alone_is_no_explanation() {
         let aider = b"Aider v0.86.2\nModel: gpt-4o\n\nlitellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API\nkey provided: sk-x.\n";
-        assert!(lone_error(aider).unwrap().ends_with("Incorrect API key provided: sk-x."));
-        assert!(lone_error("You\u{2019}ve hit your limit · resets 6:41am (UTC)\n\n".as_bytes()).is_some());
+        assert!(
+            lone_error(aider)
+                .unwrap()
+                .ends_with("Incorrect API key provided: sk-x.")
+        );
+        assert!(
+            lone_error("You\u{2019}ve hit your limit · resets 6:41am (UTC)\n\n".as_bytes())
+                .is_some()
+        );
         assert!(lone_error(b"[API Error: 429 Too Many Requests]").is_some());
         let again = "litellm.InternalServerError: InternalServerError: OpenAIException - The server had an\nerror.\n\
                      The API provider's servers are down or overloaded.\nRetrying in 0.2 seconds...\n";
@@ -66,8 +82,14 @@ mod tests {
         let last = "litellm.InternalServerError: InternalServerError: OpenAIException - The server had an error.";
         assert_eq!(lone_error(repeated.as_bytes()).as_deref(), Some(last));
         let late = "words\n".repeat(100_000) + "\nAPI Error: 500\n";
-        assert_eq!(lone_error(late.as_bytes()).as_deref(), Some("API Error: 500"));
-        assert_eq!(lone_error("API Error: 500\n".repeat(100_000).as_bytes()), None);
+        assert_eq!(
+            lone_error(late.as_bytes()).as_deref(),
+            Some("API Error: 500")
+        );
+        assert_eq!(
+            lone_error("API Error: 500\n".repeat(100_000).as_bytes()),
+            None
+        );
         for said in [
             "The test fails with \"API Error: 429\", so I added a retry.",
             "Done.\n\nAll tests pass.",

@@ -81,8 +81,18 @@ const MISSING_AFTER: &[&str] = &[
     "not available",
 ];
 /// What comes after a thing of which there is none.
-const NONE_AFTER: &[&str] =
-    &["found", "exists", "named", "called", "matching", "matches", "matched", "remain", "given", "specified"];
+const NONE_AFTER: &[&str] = &[
+    "found",
+    "exists",
+    "named",
+    "called",
+    "matching",
+    "matches",
+    "matched",
+    "remain",
+    "given",
+    "specified",
+];
 /// What comes before a thing that is not accepted.
 const REFUSED_BEFORE: &[&str] = &[
     "invalid",
@@ -132,18 +142,28 @@ const CODE: &str = "\
 
 /// What a line says is lacking, if it says so in words.
 pub(super) fn find(line: &str) -> Option<MissingResource> {
-    let text = without_quoted(line).replace("can't", "cannot").replace("can not", "cannot").replace("n't", " not");
-    let words: Vec<&str> =
-        text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '_' | '-' | '.' | '/'))).collect();
-    let words: Vec<&str> =
-        words.into_iter().map(|word| word.trim_matches(['.', '\''])).filter(|w| !w.is_empty()).collect();
+    let text = without_quoted(line)
+        .replace("can't", "cannot")
+        .replace("can not", "cannot")
+        .replace("n't", " not");
+    let words: Vec<&str> = text
+        .split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '_' | '-' | '.' | '/')))
+        .collect();
+    let words: Vec<&str> = words
+        .into_iter()
+        .map(|word| word.trim_matches(['.', '\'']))
+        .filter(|w| !w.is_empty())
+        .collect();
     // That things do not fit together is another matter than that one of them is not there.
     // Nor is what the operating system answers a word about an argument.
     let errno = words.ends_with(&["invalid", "argument"]) && words.len() > 2;
     if errno
-        || words
-            .iter()
-            .any(|word| matches!(*word, "compatible" | "incompatible" | "conflict" | "conflicting" | "conflicts"))
+        || words.iter().any(|word| {
+            matches!(
+                *word,
+                "compatible" | "incompatible" | "conflict" | "conflicting" | "conflicts"
+            )
+        })
     {
         return None;
     }
@@ -153,20 +173,37 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
         return found(Said::Missing, words.get(at).map(|_| Kind::Thing));
     }
     // What is refused may be called unknown, too; that it is not there is the stronger word.
-    for (said, before, after) in
-        [(Said::Missing, MISSING_BEFORE, MISSING_AFTER), (Said::Refused, REFUSED_BEFORE, REFUSED_AFTER)]
-    {
+    for (said, before, after) in [
+        (Said::Missing, MISSING_BEFORE, MISSING_AFTER),
+        (Said::Refused, REFUSED_BEFORE, REFUSED_AFTER),
+    ] {
         if let Some(at) = before.iter().find_map(|phrase| ends(&words, phrase)) {
-            return found(said, words[at..].iter().take(NEAR).find_map(|word| kind(word)));
+            return found(
+                said,
+                words[at..].iter().take(NEAR).find_map(|word| kind(word)),
+            );
         }
         if let Some(at) = after.iter().find_map(|phrase| starts(&words, phrase)) {
-            return found(said, words[..at].iter().rev().take(NEAR).find_map(|word| kind(word)));
+            return found(
+                said,
+                words[..at]
+                    .iter()
+                    .rev()
+                    .take(NEAR)
+                    .find_map(|word| kind(word)),
+            );
         }
         if said == Said::Missing
             && let Some(at) = words.iter().position(|word| *word == "no")
-            && let Some((near, kind)) =
-                words[at..].iter().take(NEAR).enumerate().find_map(|(near, word)| Some((near, kind(word)?)))
-            && words[at + near..].iter().take(NEAR).any(|word| NONE_AFTER.contains(word))
+            && let Some((near, kind)) = words[at..]
+                .iter()
+                .take(NEAR)
+                .enumerate()
+                .find_map(|(near, word)| Some((near, kind(word)?)))
+            && words[at + near..]
+                .iter()
+                .take(NEAR)
+                .any(|word| NONE_AFTER.contains(word))
         {
             return found(said, Some(kind));
         }
@@ -175,16 +212,26 @@ pub(super) fn find(line: &str) -> Option<MissingResource> {
 }
 
 fn kind(word: &str) -> Option<Kind> {
-    let kinds = [(THINGS, Kind::Thing), (SETTINGS, Kind::Setting), (COMMANDS, Kind::Command), (CODE, Kind::Code)];
-    kinds
-        .into_iter()
-        .find_map(|(words, kind)| words.split_ascii_whitespace().any(|known| known == word).then_some(kind))
+    let kinds = [
+        (THINGS, Kind::Thing),
+        (SETTINGS, Kind::Setting),
+        (COMMANDS, Kind::Command),
+        (CODE, Kind::Code),
+    ];
+    kinds.into_iter().find_map(|(words, kind)| {
+        words
+            .split_ascii_whitespace()
+            .any(|known| known == word)
+            .then_some(kind)
+    })
 }
 
 /// Where the phrase starts.
 fn starts(words: &[&str], phrase: &str) -> Option<usize> {
     let parts: Vec<&str> = phrase.split(' ').collect();
-    words.windows(parts.len()).position(|window| window == parts)
+    words
+        .windows(parts.len())
+        .position(|window| window == parts)
 }
 
 /// Where the words after the phrase start.
@@ -208,7 +255,11 @@ fn without_quoted(line: &str) -> String {
             None => {
                 // The quote must end again; an apostrophe is none.
                 let end = match c {
-                    '"' | '`' => Some(if c == '`' && !rest.clone().any(|c| c == '`') { '\'' } else { c }),
+                    '"' | '`' => Some(if c == '`' && !rest.clone().any(|c| c == '`') {
+                        '\''
+                    } else {
+                        c
+                    }),
                     '\'' if !before.is_alphanumeric() => Some('\''),
                     '\u{201c}' => Some('\u{201d}'),
                     '\u{2018}' => Some('\u{2019}'),
@@ -233,7 +284,10 @@ mod tests {
 
     #[test]
     fn a_word_is_of_one_kind() {
-        let words: Vec<&str> = [THINGS, SETTINGS, COMMANDS, CODE].iter().flat_map(|words| words.split(' ')).collect();
+        let words: Vec<&str> = [THINGS, SETTINGS, COMMANDS, CODE]
+            .iter()
+            .flat_map(|words| words.split(' '))
+            .collect();
         let different: BTreeSet<&str> = words.iter().copied().collect();
         assert_eq!(different.len(), words.len());
     }
@@ -241,23 +295,63 @@ mod tests {
     #[test]
     fn what_is_lacking_is_told_by_its_kind() {
         for (line, expected) in [
-            ("Error: could not find any target named 'file'", Some((Said::Missing, Some(Kind::Thing)))),
-            ("flake does not provide attribute 'x.y'", Some((Said::Missing, Some(Kind::Thing)))),
-            ("'jarr' is not a task. See 'x help'.", Some((Said::Missing, Some(Kind::Thing)))),
-            ("No ruleset has been found. Please provide one", Some((Said::Missing, Some(Kind::Thing)))),
-            ("The theme 'file' does not exist", Some((Said::Missing, Some(Kind::Setting)))),
-            ("Invalid pool \"fibers\". Supported pools are: a, b", Some((Said::Refused, Some(Kind::Setting)))),
-            ("Could not run due to missing configuration", Some((Said::Missing, Some(Kind::Thing)))),
+            (
+                "Error: could not find any target named 'file'",
+                Some((Said::Missing, Some(Kind::Thing))),
+            ),
+            (
+                "flake does not provide attribute 'x.y'",
+                Some((Said::Missing, Some(Kind::Thing))),
+            ),
+            (
+                "'jarr' is not a task. See 'x help'.",
+                Some((Said::Missing, Some(Kind::Thing))),
+            ),
+            (
+                "No ruleset has been found. Please provide one",
+                Some((Said::Missing, Some(Kind::Thing))),
+            ),
+            (
+                "The theme 'file' does not exist",
+                Some((Said::Missing, Some(Kind::Setting))),
+            ),
+            (
+                "Invalid pool \"fibers\". Supported pools are: a, b",
+                Some((Said::Refused, Some(Kind::Setting))),
+            ),
+            (
+                "Could not run due to missing configuration",
+                Some((Said::Missing, Some(Kind::Thing))),
+            ),
             ("write: Invalid argument", None),
-            ("Unknown command: 'x'", Some((Said::Missing, Some(Kind::Command)))),
-            ("can't find the module of that name", Some((Said::Missing, Some(Kind::Code)))),
-            ("Error: Unable to access jarfile out/a.jar", Some((Said::Missing, Some(Kind::Thing)))),
-            ("Can't locate revision identified by 'x'", Some((Said::Missing, Some(Kind::Thing)))),
-            ("cannot open source file \"x.h\"", Some((Said::Missing, Some(Kind::Code)))),
+            (
+                "Unknown command: 'x'",
+                Some((Said::Missing, Some(Kind::Command))),
+            ),
+            (
+                "can't find the module of that name",
+                Some((Said::Missing, Some(Kind::Code))),
+            ),
+            (
+                "Error: Unable to access jarfile out/a.jar",
+                Some((Said::Missing, Some(Kind::Thing))),
+            ),
+            (
+                "Can't locate revision identified by 'x'",
+                Some((Said::Missing, Some(Kind::Thing))),
+            ),
+            (
+                "cannot open source file \"x.h\"",
+                Some((Said::Missing, Some(Kind::Code))),
+            ),
             ("No issues in any file", None),
             ("the moon is in the wrong house", None),
         ] {
-            assert_eq!(find(line).map(|lack| (lack.said, lack.kind)), expected, "{line}");
+            assert_eq!(
+                find(line).map(|lack| (lack.said, lack.kind)),
+                expected,
+                "{line}"
+            );
         }
     }
 }

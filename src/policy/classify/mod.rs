@@ -63,19 +63,33 @@ pub fn classify(
         stderr.push_note(message);
     }
     let counts = count([&stdout, &stderr]);
-    let inputs = Inputs { evidence, record, stage, stderr: &stderr, stdout: &stdout, counts, now };
+    let inputs = Inputs {
+        evidence,
+        record,
+        stage,
+        stderr: &stderr,
+        stdout: &stdout,
+        counts,
+        now,
+    };
     steps::decide(user_rules, &inputs).into_failure(&inputs)
 }
 
 /// What an agent's program said beside its records, whose line numbers are kept.
 fn without_records(output: &[u8]) -> Vec<u8> {
     let lines = output.split_inclusive(|byte| *byte == b'\n');
-    lines.flat_map(|line| if line.starts_with(b"{") { b"\n" } else { line }).copied().collect()
+    lines
+        .flat_map(|line| if line.starts_with(b"{") { b"\n" } else { line })
+        .copied()
+        .collect()
 }
 
 fn stage_of(evidence: &FailureEvidence, record: Option<&AgentRecord>) -> Option<CheckKind> {
     let structured = record.is_some_and(|record| record.structured);
-    let named = evidence.agent.as_deref().is_some_and(|name| !matches!(name, "auto" | "none"));
+    let named = evidence
+        .agent
+        .as_deref()
+        .is_some_and(|name| !matches!(name, "auto" | "none"));
     if structured || named {
         return Some(CheckKind::Agent);
     }

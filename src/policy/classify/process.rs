@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::verdict::{CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict};
+use super::verdict::{
+    CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict,
+};
 use crate::model::check_kind::CheckKind;
 use crate::model::failure::FailureEvidence;
 use crate::model::time::format_duration;
@@ -19,13 +21,21 @@ pub(super) struct Fact {
 }
 
 fn fact(rule: &'static str, verdict: Verdict, text: impl Into<String>) -> Fact {
-    Fact { rule, verdict, text: text.into() }
+    Fact {
+        rule,
+        verdict,
+        text: text.into(),
+    }
 }
 
 /// A program ends with 128+n when a signal n ended its child.
 fn signal_of_status(code: i32) -> Option<&'static str> {
     // Some supervisors write the signal as a negative status.
-    match if code < 0 { code.saturating_neg().saturating_add(128) } else { code } {
+    match if code < 0 {
+        code.saturating_neg().saturating_add(128)
+    } else {
+        code
+    } {
         129 => Some("SIGHUP"),
         130 => Some("SIGINT"),
         131 => Some("SIGQUIT"),
@@ -48,7 +58,11 @@ fn signal_of_status(code: i32) -> Option<&'static str> {
 /// may look like a signal.
 pub(super) fn signal(evidence: &FailureEvidence, failed_count: Option<u64>) -> Option<String> {
     if let Some(signal) = &evidence.signal {
-        return Some(if signal.starts_with("SIG") { signal.clone() } else { format!("SIG{signal}") });
+        return Some(if signal.starts_with("SIG") {
+            signal.clone()
+        } else {
+            format!("SIG{signal}")
+        });
     }
     let code = evidence.exit_code?;
     if u64::try_from(code).is_ok_and(|code| failed_count == Some(code)) {
@@ -61,18 +75,38 @@ pub(super) fn signal(evidence: &FailureEvidence, failed_count: Option<u64>) -> O
 pub(super) fn time_limit(evidence: &FailureEvidence, signal: Option<&str>) -> Option<Fact> {
     let over = matches!((evidence.duration, evidence.deadline), (Some(took), Some(limit)) if took >= limit);
     if evidence.timed_out || over {
-        let limit = evidence.deadline.map_or(String::new(), |limit| format!(" after {}", format_duration(limit)));
-        return Some(fact("process.deadline", TIMEOUT, format!("Timed out{limit}")));
+        let limit = evidence.deadline.map_or(String::new(), |limit| {
+            format!(" after {}", format_duration(limit))
+        });
+        return Some(fact(
+            "process.deadline",
+            TIMEOUT,
+            format!("Timed out{limit}"),
+        ));
     }
     if let Some(name @ ("SIGALRM" | "SIGXCPU" | "SIGVTALRM" | "SIGPROF")) = signal {
-        return Some(fact("process.limit-signal", TIMEOUT, format!("Ended by {name}")));
+        return Some(fact(
+            "process.limit-signal",
+            TIMEOUT,
+            format!("Ended by {name}"),
+        ));
     }
     let limit = evidence.command.as_deref().and_then(limit_in_command)?;
-    let ended = evidence.exit_code == Some(124) || matches!(signal, Some("SIGKILL" | "SIGTERM" | "SIGINT"));
+    let ended =
+        evidence.exit_code == Some(124) || matches!(signal, Some("SIGKILL" | "SIGTERM" | "SIGINT"));
     // `timeout 60 sh -c 'exit 124'` after a second is no time limit.
-    let long_enough = evidence.duration.is_none_or(|took| took.as_secs_f64() >= limit.as_secs_f64() * 0.95);
+    let long_enough = evidence
+        .duration
+        .is_none_or(|took| took.as_secs_f64() >= limit.as_secs_f64() * 0.95);
     (ended && long_enough).then(|| {
-        fact("process.timeout1", TIMEOUT, format!("The command's own limit ended it after {}", format_duration(limit)))
+        fact(
+            "process.timeout1",
+            TIMEOUT,
+            format!(
+                "The command's own limit ended it after {}",
+                format_duration(limit)
+            ),
+        )
     })
 }
 
@@ -80,7 +114,8 @@ pub(super) fn time_limit(evidence: &FailureEvidence, signal: Option<&str>) -> Op
 pub(super) fn bare_124(evidence: &FailureEvidence) -> Option<Fact> {
     let command = evidence.command.as_deref().unwrap_or_default();
     let other = command.contains("xargs") || limit_in_command(command).is_some();
-    (evidence.exit_code == Some(124) && !other).then(|| fact("process.status-124", TIMEOUT, "Exit status 124"))
+    (evidence.exit_code == Some(124) && !other)
+        .then(|| fact("process.status-124", TIMEOUT, "Exit status 124"))
 }
 
 /// The limit that `timeout(1)`, `ulimit -t` or `prlimit --cpu` in a command line sets.
@@ -112,13 +147,19 @@ pub(super) fn cancellation(evidence: &FailureEvidence, signal: Option<&str>) -> 
     if evidence.cancelled {
         return Some(cancelled());
     }
-    let name = signal.filter(|name| matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
-    Some(fact("process.interrupt", CANCELLED, format!("Interrupted by {name}")))
+    let name =
+        signal.filter(|name| matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
+    Some(fact(
+        "process.interrupt",
+        CANCELLED,
+        format!("Interrupted by {name}"),
+    ))
 }
 
 /// Step 3: a signal that nobody sends to stop a run politely.
 pub(super) fn crash(signal: Option<&str>) -> Option<Fact> {
-    let name = signal.filter(|name| !matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
+    let name =
+        signal.filter(|name| !matches!(*name, "SIGINT" | "SIGTERM" | "SIGHUP" | "SIGQUIT"))?;
     Some(died(name))
 }
 
@@ -132,8 +173,17 @@ pub(super) fn died(name: &str) -> Fact {
 pub(super) fn not_started(evidence: &FailureEvidence) -> Option<Fact> {
     let error = evidence.spawn_error.as_deref()?;
     let lower = error.to_ascii_lowercase();
-    let denied = ["permission denied", "os error 13", "eacces", "not permitted"];
-    let verdict = if denied.iter().any(|words| lower.contains(words)) { DENIED } else { NO_TOOL };
+    let denied = [
+        "permission denied",
+        "os error 13",
+        "eacces",
+        "not permitted",
+    ];
+    let verdict = if denied.iter().any(|words| lower.contains(words)) {
+        DENIED
+    } else {
+        NO_TOOL
+    };
     Some(fact("process.spawn", verdict, error))
 }
 
@@ -144,8 +194,16 @@ pub(super) fn shell_status(evidence: &FailureEvidence, failed_count: Option<u64>
         return None;
     }
     match code {
-        127 => Some(fact("process.status-127", NO_TOOL, "Exit status 127: a command was not found")),
-        126 => Some(fact("process.status-126", DENIED, "Exit status 126: a command could not be run")),
+        127 => Some(fact(
+            "process.status-127",
+            NO_TOOL,
+            "Exit status 127: a command was not found",
+        )),
+        126 => Some(fact(
+            "process.status-126",
+            DENIED,
+            "Exit status 126: a command could not be run",
+        )),
         _ => None,
     }
 }
@@ -162,12 +220,22 @@ pub(super) fn usage_status(
         return None;
     }
     match code {
-        64 => Some(fact("process.status-64", INVALID, "Exit status 64: it was called wrongly")),
+        64 => Some(fact(
+            "process.status-64",
+            INVALID,
+            "Exit status 64: it was called wrongly",
+        )),
         // A sanitizer ends a test with it.
-        66 if stage != Some(CheckKind::Test) => {
-            Some(fact("process.status-66", MISSING, "Exit status 66: an input is not there"))
-        }
-        78 => Some(fact("process.status-78", INVALID, "Exit status 78: its configuration is wrong")),
+        66 if stage != Some(CheckKind::Test) => Some(fact(
+            "process.status-66",
+            MISSING,
+            "Exit status 66: an input is not there",
+        )),
+        78 => Some(fact(
+            "process.status-78",
+            INVALID,
+            "Exit status 78: its configuration is wrong",
+        )),
         _ => None,
     }
 }
@@ -186,13 +254,20 @@ mod tests {
             ("./timeout.sh 4", None),
             ("ulimit -t 5; ./x", Some(5)),
         ] {
-            assert_eq!(limit_in_command(command), seconds.map(Duration::from_secs), "{command}");
+            assert_eq!(
+                limit_in_command(command),
+                seconds.map(Duration::from_secs),
+                "{command}"
+            );
         }
     }
 
     #[test]
     fn a_status_may_be_a_count() {
-        let evidence = FailureEvidence { exit_code: Some(139), ..FailureEvidence::default() };
+        let evidence = FailureEvidence {
+            exit_code: Some(139),
+            ..FailureEvidence::default()
+        };
         assert_eq!(signal(&evidence, None).as_deref(), Some("SIGSEGV"));
         assert_eq!(signal(&evidence, Some(139)), None);
     }

@@ -66,7 +66,10 @@ const NAMES: &[&str] = &[
 ];
 
 /// Lines with a time: logs of the program under test, or a tool's own.
-const LOGS: &[&str] = &[r"^\W*\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d", r"^\W*\d\d:\d\d:\d\d[.,\s]"];
+const LOGS: &[&str] = &[
+    r"^\W*\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d",
+    r"^\W*\d\d:\d\d:\d\d[.,\s]",
+];
 
 /// Lines with a level: of no failure.
 const LEVELS: &[&str] = &[
@@ -76,7 +79,10 @@ const LEVELS: &[&str] = &[
 ];
 
 /// Where no program is under test, a tool writes its last words like this.
-const SEVERE: &[&str] = &[r"\b(?:FATAL|ERROR|CRITICAL|PANIC)\b", r"(?i)level=(?:error|fatal)"];
+const SEVERE: &[&str] = &[
+    r"\b(?:FATAL|ERROR|CRITICAL|PANIC)\b",
+    r"(?i)level=(?:error|fatal)",
+];
 
 /// Marks that stand before a test's name where tests run, and before a finding elsewhere.
 const MARKED_NAMES: &[&str] = &[
@@ -115,8 +121,19 @@ const REFUSED: &[&str] = &[
 ];
 
 static SETS: LazyLock<[Patterns; 10]> = LazyLock::new(|| {
-    [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE, REFUSED, LEVELS, WRAPPERS]
-        .map(|patterns| Patterns::new(patterns.iter().copied()))
+    [
+        SOURCE,
+        NAMES,
+        LOCATIONS,
+        SUCCESS,
+        MARKED_NAMES,
+        LOGS,
+        SEVERE,
+        REFUSED,
+        LEVELS,
+        WRAPPERS,
+    ]
+    .map(|patterns| Patterns::new(patterns.iter().copied()))
 });
 
 /// Follows the sections of a report, line by line.
@@ -141,7 +158,10 @@ enum Section {
 impl Quoted {
     /// Starts at the top of an output.
     pub(super) fn new(tests_run: bool) -> Self {
-        Self { tests_run, ..Self::default() }
+        Self {
+            tests_run,
+            ..Self::default()
+        }
     }
 
     /// What `line` quotes, after [`Self::follow`] has seen it.
@@ -151,16 +171,22 @@ impl Quoted {
         }
         let inside = match self.section {
             Section::None => false,
-            Section::Pytest => !line.starts_with(b"E ") && !line.starts_with(b"==") && !line.starts_with(b"!!"),
+            Section::Pytest => {
+                !line.starts_with(b"E ") && !line.starts_with(b"==") && !line.starts_with(b"!!")
+            }
             Section::Captured => true,
         };
         // The last of pip's retries is no mere warning: what follows only says that nothing was found.
-        let last_retry = contains(line, b"Retrying (Retry(total=0") || line.starts_with(b"WARNING: fetching http");
+        let last_retry = contains(line, b"Retrying (Retry(total=0")
+            || line.starts_with(b"WARNING: fetching http");
         // Nor is a warning that it goes no further without force.
         let last_retry = last_retry || contains(line, b"--force to continue");
         if inside || !last_retry && (self.is_in(0, line) || self.is_log(line)) {
             Quote::Source
-        } else if self.is_in(2, line) && !own_trouble(line) && (self.tests_run || !self.is_in(7, line)) {
+        } else if self.is_in(2, line)
+            && !own_trouble(line)
+            && (self.tests_run || !self.is_in(7, line))
+        {
             Quote::Location
         } else if self.is_in(3, line) || self.is_in(9, line) {
             Quote::Success
@@ -182,7 +208,11 @@ impl Quoted {
         if line.starts_with(b"=====") {
             let title = line.trim_ascii_start();
             let opens = contains(title, b" FAILURES =") || contains(title, b" ERRORS =");
-            self.section = if opens { Section::Pytest } else { Section::None };
+            self.section = if opens {
+                Section::Pytest
+            } else {
+                Section::None
+            };
         } else if self.section != Section::None {
             if line.starts_with(b"-----") && contains(line, b" Captured ") {
                 self.section = Section::Captured;
@@ -206,9 +236,16 @@ pub(super) fn is_log(line: &[u8]) -> bool {
 
 /// A place where the compiler itself, or the running program, came to grief, as against what is wrong in the source.
 fn own_trouble(line: &[u8]) -> bool {
-    [&b"fatal error: "[..], b"internal compiler error", b":in ", b")] ", b": error while writing ", b": java."]
-        .iter()
-        .any(|mark| contains(line, mark))
+    [
+        &b"fatal error: "[..],
+        b"internal compiler error",
+        b":in ",
+        b")] ",
+        b": error while writing ",
+        b": java.",
+    ]
+    .iter()
+    .any(|mark| contains(line, mark))
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -226,8 +263,21 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles_and_is_asked_where_it_matches() {
-        for patterns in [SOURCE, NAMES, LOCATIONS, SUCCESS, MARKED_NAMES, LOGS, SEVERE, REFUSED, LEVELS, WRAPPERS] {
-            let set = regex::bytes::RegexSetBuilder::new(patterns).unicode(false).build();
+        for patterns in [
+            SOURCE,
+            NAMES,
+            LOCATIONS,
+            SUCCESS,
+            MARKED_NAMES,
+            LOGS,
+            SEVERE,
+            REFUSED,
+            LEVELS,
+            WRAPPERS,
+        ] {
+            let set = regex::bytes::RegexSetBuilder::new(patterns)
+                .unicode(false)
+                .build();
             assert!(set.is_ok(), "{:?}", set.err());
             crate::policy::patterns::oracle::nothing_is_missed(patterns);
         }
@@ -238,8 +288,14 @@ mod tests {
         for (line, quote) in [
             ("12 |     status = 403  # permission denied", Quote::Source),
             ("test tests::returns_429 ... ok", Quote::Name),
-            ("2026-03-01T00:00:07.000Z WARN upstream: connection reset", Quote::Source),
-            ("warning: spurious network error (1 try remaining): timed out", Quote::Source),
+            (
+                "2026-03-01T00:00:07.000Z WARN upstream: connection reset",
+                Quote::Source,
+            ),
+            (
+                "warning: spurious network error (1 try remaining): timed out",
+                Quote::Source,
+            ),
             ("ld: cannot open output file: Permission denied", Quote::No),
             ("    at connect (net.js:10:3)", Quote::Source),
             ("  left: \"No space left on device\"", Quote::Source),
@@ -251,11 +307,35 @@ mod tests {
     #[test]
     fn in_a_pytest_report_only_the_error_lines_speak() {
         let mut quoted = Quoted::default();
-        assert_eq!(quoted_as(&mut quoted, "=================== FAILURES ==================="), Quote::No);
-        assert_eq!(quoted_as(&mut quoted, "open('x')  # Permission denied"), Quote::Source);
-        assert_eq!(quoted_as(&mut quoted, "E   OSError: [Errno 28] No space left on device"), Quote::No);
-        assert_eq!(quoted_as(&mut quoted, "----------- Captured stdout call -----------"), Quote::Source);
+        assert_eq!(
+            quoted_as(
+                &mut quoted,
+                "=================== FAILURES ==================="
+            ),
+            Quote::No
+        );
+        assert_eq!(
+            quoted_as(&mut quoted, "open('x')  # Permission denied"),
+            Quote::Source
+        );
+        assert_eq!(
+            quoted_as(
+                &mut quoted,
+                "E   OSError: [Errno 28] No space left on device"
+            ),
+            Quote::No
+        );
+        assert_eq!(
+            quoted_as(&mut quoted, "----------- Captured stdout call -----------"),
+            Quote::Source
+        );
         assert_eq!(quoted_as(&mut quoted, "Permission denied"), Quote::Source);
-        assert_eq!(quoted_as(&mut quoted, "=========== short test summary info ==========="), Quote::No);
+        assert_eq!(
+            quoted_as(
+                &mut quoted,
+                "=========== short test summary info ==========="
+            ),
+            Quote::No
+        );
     }
 }

@@ -42,7 +42,12 @@ impl Hit<'_> {
     /// The match as evidence.
     pub(super) fn evidence(self) -> Evidence {
         let line = Some(self.line.number).filter(|number| *number > 0);
-        Evidence { rule: self.rule.id.to_owned(), source: self.source, line, text: self.line.to_text() }
+        Evidence {
+            rule: self.rule.id.to_owned(),
+            source: self.source,
+            line,
+            text: self.line.to_text(),
+        }
     }
 }
 
@@ -58,8 +63,10 @@ impl<'a> Scan<'a> {
     /// Reads both streams once for the rules of `stages`. Where tests run, marked lines are their names.
     pub(super) fn new(stderr: &'a Text, stdout: &'a Text, stages: u8, tests_run: bool) -> Self {
         let rules = StageRules::of(stages);
-        let mut hits: Vec<Vec<[Hits; 2]>> =
-            FAMILIES.iter().map(|family| vec![[Hits::default(); 2]; family.rules.len()]).collect();
+        let mut hits: Vec<Vec<[Hits; 2]>> = FAMILIES
+            .iter()
+            .map(|family| vec![[Hits::default(); 2]; family.rules.len()])
+            .collect();
         let mut room = Matches::default();
         for (stream, text) in [stderr, stdout].into_iter().enumerate() {
             let mut quotes = Quoted::new(tests_run);
@@ -70,30 +77,52 @@ impl<'a> Scan<'a> {
                     continue;
                 }
                 let quote = quotes.kind(line.bytes);
-                for (family, rule) in matched.iter().map(|number| rules.places[usize::from(*number)]) {
+                for (family, rule) in matched
+                    .iter()
+                    .map(|number| rules.places[usize::from(*number)])
+                {
                     if !FAMILIES[family].skips.contains(&quote) {
                         hits[family][rule][stream].note(index);
                     }
                 }
             }
         }
-        Self { stderr, stdout, hits }
+        Self {
+            stderr,
+            stdout,
+            hits,
+        }
     }
 
     /// What matched in `family` at `stages`, strongest first: stderr before stdout, then the table's order.
     pub(super) fn matches(&self, family: Family, stages: u8) -> impl Iterator<Item = Hit<'a>> + '_ {
         let table = &self.hits[family as usize];
         let description = &FAMILIES[family as usize];
-        let streams = [(EvidenceSource::Stderr, self.stderr), (EvidenceSource::Stdout, self.stdout)];
-        streams.into_iter().enumerate().flat_map(move |(stream, (source, text))| {
-            let rules = description.rules.iter().zip(table);
-            rules.filter_map(move |(rule, hits)| {
-                let hits = hits[stream];
-                let applies = hits.count > 0 && rule.stages & stages != 0;
-                let index = if description.first_line { hits.first } else { hits.last };
-                applies.then(|| Hit { rule, source, line: text.line(index), count: hits.count })
+        let streams = [
+            (EvidenceSource::Stderr, self.stderr),
+            (EvidenceSource::Stdout, self.stdout),
+        ];
+        streams
+            .into_iter()
+            .enumerate()
+            .flat_map(move |(stream, (source, text))| {
+                let rules = description.rules.iter().zip(table);
+                rules.filter_map(move |(rule, hits)| {
+                    let hits = hits[stream];
+                    let applies = hits.count > 0 && rule.stages & stages != 0;
+                    let index = if description.first_line {
+                        hits.first
+                    } else {
+                        hits.last
+                    };
+                    applies.then(|| Hit {
+                        rule,
+                        source,
+                        line: text.line(index),
+                        count: hits.count,
+                    })
+                })
             })
-        })
     }
 
     /// The strongest match of a family.
@@ -103,14 +132,29 @@ impl<'a> Scan<'a> {
 
     /// The last line of one stream that matched in `family`.
     pub(super) fn last_line(&self, family: Family, source: EvidenceSource) -> Option<Line<'a>> {
-        let (stream, text) = if source == EvidenceSource::Stderr { (0, self.stderr) } else { (1, self.stdout) };
-        let hits = self.hits[family as usize].iter().map(|hits| hits[stream]).filter(|hits| hits.count > 0);
-        hits.map(|hits| hits.last).max().map(|index| text.line(index))
+        let (stream, text) = if source == EvidenceSource::Stderr {
+            (0, self.stderr)
+        } else {
+            (1, self.stdout)
+        };
+        let hits = self.hits[family as usize]
+            .iter()
+            .map(|hits| hits[stream])
+            .filter(|hits| hits.count > 0);
+        hits.map(|hits| hits.last)
+            .max()
+            .map(|index| text.line(index))
     }
 
     /// How many lines the rule with this id matched, both streams together.
     pub(super) fn count(&self, family: Family, id: &str) -> u32 {
-        let rules = FAMILIES[family as usize].rules.iter().zip(&self.hits[family as usize]);
-        rules.filter(|(rule, _)| rule.id == id).map(|(_, hits)| hits[0].count + hits[1].count).sum()
+        let rules = FAMILIES[family as usize]
+            .rules
+            .iter()
+            .zip(&self.hits[family as usize]);
+        rules
+            .filter(|(rule, _)| rule.id == id)
+            .map(|(_, hits)| hits[0].count + hits[1].count)
+            .sum()
     }
 }

@@ -40,7 +40,9 @@ pub(super) fn diagnostic(text: &Text) -> Option<Line<'_>> {
         }
         if matched.contains(&1) {
             let near = head.filter(|(at, _)| index - at <= NEAR);
-            if let Some((_, line)) = near.filter(|(_, line)| !PATTERNS.matches(line.bytes, &mut room).contains(&2)) {
+            if let Some((_, line)) =
+                near.filter(|(_, line)| !PATTERNS.matches(line.bytes, &mut room).contains(&2))
+            {
                 return Some(line);
             }
         } else if matched.contains(&0) {
@@ -53,7 +55,8 @@ pub(super) fn diagnostic(text: &Text) -> Option<Line<'_>> {
 /// Whether any test seems to have run.
 pub(super) fn tests_ran(text: &Text) -> bool {
     let mut room = Matches::default();
-    text.lines().any(|line| RAN_PATTERNS.is_match(line.bytes, &mut room))
+    text.lines()
+        .any(|line| RAN_PATTERNS.is_match(line.bytes, &mut room))
 }
 
 /// The last line, where it says something that is neither success nor progress: what a program ends with when it fails.
@@ -63,7 +66,9 @@ pub(super) fn complaint(text: &Text, tests_run: bool) -> Option<Line<'_>> {
     for line in text.lines() {
         quotes.follow(line.bytes);
         match quotes.kind(line.bytes) {
-            Quote::No | Quote::Location if !(is_aside(line) || last.is_some() && is_rest(line)) => last = Some(line),
+            Quote::No | Quote::Location if !(is_aside(line) || last.is_some() && is_rest(line)) => {
+                last = Some(line)
+            }
             // What came before it was not what it failed of.
             Quote::Success if !is_wrapper(line.bytes) => last = None,
             _ => {}
@@ -76,13 +81,27 @@ pub(super) fn complaint(text: &Text, tests_run: bool) -> Option<Line<'_>> {
 fn is_rest(line: Line<'_>) -> bool {
     let text = line.to_text();
     let mut words = text.split_whitespace();
-    let word = words.next().filter(|_| words.next().is_none()).unwrap_or_default();
+    let word = words
+        .next()
+        .filter(|_| words.next().is_none())
+        .unwrap_or_default();
     word.ends_with('.') && word.starts_with(|c: char| c.is_lowercase())
 }
 
 /// Whether a line says what to do or where it was called, not what is wrong.
 fn is_aside(line: Line<'_>) -> bool {
-    const ADVICE: [&str; 10] = ["(", "try ", "run ", "see ", "for more ", "for help", "use ", "hint", "help:", "note:"];
+    const ADVICE: [&str; 10] = [
+        "(",
+        "try ",
+        "run ",
+        "see ",
+        "for more ",
+        "for help",
+        "use ",
+        "hint",
+        "help:",
+        "note:",
+    ];
     let text = line.to_text().to_ascii_lowercase();
     let frame = text.contains(":in `") || text.contains(":in '");
     frame || text.contains(" [--") || ADVICE.iter().any(|start| text.starts_with(start))
@@ -91,8 +110,16 @@ fn is_aside(line: Line<'_>) -> bool {
 /// Whether a line is more than a word, and not about what is being done or was done.
 fn is_sentence(line: Line<'_>) -> bool {
     /// What ends like something that is being done, and is not.
-    const NOT_DOING: [&str; 8] =
-        ["missing", "warning", "conflicting", "dangling", "nothing", "failing", "overlapping", "mismatching"];
+    const NOT_DOING: [&str; 8] = [
+        "missing",
+        "warning",
+        "conflicting",
+        "dangling",
+        "nothing",
+        "failing",
+        "overlapping",
+        "mismatching",
+    ];
     /// What is said where all is well.
     const WELL: [&str; 9] = [
         "up to date",
@@ -106,7 +133,16 @@ fn is_sentence(line: Line<'_>) -> bool {
         " available at ",
     ];
     /// Words with which a step that went well ends.
-    const WELL_ENDS: [&str; 8] = ["ok", "ready", "bundled", "emitted", "ms", "passed", "clean", "unchanged"];
+    const WELL_ENDS: [&str; 8] = [
+        "ok",
+        "ready",
+        "bundled",
+        "emitted",
+        "ms",
+        "passed",
+        "clean",
+        "unchanged",
+    ];
     const DONE: [&str; 34] = [
         "added",
         "analysed",
@@ -144,15 +180,25 @@ fn is_sentence(line: Line<'_>) -> bool {
         "written",
     ];
     let text = line.to_text().to_lowercase();
-    let words: Vec<&str> =
-        text.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| word.len() > 1).collect();
-    let letters = words.iter().filter(|word| word.chars().any(char::is_alphabetic)).count();
-    let Some(first) = words.iter().find(|word| word.chars().all(char::is_alphabetic)) else { return false };
+    let words: Vec<&str> = text
+        .split(|c: char| !c.is_alphanumeric() && c != '\'')
+        .filter(|word| word.len() > 1)
+        .collect();
+    let letters = words
+        .iter()
+        .filter(|word| word.chars().any(char::is_alphabetic))
+        .count();
+    let Some(first) = words
+        .iter()
+        .find(|word| word.chars().all(char::is_alphabetic))
+    else {
+        return false;
+    };
     // "1 warning": what is counted is not done.
     let counted = text.starts_with(|c: char| c.is_ascii_digit());
     let doing = first.ends_with("ing") && !NOT_DOING.contains(first) && !counted;
-    let well =
-        WELL.iter().any(|phrase| text.contains(phrase)) || words.last().is_some_and(|last| WELL_ENDS.contains(last));
+    let well = WELL.iter().any(|phrase| text.contains(phrase))
+        || words.last().is_some_and(|last| WELL_ENDS.contains(last));
     letters >= 2 && !doing && !well && !DONE.contains(first) && !text.ends_with("...")
 }
 
@@ -174,13 +220,23 @@ mod tests {
     #[test]
     fn a_message_and_its_place_are_a_diagnostic() {
         for (output, expected) in [
-            ("error: no field `x`\n  \u{250c}\u{2500} src/a.foo:3:4\n", Some("error: no field `x`")),
+            (
+                "error: no field `x`\n  \u{250c}\u{2500} src/a.foo:3:4\n",
+                Some("error: no field `x`"),
+            ),
             ("note\nType error\n --> src/a.foo:3\n", Some("Type error")),
-            ("  \u{d7} unexpected thing\n   \u{256d}\u{2500}[main.foo:1:2]\n", Some("\u{d7} unexpected thing")),
+            (
+                "  \u{d7} unexpected thing\n   \u{256d}\u{2500}[main.foo:1:2]\n",
+                Some("\u{d7} unexpected thing"),
+            ),
             ("warning: unused\n --> src/a.foo:3:4\n", None),
             ("Error: boom\n    at f (a.js:3:4)\n", None),
         ] {
-            assert_eq!(diagnostic(&text(output)).map(Line::to_text).as_deref(), expected, "{output}");
+            assert_eq!(
+                diagnostic(&text(output)).map(Line::to_text).as_deref(),
+                expected,
+                "{output}"
+            );
         }
     }
 
@@ -202,7 +258,11 @@ mod tests {
             ("Compiled 3 files\n(See the full trace with --trace)", false),
             ("", false),
         ] {
-            assert_eq!(complaint(&text(output), false).is_some(), complains, "{output}");
+            assert_eq!(
+                complaint(&text(output), false).is_some(),
+                complains,
+                "{output}"
+            );
         }
     }
 }

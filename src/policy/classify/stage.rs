@@ -34,7 +34,8 @@ const WORDS: &[(CheckKind, &str)] = &[
 ];
 
 /// In ASCII text.
-static ASCII: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(WORDS.iter().map(|(_, words)| *words)));
+static ASCII: LazyLock<Patterns> =
+    LazyLock::new(|| Patterns::new(WORDS.iter().map(|(_, words)| *words)));
 /// Where other letters are about, too: what ends a word then costs tables that take longer than all the rest.
 static UNICODE: LazyLock<Option<RegexSet>> =
     LazyLock::new(|| RegexSet::new(WORDS.iter().map(|(_, words)| *words)).ok());
@@ -64,55 +65,91 @@ const GENERIC: [&str; 18] = [
     "standard",
 ];
 /// Package managers that run whatever the project calls by a name.
-const RUNNERS: [&str; 9] = ["npm", "pnpm", "yarn", "bun", "just", "task", "rake", "turbo", "nx"];
+const RUNNERS: [&str; 9] = [
+    "npm", "pnpm", "yarn", "bun", "just", "task", "rake", "turbo", "nx",
+];
 
 /// The stage of a supervised command: it is the agent, unless every program that it starts, wrappers taken off, is a tool
 /// that builds or checks. Words elsewhere in the line never decide.
 pub fn stage_of_command(command: &[String]) -> CheckKind {
     let programs = program::of_command(command);
-    strongest(programs.iter().filter_map(|words| stage_of_program(words, |_| Some(CheckKind::Agent))))
-        .unwrap_or(CheckKind::Agent)
+    strongest(
+        programs
+            .iter()
+            .filter_map(|words| stage_of_program(words, |_| Some(CheckKind::Agent))),
+    )
+    .unwrap_or(CheckKind::Agent)
 }
 
 /// `None` for what a script does around its programs. What is known for no tool is for `unknown` to say, by the words that
 /// say what it does.
-fn stage_of_program(words: &[String], unknown: impl Fn(&str) -> Option<CheckKind>) -> Option<CheckKind> {
+fn stage_of_program(
+    words: &[String],
+    unknown: impl Fn(&str) -> Option<CheckKind>,
+) -> Option<CheckKind> {
     /// Programs that only prepare something or show it.
-    const AROUND: [&str; 14] =
-        ["cat", "chmod", "cp", "date", "grep", "head", "ls", "mkdir", "mv", "rm", "sed", "sleep", "tail", "tee"];
+    const AROUND: [&str; 14] = [
+        "cat", "chmod", "cp", "date", "grep", "head", "ls", "mkdir", "mv", "rm", "sed", "sleep",
+        "tail", "tee",
+    ];
     let (program, rest) = words.split_first()?;
     if is_own(program) || AROUND.contains(&program.as_str()) {
         return None;
     }
-    let is_tool = !GENERIC.contains(&program.as_str()) && TOOLS.as_ref().is_some_and(|tools| tools.is_match(program));
+    let is_tool = !GENERIC.contains(&program.as_str())
+        && TOOLS.as_ref().is_some_and(|tools| tools.is_match(program));
     // A prompt, and what is passed on, says nothing of the tool.
-    let told = rest.iter().take_while(|word| *word != "--" && !word.contains(char::is_whitespace));
+    let told = rest
+        .iter()
+        .take_while(|word| *word != "--" && !word.contains(char::is_whitespace));
     // Nor does an option of many words say what is done: `--no-verify`, `--disable-pip-version-check`.
-    let is_aside = |word: &str| word.strip_prefix("--").is_some_and(|name| name.contains('-') && !name.contains('='));
-    let told: Vec<&str> = told.map(String::as_str).filter(|word| !is_aside(word)).collect();
-    let mut plain = told.iter().copied().filter(|word| !word.starts_with(['-', '+']));
+    let is_aside = |word: &str| {
+        word.strip_prefix("--")
+            .is_some_and(|name| name.contains('-') && !name.contains('='))
+    };
+    let told: Vec<&str> = told
+        .map(String::as_str)
+        .filter(|word| !is_aside(word))
+        .collect();
+    let mut plain = told
+        .iter()
+        .copied()
+        .filter(|word| !word.starts_with(['-', '+']));
     let (first, second) = (plain.next(), plain.next());
     let line = format!("{program} {}", told.join(" "));
     match (program.as_str(), first) {
-        _ if program == "node" && told.contains(&"--test") || program == "deno" && first == Some("test") => {
+        _ if program == "node" && told.contains(&"--test")
+            || program == "deno" && first == Some("test") =>
+        {
             Some(CheckKind::Test)
         }
         ("cargo" | "go" | "dotnet" | "swift" | "zig", Some("run" | "r")) => unknown(&line),
         (runner, Some(name)) if RUNNERS.contains(&runner) => {
-            match if name.starts_with("run") { second } else { Some(name) } {
+            match if name.starts_with("run") {
+                second
+            } else {
+                Some(name)
+            } {
                 Some("ci" | "i" | "install" | "add" | "update" | "up") => Some(CheckKind::Build),
                 Some("t") => Some(CheckKind::Test),
                 // By the name alone: who is asked says nothing.
                 name => name.and_then(guess_part).or_else(|| unknown(&line)),
             }
         }
-        _ => Some(line.as_str()).filter(|_| is_tool).and_then(guess_part).or_else(|| unknown(&line)),
+        _ => Some(line.as_str())
+            .filter(|_| is_tool)
+            .and_then(guess_part)
+            .or_else(|| unknown(&line)),
     }
 }
 
 /// The stage that a command line is, or `None` where its words do not show it.
 pub fn guess_stage(command: &str) -> Option<CheckKind> {
-    strongest(program::of_line(command).iter().filter_map(|words| stage_of_program(words, guess_part)))
+    strongest(
+        program::of_line(command)
+            .iter()
+            .filter_map(|words| stage_of_program(words, guess_part)),
+    )
 }
 
 /// The strongest claim of any part; a build that comes before a test belongs to it.
@@ -125,15 +162,21 @@ fn strongest(stages: impl Iterator<Item = CheckKind>) -> Option<CheckKind> {
 
 /// What a feedback loop does: by its name, else by its command, else a test (the usual reason to have one).
 pub fn guess_loop(name: &str, command: &str) -> CheckKind {
-    let by_name = guess_part(&name.to_ascii_lowercase().replace('_', "-")).filter(|kind| *kind != CheckKind::Agent);
-    by_name.or_else(|| guess_stage(command).filter(|kind| *kind != CheckKind::Agent)).unwrap_or(CheckKind::Test)
+    let by_name = guess_part(&name.to_ascii_lowercase().replace('_', "-"))
+        .filter(|kind| *kind != CheckKind::Agent);
+    by_name
+        .or_else(|| guess_stage(command).filter(|kind| *kind != CheckKind::Agent))
+        .unwrap_or(CheckKind::Test)
 }
 
 /// The stage that the words of one command imply.
 fn guess_part(line: &str) -> Option<CheckKind> {
     // `npm test`, `make lint`: what is asked for beats who is asked, which is why builds come last.
     let first = if line.is_ascii() {
-        ASCII.matches(line.as_bytes(), &mut Matches::default()).first().map(|number| usize::from(*number))
+        ASCII
+            .matches(line.as_bytes(), &mut Matches::default())
+            .first()
+            .map(|number| usize::from(*number))
     } else {
         UNICODE.as_ref()?.matches(line).iter().next()
     };
@@ -178,7 +221,10 @@ mod tests {
     fn a_supervised_command_is_the_agent_unless_it_is_a_check() {
         for (command, stage) in [
             ("claude -p 'make the tests pass'", CheckKind::Agent),
-            ("sh -c 'claude -p \"make the tests pass\" --output-format stream-json'", CheckKind::Agent),
+            (
+                "sh -c 'claude -p \"make the tests pass\" --output-format stream-json'",
+                CheckKind::Agent,
+            ),
             ("env -u X claude -p 'fix the format'", CheckKind::Agent),
             ("./agent --goal 'cargo test passes'", CheckKind::Agent),
             ("./verify.sh", CheckKind::Agent),
@@ -192,7 +238,10 @@ mod tests {
             ("sh -c 'npm test && claude -p x'", CheckKind::Agent),
             ("cargo test", CheckKind::Test),
             ("cargo +nightly test", CheckKind::Test),
-            ("sh -c 'cd x && cargo build && cargo test 2>&1 | tee log'", CheckKind::Test),
+            (
+                "sh -c 'cd x && cargo build && cargo test 2>&1 | tee log'",
+                CheckKind::Test,
+            ),
             ("python3 -m pytest -q", CheckKind::Test),
             ("pytest", CheckKind::Test),
             ("npm test", CheckKind::Test),
@@ -211,7 +260,11 @@ mod tests {
             ("npm ci", CheckKind::Build),
             ("./gradlew build", CheckKind::Build),
         ] {
-            assert_eq!(stage_of_command(&shlex::split(command).unwrap()), stage, "{command}");
+            assert_eq!(
+                stage_of_command(&shlex::split(command).unwrap()),
+                stage,
+                "{command}"
+            );
         }
     }
 
@@ -234,10 +287,16 @@ mod tests {
             ("./gradlew build", Some(CheckKind::Build)),
             // A prompt may speak of anything.
             ("llm 'fix the failing test'", None),
-            ("./agent.sh 'make the build pass' && git push", Some(CheckKind::Build)),
+            (
+                "./agent.sh 'make the build pass' && git push",
+                Some(CheckKind::Build),
+            ),
             ("grep -q test notes.txt", None),
             ("cargo publish --no-verify", Some(CheckKind::Build)),
-            ("pip install --disable-pip-version-check x", Some(CheckKind::Build)),
+            (
+                "pip install --disable-pip-version-check x",
+                Some(CheckKind::Build),
+            ),
             ("npm run codegen", Some(CheckKind::Build)),
             ("./verify.sh all", Some(CheckKind::Test)),
             ("true", None),

@@ -15,11 +15,20 @@ const MAX_DEPTH: usize = 4;
 pub(super) fn last_error(stdout: &Text) -> Option<AgentRecord> {
     let error = stdout.lines().rev().take(LAST_LINES).find_map(|line| {
         let text = line.bytes.trim_ascii();
-        let record: Value = text.starts_with(b"{").then(|| serde_json::from_slice(text).ok()).flatten()?;
-        error_in(&record, MAX_DEPTH).map(|error| AgentError { line: line.number, ..error })
+        let record: Value = text
+            .starts_with(b"{")
+            .then(|| serde_json::from_slice(text).ok())
+            .flatten()?;
+        error_in(&record, MAX_DEPTH).map(|error| AgentError {
+            line: line.number,
+            ..error
+        })
     })?;
     // The kind is of no account: what counts is the error.
-    Some(AgentRecord { final_error: Some(error), ..AgentRecord::new(AgentKind::Claude) })
+    Some(AgentRecord {
+        final_error: Some(error),
+        ..AgentRecord::new(AgentKind::Claude)
+    })
 }
 
 fn error_in(value: &Value, depth: usize) -> Option<AgentError> {
@@ -31,14 +40,29 @@ fn error_in(value: &Value, depth: usize) -> Option<AgentError> {
         return None;
     }
     let is_error = |name: &str| name.to_ascii_lowercase().contains("error");
-    let named = record.iter().filter(|(name, _)| is_error(name)).find_map(|(_, error)| match error {
-        Value::String(message) if !message.trim().is_empty() => Some(error_of(message, record)),
-        Value::Object(error) => error.get("message").and_then(Value::as_str).map(|message| error_of(message, error)),
-        _ => None,
-    });
-    let own = || text("message").filter(|_| text("type").is_some_and(is_error)).map(|said| error_of(said, record));
+    let named =
+        record
+            .iter()
+            .filter(|(name, _)| is_error(name))
+            .find_map(|(_, error)| match error {
+                Value::String(message) if !message.trim().is_empty() => {
+                    Some(error_of(message, record))
+                }
+                Value::Object(error) => error
+                    .get("message")
+                    .and_then(Value::as_str)
+                    .map(|message| error_of(message, error)),
+                _ => None,
+            });
+    let own = || {
+        text("message")
+            .filter(|_| text("type").is_some_and(is_error))
+            .map(|said| error_of(said, record))
+    };
     let inner = || {
-        ["message", "data", "event", "payload", "result"].iter().find_map(|name| error_in(record.get(*name)?, deeper))
+        ["message", "data", "event", "payload", "result"]
+            .iter()
+            .find_map(|name| error_in(record.get(*name)?, deeper))
     };
     let last = || error_in(record.get("messages")?.as_array()?.last()?, deeper);
     named.or_else(own).or_else(inner).or_else(last)
@@ -46,10 +70,21 @@ fn error_in(value: &Value, depth: usize) -> Option<AgentError> {
 
 /// The words of an error, and the code and status that stand beside them.
 fn error_of(message: &str, beside: &Map<String, Value>) -> AgentError {
-    let code = ["code", "name", "type"].iter().find_map(|name| beside.get(*name)?.as_str()).map(str::to_owned);
-    let status = ["status", "statusCode", "status_code", "code"].iter().find_map(|name| beside.get(*name)?.as_u64());
+    let code = ["code", "name", "type"]
+        .iter()
+        .find_map(|name| beside.get(*name)?.as_str())
+        .map(str::to_owned);
+    let status = ["status", "statusCode", "status_code", "code"]
+        .iter()
+        .find_map(|name| beside.get(*name)?.as_u64());
     let status = status.and_then(|status| u16::try_from(status).ok());
-    AgentError { message: message.to_owned(), code, status, source: EvidenceSource::Record, line: 0 }
+    AgentError {
+        message: message.to_owned(),
+        code,
+        status,
+        source: EvidenceSource::Record,
+        line: 0,
+    }
 }
 
 #[cfg(test)]
@@ -64,11 +99,23 @@ mod tests {
     #[test]
     fn errors_are_found_under_many_names() {
         for (output, expected) in [
-            (r#"{"type":"end","finalError":"529 busy"}"#, Some(("529 busy", None))),
-            (r#"{"type":"x","error":{"message":"no","status":401}}"#, Some(("no", Some(401)))),
+            (
+                r#"{"type":"end","finalError":"529 busy"}"#,
+                Some(("529 busy", None)),
+            ),
+            (
+                r#"{"type":"x","error":{"message":"no","status":401}}"#,
+                Some(("no", Some(401))),
+            ),
             (r#"{"type":"error","message":"late"}"#, Some(("late", None))),
-            (r#"{"messages":[{"role":"user"},{"role":"assistant","errorMessage":"cut"}]}"#, Some(("cut", None))),
-            (r#"{"type":"tool_result","error":"permission denied"}"#, None),
+            (
+                r#"{"messages":[{"role":"user"},{"role":"assistant","errorMessage":"cut"}]}"#,
+                Some(("cut", None)),
+            ),
+            (
+                r#"{"type":"tool_result","error":"permission denied"}"#,
+                None,
+            ),
             (r#"{"type":"end","isError":true,"text":"x"}"#, None),
             ("{broken", None),
             ("plain error: words", None),

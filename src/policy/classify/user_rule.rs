@@ -14,7 +14,12 @@ pub(super) fn apply(rules: &[UserRule], inputs: &Inputs<'_>) -> Option<Conclusio
     rules.iter().filter(at_stage).find_map(|rule| {
         let (source, line, text) = find(rule, inputs)?;
         let verdict = verdict_of(rule);
-        let evidence = Evidence { rule: rule.id.clone(), source, line, text: text.clone() };
+        let evidence = Evidence {
+            rule: rule.id.clone(),
+            source,
+            line,
+            text: text.clone(),
+        };
         Some(Conclusion::new(verdict, evidence, text))
     })
 }
@@ -24,7 +29,9 @@ fn verdict_of(rule: &UserRule) -> Verdict {
     Verdict {
         kind: rule.kind.unwrap_or_else(|| usual_type(rule.cause)),
         cause: rule.cause,
-        retryable: rule.retryable.unwrap_or_else(|| usually_passes_again(rule.cause)),
+        retryable: rule
+            .retryable
+            .unwrap_or_else(|| usually_passes_again(rule.cause)),
         detail: None,
     }
 }
@@ -36,29 +43,48 @@ fn usual_type(cause: Cause) -> FailureType {
         }
         Cause::ToolTimeout => FailureType::Timeout,
         Cause::RateLimited | Cause::ContextExhausted | Cause::AuthFailed => FailureType::AgentError,
-        Cause::NetworkError | Cause::PermissionDenied | Cause::DiskFull | Cause::ResourceNotFound => {
-            FailureType::SystemError
-        }
+        Cause::NetworkError
+        | Cause::PermissionDenied
+        | Cause::DiskFull
+        | Cause::ResourceNotFound => FailureType::SystemError,
         Cause::OutOfMemory | Cause::Crashed => FailureType::Crash,
         Cause::Cancelled => FailureType::Cancellation,
     }
 }
 
 fn usually_passes_again(cause: Cause) -> bool {
-    matches!(cause, Cause::ToolTimeout | Cause::RateLimited | Cause::NetworkError)
+    matches!(
+        cause,
+        Cause::ToolTimeout | Cause::RateLimited | Cause::NetworkError
+    )
 }
 
 fn find(rule: &UserRule, inputs: &Inputs<'_>) -> Option<(EvidenceSource, Option<u64>, String)> {
     let regex = Regex::new(&rule.pattern).ok()?;
     let reads = |source| rule.source.is_none_or(|wanted| wanted == source);
     let error = inputs.record.and_then(|record| record.final_error.as_ref());
-    if let Some(error) = error.filter(|error| reads(EvidenceSource::Record) && regex.is_match(error.message.as_bytes()))
+    if let Some(error) = error
+        .filter(|error| reads(EvidenceSource::Record) && regex.is_match(error.message.as_bytes()))
     {
-        return Some((EvidenceSource::Record, Some(error.line), error.message.clone()));
+        return Some((
+            EvidenceSource::Record,
+            Some(error.line),
+            error.message.clone(),
+        ));
     }
-    let streams = [(EvidenceSource::Stderr, inputs.stderr), (EvidenceSource::Stdout, inputs.stdout)];
-    streams.into_iter().filter(|(source, _)| reads(*source)).find_map(|(source, text)| {
-        let line = text.lines().rev().find(|line| regex.is_match(line.bytes))?;
-        Some((source, Some(line.number).filter(|number| *number > 0), line.to_text()))
-    })
+    let streams = [
+        (EvidenceSource::Stderr, inputs.stderr),
+        (EvidenceSource::Stdout, inputs.stdout),
+    ];
+    streams
+        .into_iter()
+        .filter(|(source, _)| reads(*source))
+        .find_map(|(source, text)| {
+            let line = text.lines().rev().find(|line| regex.is_match(line.bytes))?;
+            Some((
+                source,
+                Some(line.number).filter(|number| *number > 0),
+                line.to_text(),
+            ))
+        })
 }

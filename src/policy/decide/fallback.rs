@@ -29,11 +29,22 @@ pub enum Fallback<'a> {
 /// How it stands for the failure of attempt `number`, which has not ended in the ledger yet.
 pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
     let Some(known) = run.iterations.get(iteration) else {
-        return if run.spec.fallback.is_empty() { Fallback::None } else { Fallback::Ready };
+        return if run.spec.fallback.is_empty() {
+            Fallback::None
+        } else {
+            Fallback::Ready
+        };
     };
-    if known.attempts.iter().any(|attempt| attempt.number == number && attempt.fallback) {
+    if known
+        .attempts
+        .iter()
+        .any(|attempt| attempt.number == number && attempt.fallback)
+    {
         // One that was interrupted is no failure; what it came after is.
-        let before = known.attempts.iter().rfind(|attempt| attempt.number < number && !attempt.fallback);
+        let before = known
+            .attempts
+            .iter()
+            .rfind(|attempt| attempt.number < number && !attempt.fallback);
         let judged = before.and_then(|attempt| {
             let before = attempt.checkpoint_id.as_ref();
             Some(Fallback::Failed {
@@ -44,16 +55,34 @@ pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
         });
         return judged.unwrap_or_default();
     }
-    let used = known.attempts.iter().any(|attempt| attempt.fallback && attempt.ended_seq > Some(run.reset_seq));
-    if used || run.spec.fallback.is_empty() { Fallback::None } else { Fallback::Ready }
+    let used = known
+        .attempts
+        .iter()
+        .any(|attempt| attempt.fallback && attempt.ended_seq > Some(run.reset_seq));
+    if used || run.spec.fallback.is_empty() {
+        Fallback::None
+    } else {
+        Fallback::Ready
+    }
 }
 
 /// A decision that ends the attempts, with the fallback in its place where an alternative may help.
-pub(super) fn instead(failure: &Failure, decision: Decision, input: &DecisionInput<'_>) -> Decision {
+pub(super) fn instead(
+    failure: &Failure,
+    decision: Decision,
+    input: &DecisionInput<'_>,
+) -> Decision {
     let chosen = matches!(input.on_failure, OnFailure::ManualFix | OnFailure::Stop);
     let mended_first = matches!(failure.cause, Cause::DiskFull | Cause::OutOfMemory);
-    let over = [BudgetScope::Session, BudgetScope::WallTime, BudgetScope::Cost, BudgetScope::Tokens];
-    let over = decision.stopped_by.is_some_and(|scope| over.contains(&scope));
+    let over = [
+        BudgetScope::Session,
+        BudgetScope::WallTime,
+        BudgetScope::Cost,
+        BudgetScope::Tokens,
+    ];
+    let over = decision
+        .stopped_by
+        .is_some_and(|scope| over.contains(&scope));
     if decision.leads_to_attempt() || chosen || mended_first || over {
         return decision;
     }
@@ -75,10 +104,18 @@ pub(super) fn after(
 ) -> Decision {
     if failure.kind == FailureType::Cancellation {
         let reason = "the fallback was interrupted; resume takes it up".to_owned();
-        return Decision { reason, decided_at: input.now, ..decision.clone() };
+        return Decision {
+            reason,
+            decided_at: input.now,
+            ..decision.clone()
+        };
     }
     let held = decide_itself(exhausted, input);
-    let mut actions = if held.leads_to_attempt() { vec![Action::None] } else { held.actions };
+    let mut actions = if held.leads_to_attempt() {
+        vec![Action::None]
+    } else {
+        held.actions
+    };
     // After a kill nobody is there to put them back; who takes the run up sees what was left.
     let lost = failure.detail == Some(CauseDetail::SupervisorLost);
     let restored = before.is_some() && !lost && input.on_failure != OnFailure::Retry;
@@ -86,7 +123,11 @@ pub(super) fn after(
         actions.insert(0, Action::Rollback);
         actions.retain(|action| *action != Action::None);
     }
-    let back = if restored { " and what it left is rolled back" } else { "" };
+    let back = if restored {
+        " and what it left is rolled back"
+    } else {
+        ""
+    };
     Decision {
         actions,
         not_before: None,

@@ -73,9 +73,17 @@ impl Simulation {
             cost_micros: None,
             tokens: None,
         };
-        let spec = Box::new(RunSpec { command: vec!["agent".to_owned()], ..RunSpec::default() });
+        let spec = Box::new(RunSpec {
+            command: vec!["agent".to_owned()],
+            ..RunSpec::default()
+        });
         let (task_id, session, worktree) = (None, "s".to_owned(), "/w".into());
-        simulation.record(Payload::RunCreated { task_id, session, worktree, spec });
+        simulation.record(Payload::RunCreated {
+            task_id,
+            session,
+            worktree,
+            spec,
+        });
         simulation
     }
 
@@ -85,7 +93,14 @@ impl Simulation {
 
     fn record(&mut self, payload: Payload) {
         let (seq, source) = (self.state.last_seq + 1, EventSource::Recover);
-        self.events.push(Event { seq, at: at(0), schema: EVENT_SCHEMA, run: Some(Self::key()), source, payload });
+        self.events.push(Event {
+            seq,
+            at: at(0),
+            schema: EVENT_SCHEMA,
+            run: Some(Self::key()),
+            source,
+            payload,
+        });
         self.state.apply(&self.events[self.events.len() - 1]);
     }
 
@@ -99,7 +114,13 @@ impl Simulation {
     fn decide(&self, failure: &Failure) -> Decision {
         let run = self.state.run(&Self::key()).unwrap();
         let subtask = run.default_subtask(1);
-        let account = Account { state: &self.state, run, subtask: &subtask, session: "s", witnessed: &[] };
+        let account = Account {
+            state: &self.state,
+            run,
+            subtask: &subtask,
+            session: "s",
+            witnessed: &[],
+        };
         decide(
             failure,
             &DecisionInput {
@@ -110,7 +131,10 @@ impl Simulation {
                 in_feedback_loop: self.in_feedback_loop,
                 resumed: self.resumed,
                 is_stalled: self.is_stalled,
-                usage: Usage { cost_micros: self.cost_micros, tokens: self.tokens },
+                usage: Usage {
+                    cost_micros: self.cost_micros,
+                    tokens: self.tokens,
+                },
                 fallback: fallback_of(run, 1, self.attempts + 1),
                 now: at(0),
                 random: 0.999_999,
@@ -122,7 +146,10 @@ impl Simulation {
         self.start();
         let decision = self.decide(failure);
         self.attempts += 1;
-        self.end(AttemptOutcome::Failed, Some((failure.clone(), decision.clone())));
+        self.end(
+            AttemptOutcome::Failed,
+            Some((failure.clone(), decision.clone())),
+        );
         decision
     }
 
@@ -188,7 +215,10 @@ fn a_full_context_does_not_go_on_for_ever() {
     bounded.settings.retry.override_attempts = Some(2);
     assert_eq!(bounded.actions(&full), [Continue]);
     let second = bounded.fail(&full);
-    assert_eq!((second.actions.as_slice(), second.stopped_by), (&[Action::None][..], Some(BudgetScope::Global)));
+    assert_eq!(
+        (second.actions.as_slice(), second.stopped_by),
+        (&[Action::None][..], Some(BudgetScope::Global))
+    );
     let mut stalled = Simulation::new();
     assert_eq!(stalled.actions(&full), [Continue]);
     stalled.is_stalled = true;
@@ -212,16 +242,25 @@ fn the_decision_tree_a2() {
     assert_eq!(broken.actions(&build), [Rollback, Retry]);
     assert_eq!(broken.actions(&build), [Rollback, Retry]);
     let third = broken.fail(&build);
-    assert_eq!((third.actions, third.stopped_by), (vec![Escalate], Some(BudgetScope::Rollbacks)));
+    assert_eq!(
+        (third.actions, third.stopped_by),
+        (vec![Escalate], Some(BudgetScope::Rollbacks))
+    );
 
-    let mut nowhere = Simulation { good: false, ..Simulation::new() };
+    let mut nowhere = Simulation {
+        good: false,
+        ..Simulation::new()
+    };
     assert_eq!(nowhere.actions(&build), [Escalate]);
 
     let mut circular = failure(Cause::VerificationFailed);
     circular.conditions.push(Condition::CircularFix);
     assert_eq!(Simulation::new().actions(&circular), [Skip, Escalate]);
 
-    assert_eq!(Simulation::new().actions(&failure(Cause::ContextExhausted)), [Continue]);
+    assert_eq!(
+        Simulation::new().actions(&failure(Cause::ContextExhausted)),
+        [Continue]
+    );
 }
 
 #[test]
@@ -240,10 +279,17 @@ fn limits_and_first_delays_by_cause() {
     ] {
         let mut simulation = Simulation::new();
         let first = simulation.fail(&failure(cause));
-        let seconds = first.not_before.map(|until| until.since(at(0)).as_millis().div_ceil(1000));
+        let seconds = first
+            .not_before
+            .map(|until| until.since(at(0)).as_millis().div_ceil(1000));
         assert_eq!(seconds, delay, "{cause:?}");
         let mut used = 1;
-        while simulation.state.runs[0].decision.as_ref().unwrap().leads_to_attempt() {
+        while simulation.state.runs[0]
+            .decision
+            .as_ref()
+            .unwrap()
+            .leads_to_attempt()
+        {
             simulation.fail(&failure(cause));
             used += 1;
             assert!(used <= 30, "{cause:?} never ends");
@@ -256,10 +302,18 @@ fn limits_and_first_delays_by_cause() {
 #[test]
 fn what_retrying_cannot_mend_needs_a_person() {
     for cause in [Cause::DiskFull, Cause::OutOfMemory] {
-        assert_eq!(Simulation::new().actions(&failure(cause)), [Escalate], "{cause:?}");
+        assert_eq!(
+            Simulation::new().actions(&failure(cause)),
+            [Escalate],
+            "{cause:?}"
+        );
     }
     for cause in [Cause::PermissionDenied, Cause::AuthFailed] {
-        assert_eq!(Simulation::new().actions(&failure(cause)), [ManualFix, Escalate], "{cause:?}");
+        assert_eq!(
+            Simulation::new().actions(&failure(cause)),
+            [ManualFix, Escalate],
+            "{cause:?}"
+        );
     }
 }
 
@@ -277,7 +331,15 @@ fn a_usage_limit_is_parked_and_costs_nothing() {
     }
     assert_eq!(simulation.state.runs[0].error_count, 0);
     limit.retry_after = Some(at(-60));
-    assert!(simulation.fail(&limit).not_before.unwrap().since(at(0)).as_secs() <= 120);
+    assert!(
+        simulation
+            .fail(&limit)
+            .not_before
+            .unwrap()
+            .since(at(0))
+            .as_secs()
+            <= 120
+    );
     limit.retry_after = None;
     assert_eq!(simulation.fail(&limit).not_before, Some(at(3600)));
     limit.retry_after = Some(at(13 * 3600));
@@ -287,14 +349,31 @@ fn a_usage_limit_is_parked_and_costs_nothing() {
 /// An agent that lost its session has tried nothing: it begins a fresh one at once, also where no attempt would be left.
 #[test]
 fn a_session_that_is_gone_costs_no_attempt() {
-    let gone = Failure { detail: Some(CauseDetail::SessionNotFound), ..failure(Cause::ResourceNotFound) };
-    let mut simulation = Simulation { resumed: Some("s-1"), ..Simulation::new() };
+    let gone = Failure {
+        detail: Some(CauseDetail::SessionNotFound),
+        ..failure(Cause::ResourceNotFound)
+    };
+    let mut simulation = Simulation {
+        resumed: Some("s-1"),
+        ..Simulation::new()
+    };
     simulation.settings.retry.override_attempts = Some(1);
     let decision = simulation.fail(&gone);
-    assert_eq!((decision.actions.as_slice(), decision.not_before), ([Action::Retry].as_slice(), None), "{decision:?}");
-    assert_eq!((decision.attempts_used, decision.attempts_left), (0, Some(1)), "{decision:?}");
+    assert_eq!(
+        (decision.actions.as_slice(), decision.not_before),
+        ([Action::Retry].as_slice(), None),
+        "{decision:?}"
+    );
+    assert_eq!(
+        (decision.attempts_used, decision.attempts_left),
+        (0, Some(1)),
+        "{decision:?}"
+    );
     assert_eq!(simulation.state.runs[0].error_count, 0);
-    assert!(simulation.state.runs[0].fresh_session, "the next one asks for none");
+    assert!(
+        simulation.state.runs[0].fresh_session,
+        "the next one asks for none"
+    );
     // Where none was asked for, the same words are a failure like any other.
     simulation.resumed = None;
     let decision = simulation.fail(&gone);
@@ -331,30 +410,53 @@ fn success_forgives_and_attempts_of_the_run_override() {
 
 #[test]
 fn what_the_caller_wants_comes_first() {
-    let with = |on_failure| Simulation { on_failure, ..Simulation::new() };
+    let with = |on_failure| Simulation {
+        on_failure,
+        ..Simulation::new()
+    };
     let failed = failure(Cause::VerificationFailed);
     assert_eq!(with(OnFailure::Stop).actions(&failed), [Retry]);
     assert_eq!(with(OnFailure::ManualFix).actions(&failed), [ManualFix]);
-    assert_eq!(with(OnFailure::Rollback).actions(&failed), [Rollback, Retry]);
-    assert_eq!(with(OnFailure::Retry).actions(&failure(Cause::BrokenBuild)), [Retry]);
-    assert_eq!(with(OnFailure::Stop).actions(&failure(Cause::Cancelled)), [Retry]);
+    assert_eq!(
+        with(OnFailure::Rollback).actions(&failed),
+        [Rollback, Retry]
+    );
+    assert_eq!(
+        with(OnFailure::Retry).actions(&failure(Cause::BrokenBuild)),
+        [Retry]
+    );
+    assert_eq!(
+        with(OnFailure::Stop).actions(&failure(Cause::Cancelled)),
+        [Retry]
+    );
 }
 
 // Whatever else is given: what is switched off is off everywhere.
 #[test]
 fn without_rollbacks_nothing_is_rolled_back() {
     let without = |attempts, on_failure| {
-        let mut simulation = Simulation { on_failure, good: true, ..Simulation::new() };
+        let mut simulation = Simulation {
+            on_failure,
+            good: true,
+            ..Simulation::new()
+        };
         simulation.settings.retry.override_attempts = attempts;
         simulation.settings.rollback.enabled = false;
         simulation
     };
     for attempts in [None, Some(3)] {
         for on_failure in [OnFailure::Stop, OnFailure::Rollback] {
-            for cause in [Cause::BrokenBuild, Cause::Crashed, Cause::VerificationFailed] {
+            for cause in [
+                Cause::BrokenBuild,
+                Cause::Crashed,
+                Cause::VerificationFailed,
+            ] {
                 for _ in 0..4 {
                     let decision = without(attempts, on_failure).fail(&failure(cause));
-                    assert!(!decision.has(Rollback), "{attempts:?} {on_failure:?} {cause:?}: {decision:?}");
+                    assert!(
+                        !decision.has(Rollback),
+                        "{attempts:?} {on_failure:?} {cause:?}: {decision:?}"
+                    );
                 }
             }
         }
@@ -366,7 +468,11 @@ fn the_fallback_is_run_once_when_nothing_else_is_left_s9() {
     let with = |fallback: &[&str]| {
         let mut simulation = Simulation::new();
         let fallback = fallback.iter().map(|word| (*word).to_owned()).collect();
-        let spec = Box::new(RunSpec { command: vec!["agent".to_owned()], fallback, ..RunSpec::default() });
+        let spec = Box::new(RunSpec {
+            command: vec!["agent".to_owned()],
+            fallback,
+            ..RunSpec::default()
+        });
         simulation.record(Payload::RunSpecChanged { spec });
         simulation
     };
@@ -375,13 +481,26 @@ fn the_fallback_is_run_once_when_nothing_else_is_left_s9() {
     assert_eq!(simulation.actions(&failed), [Retry]);
     assert_eq!(simulation.actions(&failed), [Retry]);
     let third = simulation.fail(&failed);
-    assert_eq!((third.actions.as_slice(), third.stopped_by), (&[Fallback][..], Some(BudgetScope::Cause)));
-    assert_eq!(third.standing(at(0), None), crate::model::decision::Standing::Allowed);
+    assert_eq!(
+        (third.actions.as_slice(), third.stopped_by),
+        (&[Fallback][..], Some(BudgetScope::Cause))
+    );
+    assert_eq!(
+        third.standing(at(0), None),
+        crate::model::decision::Standing::Allowed
+    );
     // Whatever the fallback fails with: what held before it holds again, and it is not run another time.
     let mut interrupted = simulation.state.clone();
     let fourth = simulation.fail(&failure(Cause::NetworkError));
-    assert_eq!((fourth.actions.as_slice(), fourth.stopped_by), (&[Skip, Escalate][..], Some(BudgetScope::Cause)));
-    assert!(fourth.reason.starts_with("the fallback failed too"), "{}", fourth.reason);
+    assert_eq!(
+        (fourth.actions.as_slice(), fourth.stopped_by),
+        (&[Skip, Escalate][..], Some(BudgetScope::Cause))
+    );
+    assert!(
+        fourth.reason.starts_with("the fallback failed too"),
+        "{}",
+        fourth.reason
+    );
     let fifth = simulation.decide(&failed);
     assert!(!fifth.leads_to_attempt(), "{fifth:?}");
     // One that was interrupted is still to be run.
@@ -391,8 +510,14 @@ fn the_fallback_is_run_once_when_nothing_else_is_left_s9() {
     let cancelled = simulation.decide(&failure(Cause::Cancelled));
     assert_eq!(cancelled.actions, [Fallback]);
     // What has to be repaired first is not helped by an alternative; who is out of credentials may be.
-    assert_eq!(with(&["other"]).actions(&failure(Cause::DiskFull)), [Escalate]);
-    assert_eq!(with(&["other"]).actions(&failure(Cause::AuthFailed)), [Fallback]);
+    assert_eq!(
+        with(&["other"]).actions(&failure(Cause::DiskFull)),
+        [Escalate]
+    );
+    assert_eq!(
+        with(&["other"]).actions(&failure(Cause::AuthFailed)),
+        [Fallback]
+    );
     let mut circular = failed.clone();
     circular.conditions.push(Condition::CircularFix);
     assert_eq!(with(&["other"]).actions(&circular), [Fallback]);
@@ -409,19 +534,34 @@ fn time_and_money_stop_a_run() {
     // The first cooldown would end after the run's time is up.
     late.settings.retry.max_wall_time = Some(Duration::from_secs(4));
     let decision = late.fail(&failed);
-    assert_eq!((decision.actions.as_slice(), decision.stopped_by), (&[Action::None][..], Some(BudgetScope::WallTime)));
+    assert_eq!(
+        (decision.actions.as_slice(), decision.stopped_by),
+        (&[Action::None][..], Some(BudgetScope::WallTime))
+    );
     let mut in_time = Simulation::new();
     in_time.settings.retry.max_wall_time = Some(Duration::from_secs(60));
     assert_eq!(in_time.actions(&failed), [Retry]);
-    let mut dear = Simulation { cost_micros: Some(1_500_000), ..Simulation::new() };
+    let mut dear = Simulation {
+        cost_micros: Some(1_500_000),
+        ..Simulation::new()
+    };
     dear.settings.retry.max_cost_usd = Some(2.5);
     assert_eq!(dear.actions(&failed), [Retry]);
     let second = dear.fail(&failed);
-    assert_eq!((second.stopped_by, second.attempts_left), (Some(BudgetScope::Cost), Some(0)));
-    let mut long = Simulation { tokens: Some(Tokens::new(1, 2, 3_000_000_000, 4)), ..Simulation::new() };
+    assert_eq!(
+        (second.stopped_by, second.attempts_left),
+        (Some(BudgetScope::Cost), Some(0))
+    );
+    let mut long = Simulation {
+        tokens: Some(Tokens::new(1, 2, 3_000_000_000, 4)),
+        ..Simulation::new()
+    };
     long.settings.retry.max_tokens = Some(5_000_000_000);
     assert_eq!(long.fail(&failure(Cause::Unknown)).stopped_by, None);
-    assert_eq!(long.fail(&failure(Cause::Unknown)).stopped_by, Some(BudgetScope::Tokens));
+    assert_eq!(
+        long.fail(&failure(Cause::Unknown)).stopped_by,
+        Some(BudgetScope::Tokens)
+    );
 }
 
 #[test]
@@ -432,6 +572,9 @@ fn a_circle_that_is_exhausted_too_says_both() {
     simulation.fail(&failed);
     failed.conditions.push(Condition::CircularFix);
     let third = simulation.fail(&failed);
-    assert_eq!((third.actions.as_slice(), third.stopped_by), (&[Skip, Escalate][..], Some(BudgetScope::Cause)));
+    assert_eq!(
+        (third.actions.as_slice(), third.stopped_by),
+        (&[Skip, Escalate][..], Some(BudgetScope::Cause))
+    );
     assert!(third.reason.contains("circle"), "{}", third.reason);
 }

@@ -38,19 +38,29 @@ struct Entry {
 }
 
 const fn entry(event: &'static str, matcher: &'static str) -> Entry {
-    Entry { event, matcher, timeout: 75 }
+    Entry {
+        event,
+        matcher,
+        timeout: 75,
+    }
 }
 
 const CLAUDE: &[Entry] = &[
-    entry("PreToolUse", "Edit|Write|MultiEdit|NotebookEdit|Bash|mcp__.*"),
+    entry(
+        "PreToolUse",
+        "Edit|Write|MultiEdit|NotebookEdit|Bash|mcp__.*",
+    ),
     entry("PreCompact", ""),
     entry("Stop", ""),
     entry("StopFailure", ""),
     entry("SessionEnd", ""),
 ];
 
-const CODEX: &[Entry] =
-    &[entry("PreToolUse", "Bash|apply_patch|Edit|Write|mcp__.*"), entry("PreCompact", ""), entry("Stop", "")];
+const CODEX: &[Entry] = &[
+    entry("PreToolUse", "Bash|apply_patch|Edit|Write|mcp__.*"),
+    entry("PreCompact", ""),
+    entry("Stop", ""),
+];
 
 /// Its `PreCompress` is no moment of a session: it comes before each request, long before anything is shortened.
 const GEMINI: &[Entry] = &[
@@ -71,10 +81,20 @@ fn entries(agent: HookAgent) -> &'static [Entry] {
 /// The settings of an agent that is set up by JSON.
 pub fn settings(agent: HookAgent, program: &str) -> Value {
     let mut hooks = Map::new();
-    for Entry { event, matcher, timeout } in entries(agent) {
+    for Entry {
+        event,
+        matcher,
+        timeout,
+    } in entries(agent)
+    {
         // Gemini CLI counts milliseconds.
-        let timeout = if agent == HookAgent::Gemini { timeout * 1000 } else { *timeout };
-        let mut hook = json!({"type": "command", "command": command(program, agent), "timeout": timeout});
+        let timeout = if agent == HookAgent::Gemini {
+            timeout * 1000
+        } else {
+            *timeout
+        };
+        let mut hook =
+            json!({"type": "command", "command": command(program, agent), "timeout": timeout});
         if agent == HookAgent::Gemini {
             hook["name"] = json!("recover");
         }
@@ -96,7 +116,11 @@ pub struct NotSettings(String);
 /// The text of the settings with ours in them: added at the end of each event's list, in place of what an earlier version
 /// put there. All other bytes stay. `None` is a file that is not there; one that was and held nothing ends without a line
 /// break now, which is how [`without_ours`] tells them apart.
-pub fn with_ours(text: Option<&str>, agent: HookAgent, program: &str) -> Result<String, NotSettings> {
+pub fn with_ours(
+    text: Option<&str>,
+    agent: HookAgent,
+    program: &str,
+) -> Result<String, NotSettings> {
     let ours = settings(agent, program);
     let given = text.unwrap_or_default();
     let indent = indent_of(given);
@@ -104,18 +128,28 @@ pub fn with_ours(text: Option<&str>, agent: HookAgent, program: &str) -> Result<
     if is_complete(given, agent, &ours) {
         return Ok(given.to_owned());
     }
-    let bare = text.map(|text| without_ours(text, agent)).transpose()?.flatten();
-    let Some(mut text) = bare else { return Ok(pretty(&ours, indent) + "\n") };
+    let bare = text
+        .map(|text| without_ours(text, agent))
+        .transpose()?
+        .flatten();
+    let Some(mut text) = bare else {
+        return Ok(pretty(&ours, indent) + "\n");
+    };
     if text.trim().is_empty() {
         return Ok(text + &pretty(&ours, indent));
     }
     for (event, groups) in ours["hooks"].as_object().into_iter().flatten() {
         let root = text::root(&text);
         let hooks = member(&text, &root, "hooks");
-        let list = hooks.as_ref().and_then(|hooks| member(&text, &hooks.value, event));
+        let list = hooks
+            .as_ref()
+            .and_then(|hooks| member(&text, &hooks.value, event));
         let (span, item) = match (hooks, list) {
             (_, Some(list)) => (list.value, pretty(&groups[0], indent)),
-            (Some(hooks), None) => (hooks.value, format!("\"{event}\": {}", pretty(groups, indent))),
+            (Some(hooks), None) => (
+                hooks.value,
+                format!("\"{event}\": {}", pretty(groups, indent)),
+            ),
             (None, _) => {
                 let hooks = json!({ event.as_str(): groups });
                 (root, format!("\"hooks\": {}", pretty(&hooks, indent)))
@@ -139,7 +173,10 @@ pub fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String>, NotS
             hooks
         } else {
             let outer = [groups, events, root];
-            let Some(outermost) = outer.into_iter().find(|(span, _)| !is_made_for_one(&text, span)) else {
+            let Some(outermost) = outer
+                .into_iter()
+                .find(|(span, _)| !is_made_for_one(&text, span))
+            else {
                 let around = (&text[..root.0.start], &text[root.0.end..]);
                 return Ok(Some(around)
                     .filter(|around| *around != ("", "\n"))
@@ -154,18 +191,30 @@ pub fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String>, NotS
 
 /// Whether there is all of ours and nothing of an earlier version.
 fn is_complete(text: &str, agent: HookAgent, ours: &Value) -> bool {
-    let Ok(existing) = serde_json::from_str::<Value>(&plain(text)) else { return false };
-    let holds = |(event, groups): (&String, &Value)| {
-        existing["hooks"][event].as_array().is_some_and(|list| list.contains(&groups[0]))
+    let Ok(existing) = serde_json::from_str::<Value>(&plain(text)) else {
+        return false;
     };
-    let all = ours["hooks"].as_object().is_some_and(|ours| ours.iter().all(holds));
-    let commands = existing["hooks"].as_object().into_iter().flat_map(|hooks| hooks.values()).flat_map(hooks_in);
+    let holds = |(event, groups): (&String, &Value)| {
+        existing["hooks"][event]
+            .as_array()
+            .is_some_and(|list| list.contains(&groups[0]))
+    };
+    let all = ours["hooks"]
+        .as_object()
+        .is_some_and(|ours| ours.iter().all(holds));
+    let commands = existing["hooks"]
+        .as_object()
+        .into_iter()
+        .flat_map(|hooks| hooks.values())
+        .flat_map(hooks_in);
     all && commands.filter(|hook| is_our_hook(hook, agent)).count() == entries(agent).len()
 }
 
 fn hooks_in(groups: &Value) -> impl Iterator<Item = &Value> {
     let groups = groups.as_array().into_iter().flatten();
-    groups.filter_map(|group| group["hooks"].as_array()).flatten()
+    groups
+        .filter_map(|group| group["hooks"].as_array())
+        .flatten()
 }
 
 /// Whether ours can be among these settings.
@@ -178,18 +227,25 @@ fn check(text: &str, agent: HookAgent) -> Result<(), NotSettings> {
     if !text[root.clone()].starts_with('{') {
         return wrong("it holds no JSON object");
     }
-    let Some(hooks) = member(text, &root, "hooks") else { return Ok(()) };
+    let Some(hooks) = member(text, &root, "hooks") else {
+        return Ok(());
+    };
     if !text[hooks.value.clone()].starts_with('{') {
         return wrong("its hooks are no JSON object");
     }
     let times = |span: &Range<usize>, name: &str| {
-        items(text, span).iter().filter(|item| item.key.as_deref() == Some(name)).count()
+        items(text, span)
+            .iter()
+            .filter(|item| item.key.as_deref() == Some(name))
+            .count()
     };
     if times(&root, "hooks") > 1 {
         return wrong("it holds hooks twice");
     }
     for Entry { event, .. } in entries(agent) {
-        let Some(list) = member(text, &hooks.value, event) else { continue };
+        let Some(list) = member(text, &hooks.value, event) else {
+            continue;
+        };
         if !text[list.value].starts_with('[') {
             return wrong(&format!("hooks.{event} is no list"));
         }
@@ -201,28 +257,54 @@ fn check(text: &str, agent: HookAgent) -> Result<(), NotSettings> {
 }
 
 fn member(text: &str, span: &Range<usize>, name: &str) -> Option<Item> {
-    items(text, span).into_iter().find(|item| item.key.as_deref() == Some(name))
+    items(text, span)
+        .into_iter()
+        .find(|item| item.key.as_deref() == Some(name))
 }
 
 /// The way to the first of our hooks: what holds the settings, the events, the groups, a group's members and its hooks,
 /// each with the number of the item in it that leads on.
 fn first_of_ours(text: &str, agent: HookAgent) -> Option<[(Range<usize>, usize); 5]> {
-    let named =
-        |span: &Range<usize>, name: &str| items(text, span).into_iter().position(|it| it.key.as_deref() == Some(name));
-    let value = |span: &Range<usize>, index: usize| items(text, span).into_iter().nth(index).map(|item| item.value);
+    let named = |span: &Range<usize>, name: &str| {
+        items(text, span)
+            .into_iter()
+            .position(|it| it.key.as_deref() == Some(name))
+    };
+    let value = |span: &Range<usize>, index: usize| {
+        items(text, span)
+            .into_iter()
+            .nth(index)
+            .map(|item| item.value)
+    };
     let root = text::root(text);
     let at_hooks = named(&root, "hooks")?;
     let events = value(&root, at_hooks)?;
-    for (event, groups) in items(text, &events).into_iter().map(|item| item.value).enumerate() {
-        for (group, members) in items(text, &groups).into_iter().map(|item| item.value).enumerate() {
-            let Some(at) = named(&members, "hooks") else { continue };
+    for (event, groups) in items(text, &events)
+        .into_iter()
+        .map(|item| item.value)
+        .enumerate()
+    {
+        for (group, members) in items(text, &groups)
+            .into_iter()
+            .map(|item| item.value)
+            .enumerate()
+        {
+            let Some(at) = named(&members, "hooks") else {
+                continue;
+            };
             let hooks = value(&members, at)?;
             let is_ours = |item: &Item| {
                 serde_json::from_str(&plain(&text[item.value.clone()]))
                     .is_ok_and(|hook: Value| is_our_hook(&hook, agent))
             };
             if let Some(hook) = items(text, &hooks).iter().position(is_ours) {
-                return Some([(root, at_hooks), (events, event), (groups, group), (members, at), (hooks, hook)]);
+                return Some([
+                    (root, at_hooks),
+                    (events, event),
+                    (groups, group),
+                    (members, at),
+                    (hooks, hook),
+                ]);
             }
         }
     }
@@ -230,13 +312,19 @@ fn first_of_ours(text: &str, agent: HookAgent) -> Option<[(Range<usize>, usize);
 }
 
 fn is_our_hook(hook: &Value, agent: HookAgent) -> bool {
-    hook["command"].as_str().is_some_and(|command| is_ours(command, agent))
+    hook["command"]
+        .as_str()
+        .is_some_and(|command| is_ours(command, agent))
 }
 
 /// Whether a command is one of ours, also where somebody gave it a flag or took the `|| true` off.
 fn is_ours(command: &str, agent: HookAgent) -> bool {
-    let Some((program, rest)) = command.split_once(&call_of(agent)) else { return false };
-    let edited = || program.contains("recover") && !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-');
+    let Some((program, rest)) = command.split_once(&call_of(agent)) else {
+        return false;
+    };
+    let edited = || {
+        program.contains("recover") && !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-')
+    };
     command.ends_with(&tail(agent)) || edited()
 }
 
@@ -248,7 +336,9 @@ pub fn program_in(text: &str, agent: HookAgent) -> Option<String> {
         HookAgent::Claude | HookAgent::Codex | HookAgent::Gemini => {
             let settings: Value = serde_json::from_str(&plain(text)).ok()?;
             let hooks = settings["hooks"].as_object()?.values().flat_map(hooks_in);
-            hooks.filter(|hook| is_our_hook(hook, agent)).find_map(|hook| of_command(hook["command"].as_str()?))
+            hooks
+                .filter(|hook| is_our_hook(hook, agent))
+                .find_map(|hook| of_command(hook["command"].as_str()?))
         }
         HookAgent::Opencode => script::plugin_line(text).as_deref().and_then(of_command),
         HookAgent::Git => text.lines().find_map(of_command),
@@ -267,7 +357,10 @@ pub fn may_hold_ours(text: &str, agent: HookAgent) -> bool {
 
 /// What a file's lines are indented by, so that it keeps its look; two spaces where nothing is indented.
 pub fn indent_of(text: &str) -> &str {
-    let indented = text.lines().skip(1).find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
+    let indented = text
+        .lines()
+        .skip(1)
+        .find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
     indented.map_or("  ", |line| &line[..line.len() - line.trim_start().len()])
 }
 
@@ -300,25 +393,50 @@ mod tests {
         for agent in JSON {
             for text in theirs.map(Some).into_iter().chain([None]) {
                 let added = with_ours(text, agent, "recover").unwrap();
-                assert_eq!(added.matches(&call_of(agent)).count(), entries(agent).len(), "{added}");
+                assert_eq!(
+                    added.matches(&call_of(agent)).count(),
+                    entries(agent).len(),
+                    "{added}"
+                );
                 value(&plain(&added));
-                assert_eq!(program_in(&added, agent).as_deref(), Some("recover"), "{added}");
+                assert_eq!(
+                    program_in(&added, agent).as_deref(),
+                    Some("recover"),
+                    "{added}"
+                );
                 assert_eq!(
                     with_ours(Some(&added), agent, "recover").unwrap(),
                     added,
                     "installing twice changes nothing"
                 );
                 let moved = with_ours(Some(&added), agent, "/opt/recover").unwrap();
-                assert_eq!(moved.matches("/opt/recover").count(), entries(agent).len(), "in place of the old");
-                assert_eq!(without_ours(&added, agent).unwrap().as_deref(), text, "{added}");
-                assert_eq!(without_ours(&moved, agent).unwrap().as_deref(), text, "{moved}");
+                assert_eq!(
+                    moved.matches("/opt/recover").count(),
+                    entries(agent).len(),
+                    "in place of the old"
+                );
+                assert_eq!(
+                    without_ours(&added, agent).unwrap().as_deref(),
+                    text,
+                    "{added}"
+                );
+                assert_eq!(
+                    without_ours(&moved, agent).unwrap().as_deref(),
+                    text,
+                    "{moved}"
+                );
             }
-            assert_eq!(value(&with_ours(None, agent, "recover").unwrap()), settings(agent, "recover"));
+            assert_eq!(
+                value(&with_ours(None, agent, "recover").unwrap()),
+                settings(agent, "recover")
+            );
         }
         // Another agent's, and what somebody wrote by hand, are not ours to take.
-        let hand =
-            "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"recover checkpoint create\"}]}], \"Empty\": []}}";
-        assert_eq!(without_ours(hand, HookAgent::Claude).unwrap().as_deref(), Some(hand));
+        let hand = "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"recover checkpoint create\"}]}], \"Empty\": []}}";
+        assert_eq!(
+            without_ours(hand, HookAgent::Claude).unwrap().as_deref(),
+            Some(hand)
+        );
     }
 
     #[test]
@@ -328,20 +446,37 @@ mod tests {
             "{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{{\"command\": \"theirs\"}}, {{\"command\": \"{ours}\"}}]}}]}}}}"
         );
         let left = without_ours(&mixed, HookAgent::Claude).unwrap();
-        assert_eq!(left.as_deref(), Some("{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"theirs\"}]}]}}"));
+        assert_eq!(
+            left.as_deref(),
+            Some("{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"theirs\"}]}]}}")
+        );
     }
 
     #[test]
     fn what_is_no_settings_file_is_told() {
         let twice = "{\"hooks\": {}, \"hooks\": {}}";
-        for wrong in ["[]", "3", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}", twice] {
-            assert!(with_ours(Some(wrong), HookAgent::Claude, "recover").is_err(), "{wrong}");
+        for wrong in [
+            "[]",
+            "3",
+            "{\"hooks\": []}",
+            "{\"hooks\": {\"Stop\": {}}}",
+            twice,
+        ] {
+            assert!(
+                with_ours(Some(wrong), HookAgent::Claude, "recover").is_err(),
+                "{wrong}"
+            );
         }
     }
 
     #[test]
     fn the_indent_is_the_files_own() {
-        for (text, indent) in [("{\n    \"a\": 1\n}", "    "), ("{\n\t\"a\": 1\n}", "\t"), ("{}", "  "), ("", "  ")] {
+        for (text, indent) in [
+            ("{\n    \"a\": 1\n}", "    "),
+            ("{\n\t\"a\": 1\n}", "\t"),
+            ("{}", "  "),
+            ("", "  "),
+        ] {
             assert_eq!(indent_of(text), indent, "{text}");
         }
     }

@@ -23,11 +23,17 @@ pub fn git_block(program: &str, hook: &str) -> String {
 /// reads. An earlier block goes.
 pub fn with_block(script: Option<&str>, program: &str, hook: &str) -> Option<String> {
     let script = without_block(script.unwrap_or(NEW));
-    let (first, rest) = script.split_once('\n').map_or((script.as_str(), ""), |(first, rest)| (first, rest));
+    let (first, rest) = script
+        .split_once('\n')
+        .map_or((script.as_str(), ""), |(first, rest)| (first, rest));
     let interpreter = first.strip_prefix("#!")?;
-    let mut words = interpreter.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+    let mut words = interpreter
+        .split_whitespace()
+        .map(|word| word.rsplit('/').next().unwrap_or(word));
     let shell = words.find(|word| *word != "env" && !word.starts_with('-'))?;
-    SHELLS.contains(&shell).then(|| format!("{first}\n{}{rest}", git_block(program, hook)))
+    SHELLS
+        .contains(&shell)
+        .then(|| format!("{first}\n{}{rest}", git_block(program, hook)))
 }
 
 /// A script without the block.
@@ -56,8 +62,14 @@ pub const PLUGIN_MARK: &str = "// Made by `recover hook install opencode`";
 
 /// The shell's line in the plugin.
 pub fn plugin_line(plugin: &str) -> Option<String> {
-    let quoted = plugin.lines().find_map(|line| line.split_once(BEFORE_LINE))?.1;
-    serde_json::Deserializer::from_str(quoted).into_iter().next()?.ok()
+    let quoted = plugin
+        .lines()
+        .find_map(|line| line.split_once(BEFORE_LINE))?
+        .1;
+    serde_json::Deserializer::from_str(quoted)
+        .into_iter()
+        .next()?
+        .ok()
 }
 
 /// What stands before that.
@@ -124,11 +136,19 @@ mod tests {
     fn a_block_goes_behind_the_first_line_and_out_again() {
         let theirs = "#!/usr/bin/env bash\nset -e\nexec ./lint\n";
         let with = with_block(Some(theirs), "recover", "pre-push").unwrap();
-        assert!(with.starts_with("#!/usr/bin/env bash\n# >>> recover"), "{with}");
         assert!(
-            with.contains("\nrecover hook run git pre-push </dev/null || true\n") && with.ends_with("exec ./lint\n")
+            with.starts_with("#!/usr/bin/env bash\n# >>> recover"),
+            "{with}"
         );
-        assert_eq!(with_block(Some(&with), "recover", "pre-push").unwrap(), with, "installing twice changes nothing");
+        assert!(
+            with.contains("\nrecover hook run git pre-push </dev/null || true\n")
+                && with.ends_with("exec ./lint\n")
+        );
+        assert_eq!(
+            with_block(Some(&with), "recover", "pre-push").unwrap(),
+            with,
+            "installing twice changes nothing"
+        );
         assert_eq!(without_block(&with), theirs);
         let new = with_block(None, "/a b/recover", "pre-rebase").unwrap();
         assert!(is_bare(&without_block(&new)), "{new}");
@@ -136,8 +156,18 @@ mod tests {
 
     #[test]
     fn scripts_of_others_are_left_alone() {
-        for script in ["#!/usr/bin/env python3\n", "\u{7f}ELF", "", "echo no first line\n", "#!\n"] {
-            assert_eq!(with_block(Some(script), "recover", "pre-push"), None, "{script}");
+        for script in [
+            "#!/usr/bin/env python3\n",
+            "\u{7f}ELF",
+            "",
+            "echo no first line\n",
+            "#!\n",
+        ] {
+            assert_eq!(
+                with_block(Some(script), "recover", "pre-push"),
+                None,
+                "{script}"
+            );
         }
         let torn = format!("#!/bin/sh\n{BEGIN}\nexit 1\n");
         assert_eq!(without_block(&torn), torn);

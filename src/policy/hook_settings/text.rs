@@ -37,12 +37,18 @@ pub fn items(text: &str, span: &Range<usize>) -> Vec<Item> {
         let mut key = None;
         if is_object {
             let end = value_end(text, at);
-            key = text.get(at..end).and_then(|key| serde_json::from_str(key).ok());
+            key = text
+                .get(at..end)
+                .and_then(|key| serde_json::from_str(key).ok());
             at = skip_space(text, skip_space(text, end) + 1);
         }
         let value = at..value_end(text, at);
         at = skip_space(text, value.end);
-        items.push(Item { key, span: start..value.end, value });
+        items.push(Item {
+            key,
+            span: start..value.end,
+            value,
+        });
         if text.as_bytes().get(at) == Some(&b',') {
             at = skip_space(text, at + 1);
         }
@@ -54,7 +60,11 @@ pub fn items(text: &str, span: &Range<usize>) -> Vec<Item> {
 pub fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
     let all = items(text, span);
     let Some(last) = all.last() else {
-        return spliced(text, span.start + 1..span.start + 1, &indented(text, item, line_indent(text, span.start)));
+        return spliced(
+            text,
+            span.start + 1..span.start + 1,
+            &indented(text, item, line_indent(text, span.start)),
+        );
     };
     let before = text.get(..last.span.start).unwrap_or_default();
     let space = before.get(before.trim_end().len()..).unwrap_or_default();
@@ -67,7 +77,9 @@ pub fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
 pub fn without_item(text: &str, span: &Range<usize>, index: usize) -> String {
     let all = items(text, span);
     let at = |index: usize| all.get(index).map(|item| item.span.clone());
-    let Some(own) = at(index) else { return text.to_owned() };
+    let Some(own) = at(index) else {
+        return text.to_owned();
+    };
     let taken = match (index.checked_sub(1).and_then(at), at(index + 1)) {
         (Some(before), _) => before.end..own.end,
         (None, Some(after)) => own.start..after.start,
@@ -78,7 +90,10 @@ pub fn without_item(text: &str, span: &Range<usize>, index: usize) -> String {
 
 /// Whether the object or list at `span` holds one item and nothing else, and was made for it.
 pub fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
-    let is_blank = |range: Range<usize>| text.get(range).is_some_and(|between| between.trim().is_empty());
+    let is_blank = |range: Range<usize>| {
+        text.get(range)
+            .is_some_and(|between| between.trim().is_empty())
+    };
     matches!(&*items(text, span), [only] if only.span.start > span.start + 1
         && is_blank(span.start + 1..only.span.start)
         && is_blank(only.span.end..span.end - 1))
@@ -94,7 +109,11 @@ pub fn plain(text: &str) -> String {
             at = end;
             continue;
         }
-        let end = if next == '"' { string_end(text, at) } else { at + next.len_utf8() };
+        let end = if next == '"' {
+            string_end(text, at)
+        } else {
+            at + next.len_utf8()
+        };
         out.push_str(text.get(at..end).unwrap_or_default());
         at = end;
     }
@@ -121,8 +140,15 @@ fn indented(text: &str, item: &str, indent: &str) -> String {
 
 /// What the line is indented by that holds this place.
 fn line_indent(text: &str, at: usize) -> &str {
-    let line = text.get(..at).unwrap_or_default().rsplit('\n').next().unwrap_or_default();
-    line.split(|c: char| c != ' ' && c != '\t').next().unwrap_or_default()
+    let line = text
+        .get(..at)
+        .unwrap_or_default()
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default();
+    line.split(|c: char| c != ' ' && c != '\t')
+        .next()
+        .unwrap_or_default()
 }
 
 fn spliced(text: &str, range: Range<usize>, with: &str) -> String {
@@ -180,7 +206,11 @@ fn value_end(text: &str, mut at: usize) -> usize {
             at = end;
             continue;
         }
-        at = if *byte == b'"' { string_end(text, at) } else { at + 1 };
+        at = if *byte == b'"' {
+            string_end(text, at)
+        } else {
+            at + 1
+        };
         match byte {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth -= 1,
@@ -232,14 +262,20 @@ mod tests {
         assert_eq!(&named[members[0].value.clone()], "{ \"x\" : 1 }");
         assert_eq!(&named[members[1].span.clone()], "\"l\":2");
         let kept = "[\n  // why\n  1\n]";
-        assert!(!is_made_for_one(kept, &root(kept)), "somebody's words are in it");
+        assert!(
+            !is_made_for_one(kept, &root(kept)),
+            "somebody's words are in it"
+        );
     }
 
     #[test]
     fn comments_are_no_part_of_the_json() {
         for (text, expected) in [
             ("{\"a\": 1}", "{\"a\": 1}"),
-            ("// x\n{\"a//\": \"/* \\\" */\" /* y */ }", " \n{\"a//\": \"/* \\\" */\"   }"),
+            (
+                "// x\n{\"a//\": \"/* \\\" */\" /* y */ }",
+                " \n{\"a//\": \"/* \\\" */\"   }",
+            ),
             ("[1/**/2]", "[1 2]"),
             ("[1, // x", "[1,  "),
             ("/* \u{e4}", " "),

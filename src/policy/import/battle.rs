@@ -26,21 +26,37 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     let key = RunKey::new(root.required("id")?.name()?, None, None);
     let run = at.state.run(&key);
     let task = root.field("taskId").map(|field| field.name()).transpose()?;
-    let status = root.field("status").map(|field| run_status(&field)).transpose()?;
+    let status = root
+        .field("status")
+        .map(|field| run_status(&field))
+        .transpose()?;
     let current = root.iteration_of("currentIteration")?;
-    let failure = root.field("failure").map(|field| failure(&field, at)).transpose()?;
+    let failure = root
+        .field("failure")
+        .map(|field| failure(&field, at))
+        .transpose()?;
     check_checkpoints(&root)?;
-    let mut part = Part { key: key.clone(), events: Vec::new(), left_out: Vec::new() };
+    let mut part = Part {
+        key: key.clone(),
+        events: Vec::new(),
+        left_out: Vec::new(),
+    };
     let iterations = root.required("iterations")?.items()?;
     if run.is_none() {
-        let spec = RunSpec { prompt: root.text_of("basePrompt")?.map(str::to_owned), ..RunSpec::default() };
+        let spec = RunSpec {
+            prompt: root.text_of("basePrompt")?.map(str::to_owned),
+            ..RunSpec::default()
+        };
         let made = Payload::RunCreated {
             task_id: task.map(TaskId::from),
             session: key.run_id.to_string(),
-            worktree: root.text_of("workingDir")?.map_or_else(|| at.worktree.clone(), FolderId::from),
+            worktree: root
+                .text_of("workingDir")?
+                .map_or_else(|| at.worktree.clone(), FolderId::from),
             spec: Box::new(spec),
         };
-        part.events.push((began(&iterations)?.unwrap_or(at.now), made));
+        part.events
+            .push((began(&iterations)?.unwrap_or(at.now), made));
     }
     for (index, iteration) in iterations.iter().enumerate() {
         let position = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
@@ -48,19 +64,33 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         if number == 0 {
             return Err(iteration.problem("iterations are counted from 1"));
         }
-        let status = iteration.field("status").map(|field| iteration_status(&field)).transpose()?;
+        let status = iteration
+            .field("status")
+            .map(|field| iteration_status(&field))
+            .transpose()?;
         let known = run.and_then(|run| run.iterations.get(number));
         let before = known.map_or(0, |known| known.attempts.len());
-        let own = failure.as_ref().filter(|failure| failure.iteration == Some(number));
+        let own = failure
+            .as_ref()
+            .filter(|failure| failure.iteration == Some(number));
         let subtask = format!("{}/iteration-{number}", task.unwrap_or(key.run_id.as_str()));
         let all = attempts(iteration, &key, number, &subtask, status, own, at)?;
         let fresh = all.len() > before;
         for attempt in all.into_iter().skip(before) {
             part.events.extend(attempt.events());
         }
-        if let Some(status) = status.filter(|status| fresh || known.map(|known| known.status) != Some(*status)) {
+        if let Some(status) =
+            status.filter(|status| fresh || known.map(|known| known.status) != Some(*status))
+        {
             let reason = None;
-            part.events.push((at.now, Payload::IterationChanged { iteration: number, status, reason }));
+            part.events.push((
+                at.now,
+                Payload::IterationChanged {
+                    iteration: number,
+                    status,
+                    reason,
+                },
+            ));
         }
     }
     if self::known(at, &key, ImportKind::Battle, "") == Some(document) {
@@ -81,13 +111,17 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     }
     let reason = "the battle was imported".to_owned();
     let status = status.unwrap_or(RunStatus::Paused);
-    part.events.push((at.now, Payload::RunStatusChanged { status, reason }));
-    part.events.push((at.now, imported(at, ImportKind::Battle, "", document)));
+    part.events
+        .push((at.now, Payload::RunStatusChanged { status, reason }));
+    part.events
+        .push((at.now, imported(at, ImportKind::Battle, "", document)));
     Ok(part)
 }
 
 fn began(iterations: &[Place<'_>]) -> Result<Option<Timestamp>, Problem> {
-    iterations.first().map_or(Ok(None), |first| first.time_of("startedAt"))
+    iterations
+        .first()
+        .map_or(Ok(None), |first| first.time_of("startedAt"))
 }
 
 fn run_status(field: &Place<'_>) -> Result<RunStatus, Problem> {
@@ -130,8 +164,14 @@ fn attempts(
     if retries > MAX_RETRIES {
         return Err(iteration.problem(format!("more than {MAX_RETRIES} retries")));
     }
-    let feedback_results = iteration.field("feedbackResults").map(|field| feedback(&field)).transpose()?;
-    let (started, ended) = (iteration.time_of("startedAt")?, iteration.time_of("completedAt")?);
+    let feedback_results = iteration
+        .field("feedbackResults")
+        .map(|field| feedback(&field))
+        .transpose()?;
+    let (started, ended) = (
+        iteration.time_of("startedAt")?,
+        iteration.time_of("completedAt")?,
+    );
     let Some(started) = started else {
         // Nothing of it has begun: what was tried before was reset.
         return Ok(Vec::new());
@@ -149,8 +189,9 @@ fn attempts(
         failure,
         feedback_results: FeedbackResults::new(),
     };
-    let mut all: Vec<PastAttempt> =
-        (1..=retries).map(|attempt| past(attempt, AttemptOutcome::Failed, Some(failure_of(None, at)))).collect();
+    let mut all: Vec<PastAttempt> = (1..=retries)
+        .map(|attempt| past(attempt, AttemptOutcome::Failed, Some(failure_of(None, at))))
+        .collect();
     let last = retries.saturating_add(1);
     let outcome = match status {
         Some(IterationStatus::Completed) => AttemptOutcome::Passed,
@@ -158,8 +199,12 @@ fn attempts(
         _ if failure.is_some() => AttemptOutcome::Failed,
         _ => AttemptOutcome::Cancelled,
     };
-    let why = (outcome == AttemptOutcome::Failed).then(|| failure.cloned().unwrap_or_else(|| failure_of(None, at)));
-    all.push(PastAttempt { feedback_results: feedback_results.unwrap_or_default(), ..past(last, outcome, why) });
+    let why = (outcome == AttemptOutcome::Failed)
+        .then(|| failure.cloned().unwrap_or_else(|| failure_of(None, at)));
+    all.push(PastAttempt {
+        feedback_results: feedback_results.unwrap_or_default(),
+        ..past(last, outcome, why)
+    });
     Ok(all)
 }
 
@@ -177,12 +222,17 @@ fn failure(field: &Place<'_>, at: &ImportInput<'_>) -> Result<Failure, Problem> 
         ),
         None => None,
     };
-    let text = details.map_or_else(|| message.to_owned(), |details| format!("{message}\n{details}"));
+    let text = details.map_or_else(
+        || message.to_owned(),
+        |details| format!("{message}\n{details}"),
+    );
     let classified = failure_of_type(Some(&text), found, at);
     Ok(Failure {
         kind: found,
         severity: found.severity(),
-        recoverable: field.flag_of("recoverable")?.unwrap_or(classified.recoverable),
+        recoverable: field
+            .flag_of("recoverable")?
+            .unwrap_or(classified.recoverable),
         suggested_action: suggested.unwrap_or(classified.suggested_action),
         message: message.to_owned(),
         details: details.map(str::to_owned),
@@ -196,16 +246,33 @@ fn failure(field: &Place<'_>, at: &ImportInput<'_>) -> Result<Failure, Problem> 
 fn feedback(field: &Place<'_>) -> Result<FeedbackResults, Problem> {
     let mut results = BTreeMap::new();
     for name in field.object()?.keys() {
-        let Some(result) = field.field(name) else { continue };
-        let passed = result.flag_of("passed")?.ok_or_else(|| result.problem("it has no 'passed'"))?;
-        let output = result.value["summary"].as_str().or_else(|| result.value["output"].as_str()).unwrap_or_default();
-        let millis = ["duration_ms", "durationMs", "duration"].iter().find_map(|key| result.value[*key].as_u64());
-        let code = result.value["exit_code"].as_i64().or_else(|| result.value["exitCode"].as_i64());
+        let Some(result) = field.field(name) else {
+            continue;
+        };
+        let passed = result
+            .flag_of("passed")?
+            .ok_or_else(|| result.problem("it has no 'passed'"))?;
+        let output = result.value["summary"]
+            .as_str()
+            .or_else(|| result.value["output"].as_str())
+            .unwrap_or_default();
+        let millis = ["duration_ms", "durationMs", "duration"]
+            .iter()
+            .find_map(|key| result.value[*key].as_u64());
+        let code = result.value["exit_code"]
+            .as_i64()
+            .or_else(|| result.value["exitCode"].as_i64());
         let result = FeedbackResult {
             passed,
             exit_code: code.and_then(|code| i32::try_from(code).ok()),
             duration: Duration::from_millis(millis.unwrap_or(0)),
-            summary: output.lines().next().unwrap_or_default().chars().take(200).collect(),
+            summary: output
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .take(200)
+                .collect(),
             passed_count: result.value["passed_count"].as_u64(),
             failed_count: result.value["failed_count"].as_u64(),
             flaky: false,
@@ -221,7 +288,13 @@ fn check_checkpoints(root: &Place<'_>) -> Result<(), Problem> {
         checkpoint.required("id")?.name()?;
         checkpoint.iteration_of("afterIteration")?;
         checkpoint.time_of("timestamp")?;
-        for text in ["storageType", "commitHash", "patch", "baseCommitHash", "description"] {
+        for text in [
+            "storageType",
+            "commitHash",
+            "patch",
+            "baseCommitHash",
+            "description",
+        ] {
             checkpoint.text_of(text)?;
         }
     }

@@ -45,7 +45,11 @@ pub fn recognise(document: &Value) -> Option<ImportKind> {
 ///
 /// # Errors
 /// The place in the document that makes no sense, and why.
-pub fn read(kind: ImportKind, document: &Value, at: &ImportInput<'_>) -> Result<Vec<Part>, Problem> {
+pub fn read(
+    kind: ImportKind,
+    document: &Value,
+    at: &ImportInput<'_>,
+) -> Result<Vec<Part>, Problem> {
     Place::root(document).no_deeper_than(MAX_DEPTH)?;
     match kind {
         ImportKind::Battle => battle::read(document, at).map(|part| vec![part]),

@@ -39,7 +39,12 @@ pub struct Part {
 }
 
 /// The event that makes a run.
-pub(super) fn created(at: &ImportInput<'_>, key: &RunKey, task_id: Option<TaskId>, worktree: Option<&str>) -> Payload {
+pub(super) fn created(
+    at: &ImportInput<'_>,
+    key: &RunKey,
+    task_id: Option<TaskId>,
+    worktree: Option<&str>,
+) -> Payload {
     Payload::RunCreated {
         task_id,
         session: key.run_id.to_string(),
@@ -49,14 +54,32 @@ pub(super) fn created(at: &ImportInput<'_>, key: &RunKey, task_id: Option<TaskId
 }
 
 /// The event that records the document itself.
-pub(super) fn imported(at: &ImportInput<'_>, kind: ImportKind, id: &str, document: &Value) -> Payload {
+pub(super) fn imported(
+    at: &ImportInput<'_>,
+    kind: ImportKind,
+    id: &str,
+    document: &Value,
+) -> Payload {
     let (source, document) = (at.source.to_owned(), document.clone());
-    Payload::Imported(Box::new(Imported { kind, id: id.to_owned(), source, document }))
+    Payload::Imported(Box::new(Imported {
+        kind,
+        id: id.to_owned(),
+        source,
+        document,
+    }))
 }
 
 /// The document of this kind and id that the run was given last.
-pub(super) fn known<'a>(at: &ImportInput<'a>, key: &RunKey, kind: ImportKind, id: &str) -> Option<&'a Value> {
+pub(super) fn known<'a>(
+    at: &ImportInput<'a>,
+    key: &RunKey,
+    kind: ImportKind,
+    id: &str,
+) -> Option<&'a Value> {
     let run = at.state.run(key)?;
-    let found = run.imported.iter().rfind(|one| one.imported.kind == kind && one.imported.id == id);
+    let found = run
+        .imported
+        .iter()
+        .rfind(|one| one.imported.kind == kind && one.imported.id == id);
     found.map(|one| &one.imported.document)
 }

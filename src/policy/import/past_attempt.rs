@@ -27,8 +27,18 @@ pub(super) struct PastAttempt {
 impl PastAttempt {
     /// Its beginning and its end.
     pub(super) fn events(self) -> [(Timestamp, Payload); 2] {
-        let Self { iteration, number, subtask, session, approach, started, ended, outcome, feedback_results, .. } =
-            self;
+        let Self {
+            iteration,
+            number,
+            subtask,
+            session,
+            approach,
+            started,
+            ended,
+            outcome,
+            feedback_results,
+            ..
+        } = self;
         let begin = Payload::AttemptStarted {
             iteration,
             attempt: number,
@@ -52,7 +62,10 @@ impl PastAttempt {
             feedback_results,
             ..AttemptEnd::new(iteration, number, outcome)
         };
-        [(started, begin), (ended, Payload::AttemptEnded(Box::new(end)))]
+        [
+            (started, begin),
+            (ended, Payload::AttemptEnded(Box::new(end))),
+        ]
     }
 }
 
@@ -62,7 +75,11 @@ pub(super) fn failure_of(message: Option<&str>, at: &ImportInput<'_>) -> Failure
 }
 
 /// A failure of a known type: what a supervisor saw is not guessed from the message.
-pub(super) fn failure_of_type(message: Option<&str>, kind: FailureType, at: &ImportInput<'_>) -> Failure {
+pub(super) fn failure_of_type(
+    message: Option<&str>,
+    kind: FailureType,
+    at: &ImportInput<'_>,
+) -> Failure {
     let text = message.unwrap_or("failed; why is not recorded");
     let crashed = kind == FailureType::Crash;
     let evidence = FailureEvidence {
@@ -73,5 +90,8 @@ pub(super) fn failure_of_type(message: Option<&str>, kind: FailureType, at: &Imp
         cancelled: kind == FailureType::Cancellation,
         ..FailureEvidence::default()
     };
-    Failure { message: text.to_owned(), ..classify(&evidence, None, &[], at.now) }
+    Failure {
+        message: text.to_owned(),
+        ..classify(&evidence, None, &[], at.now)
+    }
 }

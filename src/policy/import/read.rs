@@ -32,13 +32,23 @@ pub(super) struct Place<'a> {
 impl<'a> Place<'a> {
     /// The whole document.
     pub fn root(value: &'a Value) -> Self {
-        Self { value, path: String::new() }
+        Self {
+            value,
+            path: String::new(),
+        }
     }
 
     /// What is wrong here.
     pub fn problem(&self, message: impl Into<String>) -> Problem {
-        let place = if self.path.is_empty() { "/".to_owned() } else { self.path.clone() };
-        Problem { place, message: message.into() }
+        let place = if self.path.is_empty() {
+            "/".to_owned()
+        } else {
+            self.path.clone()
+        };
+        Problem {
+            place,
+            message: message.into(),
+        }
     }
 
     /// Refuses what is nested deeper than any of these documents is: one that the ledger could not read again inside
@@ -69,25 +79,34 @@ impl<'a> Place<'a> {
 
     /// The fields of an object.
     pub fn object(&self) -> Result<&'a Map<String, Value>, Problem> {
-        self.value.as_object().ok_or_else(|| self.is_not("an object"))
+        self.value
+            .as_object()
+            .ok_or_else(|| self.is_not("an object"))
     }
 
     /// A field; `None` where it is missing or null.
     pub fn field(&self, name: &str) -> Option<Self> {
         let escaped = name.replace('~', "~0").replace('/', "~1");
         let value = self.value.get(name).filter(|value| !value.is_null())?;
-        Some(Self { value, path: format!("{}/{escaped}", self.path) })
+        Some(Self {
+            value,
+            path: format!("{}/{escaped}", self.path),
+        })
     }
 
     /// A field that must be there.
     pub fn required(&self, name: &str) -> Result<Self, Problem> {
-        self.field(name).ok_or_else(|| self.problem(format!("it has no '{name}'")))
+        self.field(name)
+            .ok_or_else(|| self.problem(format!("it has no '{name}'")))
     }
 
     /// The items of a list.
     pub fn items(&self) -> Result<Vec<Self>, Problem> {
         let list = self.value.as_array().ok_or_else(|| self.is_not("a list"))?;
-        let item = |(at, value)| Self { value, path: format!("{}/{at}", self.path) };
+        let item = |(at, value)| Self {
+            value,
+            path: format!("{}/{at}", self.path),
+        };
         Ok(list.iter().enumerate().map(item).collect())
     }
 
@@ -117,7 +136,10 @@ impl<'a> Place<'a> {
 
     /// A whole number that is not negative.
     pub fn number(&self) -> Result<u32, Problem> {
-        let number = self.value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let number = self
+            .value
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok());
         number.ok_or_else(|| self.is_not("a whole number from 0"))
     }
 
@@ -128,25 +150,33 @@ impl<'a> Place<'a> {
 
     /// A field's number of an iteration. One that nothing can follow would never end.
     pub fn iteration_of(&self, name: &str) -> Result<Option<u32>, Problem> {
-        let Some(field) = self.field(name) else { return Ok(None) };
+        let Some(field) = self.field(name) else {
+            return Ok(None);
+        };
         match field.number()? {
-            number if number > MAX_ITERATION => {
-                Err(field.problem(format!("iterations beyond {MAX_ITERATION} are not taken over")))
-            }
+            number if number > MAX_ITERATION => Err(field.problem(format!(
+                "iterations beyond {MAX_ITERATION} are not taken over"
+            ))),
             number => Ok(Some(number)),
         }
     }
 
     /// A field's yes or no.
     pub fn flag_of(&self, name: &str) -> Result<Option<bool>, Problem> {
-        let flag = |field: Self| field.value.as_bool().ok_or_else(|| field.is_not("true or false"));
+        let flag = |field: Self| {
+            field
+                .value
+                .as_bool()
+                .ok_or_else(|| field.is_not("true or false"))
+        };
         self.field(name).map(flag).transpose()
     }
 
     /// A time in ISO 8601.
     pub fn time(&self) -> Result<Timestamp, Problem> {
         let text = self.text()?;
-        text.parse().map_err(|error| self.problem(format!("'{text}' is not a time: {error}")))
+        text.parse()
+            .map_err(|error| self.problem(format!("'{text}' is not a time: {error}")))
     }
 
     /// A field's time.

@@ -20,7 +20,10 @@ const MAX_ERRORS: u32 = 1000;
 
 pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);
-    let key = at.run.cloned().unwrap_or_else(|| RunKey::new(LOOP_RUN, None, None));
+    let key = at
+        .run
+        .cloned()
+        .unwrap_or_else(|| RunKey::new(LOOP_RUN, None, None));
     let run = at.state.run(&key);
     let count = root.required("errorCount")?;
     let errors = count.number()?;
@@ -31,7 +34,11 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
     let last_error_at = root.time_of("lastErrorAt")?.unwrap_or(at.now);
     let cooldown = root.time_of("cooldownUntil")?;
     let recovering = root.flag_of("isRecovering")?;
-    let mut part = Part { key: key.clone(), events: Vec::new(), left_out: Vec::new() };
+    let mut part = Part {
+        key: key.clone(),
+        events: Vec::new(),
+        left_out: Vec::new(),
+    };
     // Exactly the loop's keys (L1).
     let view = json!({
         "isRecovering": recovering.unwrap_or(errors > 0),
@@ -53,7 +60,9 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         Some(_) => {}
     }
     let iteration = run.map_or(1, |run| run.current_iteration);
-    let attempts = run.and_then(|run| run.iterations.get(iteration)).map_or(0, |one| one.attempts.len());
+    let attempts = run
+        .and_then(|run| run.iterations.get(iteration))
+        .map_or(0, |one| one.attempts.len());
     let mut number = u32::try_from(attempts).unwrap_or(u32::MAX);
     for error in counted..errors {
         number = number.saturating_add(1);
@@ -88,6 +97,7 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         }
         part.events.extend([begin, (when, end)]);
     }
-    part.events.push((at.now, imported(at, ImportKind::Recovery, "", &view)));
+    part.events
+        .push((at.now, imported(at, ImportKind::Recovery, "", &view)));
     Ok(part)
 }

@@ -26,17 +26,29 @@ pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Probl
         }
     }
     let key = RunKey::new(session, None, None);
-    let mut part = Part { key: key.clone(), events: Vec::new(), left_out: Vec::new() };
+    let mut part = Part {
+        key: key.clone(),
+        events: Vec::new(),
+        left_out: Vec::new(),
+    };
     // One of ours that comes back is no other system's.
     let own = at.state.checkpoint(&id.into()).is_some();
     if own || known(at, &key, ImportKind::Session, id) == Some(document) {
         return Ok(part);
     }
     if at.state.run(&key).is_none() {
-        part.events.push((when, created(at, &key, task.map(TaskId::from), None)));
+        part.events
+            .push((when, created(at, &key, task.map(TaskId::from), None)));
         let reason = "its checkpoint was imported".to_owned();
-        part.events.push((when, Payload::RunStatusChanged { status: RunStatus::Paused, reason }));
+        part.events.push((
+            when,
+            Payload::RunStatusChanged {
+                status: RunStatus::Paused,
+                reason,
+            },
+        ));
     }
-    part.events.push((when, imported(at, ImportKind::Session, id, document)));
+    part.events
+        .push((when, imported(at, ImportKind::Session, id, document)));
     Ok(part)
 }

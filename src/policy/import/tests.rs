@@ -15,12 +15,25 @@ fn now() -> Timestamp {
 /// Takes a document over into the state; returns how many events that were.
 fn take(state: &mut State, kind: ImportKind, document: &Value) -> usize {
     let before = state.clone();
-    let at = ImportInput { state: &before, source: "/f", worktree: &"/w".into(), run: None, now: now() };
+    let at = ImportInput {
+        state: &before,
+        source: "/f",
+        worktree: &"/w".into(),
+        run: None,
+        now: now(),
+    };
     let mut made = 0;
     for part in read(kind, document, &at).unwrap() {
         for (at, payload) in part.events {
             let (seq, run) = (state.last_seq + 1, Some(part.key.clone()));
-            state.apply(&Event { seq, at, schema: EVENT_SCHEMA, run, source: EventSource::Recover, payload });
+            state.apply(&Event {
+                seq,
+                at,
+                schema: EVENT_SCHEMA,
+                run,
+                source: EventSource::Recover,
+                payload,
+            });
             made += 1;
         }
     }
@@ -29,7 +42,13 @@ fn take(state: &mut State, kind: ImportKind, document: &Value) -> usize {
 
 fn problem(kind: ImportKind, document: &Value) -> Problem {
     let state = State::default();
-    let at = ImportInput { state: &state, source: "/f", worktree: &"/w".into(), run: None, now: now() };
+    let at = ImportInput {
+        state: &state,
+        source: "/f",
+        worktree: &"/w".into(),
+        run: None,
+        now: now(),
+    };
     read(kind, document, &at).unwrap_err()
 }
 
@@ -47,14 +66,26 @@ fn documents_are_recognised_by_what_only_they_have() {
     for (document, kind) in [
         (history(1), ImportKind::AttemptHistory),
         (json!([]), ImportKind::Lanes),
-        (json!([{"run_id": "r", "stage": "pre_pr"}]), ImportKind::Lanes),
+        (
+            json!([{"run_id": "r", "stage": "pre_pr"}]),
+            ImportKind::Lanes,
+        ),
         (json!({"errorCount": 0}), ImportKind::Recovery),
         (json!({"id": "b", "iterations": []}), ImportKind::Battle),
-        (json!({"checkpoint_id": "c", "session_id": "s"}), ImportKind::Session),
+        (
+            json!({"checkpoint_id": "c", "session_id": "s"}),
+            ImportKind::Session,
+        ),
     ] {
         assert_eq!(recognise(&document), Some(kind), "{document}");
     }
-    for rubbish in [json!({}), json!([1]), json!("x"), json!(null), json!({"id": 1})] {
+    for rubbish in [
+        json!({}),
+        json!([1]),
+        json!("x"),
+        json!(null),
+        json!({"id": 1}),
+    ] {
         assert_eq!(recognise(&rubbish), None, "{rubbish}");
     }
 }
@@ -77,8 +108,7 @@ fn a_history_is_taken_over_once() {
 // A success forgives what failed before it, not what failed after it: whichever subtask stands first in the file.
 #[test]
 fn a_history_is_taken_over_in_the_order_of_its_times() {
-    let attempt =
-        |hour: u32, success: bool| json!({"timestamp": format!("2026-01-24T{hour}:00:00Z"), "success": success});
+    let attempt = |hour: u32, success: bool| json!({"timestamp": format!("2026-01-24T{hour}:00:00Z"), "success": success});
     let mut state = State::default();
     let document = json!({"subtasks": {
         "a": {"attempts": [attempt(11, false), attempt(12, false)]},
@@ -98,8 +128,14 @@ fn a_cooldown_is_taken_over() {
     };
     take(&mut state, ImportKind::Recovery, &document(2));
     let run = &state.runs[0];
-    assert_eq!((run.error_count, run.last_error.as_deref()), (2, Some("boom")));
-    assert_eq!(run.cooldown_until.unwrap().to_string(), "2026-03-01T12:00:03.000Z");
+    assert_eq!(
+        (run.error_count, run.last_error.as_deref()),
+        (2, Some("boom"))
+    );
+    assert_eq!(
+        run.cooldown_until.unwrap().to_string(),
+        "2026-03-01T12:00:03.000Z"
+    );
     assert_eq!(take(&mut state, ImportKind::Recovery, &document(2)), 0);
     take(&mut state, ImportKind::Recovery, &document(1));
     assert_eq!(state.runs[0].error_count, 1);
@@ -124,7 +160,10 @@ fn a_battle_is_taken_over() {
     let run = &state.runs[0];
     assert_eq!((run.status, run.current_iteration), (RunStatus::Failed, 2));
     let failure = run.failure.as_ref().unwrap();
-    assert_eq!((failure.kind.as_str(), failure.iteration), ("agent_error", Some(2)));
+    assert_eq!(
+        (failure.kind.as_str(), failure.iteration),
+        ("agent_error", Some(2))
+    );
     assert_eq!(run.iterations.get(2).unwrap().attempts.len(), 2);
     assert_eq!(run.untouched_import(ImportKind::Battle), Some(&document));
     assert_eq!(run.imported[0].checkpoints(&run.key)[0].id, "cp1");
@@ -139,13 +178,26 @@ fn lane_records_are_taken_over() {
         json!({"run_id": "R", "phase": "P1", "lane": "SL-1", "stage": stage, "status": status, "base_branch": "main",
                "worktree_path": "/lanes/1", "timestamp": "2026-01-01T10:00:00Z"})
     };
-    let document = json!([record("before_lane_start", "ready"), record("after_lane_start", "failed")]);
+    let document = json!([
+        record("before_lane_start", "ready"),
+        record("after_lane_start", "failed")
+    ]);
     take(&mut state, ImportKind::Lanes, &document);
     let key = RunKey::new("R", Some("P1"), Some("SL-1"));
     assert_eq!(state.lane_stands(&key).unwrap().stage, "after_lane_start");
-    assert_eq!((state.runs[0].worktree.text(), state.lane_base(&key).as_deref()), ("/lanes/1", Some("main")));
+    assert_eq!(
+        (
+            state.runs[0].worktree.text(),
+            state.lane_base(&key).as_deref()
+        ),
+        ("/lanes/1", Some("main"))
+    );
     assert_eq!(take(&mut state, ImportKind::Lanes, &document), 0);
-    take(&mut state, ImportKind::Lanes, &json!([record("after_lane_start", "complete")]));
+    take(
+        &mut state,
+        ImportKind::Lanes,
+        &json!([record("after_lane_start", "complete")]),
+    );
     assert_eq!(state.lane_records(&key).len(), 2);
     assert_eq!(state.lane_stands(&key).unwrap().status, Some("complete"));
     // Of two records of one stage the later one stands.
@@ -158,29 +210,64 @@ fn lane_records_are_taken_over() {
 // B2: what the battle calls a timeout is one, whatever its message says.
 #[test]
 fn the_type_of_a_failure_is_the_battles_own() {
-    for (kind, cause) in [("timeout", "TOOL_TIMEOUT"), ("crash", "CRASHED"), ("feedback_failure", "UNKNOWN")] {
+    for (kind, cause) in [
+        ("timeout", "TOOL_TIMEOUT"),
+        ("crash", "CRASHED"),
+        ("feedback_failure", "UNKNOWN"),
+    ] {
         let mut state = State::default();
         let document = json!({"id": "b", "status": "failed", "iterations": [
                 {"number": 1, "status": "failed", "startedAt": "2026-01-01T10:00:00Z", "retryCount": 0}],
             "failure": {"type": kind, "iteration": 1, "message": "odd"}});
         take(&mut state, ImportKind::Battle, &document);
         let failure = state.runs[0].failure.as_ref().unwrap();
-        assert_eq!((failure.kind.as_str(), failure.cause.as_str()), (kind, cause));
+        assert_eq!(
+            (failure.kind.as_str(), failure.cause.as_str()),
+            (kind, cause)
+        );
     }
 }
 
 #[test]
 fn complaints_name_their_place() {
     let places = [
-        (ImportKind::Lanes, json!([{"run_id": "r", "stage": "nowhere"}]), "/0/stage"),
+        (
+            ImportKind::Lanes,
+            json!([{"run_id": "r", "stage": "nowhere"}]),
+            "/0/stage",
+        ),
         (ImportKind::Lanes, json!({}), "/"),
         (ImportKind::Lanes, json!([{"stage": "pre_pr"}]), "/0"),
-        (ImportKind::Recovery, json!({"errorCount": -1}), "/errorCount"),
-        (ImportKind::Recovery, json!({"errorCount": 1, "cooldownUntil": "soon"}), "/cooldownUntil"),
-        (ImportKind::AttemptHistory, json!({"subtasks": {"a/b": {"attempts": [{}]}}}), "/subtasks/a~1b/attempts/0"),
-        (ImportKind::Battle, json!({"id": "b", "iterations": [{"number": 0}]}), "/iterations/0"),
-        (ImportKind::Battle, json!({"id": "b", "iterations": [], "failure": {"type": "x"}}), "/failure/type"),
-        (ImportKind::Session, json!({"checkpoint_id": "c", "session_id": "s", "state": 1}), "/state"),
+        (
+            ImportKind::Recovery,
+            json!({"errorCount": -1}),
+            "/errorCount",
+        ),
+        (
+            ImportKind::Recovery,
+            json!({"errorCount": 1, "cooldownUntil": "soon"}),
+            "/cooldownUntil",
+        ),
+        (
+            ImportKind::AttemptHistory,
+            json!({"subtasks": {"a/b": {"attempts": [{}]}}}),
+            "/subtasks/a~1b/attempts/0",
+        ),
+        (
+            ImportKind::Battle,
+            json!({"id": "b", "iterations": [{"number": 0}]}),
+            "/iterations/0",
+        ),
+        (
+            ImportKind::Battle,
+            json!({"id": "b", "iterations": [], "failure": {"type": "x"}}),
+            "/failure/type",
+        ),
+        (
+            ImportKind::Session,
+            json!({"checkpoint_id": "c", "session_id": "s", "state": 1}),
+            "/state",
+        ),
     ];
     for (kind, document, place) in places {
         assert_eq!(problem(kind, &document).place, place, "{document}");

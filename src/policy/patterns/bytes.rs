@@ -46,7 +46,10 @@ impl Bytes {
 
     /// Those of `text`.
     pub(super) fn in_text(text: &[u8]) -> Self {
-        Self(text.iter().fold(0, |set, byte| set | PLACES[usize::from(*byte)]))
+        Self(
+            text.iter()
+                .fold(0, |set, byte| set | PLACES[usize::from(*byte)]),
+        )
     }
 
     /// Whether this byte is one of them, or shares a place with one.
@@ -98,7 +101,10 @@ impl Bytes {
     fn rarest(self) -> Self {
         let rare = self.0 & !(COMMON.0 | FREQUENT.0);
         let frequent = self.0 & !COMMON.0;
-        let left = [rare, frequent].into_iter().find(|set| *set != 0).unwrap_or(self.0);
+        let left = [rare, frequent]
+            .into_iter()
+            .find(|set| *set != 0)
+            .unwrap_or(self.0);
         Self(left & left.wrapping_neg())
     }
 }
@@ -115,7 +121,10 @@ pub(super) struct Required {
 impl Required {
     /// Each byte of `text`.
     pub(super) fn each_of(text: &[u8]) -> Self {
-        Self { all: Bytes::in_text(text), ..Self::default() }
+        Self {
+            all: Bytes::in_text(text),
+            ..Self::default()
+        }
     }
 
     /// This byte, too.
@@ -147,7 +156,10 @@ impl Required {
 
     /// What is required where this or `other` is.
     pub(super) fn or(&self, other: &Self) -> Self {
-        let mut required = Self { all: self.all.and(other.all), ..Self::default() };
+        let mut required = Self {
+            all: self.all.and(other.all),
+            ..Self::default()
+        };
         if let (Some(one), Some(two)) = (self.hardest(), other.hardest()) {
             required.add_any(one.or(two));
         }
@@ -157,11 +169,13 @@ impl Required {
     /// The set that the fewest texts meet.
     fn hardest(&self) -> Option<Bytes> {
         let sets = self.any.into_iter().chain([self.all.rarest()]);
-        sets.filter(|set| !set.is_empty()).min_by_key(|set| set.frequency())
+        sets.filter(|set| !set.is_empty())
+            .min_by_key(|set| set.frequency())
     }
 
     /// Whether a text with the bytes `seen` has them.
     pub(super) fn are_in(&self, seen: Bytes) -> bool {
-        self.all.and(seen) == self.all && self.any.iter().all(|set| set.is_empty() || set.meets(seen))
+        self.all.and(seen) == self.all
+            && self.any.iter().all(|set| set.is_empty() || set.meets(seen))
     }
 }

@@ -51,14 +51,23 @@ struct Entry {
 impl Finder {
     /// Makes the table of strings of [`MIN_LENGTH`] bytes or more, each with whether it is to begin a word, and with the
     /// number that it is found for. `None` where there are more strings than the table can hold.
-    pub(super) fn new<'a>(strings: impl IntoIterator<Item = (&'a [u8], bool, u16)>) -> Option<Self> {
+    pub(super) fn new<'a>(
+        strings: impl IntoIterator<Item = (&'a [u8], bool, u16)>,
+    ) -> Option<Self> {
         let mut keys: Vec<(&[u8], bool, u16)> = strings.into_iter().collect();
         keys.sort_unstable();
         keys.dedup();
-        let bits = (keys.len().max(1).ilog2() + SLOT_BITS_FOR_ONE).clamp(LEAST_SLOT_BITS, MOST_SLOT_BITS);
+        let bits =
+            (keys.len().max(1).ilog2() + SLOT_BITS_FOR_ONE).clamp(LEAST_SLOT_BITS, MOST_SLOT_BITS);
         let (heads, shift) = (vec![0; 1 << bits], u32::BITS - bits);
         let mut shared = vec![0; 1 << bits];
-        let mut finder = Self { heads, shift, strings: Vec::new(), bytes: Vec::new(), owners: Vec::new() };
+        let mut finder = Self {
+            heads,
+            shift,
+            strings: Vec::new(),
+            bytes: Vec::new(),
+            owners: Vec::new(),
+        };
         for group in keys.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
             let (string, begins_word, _) = group[0];
             let string_at = appended(&mut finder.bytes, string.iter().map(u8::to_ascii_lowercase))?;
@@ -67,8 +76,18 @@ impl Finder {
             shared[key.slot] += 1;
             let head = &mut finder.heads[key.slot];
             let after = u32::try_from(string.len() - key.end).ok()?;
-            let Key { bytes: key, mask, .. } = key;
-            finder.strings.push(Entry { string: string_at, key, mask, after, begins_word, owners, next: *head });
+            let Key {
+                bytes: key, mask, ..
+            } = key;
+            finder.strings.push(Entry {
+                string: string_at,
+                key,
+                mask,
+                after,
+                begins_word,
+                owners,
+                next: *head,
+            });
             *head = u16::try_from(finder.strings.len()).ok()?;
         }
         Some(finder)
@@ -76,14 +95,25 @@ impl Finder {
 
     /// Calls `found` with the owners of each string that is in `text`, and where its last byte is, once for each place,
     /// until that says to stop.
-    pub(super) fn find(&self, text: &[u8], mut found: impl FnMut(&[u16], usize) -> ControlFlow<()>) -> ControlFlow<()> {
+    pub(super) fn find(
+        &self,
+        text: &[u8],
+        mut found: impl FnMut(&[u16], usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let mut last = 0;
         for (at, byte) in text.iter().enumerate() {
             last = last << 8 | folded(*byte);
             let mut next = self.heads[slot(last, self.shift)];
-            while let Some(entry) = usize::from(next).checked_sub(1).map(|index| &self.strings[index]) {
+            while let Some(entry) = usize::from(next)
+                .checked_sub(1)
+                .map(|index| &self.strings[index])
+            {
                 let end = at + entry.after as usize;
-                if last & entry.mask == entry.key && text.get(..=end).is_some_and(|text| self.ends_with(text, entry)) {
+                if last & entry.mask == entry.key
+                    && text
+                        .get(..=end)
+                        .is_some_and(|text| self.ends_with(text, entry))
+                {
                     found(part(&self.owners, entry.owners), end)?;
                 }
                 next = entry.next;
@@ -94,11 +124,16 @@ impl Finder {
 
     fn ends_with(&self, text: &[u8], entry: &Entry) -> bool {
         let string = part(&self.bytes, entry.string);
-        let Some((before, end)) = text.len().checked_sub(string.len()).map(|at| text.split_at(at)) else {
+        let Some((before, end)) = text
+            .len()
+            .checked_sub(string.len())
+            .map(|at| text.split_at(at))
+        else {
             return false;
         };
         let is_in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        end.eq_ignore_ascii_case(string) && !(entry.begins_word && before.last().is_some_and(is_in_word))
+        end.eq_ignore_ascii_case(string)
+            && !(entry.begins_word && before.last().is_some_and(is_in_word))
     }
 }
 
@@ -116,16 +151,42 @@ struct Key {
 impl Key {
     /// Those that the fewest texts have; `shared` says how many strings a place has so far.
     fn of(string: &[u8], shift: u32, shared: &[u32]) -> Self {
-        let (mut last, mut best, mut key) = (0, u32::MAX, Self { bytes: 0, mask: 0, end: 0, slot: 0 });
+        let (mut last, mut best, mut key) = (
+            0,
+            u32::MAX,
+            Self {
+                bytes: 0,
+                mask: 0,
+                end: 0,
+                slot: 0,
+            },
+        );
         for (byte, end) in string.iter().zip(1..) {
             last = last << 8 | folded(*byte);
-            let Some(window) = string[..end].last_chunk::<MIN_LENGTH>() else { continue };
+            let Some(window) = string[..end].last_chunk::<MIN_LENGTH>() else {
+                continue;
+            };
             let slot = slot(last, shift);
-            let common: u32 = window.iter().map(|byte| Bytes::of(*byte).commonness()).sum();
+            let common: u32 = window
+                .iter()
+                .map(|byte| Bytes::of(*byte).commonness())
+                .sum();
             let cost = common + SHARED * shared[slot];
             if cost < best {
-                let mask = if end > MIN_LENGTH { u32::MAX } else { u32::MAX >> 8 };
-                (best, key) = (cost, Self { bytes: last & mask, mask, end, slot });
+                let mask = if end > MIN_LENGTH {
+                    u32::MAX
+                } else {
+                    u32::MAX >> 8
+                };
+                (best, key) = (
+                    cost,
+                    Self {
+                        bytes: last & mask,
+                        mask,
+                        end,
+                        slot,
+                    },
+                );
             }
         }
         key
@@ -172,7 +233,12 @@ mod tests {
     #[test]
     fn every_string_is_found_wherever_it_is() {
         let strings = ["abc", "bcd", "abcdefgh", "abcdefghij", "\u{e9}rr", "x y"];
-        let finder = Finder::new((0..).zip(strings).map(|(number, text)| (text.as_bytes(), false, number))).unwrap();
+        let finder = Finder::new(
+            (0..)
+                .zip(strings)
+                .map(|(number, text)| (text.as_bytes(), false, number)),
+        )
+        .unwrap();
         for (text, expected) in [
             ("", vec![]),
             ("ab", vec![]),
@@ -195,7 +261,11 @@ mod tests {
         let mut ends = Vec::new();
         let stopped = finder.find(b"xabcdabc", |owners, end| {
             ends.push((owners.to_vec(), end));
-            if owners == [2] { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if owners == [2] {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         });
         assert!(stopped.is_break());
         assert_eq!(ends, [(vec![1], 3), (vec![2], 4)]);
@@ -203,8 +273,17 @@ mod tests {
 
     #[test]
     fn what_is_to_begin_a_word_is_found_where_one_may_begin() {
-        let strings = [("sk_", true), ("sk_", false), ("abcdefg", true), ("abcdefghijklmnop", true)];
-        let finder = Finder::new((0..).zip(strings).map(|(number, (text, begins))| (text.as_bytes(), begins, number)));
+        let strings = [
+            ("sk_", true),
+            ("sk_", false),
+            ("abcdefg", true),
+            ("abcdefghijklmnop", true),
+        ];
+        let finder = Finder::new(
+            (0..)
+                .zip(strings)
+                .map(|(number, (text, begins))| (text.as_bytes(), begins, number)),
+        );
         let finder = finder.unwrap();
         for (text, expected) in [
             ("sk_", vec![0, 1]),

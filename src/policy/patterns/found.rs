@@ -13,7 +13,10 @@ pub(crate) struct Found {
 impl Found {
     /// A match with so many groups, all of it counted.
     pub(super) fn of(groups: usize, group: impl Fn(usize) -> Option<Range<usize>>) -> Option<Self> {
-        Some(Self { whole: group(0)?, groups: (1..groups).map(group).collect() })
+        Some(Self {
+            whole: group(0)?,
+            groups: (1..groups).map(group).collect(),
+        })
     }
 
     /// What the group with this number matched (the first is 1), where there is one and it took part.

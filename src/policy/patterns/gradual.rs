@@ -38,7 +38,11 @@ enum Way<'a> {
 impl Gradual {
     /// The pattern with flags before it.
     pub(super) const fn new(flags: &'static str, pattern: &'static str) -> Self {
-        Self { flags, pattern, compiled: OnceLock::new() }
+        Self {
+            flags,
+            pattern,
+            compiled: OnceLock::new(),
+        }
     }
 
     /// A pattern that does not compile is silent; tests compile them all.
@@ -64,8 +68,14 @@ impl Gradual {
     /// Every match.
     pub(super) fn all(&self, text: &[u8]) -> Vec<Found> {
         match self.way(text) {
-            Some(Way::Slow(regex)) => regex.captures_iter(text).filter_map(|captures| of_slow(&captures)).collect(),
-            Some(Way::Fast(regex)) => regex.captures_iter(text).filter_map(|captures| of_fast(&captures)).collect(),
+            Some(Way::Slow(regex)) => regex
+                .captures_iter(text)
+                .filter_map(|captures| of_slow(&captures))
+                .collect(),
+            Some(Way::Fast(regex)) => regex
+                .captures_iter(text)
+                .filter_map(|captures| of_fast(&captures))
+                .collect(),
             None => Vec::new(),
         }
     }
@@ -84,9 +94,17 @@ impl Gradual {
             compiled.searched.store(searched, Ordering::Relaxed);
         }
         if searched <= FEW_BYTES {
-            compiled.slow.get_or_init(|| slow(&self.text())).as_ref().map(Way::Slow)
+            compiled
+                .slow
+                .get_or_init(|| slow(&self.text()))
+                .as_ref()
+                .map(Way::Slow)
         } else {
-            compiled.fast.get_or_init(|| fast(&self.text())).as_ref().map(Way::Fast)
+            compiled
+                .fast
+                .get_or_init(|| fast(&self.text()))
+                .as_ref()
+                .map(Way::Fast)
         }
     }
 
@@ -103,18 +121,31 @@ impl Gradual {
 }
 
 fn of_slow(captures: &captures::Captures) -> Option<Found> {
-    Found::of(captures.group_len(), |group| captures.get_group(group).map(|span| span.range()))
+    Found::of(captures.group_len(), |group| {
+        captures.get_group(group).map(|span| span.range())
+    })
 }
 
 fn of_fast(captures: &Captures<'_>) -> Option<Found> {
-    Found::of(captures.len(), |group| captures.get(group).map(|part| part.range()))
+    Found::of(captures.len(), |group| {
+        captures.get(group).map(|part| part.range())
+    })
 }
 
 /// Compiles a pattern for few bytes: at once, and without what makes it fast.
 fn slow(pattern: &str) -> Option<meta::Regex> {
-    let config = meta::Config::new().auto_prefilter(false).hybrid(false).dfa(false).onepass(false).utf8_empty(false);
+    let config = meta::Config::new()
+        .auto_prefilter(false)
+        .hybrid(false)
+        .dfa(false)
+        .onepass(false)
+        .utf8_empty(false);
     let syntax = syntax::Config::new().unicode(false).utf8(false);
-    meta::Builder::new().configure(config).syntax(syntax).build(pattern).ok()
+    meta::Builder::new()
+        .configure(config)
+        .syntax(syntax)
+        .build(pattern)
+        .ok()
 }
 
 /// Compiles a pattern for many.
@@ -137,6 +168,9 @@ mod tests {
             assert!(!pattern.is_match(b"\xff\xfe"));
             assert!(!pattern.is_match(&long));
         }
-        assert!(matches!(pattern.way(b""), Some(Way::Fast(_))), "it was made fast");
+        assert!(
+            matches!(pattern.way(b""), Some(Way::Fast(_))),
+            "it was made fast"
+        );
     }
 }

@@ -65,16 +65,24 @@ impl Patterns {
         }
         let numbered = || (0..u16::MAX).zip(pieces.iter());
         let finder = Finder::new(numbered().flat_map(|(number, piece)| {
-            pieces.strings(piece).iter().map(move |string| (&**string, string.begins_word, number))
+            pieces
+                .strings(piece)
+                .iter()
+                .map(move |string| (&**string, string.begins_word, number))
         }));
-        let unsought = numbered().filter(|(_, piece)| finder.is_none() || pieces.strings(piece).is_empty());
+        let unsought =
+            numbered().filter(|(_, piece)| finder.is_none() || pieces.strings(piece).is_empty());
         let unsought = Unsought::new(unsought.map(|(number, _)| number).collect());
         let alternatives = pieces.into_pieces().into_iter().map(|piece| Alternative {
             owner: piece.owner,
             bytes: piece.bytes,
             regex: Gradual::new(piece.flags, piece.pattern),
         });
-        Self { alternatives: alternatives.collect(), finder, unsought }
+        Self {
+            alternatives: alternatives.collect(),
+            finder,
+            unsought,
+        }
     }
 
     /// The patterns that match `line`, by number, in order.
@@ -121,7 +129,11 @@ impl Patterns {
 
     /// All patterns, by number, in order.
     fn all(&self) -> Vec<u16> {
-        let mut all: Vec<u16> = self.alternatives.iter().map(|alternative| alternative.owner).collect();
+        let mut all: Vec<u16> = self
+            .alternatives
+            .iter()
+            .map(|alternative| alternative.owner)
+            .collect();
         all.dedup();
         all
     }
@@ -129,14 +141,22 @@ impl Patterns {
     /// Whether one of the patterns may match within a line of `text`, as [`Self::possible`] has it of the line alone.
     pub(crate) fn may_match_a_line(&self, text: &[u8]) -> bool {
         let is_sought = self.unsought.numbers().is_empty() && !folds_into_ascii(text);
-        let Some(finder) = self.finder.as_ref().filter(|_| is_sought) else { return !text.is_empty() };
+        let Some(finder) = self.finder.as_ref().filter(|_| is_sought) else {
+            return !text.is_empty();
+        };
         let found = finder.find(text, |owners, at| {
             let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
             let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
             let line = &text[start..end];
             let seen = line.is_ascii().then(|| Bytes::in_text(line));
-            let may_match = owners.iter().any(|number| self.alternatives[usize::from(*number)].may_match(seen));
-            if may_match { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let may_match = owners
+                .iter()
+                .any(|number| self.alternatives[usize::from(*number)].may_match(seen));
+            if may_match {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         });
         found.is_break()
     }
@@ -221,17 +241,32 @@ mod tests {
         for text in ["", "token\n1", "1\ntoken\n2", "atoken1", "secret\n="] {
             assert!(!patterns.may_match_a_line(text.as_bytes()), "{text}");
         }
-        assert!(Patterns::new([r"\d"]).may_match_a_line(b"x"), "one that needs no string is not looked for");
+        assert!(
+            Patterns::new([r"\d"]).may_match_a_line(b"x"),
+            "one that needs no string is not looked for"
+        );
     }
 
     #[test]
     fn those_without_strings_are_asked_of_a_long_text_too() {
-        let (patterns, mut room) = (Patterns::new([r"(?i)^[a-f]\d+$", r"x\b.{0,3}y", r"^\d+:\d+"]), Matches::default());
+        let (patterns, mut room) = (
+            Patterns::new([r"(?i)^[a-f]\d+$", r"x\b.{0,3}y", r"^\d+:\d+"]),
+            Matches::default(),
+        );
         assert_eq!(patterns.unsought.numbers(), [0, 1, 2]);
         for _ in 0..3 {
             assert!(!patterns.is_match(&vec![b'-'; 20 << 10], &mut room));
-            for (line, expected) in [("F12", vec![0]), ("12:3 x, y", vec![1, 2]), ("G12", vec![]), ("", vec![])] {
-                assert_eq!(patterns.matches(line.as_bytes(), &mut room), expected, "{line}");
+            for (line, expected) in [
+                ("F12", vec![0]),
+                ("12:3 x, y", vec![1, 2]),
+                ("G12", vec![]),
+                ("", vec![]),
+            ] {
+                assert_eq!(
+                    patterns.matches(line.as_bytes(), &mut room),
+                    expected,
+                    "{line}"
+                );
             }
         }
         assert!(patterns.unsought.is_joined());
@@ -247,13 +282,18 @@ mod tests {
             r"^[0-9-]+$|^[^0-9] [0-9]{2}|^[A-Z]\d*$",
             r"^(?:\d|-)$|=(?:\d\d?|[135])?;|^\D$",
         ];
-        let set = regex::bytes::RegexSetBuilder::new(patterns).unicode(false).build().unwrap();
+        let set = regex::bytes::RegexSetBuilder::new(patterns)
+            .unicode(false)
+            .build()
+            .unwrap();
         let (ours, mut room) = (Patterns::new(patterns), Matches::default());
-        let lines =
-            "Test: 3 FAILED/Tests: 1 failed/12 error, No Space/3:4 x a bar/xfoo/x foofoo//-/X/1/a 12/=;/=3;/=2;/n";
+        let lines = "Test: 3 FAILED/Tests: 1 failed/12 error, No Space/3:4 x a bar/xfoo/x foofoo//-/X/1/a 12/=;/=3;/=2;/n";
         for line in lines.split('/') {
             let wanted: Vec<usize> = set.matches(line.as_bytes()).into_iter().collect();
-            let found = ours.matches(line.as_bytes(), &mut room).iter().map(|number| usize::from(*number));
+            let found = ours
+                .matches(line.as_bytes(), &mut room)
+                .iter()
+                .map(|number| usize::from(*number));
             assert_eq!(found.collect::<Vec<_>>(), wanted, "{line}");
         }
     }

@@ -46,7 +46,13 @@ impl Pieces {
     /// Reads the alternatives of the pattern with the number `owner`.
     pub(super) fn read(&mut self, owner: u16, pattern: &'static str) {
         let (first, first_string) = (self.pieces.len(), self.strings.len());
-        let mut reader = Reader { pattern, at: 0, lost: false, boundary: false, strings: &mut self.strings };
+        let mut reader = Reader {
+            pattern,
+            at: 0,
+            lost: false,
+            boundary: false,
+            strings: &mut self.strings,
+        };
         let mut flags = "";
         loop {
             reader.boundary = false;
@@ -56,7 +62,13 @@ impl Pieces {
                 reader.strings.truncate(first_string);
             }
             let strings = first_string..reader.strings.len();
-            self.pieces.push(Piece { owner, flags: before, pattern: &pattern[start..reader.at], bytes, strings });
+            self.pieces.push(Piece {
+                owner,
+                flags: before,
+                pattern: &pattern[start..reader.at],
+                bytes,
+                strings,
+            });
             if !reader.eat(b'|') {
                 break;
             }
@@ -64,7 +76,13 @@ impl Pieces {
         if reader.lost || reader.at < pattern.len() {
             self.strings.truncate(first_string);
             self.pieces.truncate(first);
-            self.pieces.push(Piece { owner, flags: "", pattern, bytes: Required::default(), strings: 0..0 });
+            self.pieces.push(Piece {
+                owner,
+                flags: "",
+                pattern,
+                bytes: Required::default(),
+                strings: 0..0,
+            });
         }
     }
 
@@ -86,7 +104,10 @@ impl Pieces {
     /// Whether any alternative may match `text`.
     pub(super) fn may_match(&self, text: &[u8]) -> bool {
         let seen = Bytes::in_text(text);
-        let contains = |string: &Literal| text.windows(string.len()).any(|part| part.eq_ignore_ascii_case(string));
+        let contains = |string: &Literal| {
+            text.windows(string.len())
+                .any(|part| part.eq_ignore_ascii_case(string))
+        };
         self.iter().any(|piece| {
             let strings = self.strings(piece);
             piece.bytes.are_in(seen) && (strings.is_empty() || strings.iter().any(contains))
@@ -107,7 +128,15 @@ mod tests {
         let whole = |piece: &Piece| format!("{}{}", piece.flags, piece.pattern);
         let mut pieces = Pieces::default();
         pieces.read(0, pattern);
-        pieces.iter().map(|piece| (whole(piece), pieces.strings(piece).iter().map(text).collect())).collect()
+        pieces
+            .iter()
+            .map(|piece| {
+                (
+                    whole(piece),
+                    pieces.strings(piece).iter().map(text).collect(),
+                )
+            })
+            .collect()
     }
 
     #[test]
@@ -119,10 +148,16 @@ mod tests {
             ("(?:one|two) [(]", vec!["one", "two"]),
             (r"[|)\]]error\x22", vec!["error\""]),
         ];
-        let pattern = r"^Tests?: .*failed$|\b[Nn]o space(?: left)?|(?:^|x)a|(?:one|two) [(]|[|)\]]error\x22";
+        let pattern =
+            r"^Tests?: .*failed$|\b[Nn]o space(?: left)?|(?:^|x)a|(?:one|two) [(]|[|)\]]error\x22";
         let expected: Vec<_> = expected
             .iter()
-            .map(|(pattern, needs)| ((*pattern).to_owned(), needs.iter().map(ToString::to_string).collect::<Vec<_>>()))
+            .map(|(pattern, needs)| {
+                (
+                    (*pattern).to_owned(),
+                    needs.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                )
+            })
             .collect();
         assert_eq!(read(pattern), expected);
     }
@@ -148,9 +183,16 @@ mod tests {
         ] {
             assert!(begins(pattern).iter().all(|begins| *begins), "{pattern}");
         }
-        for pattern in
-            [r"sk_", r"\bx?sk_", r"\b[a-z]sk_", r"\b-abc", r"\Bsk_", r"\b{end}abc", r"(?:\bx|abc)def", r"x\b.abc"]
-        {
+        for pattern in [
+            r"sk_",
+            r"\bx?sk_",
+            r"\b[a-z]sk_",
+            r"\b-abc",
+            r"\Bsk_",
+            r"\b{end}abc",
+            r"(?:\bx|abc)def",
+            r"x\b.abc",
+        ] {
             assert!(begins(pattern).iter().all(|begins| !*begins), "{pattern}");
         }
         assert_eq!(begins(r"\babc|def"), [true, false]);
@@ -227,12 +269,23 @@ mod tests {
             (r"\v\f\r\a", "\u{b}\u{c}\r\u{7}"),
             ("\u{2717}?a\u{d7}*b", "ab"),
         ] {
-            let real = regex::bytes::RegexBuilder::new(pattern).unicode(false).build().unwrap();
+            let real = regex::bytes::RegexBuilder::new(pattern)
+                .unicode(false)
+                .build()
+                .unwrap();
             assert!(real.is_match(text.as_bytes()), "{pattern}: {text}");
             assert!(is_asked(pattern, text), "{pattern}: {text}");
         }
-        for (pattern, text) in [(r"\pL1", "a1"), (r"\p{Lu}+b", "Ab"), (r"(?u)\d\w\s", "1a "), (r"\u{61}b", "ab")] {
-            assert!(regex::Regex::new(pattern).unwrap().is_match(text), "{pattern}: {text}");
+        for (pattern, text) in [
+            (r"\pL1", "a1"),
+            (r"\p{Lu}+b", "Ab"),
+            (r"(?u)\d\w\s", "1a "),
+            (r"\u{61}b", "ab"),
+        ] {
+            assert!(
+                regex::Regex::new(pattern).unwrap().is_match(text),
+                "{pattern}: {text}"
+            );
             assert!(is_asked(pattern, text), "{pattern}: {text}");
         }
     }

@@ -21,7 +21,12 @@ pub(crate) struct Single {
 impl Single {
     pub(crate) const fn new(pattern: &'static str) -> Self {
         let ascii = Gradual::new("", pattern);
-        Self { pattern, needs: OnceLock::new(), ascii, unicode: OnceLock::new() }
+        Self {
+            pattern,
+            needs: OnceLock::new(),
+            ascii,
+            unicode: OnceLock::new(),
+        }
     }
 
     /// The text with `to` in place of each match; `None` where nothing matches. A pattern that does not compile finds
@@ -46,22 +51,34 @@ impl Single {
             return self.first_in(text.as_bytes());
         }
         let captures = self.unicode()?.captures(text)?;
-        Found::of(captures.len(), |group| captures.get(group).map(|part| part.range()))
+        Found::of(captures.len(), |group| {
+            captures.get(group).map(|part| part.range())
+        })
     }
 
     /// The first match in bytes of any kind, of which those beyond ASCII are no letters.
     pub(crate) fn first_in(&self, line: &[u8]) -> Option<Found> {
-        self.may_match(line).then(|| self.ascii.first(line)).flatten()
+        self.may_match(line)
+            .then(|| self.ascii.first(line))
+            .flatten()
     }
 
     /// Every match in `text`.
     pub(crate) fn all(&self, text: &str) -> Vec<Found> {
         if text.is_ascii() {
-            return if self.may_match(text.as_bytes()) { self.ascii.all(text.as_bytes()) } else { Vec::new() };
+            return if self.may_match(text.as_bytes()) {
+                self.ascii.all(text.as_bytes())
+            } else {
+                Vec::new()
+            };
         }
-        let Some(regex) = self.unicode() else { return Vec::new() };
+        let Some(regex) = self.unicode() else {
+            return Vec::new();
+        };
         let found = |captures: regex::Captures<'_>| {
-            Found::of(captures.len(), |group| captures.get(group).map(|part| part.range()))
+            Found::of(captures.len(), |group| {
+                captures.get(group).map(|part| part.range())
+            })
         };
         regex.captures_iter(text).filter_map(found).collect()
     }
@@ -77,7 +94,9 @@ impl Single {
     }
 
     fn unicode(&self) -> Option<&Regex> {
-        self.unicode.get_or_init(|| Regex::new(self.pattern).ok()).as_ref()
+        self.unicode
+            .get_or_init(|| Regex::new(self.pattern).ok())
+            .as_ref()
     }
 
     /// Whether the pattern compiles both ways.

@@ -21,7 +21,10 @@ pub(super) struct Unsought {
 
 impl Unsought {
     pub(super) fn new(numbers: Vec<u16>) -> Self {
-        Self { numbers, ..Self::default() }
+        Self {
+            numbers,
+            ..Self::default()
+        }
     }
 
     pub(super) fn numbers(&self) -> &[u16] {
@@ -33,14 +36,20 @@ impl Unsought {
         // A count that is a little off does no harm.
         let asked = self.asked.load(Ordering::Relaxed);
         if asked <= FEW_BYTES {
-            self.asked.store(asked.saturating_add(line.len()), Ordering::Relaxed);
+            self.asked
+                .store(asked.saturating_add(line.len()), Ordering::Relaxed);
             return &self.numbers;
         }
         let joined = self.joined.get_or_init(|| {
-            let each = |number: &u16| format!("(?:{})", alternatives[usize::from(*number)].regex.text());
+            let each =
+                |number: &u16| format!("(?:{})", alternatives[usize::from(*number)].regex.text());
             fast(&self.numbers.iter().map(each).collect::<Vec<_>>().join("|"))
         });
-        if joined.as_ref().is_some_and(|joined| !joined.is_match(line)) { &[] } else { &self.numbers }
+        if joined.as_ref().is_some_and(|joined| !joined.is_match(line)) {
+            &[]
+        } else {
+            &self.numbers
+        }
     }
 
     #[cfg(test)]

@@ -24,14 +24,22 @@ pub struct Segment {
 impl Segment {
     /// What follows `link`.
     pub fn after(link: &Link) -> Self {
-        Self { text: String::new(), end: link.clone() }
+        Self {
+            text: String::new(),
+            end: link.clone(),
+        }
     }
 
     /// Adds an event without secrets and without places of this machine; `false` where it cannot be written so that it could be
     /// read again.
     pub fn push(&mut self, event: &Event, places: &Places) -> bool {
-        let masked = Event { payload: masked_payload(&event.payload).into_owned(), ..event.clone() };
-        let Ok(Value::Object(mut fields)) = serde_json::to_value(&masked).map(|document| places.hide(document)) else {
+        let masked = Event {
+            payload: masked_payload(&event.payload).into_owned(),
+            ..event.clone()
+        };
+        let Ok(Value::Object(mut fields)) =
+            serde_json::to_value(&masked).map(|document| places.hide(document))
+        else {
             return false;
         };
         fields.shift_remove("seq");
@@ -42,7 +50,10 @@ impl Segment {
         line.insert("previous".to_owned(), self.end.sha256.clone().into());
         line.extend(fields);
         let text = Value::Object(line).to_string();
-        self.end = Link { run_seq: self.end.run_seq + 1, sha256: sha256(text.as_bytes()) };
+        self.end = Link {
+            run_seq: self.end.run_seq + 1,
+            sha256: sha256(text.as_bytes()),
+        };
         self.text.push_str(&text);
         self.text.push('\n');
         true
@@ -56,7 +67,11 @@ pub fn event_id(seq: u64, fields: &Map<String, Value>) -> String {
 }
 
 /// Reads the lines of a state that follow `link`. Returns the events, and where the chain stands then.
-pub(super) fn read(key: &RunKey, link: &Link, text: &str) -> Result<(Vec<ChainedEvent>, Link), Flaw> {
+pub(super) fn read(
+    key: &RunKey,
+    link: &Link,
+    text: &str,
+) -> Result<(Vec<ChainedEvent>, Link), Flaw> {
     let mut end = link.clone();
     let mut events = Vec::new();
     for line in text.split_terminator('\n') {
@@ -66,27 +81,44 @@ pub(super) fn read(key: &RunKey, link: &Link, text: &str) -> Result<(Vec<Chained
             return Err(damaged("it is no JSON object"));
         };
         // What a newer version says may be unreadable here, and is no damage.
-        let schema = fields.get("schema").and_then(Value::as_u64).ok_or_else(|| damaged("it has no schema"))?;
+        let schema = fields
+            .get("schema")
+            .and_then(Value::as_u64)
+            .ok_or_else(|| damaged("it has no schema"))?;
         if schema > u64::from(EVENT_SCHEMA) {
             return Err(Flaw::Newer(format!("event {number} has schema {schema}")));
         }
         if fields.shift_remove("run_seq").and_then(|seq| seq.as_u64()) != Some(number) {
             return Err(damaged("it has another number"));
         }
-        if fields.shift_remove("previous").as_ref().and_then(Value::as_str) != Some(end.sha256.as_str()) {
-            return Err(damaged("it does not follow the one before: the chain is broken"));
+        if fields
+            .shift_remove("previous")
+            .as_ref()
+            .and_then(Value::as_str)
+            != Some(end.sha256.as_str())
+        {
+            return Err(damaged(
+                "it does not follow the one before: the chain is broken",
+            ));
         }
         let id = fields.shift_remove("id");
-        let id = id.as_ref().and_then(Value::as_str).filter(|id| is_id(id)).ok_or_else(|| damaged("it has no id"))?;
+        let id = id
+            .as_ref()
+            .and_then(Value::as_str)
+            .filter(|id| is_id(id))
+            .ok_or_else(|| damaged("it has no id"))?;
         let id = id.to_owned();
         fields.insert("seq".to_owned(), number.into());
-        let event: Event =
-            serde_json::from_value(Value::Object(fields)).map_err(|error| damaged(&error.to_string()))?;
+        let event: Event = serde_json::from_value(Value::Object(fields))
+            .map_err(|error| damaged(&error.to_string()))?;
         if event.run.as_ref() != Some(key) {
             return Err(damaged("it is about another run"));
         }
         events.push(ChainedEvent { id, event });
-        end = Link { run_seq: number, sha256: sha256(line.as_bytes()) };
+        end = Link {
+            run_seq: number,
+            sha256: sha256(line.as_bytes()),
+        };
     }
     Ok((events, end))
 }

@@ -23,7 +23,12 @@ pub enum Hold {
 
 /// How a claim stands. `ours` is the nonce of the observer's own claim; `unchanged` is for how long the observer has seen this
 /// very state.
-pub fn hold(claim: Option<&Claim>, ours: Option<&str>, unchanged: Duration, lease: Duration) -> Hold {
+pub fn hold(
+    claim: Option<&Claim>,
+    ours: Option<&str>,
+    unchanged: Duration,
+    lease: Duration,
+) -> Hold {
     match claim {
         None => Hold::Free,
         Some(claim) if claim.released => Hold::Free,
@@ -48,12 +53,21 @@ impl Claim {
     /// The claim that follows `before`.
     pub fn after(before: Option<&Self>, holder: String, host: String, nonce: String) -> Self {
         let fencing = before.map_or(0, |before| before.fencing).saturating_add(1);
-        Self { holder, host, nonce, fencing, released: false }
+        Self {
+            holder,
+            host,
+            nonce,
+            fencing,
+            released: false,
+        }
     }
 
     /// Its last state: the holder is done.
     #[must_use]
     pub fn released(&self) -> Self {
-        Self { released: true, ..self.clone() }
+        Self {
+            released: true,
+            ..self.clone()
+        }
     }
 }

@@ -26,7 +26,10 @@ impl Names {
     /// Those of a run, none of which is taken.
     pub fn of(key: &RunKey) -> Self {
         let hash = sha256(key.to_string().as_bytes());
-        Self { end: format!("_{}", &hash[..8]), taken: BTreeSet::new() }
+        Self {
+            end: format!("_{}", &hash[..8]),
+            taken: BTreeSet::new(),
+        }
     }
 
     /// With these names, as they are on the server, taken here.
@@ -38,11 +41,14 @@ impl Names {
 
     /// The name on the server of a checkpoint that has a longer one here.
     pub fn there<'a>(&self, name: &'a str) -> Option<&'a str> {
-        name.strip_suffix(&self.end).filter(|name| !self.end.is_empty() && name.starts_with(BEGIN))
+        name.strip_suffix(&self.end)
+            .filter(|name| !self.end.is_empty() && name.starts_with(BEGIN))
     }
 
     /// The longer name here of a checkpoint on the server, where it has one.
     pub fn here(&self, name: &str) -> Option<String> {
-        self.taken.contains(name).then(|| format!("{name}{}", self.end))
+        self.taken
+            .contains(name)
+            .then(|| format!("{name}{}", self.end))
     }
 }

@@ -21,10 +21,16 @@ impl Places {
     pub fn new(worktree: &str, state_dir: &str, home: &str) -> Self {
         let all = [(worktree, "worktree"), (state_dir, "state"), (home, "home")];
         let is_place = |(place, _): &(&str, &str)| place.len() > 1;
-        let mut known: Vec<_> =
-            all.into_iter().filter(is_place).map(|(place, word)| (place.to_owned(), word)).collect();
+        let mut known: Vec<_> = all
+            .into_iter()
+            .filter(is_place)
+            .map(|(place, word)| (place.to_owned(), word))
+            .collect();
         known.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
-        Self { known, names: Names::default() }
+        Self {
+            known,
+            names: Names::default(),
+        }
     }
 
     /// The same, for documents of a run whose checkpoints have these names.
@@ -35,12 +41,18 @@ impl Places {
 
     /// A document for others: no text in it names a place of this machine, no process in it is taken for one of theirs.
     pub fn hide(&self, document: Value) -> Value {
-        mapped(document, &|text| self.names.there(text).map_or_else(|| self.hidden(text), str::to_owned))
+        mapped(document, &|text| {
+            self.names
+                .there(text)
+                .map_or_else(|| self.hidden(text), str::to_owned)
+        })
     }
 
     /// A document of others with the places of this machine; its processes are those of another one.
     pub fn show(&self, document: Value) -> Value {
-        mapped(document, &|text| self.names.here(text).unwrap_or_else(|| self.shown(text)))
+        mapped(document, &|text| {
+            self.names.here(text).unwrap_or_else(|| self.shown(text))
+        })
     }
 
     /// A text for others.
@@ -49,7 +61,10 @@ impl Places {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             let before = &text[..text.len() - rest.len()];
-            let is_here = |place: &str| rest.strip_prefix(place).is_some_and(|after| is_whole(before, after));
+            let is_here = |place: &str| {
+                rest.strip_prefix(place)
+                    .is_some_and(|after| is_whole(before, after))
+            };
             if let Some((place, word)) = self.known.iter().find(|(place, _)| is_here(place)) {
                 out.push_str(&format!("{{{word}}}"));
                 rest = &rest[place.len()..];
@@ -87,7 +102,9 @@ impl Places {
 /// The word of a place that a text begins with after its brace.
 fn word_at(text: &str) -> Option<&str> {
     let (word, _) = text.split_once('}')?;
-    ["worktree", "state", "home"].contains(&word).then_some(word)
+    ["worktree", "state", "home"]
+        .contains(&word)
+        .then_some(word)
 }
 
 /// Whether a place between these is one, and no part of a longer name.
@@ -99,7 +116,8 @@ fn is_whole(before: &str, after: &str) -> bool {
 /// Whether an absolute path can begin after this text: at a word's beginning, directly after an option (`-I/usr`), or as the
 /// whole of what a URL without a host names (`file:///usr`).
 fn can_end_before_a_path(text: &str) -> bool {
-    let rest = text.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
+    let rest =
+        text.trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
     let word = &text[rest.len()..];
     let is_option = word.starts_with('-') && !word.contains(['.', '/']);
     word.is_empty() || is_option || (word == "//" && rest.ends_with(':'))
@@ -121,7 +139,9 @@ fn mapped(document: Value, text: &dyn Fn(&str) -> String) -> Value {
             };
             let mut fields: serde_json::Map<String, Value> = fields.into_iter().map(one).collect();
             if is_process {
-                fields.entry("boot_id").or_insert_with(|| elsewhere("").into());
+                fields
+                    .entry("boot_id")
+                    .or_insert_with(|| elsewhere("").into());
             }
             Value::Object(fields)
         }
@@ -136,5 +156,9 @@ pub fn is_elsewhere(boot: &str) -> bool {
 
 /// The id of a boot that is never this machine's.
 fn elsewhere(boot: &str) -> String {
-    if is_elsewhere(boot) { boot.to_owned() } else { format!("{ELSEWHERE}{boot}") }
+    if is_elsewhere(boot) {
+        boot.to_owned()
+    } else {
+        format!("{ELSEWHERE}{boot}")
+    }
 }

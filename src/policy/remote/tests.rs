@@ -18,17 +18,30 @@ fn key() -> RunKey {
 }
 
 fn places() -> Places {
-    Places::new("/home/ann/work", "/home/ann/work/.ultraplan/state", "/home/ann")
+    Places::new(
+        "/home/ann/work",
+        "/home/ann/work/.ultraplan/state",
+        "/home/ann",
+    )
 }
 
 fn event(seq: u64, payload: Payload) -> Event {
     let at = Timestamp::from_millis(1_790_000_000_000);
-    Event { seq, at, schema: payload.schema(), run: Some(key()), source: EventSource::Recover, payload }
+    Event {
+        seq,
+        at,
+        schema: payload.schema(),
+        run: Some(key()),
+        source: EventSource::Recover,
+        payload,
+    }
 }
 
 fn created() -> Payload {
-    let spec =
-        RunSpec { command: vec!["/home/ann/work/agent.sh".into(), "--token=abcd-1234".into()], ..RunSpec::default() };
+    let spec = RunSpec {
+        command: vec!["/home/ann/work/agent.sh".into(), "--token=abcd-1234".into()],
+        ..RunSpec::default()
+    };
     Payload::RunCreated {
         task_id: None,
         session: "night".into(),
@@ -38,11 +51,20 @@ fn created() -> Payload {
 }
 
 fn status(reason: &str) -> Payload {
-    Payload::RunStatusChanged { status: RunStatus::Paused, reason: reason.to_owned() }
+    Payload::RunStatusChanged {
+        status: RunStatus::Paused,
+        reason: reason.to_owned(),
+    }
 }
 
 fn claim(nonce: &str, fencing: u64) -> Claim {
-    Claim { holder: "c1".into(), host: "a".into(), nonce: nonce.into(), fencing, released: false }
+    Claim {
+        holder: "c1".into(),
+        host: "a".into(),
+        nonce: nonce.into(),
+        fencing,
+        released: false,
+    }
 }
 
 fn id(number: u8) -> ObjectId {
@@ -50,8 +72,16 @@ fn id(number: u8) -> ObjectId {
 }
 
 /// A state as it would be fetched.
-fn raw(commit: u8, before: Option<&Standing>, claim: &Claim, payloads: Vec<Payload>, more: &[ObjectId]) -> RawState {
-    let link = before.map(|before| before.meta.chain.clone()).unwrap_or_default();
+fn raw(
+    commit: u8,
+    before: Option<&Standing>,
+    claim: &Claim,
+    payloads: Vec<Payload>,
+    more: &[ObjectId],
+) -> RawState {
+    let link = before
+        .map(|before| before.meta.chain.clone())
+        .unwrap_or_default();
     let mut segment = Segment::after(&link);
     for (seq, payload) in (100..).zip(payloads) {
         assert!(segment.push(&event(seq, payload), &places()));
@@ -79,13 +109,25 @@ fn raw(commit: u8, before: Option<&Standing>, claim: &Claim, payloads: Vec<Paylo
         size: content.len(),
         content: Some(content),
     };
-    let parents = before.map(|before| before.commit.clone()).into_iter().chain(more.iter().cloned()).collect();
-    RawState { commit: id(commit), parents, files: files.into_iter().map(file).collect() }
+    let parents = before
+        .map(|before| before.commit.clone())
+        .into_iter()
+        .chain(more.iter().cloned())
+        .collect();
+    RawState {
+        commit: id(commit),
+        parents,
+        files: files.into_iter().map(file).collect(),
+    }
 }
 
 fn edited(raw: &RawState, name: &str, from: &str, to: &str) -> RawState {
     let mut raw = raw.clone();
-    let file = raw.files.iter_mut().find(|file| file.name == name.as_bytes()).unwrap();
+    let file = raw
+        .files
+        .iter_mut()
+        .find(|file| file.name == name.as_bytes())
+        .unwrap();
     let text = String::from_utf8(file.content.clone().unwrap()).unwrap();
     assert!(text.contains(from), "{text}");
     file.content = Some(text.replacen(from, to, 1).into_bytes());
@@ -101,14 +143,37 @@ fn damaged(found: Result<RemoteState, Flaw>) -> String {
 
 #[test]
 fn a_chain_is_read_back_without_secrets_and_places() {
-    let first =
-        raw(1, None, &claim("n", 1), vec![created(), status("see /home/ann/work/log and /home/ann/.cache")], &[]);
+    let first = raw(
+        1,
+        None,
+        &claim("n", 1),
+        vec![
+            created(),
+            status("see /home/ann/work/log and /home/ann/.cache"),
+        ],
+        &[],
+    );
     let text = String::from_utf8(first.files[1].content.clone().unwrap()).unwrap();
-    assert!(!text.contains("/home/ann") && !text.contains("abcd-1234"), "{text}");
+    assert!(
+        !text.contains("/home/ann") && !text.contains("abcd-1234"),
+        "{text}"
+    );
     let read = follow(&first, &key(), None).unwrap();
-    assert_eq!((read.events.len(), read.meta.chain.run_seq, read.previous.clone()), (2, 2, None));
-    let Payload::RunCreated { worktree, spec, .. } = &read.events[0].event.payload else { panic!() };
-    assert_eq!((worktree.text(), spec.command[0].as_str()), ("{worktree}", "{worktree}/agent.sh"));
+    assert_eq!(
+        (
+            read.events.len(),
+            read.meta.chain.run_seq,
+            read.previous.clone()
+        ),
+        (2, 2, None)
+    );
+    let Payload::RunCreated { worktree, spec, .. } = &read.events[0].event.payload else {
+        panic!()
+    };
+    assert_eq!(
+        (worktree.text(), spec.command[0].as_str()),
+        ("{worktree}", "{worktree}/agent.sh")
+    );
 
     let before = Standing::from(&read);
     let second = raw(2, Some(&before), &claim("n", 1), vec![status("later")], &[]);
@@ -118,22 +183,69 @@ fn a_chain_is_read_back_without_secrets_and_places() {
 
 #[test]
 fn what_was_changed_is_noticed() {
-    let good = raw(1, None, &claim("n", 1), vec![created(), status("first"), status("second")], &[]);
+    let good = raw(
+        1,
+        None,
+        &claim("n", 1),
+        vec![created(), status("first"), status("second")],
+        &[],
+    );
     assert!(follow(&good, &key(), None).is_ok());
     let read = |raw: RawState| damaged(follow(&raw, &key(), None));
     assert!(read(edited(&good, "events.jsonl", "first", "frist")).contains("chain is broken"));
-    assert!(read(edited(&good, "events.jsonl", "second", "secnod")).contains("not those that it names"));
-    assert!(read(edited(&good, "events.jsonl", "\"run_seq\":2", "\"run_seq\":3")).contains("another number"));
     assert!(
-        read(edited(&good, "events.jsonl", "\"run_id\":\"night\"", "\"run_id\":\"other\"")).contains("another run")
+        read(edited(&good, "events.jsonl", "second", "secnod")).contains("not those that it names")
     );
-    assert!(read(edited(&good, "meta.json", "\"run_id\":\"night\"", "\"run_id\":\"day\"")).contains("about run day"));
-    assert!(read(edited(&good, "meta.json", "\"state\":1", "\"state\":0")).contains("counted from 1"));
-    assert!(read(edited(&good, "meta.json", "\"state\":1", "\"state\":2")).contains("none before it"));
+    assert!(
+        read(edited(
+            &good,
+            "events.jsonl",
+            "\"run_seq\":2",
+            "\"run_seq\":3"
+        ))
+        .contains("another number")
+    );
+    assert!(
+        read(edited(
+            &good,
+            "events.jsonl",
+            "\"run_id\":\"night\"",
+            "\"run_id\":\"other\""
+        ))
+        .contains("another run")
+    );
+    assert!(
+        read(edited(
+            &good,
+            "meta.json",
+            "\"run_id\":\"night\"",
+            "\"run_id\":\"day\""
+        ))
+        .contains("about run day")
+    );
+    assert!(
+        read(edited(&good, "meta.json", "\"state\":1", "\"state\":0")).contains("counted from 1")
+    );
+    assert!(
+        read(edited(&good, "meta.json", "\"state\":1", "\"state\":2")).contains("none before it")
+    );
     assert!(read(edited(&good, "claim.json", "\"a\"", "\"a\\u001b[2J\"")).contains("names nobody"));
-    assert!(read(edited(&good, "claim.json", "\"fencing\":1", "\"fencing\":0")).contains("names nobody"));
+    assert!(
+        read(edited(
+            &good,
+            "claim.json",
+            "\"fencing\":1",
+            "\"fencing\":0"
+        ))
+        .contains("names nobody")
+    );
     let mut longer = good.clone();
-    longer.files.push(RawFile { name: b".git".to_vec(), mode: 0o40_000, size: 0, content: None });
+    longer.files.push(RawFile {
+        name: b".git".to_vec(),
+        mode: 0o40_000,
+        size: 0,
+        content: None,
+    });
     assert!(read(longer).contains("no state has"));
     let mut link = good.clone();
     link.files[0].mode = 0o120_000;
@@ -154,19 +266,38 @@ fn a_newer_version_is_no_damage() {
         ("events.jsonl", "\"schema\":1".to_owned(), "\"schema\":99"),
     ] {
         let newer = edited(&good, name, &from, to);
-        assert!(matches!(follow(&newer, &key(), None), Err(Flaw::Newer(_))), "{name}");
+        assert!(
+            matches!(follow(&newer, &key(), None), Err(Flaw::Newer(_))),
+            "{name}"
+        );
     }
     // Whatever else it holds.
     let mut strange = edited(&good, "meta.json", "\"schema\":1", "\"schema\":2");
-    strange.files.push(RawFile { name: b"index".to_vec(), mode: 0o100_644, size: 1, content: Some(vec![0]) });
+    strange.files.push(RawFile {
+        name: b"index".to_vec(),
+        mode: 0o100_644,
+        size: 1,
+        content: Some(vec![0]),
+    });
     assert!(matches!(decode(&strange, &key()), Err(Flaw::Newer(_))));
 }
 
 #[test]
 fn a_claim_follows_another_one_by_its_fencing() {
-    let first = follow(&raw(1, None, &claim("n", 1), vec![created()], &[]), &key(), None).unwrap();
+    let first = follow(
+        &raw(1, None, &claim("n", 1), vec![created()], &[]),
+        &key(),
+        None,
+    )
+    .unwrap();
     let before = Standing::from(&first);
-    let next = |claim: &Claim| follow(&raw(2, Some(&before), claim, vec![], &[]), &key(), Some(&before));
+    let next = |claim: &Claim| {
+        follow(
+            &raw(2, Some(&before), claim, vec![], &[]),
+            &key(),
+            Some(&before),
+        )
+    };
     assert!(next(&claim("n", 1)).is_ok() && next(&claim("n", 1).released()).is_ok());
     assert!(next(&claim("m", 2)).is_ok());
     assert!(damaged(next(&claim("m", 1))).contains("fencing"));
@@ -195,17 +326,41 @@ fn only_checkpoints_that_are_named_come_along() {
         adopted: false,
         own_commits: Vec::new(),
     };
-    let with = raw(1, None, &claim("n", 1), vec![created(), named(&checkpoint)], &[id(9)]);
+    let with = raw(
+        1,
+        None,
+        &claim("n", 1),
+        vec![created(), named(&checkpoint)],
+        &[id(9)],
+    );
     let read = follow(&with, &key(), None).unwrap();
     assert_eq!(read.checkpoints, [id(9)]);
     assert_eq!(base(read.events.iter().map(|one| &one.event)), Some(id(7)));
     // One that was removed before it was sent is not there.
-    let without = raw(1, None, &claim("n", 1), vec![created(), named(&checkpoint)], &[]);
+    let without = raw(
+        1,
+        None,
+        &claim("n", 1),
+        vec![created(), named(&checkpoint)],
+        &[],
+    );
     assert!(follow(&without, &key(), None).is_ok());
-    let other = raw(1, None, &claim("n", 1), vec![created(), named(&checkpoint)], &[id(9), id(6)]);
+    let other = raw(
+        1,
+        None,
+        &claim("n", 1),
+        vec![created(), named(&checkpoint)],
+        &[id(9), id(6)],
+    );
     assert!(damaged(follow(&other, &key(), None)).contains("no event names"));
     checkpoint.run = RunKey::new("day", None, None);
-    let foreign = raw(1, None, &claim("n", 1), vec![created(), named(&checkpoint)], &[id(9)]);
+    let foreign = raw(
+        1,
+        None,
+        &claim("n", 1),
+        vec![created(), named(&checkpoint)],
+        &[id(9)],
+    );
     assert!(damaged(follow(&foreign, &key(), None)).contains("another run's"));
 }
 
@@ -231,7 +386,10 @@ fn a_process_is_never_taken_for_one_of_another_machine() {
 fn a_place_is_known_behind_an_option_and_in_a_url() {
     for (text, hidden) in [
         ("-I/home/ann/work/include", "-I{worktree}/include"),
-        ("-isystem/home/ann/lib --x=/home/ann/work", "-isystem{home}/lib --x={worktree}"),
+        (
+            "-isystem/home/ann/lib --x=/home/ann/work",
+            "-isystem{home}/lib --x={worktree}",
+        ),
         ("-Wl,-rpath,/home/ann/work/lib", "-Wl,-rpath,{worktree}/lib"),
         ("file:///home/ann/work/x", "file://{worktree}/x"),
         ("A=/home/ann:/home/ann/work", "A={home}:{worktree}"),
@@ -239,8 +397,14 @@ fn a_place_is_known_behind_an_option_and_in_a_url() {
         assert_eq!(places().hidden(text), hidden);
         assert_eq!(places().shown(hidden), text);
     }
-    for text in ["/mnt/home/ann/work", "x/home/ann", "./home/ann", "-I../home/ann", "https://h/home/ann", "/home/ann2"]
-    {
+    for text in [
+        "/mnt/home/ann/work",
+        "x/home/ann",
+        "./home/ann",
+        "-I../home/ann",
+        "https://h/home/ann",
+        "/home/ann2",
+    ] {
         assert_eq!(places().hidden(text), text, "it is another place");
     }
 }
@@ -252,9 +416,15 @@ fn a_name_that_is_taken_is_longer_here_and_the_same_there() {
     let shown = here.show(json!({"id": one, "previous": other, "said": format!("after {one}")}));
     let name = shown["id"].as_str().unwrap();
     assert!(name.starts_with(one) && name.len() > one.len(), "{name}");
-    assert_eq!((&shown["previous"], &shown["said"]), (&other.into(), &format!("after {one}").into()));
+    assert_eq!(
+        (&shown["previous"], &shown["said"]),
+        (&other.into(), &format!("after {one}").into())
+    );
     let another = places().with(Names::of(&key()));
-    assert_eq!(another.hide(shown.clone()), json!({"id": one, "previous": other, "said": format!("after {one}")}));
+    assert_eq!(
+        another.hide(shown.clone()),
+        json!({"id": one, "previous": other, "said": format!("after {one}")})
+    );
     let of_another_run = places().with(Names::of(&RunKey::new("other", None, None)));
     assert_eq!(of_another_run.hide(shown.clone()), shown);
 }
@@ -264,9 +434,18 @@ fn a_claim_is_expired_only_after_a_whole_lease_of_silence() {
     let lease = Duration::from_secs(30);
     let held = claim("n", 1);
     let seen = |seconds| hold(Some(&held), None, Duration::from_secs(seconds), lease);
-    assert_eq!((seen(0), seen(29), seen(30)), (Hold::Held, Hold::Held, Hold::Expired));
-    assert_eq!(hold(Some(&held), Some("n"), Duration::ZERO, lease), Hold::Ours);
-    assert_eq!(hold(Some(&held.released()), Some("n"), Duration::ZERO, lease), Hold::Free);
+    assert_eq!(
+        (seen(0), seen(29), seen(30)),
+        (Hold::Held, Hold::Held, Hold::Expired)
+    );
+    assert_eq!(
+        hold(Some(&held), Some("n"), Duration::ZERO, lease),
+        Hold::Ours
+    );
+    assert_eq!(
+        hold(Some(&held.released()), Some("n"), Duration::ZERO, lease),
+        Hold::Free
+    );
     assert_eq!(hold(None, None, Duration::ZERO, lease), Hold::Free);
     // The holder has stopped before anybody may begin, by clocks that differ by a hundredth.
     assert!(stop_after(lease).mul_f64(1.01) < lease.mul_f64(0.99));

@@ -9,11 +9,18 @@ use super::chain;
 use super::flaw::Flaw;
 
 /// The files of a state, with the most bytes that each may have.
-const FILES: [(&str, usize); 3] = [("claim.json", 4 << 10), ("events.jsonl", 256 << 20), ("meta.json", 1 << 20)];
+const FILES: [(&str, usize); 3] = [
+    ("claim.json", 4 << 10),
+    ("events.jsonl", 256 << 20),
+    ("meta.json", 1 << 20),
+];
 
 /// The most bytes of a file of that name that are worth reading: none of one that no state has.
 pub fn most_of(name: &[u8]) -> usize {
-    FILES.iter().find(|(known, _)| known.as_bytes() == name).map_or(0, |(_, most)| *most)
+    FILES
+        .iter()
+        .find(|(known, _)| known.as_bytes() == name)
+        .map_or(0, |(_, most)| *most)
 }
 
 /// How many checkpoints may come with one state.
@@ -59,7 +66,11 @@ pub struct Standing {
 
 impl From<&RemoteState> for Standing {
     fn from(state: &RemoteState) -> Self {
-        Self { commit: state.commit.clone(), claim: state.claim.clone(), meta: state.meta.clone() }
+        Self {
+            commit: state.commit.clone(),
+            claim: state.claim.clone(),
+            meta: state.meta.clone(),
+        }
     }
 }
 
@@ -67,12 +78,18 @@ impl RawState {
     /// The file of this name, where it is an ordinary one of a size that it may have.
     fn file(&self, name: &str, most: usize) -> Result<&[u8], Flaw> {
         let damaged = |what: &str| Flaw::Damaged(format!("{name}: {what}"));
-        let file =
-            self.files.iter().find(|file| file.name == name.as_bytes()).ok_or_else(|| damaged("it is missing"))?;
+        let file = self
+            .files
+            .iter()
+            .find(|file| file.name == name.as_bytes())
+            .ok_or_else(|| damaged("it is missing"))?;
         if file.mode != 0o100_644 {
             return Err(damaged("it is no ordinary file"));
         }
-        let content = file.content.as_deref().filter(|content| content.len() <= most);
+        let content = file
+            .content
+            .as_deref()
+            .filter(|content| content.len() <= most);
         content.ok_or_else(|| damaged("it is too large"))
     }
 }
@@ -86,7 +103,9 @@ fn meta_of(raw: &RawState, key: &RunKey) -> Result<Meta, Flaw> {
         .and_then(|document| document.get("schema")?.as_u64())
         .ok_or_else(|| damaged("it has no schema".to_owned()))?;
     if schema > u64::from(REMOTE_SCHEMA) {
-        return Err(Flaw::Newer(format!("its schema is {schema}, this version knows {REMOTE_SCHEMA}")));
+        return Err(Flaw::Newer(format!(
+            "its schema is {schema}, this version knows {REMOTE_SCHEMA}"
+        )));
     }
     let meta: Meta = serde_json::from_slice(text).map_err(|error| damaged(error.to_string()))?;
     if meta.run != *key {
@@ -109,24 +128,44 @@ pub fn decode(raw: &RawState, key: &RunKey) -> Result<(Meta, Claim, Option<Objec
     for file in &raw.files {
         if !FILES.iter().any(|(name, _)| file.name == name.as_bytes()) {
             let name = String::from_utf8_lossy(&file.name).into_owned();
-            return Err(Flaw::Damaged(format!("its tree has what no state has: {name:?}")));
+            return Err(Flaw::Damaged(format!(
+                "its tree has what no state has: {name:?}"
+            )));
         }
     }
     let claim = raw.file("claim.json", FILES[0].1)?;
-    let claim: Claim = serde_json::from_slice(claim).map_err(|error| Flaw::Damaged(format!("claim.json: {error}")))?;
-    let is_text = |text: &String| !text.is_empty() && text.len() <= LONGEST_TEXT && !text.chars().any(char::is_control);
-    if ![&claim.holder, &claim.host, &claim.nonce].into_iter().all(is_text) || claim.fencing == 0 {
+    let claim: Claim = serde_json::from_slice(claim)
+        .map_err(|error| Flaw::Damaged(format!("claim.json: {error}")))?;
+    let is_text = |text: &String| {
+        !text.is_empty() && text.len() <= LONGEST_TEXT && !text.chars().any(char::is_control)
+    };
+    if ![&claim.holder, &claim.host, &claim.nonce]
+        .into_iter()
+        .all(is_text)
+        || claim.fencing == 0
+    {
         return Err(Flaw::Damaged("claim.json: it names nobody".to_owned()));
     }
-    let previous = if meta.state == 1 { None } else { raw.parents.first().cloned() };
+    let previous = if meta.state == 1 {
+        None
+    } else {
+        raw.parents.first().cloned()
+    };
     if previous.is_none() && meta.state > 1 {
-        return Err(Flaw::Damaged(format!("state {} has none before it", meta.state)));
+        return Err(Flaw::Damaged(format!(
+            "state {} has none before it",
+            meta.state
+        )));
     }
     Ok((meta, claim, previous))
 }
 
 /// The state that `raw` is, where it follows `before`.
-pub fn follow(raw: &RawState, key: &RunKey, before: Option<&Standing>) -> Result<RemoteState, Flaw> {
+pub fn follow(
+    raw: &RawState,
+    key: &RunKey,
+    before: Option<&Standing>,
+) -> Result<RemoteState, Flaw> {
     let (meta, claim, previous) = decode(raw, key)?;
     let damaged = |what: String| Flaw::Damaged(format!("state {}: {what}", meta.state));
     if previous.as_ref() != before.map(|before| &before.commit) {
@@ -138,7 +177,9 @@ pub fn follow(raw: &RawState, key: &RunKey, before: Option<&Standing>) -> Result
     if let Some(what) = unlawful(&claim, before.map(|before| &before.claim)) {
         return Err(damaged(what));
     }
-    let link = before.map(|before| before.meta.chain.clone()).unwrap_or_default();
+    let link = before
+        .map(|before| before.meta.chain.clone())
+        .unwrap_or_default();
     let text = std::str::from_utf8(raw.file("events.jsonl", FILES[1].1)?)
         .map_err(|_| damaged("events.jsonl is no text".to_owned()))?;
     let (events, end) = chain::read(key, &link, text).map_err(|flaw| match flaw {
@@ -148,31 +189,54 @@ pub fn follow(raw: &RawState, key: &RunKey, before: Option<&Standing>) -> Result
     if end != meta.chain {
         return Err(damaged("its events are not those that it names".to_owned()));
     }
-    let checkpoints: Vec<ObjectId> = raw.parents.iter().skip(usize::from(previous.is_some())).cloned().collect();
+    let checkpoints: Vec<ObjectId> = raw
+        .parents
+        .iter()
+        .skip(usize::from(previous.is_some()))
+        .cloned()
+        .collect();
     if checkpoints.len() > MOST_CHECKPOINTS {
-        return Err(damaged(format!("{} checkpoints at once", checkpoints.len())));
+        return Err(damaged(format!(
+            "{} checkpoints at once",
+            checkpoints.len()
+        )));
     }
     let of_event = |event: &crate::model::event::Event| match &event.payload {
-        Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+        Payload::CheckpointCreated { checkpoint, .. }
+        | Payload::CheckpointReturned { checkpoint } => {
             Some((checkpoint.commit.clone(), checkpoint.run.clone()))
         }
         _ => None,
     };
-    let named: Vec<(ObjectId, RunKey)> = events.iter().filter_map(|one| of_event(&one.event)).collect();
-    if let Some(other) = checkpoints.iter().find(|commit| !named.iter().any(|(named, _)| named == *commit)) {
+    let named: Vec<(ObjectId, RunKey)> = events
+        .iter()
+        .filter_map(|one| of_event(&one.event))
+        .collect();
+    if let Some(other) = checkpoints
+        .iter()
+        .find(|commit| !named.iter().any(|(named, _)| named == *commit))
+    {
         return Err(damaged(format!("no event names its checkpoint {other}")));
     }
     if named.iter().any(|(_, run)| run != key) {
         return Err(damaged("a checkpoint of it is another run's".to_owned()));
     }
-    Ok(RemoteState { commit: raw.commit.clone(), previous, checkpoints, claim, meta, events })
+    Ok(RemoteState {
+        commit: raw.commit.clone(),
+        previous,
+        checkpoints,
+        claim,
+        meta,
+        events,
+    })
 }
 
 /// Why a claim cannot follow another one.
 fn unlawful(claim: &Claim, before: Option<&Claim>) -> Option<String> {
     let before = before?;
     if claim.nonce == before.nonce {
-        let is_same = (&claim.holder, &claim.host, claim.fencing) == (&before.holder, &before.host, before.fencing);
+        let is_same = (&claim.holder, &claim.host, claim.fencing)
+            == (&before.holder, &before.host, before.fencing);
         return match (is_same, before.released) {
             (false, _) => Some("a claim changed under way".to_owned()),
             (true, true) => Some("a claim was renewed after it was released".to_owned()),
@@ -180,5 +244,6 @@ fn unlawful(claim: &Claim, before: Option<&Claim>) -> Option<String> {
         };
     }
     let expected = before.fencing.saturating_add(1);
-    (claim.fencing != expected).then(|| format!("its fencing is {}, {expected} comes next", claim.fencing))
+    (claim.fencing != expected)
+        .then(|| format!("its fencing is {}, {expected} comes next", claim.fencing))
 }

@@ -17,7 +17,10 @@ use super::words;
 
 /// The steps, in the order in which to take them.
 pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
-    let mut steps = Steps { source, steps: Vec::new() };
+    let mut steps = Steps {
+        source,
+        steps: Vec::new(),
+    };
     if let Some(unfinished) = source.unfinished {
         let what = format!("Finish what was cut off: {}", words::line(unfinished));
         steps.step(&what, &["doctor", "--repair"]);
@@ -30,8 +33,16 @@ pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
     }
     if command.is_some() && !steps.iter().any(|step| step.recommended) {
         let accepts = source.outlook.to_accept != ToAccept::Nothing;
-        let what = if accepts { "Accept what it made: ordinary commits of yours" } else { "Go on with the run" };
-        steps.push(Recommended { description: what.to_owned(), command, recommended: true });
+        let what = if accepts {
+            "Accept what it made: ordinary commits of yours"
+        } else {
+            "Go on with the run"
+        };
+        steps.push(Recommended {
+            description: what.to_owned(),
+            command,
+            recommended: true,
+        });
     }
     steps
 }
@@ -44,7 +55,11 @@ struct Steps<'a, 'b> {
 impl Steps<'_, '_> {
     fn all(&mut self) {
         let run = self.source.run;
-        if run.manual_fix.as_ref().is_some_and(|session| session.status == ManualFixStatus::Active) {
+        if run
+            .manual_fix
+            .as_ref()
+            .is_some_and(|session| session.status == ManualFixStatus::Active)
+        {
             return self.finish_fix();
         }
         if self.source.outlook.at_work && run.live.is_none() {
@@ -59,7 +74,12 @@ impl Steps<'_, '_> {
             }
             RunStatus::Pending => self.begin(),
             RunStatus::InProgress if run.failure.is_none() => self.begin(),
-            RunStatus::InProgress if run.decision.as_ref().is_some_and(Decision::leads_to_attempt) => {
+            RunStatus::InProgress
+                if run
+                    .decision
+                    .as_ref()
+                    .is_some_and(Decision::leads_to_attempt) =>
+            {
                 self.look();
                 self.wait();
             }
@@ -68,7 +88,12 @@ impl Steps<'_, '_> {
                 self.look();
                 self.go_on("Resume the run", &["resume"]);
             }
-            RunStatus::Paused if run.failure.as_ref().is_none_or(|failure| failure.recoverable) => {
+            RunStatus::Paused
+                if run
+                    .failure
+                    .as_ref()
+                    .is_none_or(|failure| failure.recoverable) =>
+            {
                 self.look();
                 self.wait();
             }
@@ -91,7 +116,10 @@ impl Steps<'_, '_> {
 
     fn wait(&mut self) {
         if self.is_loop() {
-            self.go_on("Wait until the loop may try again", &["retry-status", "--wait"]);
+            self.go_on(
+                "Wait until the loop may try again",
+                &["retry-status", "--wait"],
+            );
         } else {
             self.go_on("Continue when the wait is over", &["resume", "--wait"]);
         }
@@ -101,7 +129,9 @@ impl Steps<'_, '_> {
     fn solve(&mut self) {
         self.look();
         self.reproduce();
-        let Some(failure) = &self.source.run.failure else { return self.go_on("Resume the run", &["resume"]) };
+        let Some(failure) = &self.source.run.failure else {
+            return self.go_on("Resume the run", &["resume"]);
+        };
         if failure.recoverable {
             self.check_around(failure);
             self.compare();
@@ -112,7 +142,12 @@ impl Steps<'_, '_> {
     }
 
     fn look(&mut self) {
-        let Some(log) = self.failed_attempt().and_then(|attempt| attempt.log_path.clone()) else { return };
+        let Some(log) = self
+            .failed_attempt()
+            .and_then(|attempt| attempt.log_path.clone())
+        else {
+            return;
+        };
         let command = join(["tail", "-n", "100", "--", log.as_str()]);
         self.push("Review the error log", Some(command));
     }
@@ -123,9 +158,17 @@ impl Steps<'_, '_> {
     }
 
     fn reproduce(&mut self) {
-        let Some(attempt) = self.failed_attempt() else { return };
-        let failing = attempt.feedback_results.iter().find(|(_, result)| !result.passed).map(|(name, _)| name);
-        let Some(failing) = failing.and_then(|name| self.source.loops.iter().find(|known| known.name == *name)) else {
+        let Some(attempt) = self.failed_attempt() else {
+            return;
+        };
+        let failing = attempt
+            .feedback_results
+            .iter()
+            .find(|(_, result)| !result.passed)
+            .map(|(name, _)| name);
+        let Some(failing) =
+            failing.and_then(|name| self.source.loops.iter().find(|known| known.name == *name))
+        else {
             return;
         };
         // A command with a secret in it is not repeated.
@@ -143,7 +186,9 @@ impl Steps<'_, '_> {
             Cause::ToolTimeout => "Find what hangs, or give attempts more time (--timeout)",
             Cause::BrokenBuild => "Fix the build, or go back to the last state that built",
             Cause::InvalidInput => "Correct the prompt or the arguments",
-            Cause::VerificationFailed => "Consider an alternative approach, and whether the check itself is right",
+            Cause::VerificationFailed => {
+                "Consider an alternative approach, and whether the check itself is right"
+            }
             Cause::Crashed => "Check for memory limits or signals that ended the process",
             _ => "Check external dependencies, and consider an alternative approach",
         };
@@ -152,8 +197,14 @@ impl Steps<'_, '_> {
 
     fn compare(&mut self) {
         if self.source.state.last_good(&self.source.run.key).is_some() {
-            self.step("See what changed since the last good checkpoint", &["checkpoint", "diff", "good", "--patch"]);
-            self.step("Go back to the last good checkpoint (--dry-run shows it first)", &["rollback", "--to", "good"]);
+            self.step(
+                "See what changed since the last good checkpoint",
+                &["checkpoint", "diff", "good", "--patch"],
+            );
+            self.step(
+                "Go back to the last good checkpoint (--dry-run shows it first)",
+                &["rollback", "--to", "good"],
+            );
         }
     }
 
@@ -184,13 +235,20 @@ impl Steps<'_, '_> {
     fn option(&mut self, option: &ResumeOption) {
         let command = (self.source.command)(&["resume", "--strategy", option.strategy.as_str()]);
         let description = format!("{}: {}", option.label, option.description);
-        self.steps.push(Recommended { description, command: Some(command), recommended: option.recommended });
+        self.steps.push(Recommended {
+            description,
+            command: Some(command),
+            recommended: option.recommended,
+        });
     }
 
     /// Nothing automatic helps (B5).
     fn by_hand(&mut self, failure: &Failure) {
         for step in manual_steps(failure, None) {
-            let quoted = step.split('`').nth(1).and_then(|quoted| quoted.strip_prefix("recover "));
+            let quoted = step
+                .split('`')
+                .nth(1)
+                .and_then(|quoted| quoted.strip_prefix("recover "));
             match quoted {
                 Some(quoted) => {
                     let description = step.split([':', '(']).next().unwrap_or(&step).trim();
@@ -204,13 +262,24 @@ impl Steps<'_, '_> {
     fn finish_fix(&mut self) {
         self.step("See what the fix has changed", &["manual-fix", "status"]);
         if self.source.outlook.unchecked {
-            self.push("Configure how a fix is verified: add [[feedback]] to .ultraplan/recover.toml", None);
-            self.go_on("Or go on unchecked: end the fix (the files stay)", &["manual-fix", "abort"]);
-            return self
-                .step("Then accept the files as they are and go on", &["resume", "--strategy", "continue_next"]);
+            self.push(
+                "Configure how a fix is verified: add [[feedback]] to .ultraplan/recover.toml",
+                None,
+            );
+            self.go_on(
+                "Or go on unchecked: end the fix (the files stay)",
+                &["manual-fix", "abort"],
+            );
+            return self.step(
+                "Then accept the files as they are and go on",
+                &["resume", "--strategy", "continue_next"],
+            );
         }
         self.step("Run the checks on the fix", &["manual-fix", "verify"]);
-        self.go_on("Continue with the verified fix", &["manual-fix", "continue"]);
+        self.go_on(
+            "Continue with the verified fix",
+            &["manual-fix", "continue"],
+        );
         self.step("Or abandon the fix", &["manual-fix", "abort"]);
     }
 
@@ -224,7 +293,13 @@ impl Steps<'_, '_> {
                 None,
             );
         }
-        if self.source.run.iterations.statuses().any(|(_, status)| status == IterationStatus::Skipped) {
+        if self
+            .source
+            .run
+            .iterations
+            .statuses()
+            .any(|(_, status)| status == IterationStatus::Skipped)
+        {
             self.look();
             self.push("Review what was given up; the run itself is complete", None);
         }
@@ -243,6 +318,10 @@ impl Steps<'_, '_> {
     }
 
     fn push(&mut self, description: &str, command: Option<String>) {
-        self.steps.push(Recommended { description: description.to_owned(), command, recommended: false });
+        self.steps.push(Recommended {
+            description: description.to_owned(),
+            command,
+            recommended: false,
+        });
     }
 }

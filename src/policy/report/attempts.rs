@@ -26,16 +26,28 @@ pub fn attempts(source: &Source<'_>) -> (Vec<AttemptLine>, usize) {
     let mut all: Vec<_> = source.attempts().collect();
     all.sort_by_key(|(iteration, attempt)| (attempt.started_at, iteration.number, attempt.number));
     let omitted = all.len().saturating_sub(MAX_ATTEMPTS);
-    (all[omitted..].iter().map(|(iteration, attempt)| line(source, iteration, attempt)).collect(), omitted)
+    (
+        all[omitted..]
+            .iter()
+            .map(|(iteration, attempt)| line(source, iteration, attempt))
+            .collect(),
+        omitted,
+    )
 }
 
 fn line(source: &Source<'_>, iteration: &Iteration, attempt: &Attempt) -> AttemptLine {
-    let name = AttemptRef { iteration: iteration.number, attempt: attempt.number };
-    let feedback = attempt.feedback_results.iter().map(|(name, result)| LoopLine {
-        name: words::line(name),
-        passed: result.passed,
-        summary: words::line(&result.summary),
-    });
+    let name = AttemptRef {
+        iteration: iteration.number,
+        attempt: attempt.number,
+    };
+    let feedback = attempt
+        .feedback_results
+        .iter()
+        .map(|(name, result)| LoopLine {
+            name: words::line(name),
+            passed: result.passed,
+            summary: words::line(&result.summary),
+        });
     AttemptLine {
         number: attempt.number,
         iteration: iteration.number,
@@ -62,8 +74,17 @@ fn line(source: &Source<'_>, iteration: &Iteration, attempt: &Attempt) -> Attemp
 }
 
 fn totals(source: &Source<'_>, attempt: AttemptRef) -> Option<ChangeTotals> {
-    let known = source.changes.iter().find(|changes| changes.attempt == attempt)?;
-    let of = |kinds: &[ChangeType]| known.changes.iter().filter(|change| kinds.contains(&change.kind)).count() as u64;
+    let known = source
+        .changes
+        .iter()
+        .find(|changes| changes.attempt == attempt)?;
+    let of = |kinds: &[ChangeType]| {
+        known
+            .changes
+            .iter()
+            .filter(|change| kinds.contains(&change.kind))
+            .count() as u64
+    };
     Some(ChangeTotals {
         modified: of(&[ChangeType::Modified, ChangeType::Renamed]),
         created: of(&[ChangeType::Created]),
@@ -83,7 +104,9 @@ fn since_base(source: &Source<'_>, attempt: &Attempt) -> Option<ChangeTotals> {
 pub fn errors(source: &Source<'_>) -> Vec<ErrorDetails> {
     let sizes = std::iter::once(MAX_BYTES).chain(std::iter::repeat(LESS_BYTES));
     let detailed = failures(source).into_iter().zip(sizes).take(MAX_ERRORS);
-    detailed.filter_map(|((iteration, attempt), size)| details(iteration, attempt, size)).collect()
+    detailed
+        .filter_map(|((iteration, attempt), size)| details(iteration, attempt, size))
+        .collect()
 }
 
 /// The attempts of those errors.
@@ -91,15 +114,24 @@ pub fn failures<'a>(source: &'a Source<'_>) -> Vec<(&'a Iteration, &'a Attempt)>
     let mut last: BTreeMap<&str, (&Iteration, &Attempt)> = BTreeMap::new();
     let mut all: Vec<_> = source.attempts().collect();
     all.sort_by_key(|(_, attempt)| attempt.started_at);
-    let failed = all.iter().rfind(|(_, attempt)| attempt.failure.is_some()).copied();
+    let failed = all
+        .iter()
+        .rfind(|(_, attempt)| attempt.failure.is_some())
+        .copied();
     for (iteration, attempt) in all {
         match attempt.outcome {
             Some(AttemptOutcome::Passed) => drop(last.remove(attempt.subtask.as_str())),
-            _ if attempt.failure.is_some() => drop(last.insert(&attempt.subtask, (iteration, attempt))),
+            _ if attempt.failure.is_some() => {
+                drop(last.insert(&attempt.subtask, (iteration, attempt)))
+            }
             _ => {}
         }
     }
-    let standing = source.run.failure.as_ref().and_then(|failure| Some((failure.iteration?, failure.attempt?)));
+    let standing = source
+        .run
+        .failure
+        .as_ref()
+        .and_then(|failure| Some((failure.iteration?, failure.attempt?)));
     let mut open: Vec<_> = last.into_values().collect();
     if open.is_empty() {
         open.extend(failed);
@@ -113,9 +145,16 @@ pub fn failures<'a>(source: &'a Source<'_>) -> Vec<(&'a Iteration, &'a Attempt)>
 
 fn details(iteration: &Iteration, attempt: &Attempt, size: usize) -> Option<ErrorDetails> {
     let failure = attempt.failure.as_ref()?;
-    let text = failure.details.as_deref().map(|text| excerpt(text, size)).filter(|text| !text.trim().is_empty());
+    let text = failure
+        .details
+        .as_deref()
+        .map(|text| excerpt(text, size))
+        .filter(|text| !text.trim().is_empty());
     Some(ErrorDetails {
-        attempt: AttemptRef { iteration: iteration.number, attempt: attempt.number },
+        attempt: AttemptRef {
+            iteration: iteration.number,
+            attempt: attempt.number,
+        },
         subtask: words::line(&attempt.subtask),
         message: words::line(&failure.message),
         text,

@@ -123,7 +123,10 @@ pub struct SessionUsage {
 
 impl From<Usage> for SessionUsage {
     fn from(usage: Usage) -> Self {
-        Self { cost_usd: usage.cost_usd(), tokens: usage.tokens }
+        Self {
+            cost_usd: usage.cost_usd(),
+            tokens: usage.tokens,
+        }
     }
 }
 

@@ -39,21 +39,41 @@ pub fn spans(state: &State, events: &[Event]) -> Vec<Span> {
             Payload::Restored { operation } if operation.scope.covers_files() => {
                 // Of a restore of some paths there is no checkpoint; the one before is nearer than the one restored.
                 let whole = operation.paths.is_empty();
-                now = Some(if whole { &operation.checkpoint_id } else { &operation.safety_checkpoint_id });
+                now = Some(if whole {
+                    &operation.checkpoint_id
+                } else {
+                    &operation.safety_checkpoint_id
+                });
             }
-            Payload::AttemptStarted { iteration, attempt, .. } => {
-                let attempt = AttemptRef { iteration: *iteration, attempt: *attempt };
+            Payload::AttemptStarted {
+                iteration, attempt, ..
+            } => {
+                let attempt = AttemptRef {
+                    iteration: *iteration,
+                    attempt: *attempt,
+                };
                 begun.extend(now.map(|now| (attempt, now)));
             }
             Payload::AttemptEnded(end) => {
-                let attempt = AttemptRef { iteration: end.iteration, attempt: end.attempt };
-                let (Some(from), Some(to)) = (begun.get(&attempt), &end.checkpoint_id) else { continue };
-                spans.push(Span { attempt, from: (*from).clone(), to: to.clone() });
+                let attempt = AttemptRef {
+                    iteration: end.iteration,
+                    attempt: end.attempt,
+                };
+                let (Some(from), Some(to)) = (begun.get(&attempt), &end.checkpoint_id) else {
+                    continue;
+                };
+                spans.push(Span {
+                    attempt,
+                    from: (*from).clone(),
+                    to: to.clone(),
+                });
             }
             _ => {}
         }
     }
-    spans.retain(|span| state.checkpoint(&span.from).is_some() && state.checkpoint(&span.to).is_some());
+    spans.retain(|span| {
+        state.checkpoint(&span.from).is_some() && state.checkpoint(&span.to).is_some()
+    });
     spans.split_off(spans.len().saturating_sub(MAX_COMPARED))
 }
 
@@ -63,10 +83,17 @@ pub fn files(source: &Source<'_>) -> Files {
     let in_scope: BTreeMap<AttemptRef, bool> = source
         .attempts()
         .map(|(iteration, attempt)| {
-            (name(iteration.number, attempt.number), attempt.outcome == Some(AttemptOutcome::Failed))
+            (
+                name(iteration.number, attempt.number),
+                attempt.outcome == Some(AttemptOutcome::Failed),
+            )
         })
         .collect();
-    let compared: Vec<_> = source.changes.iter().filter(|changes| in_scope.contains_key(&changes.attempt)).collect();
+    let compared: Vec<_> = source
+        .changes
+        .iter()
+        .filter(|changes| in_scope.contains_key(&changes.attempt))
+        .collect();
     let mut by_path: BTreeMap<&RepoPath, FileLine> = BTreeMap::new();
     let mut in_failed: BTreeSet<&RepoPath> = BTreeSet::new();
     for changes in &compared {
@@ -80,7 +107,10 @@ pub fn files(source: &Source<'_>) -> Files {
             });
             line.kind = change.kind;
             line.added = line.added.zip(change.added).map(|(sum, more)| sum + more);
-            line.deleted = line.deleted.zip(change.deleted).map(|(sum, more)| sum + more);
+            line.deleted = line
+                .deleted
+                .zip(change.deleted)
+                .map(|(sum, more)| sum + more);
             line.attempts.push(changes.attempt);
             if in_scope[&changes.attempt] {
                 in_failed.insert(&change.path);
@@ -88,8 +118,17 @@ pub fn files(source: &Source<'_>) -> Files {
         }
     }
     let mut entries: Vec<FileLine> = by_path.into_values().collect();
-    entries.sort_by_key(|line| (!in_failed.contains(&line.path), std::cmp::Reverse(line.attempts.len())));
+    entries.sort_by_key(|line| {
+        (
+            !in_failed.contains(&line.path),
+            std::cmp::Reverse(line.attempts.len()),
+        )
+    });
     let total = entries.len();
     entries.truncate(MAX_FILES);
-    Files { total, entries, attempts_compared: compared.len() }
+    Files {
+        total,
+        entries,
+        attempts_compared: compared.len(),
+    }
 }

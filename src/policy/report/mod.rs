@@ -20,14 +20,18 @@ mod words;
 use crate::model::state::Named;
 
 pub use data::{
-    AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, Checkpoints, DecisionLine, ErrorDetails, FailureLine,
-    FileLine, Files, IterationCounts, LoopLine, Recommended, Report, ReportKind, RunLine, Stuck, Summary,
+    AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, Checkpoints, DecisionLine,
+    ErrorDetails, FailureLine, FileLine, Files, IterationCounts, LoopLine, Recommended, Report,
+    ReportKind, RunLine, Stuck, Summary,
 };
 pub use files::{Span, spans};
 pub use html::html;
 pub use markdown::markdown;
 pub use moment::{Moment, MomentKind};
-pub use night::{Around, ChangedFiles, LookAtKind, Night, NightIterations, Outside, ToLookAt, to_look_at, unfinished};
+pub use night::{
+    Around, ChangedFiles, LookAtKind, Night, NightIterations, Outside, ToLookAt, to_look_at,
+    unfinished,
+};
 pub use pull_request::pull_request;
 pub use source::{AttemptChanges, Source};
 pub use summary::run_line;

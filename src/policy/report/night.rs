@@ -108,21 +108,43 @@ pub struct ToLookAt {
 impl ToLookAt {
     /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
     pub fn uncommitted(paths: &BTreeSet<RepoPath>, command: &str) -> Option<Self> {
-        let names: Vec<String> = paths.iter().take(NAMED).map(|path| words::line(&path.to_lossy())).collect();
+        let names: Vec<String> = paths
+            .iter()
+            .take(NAMED)
+            .map(|path| words::line(&path.to_lossy()))
+            .collect();
         let more = paths.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
         let text = format!(
             "the run changed or removed uncommitted changes of yours: {}{more}; {command} brings them back",
             names.join(", ")
         );
         let kind = LookAtKind::Uncommitted;
-        (!paths.is_empty()).then_some(Self { kind, iteration: None, commit: None, text })
+        (!paths.is_empty()).then_some(Self {
+            kind,
+            iteration: None,
+            commit: None,
+            text,
+        })
     }
 
     /// A commit that the run did not make.
     pub fn commit(commit: ObjectId, subject: &str) -> Self {
-        let text = format!("commit {} was made outside of the run ({})", commit.short(), words::line(subject));
-        Self { kind: LookAtKind::OutsideCommit, iteration: None, commit: Some(commit), text }
+        let text = format!(
+            "commit {} was made outside of the run ({})",
+            commit.short(),
+            words::line(subject)
+        );
+        Self {
+            kind: LookAtKind::OutsideCommit,
+            iteration: None,
+            commit: Some(commit),
+            text,
+        }
     }
 
     /// The folders that a checkpoint leaves out because they hold too many files.
@@ -140,28 +162,66 @@ impl ToLookAt {
 
     /// So many more commits that the run did not make; `None` for none.
     pub fn earlier_commits(count: usize) -> Option<Self> {
-        let text = format!("{} before them, made outside of the run", words::count(count, "more commit"));
-        (count > 0).then_some(Self { kind: LookAtKind::OutsideCommit, iteration: None, commit: None, text })
+        let text = format!(
+            "{} before them, made outside of the run",
+            words::count(count, "more commit")
+        );
+        (count > 0).then_some(Self {
+            kind: LookAtKind::OutsideCommit,
+            iteration: None,
+            commit: None,
+            text,
+        })
     }
 }
 
 /// What of a run's own record a person must look at.
 pub fn to_look_at(run: &Run) -> Vec<ToLookAt> {
-    let of = |kind, iteration, text| ToLookAt { kind, iteration: Some(iteration), commit: None, text };
+    let of = |kind, iteration, text| ToLookAt {
+        kind,
+        iteration: Some(iteration),
+        commit: None,
+        text,
+    };
     let weakened = run.weakened_attempts().map(|(iteration, attempt)| {
         let notes = words::line(&tamper::tampering_text(&attempt.notes, ", "));
-        let what = if notes.is_empty() { notes } else { format!(" ({notes})") };
-        of(LookAtKind::Weakened, iteration, format!("iteration {iteration} may have weakened what judges it{what}"))
+        let what = if notes.is_empty() {
+            notes
+        } else {
+            format!(" ({notes})")
+        };
+        of(
+            LookAtKind::Weakened,
+            iteration,
+            format!("iteration {iteration} may have weakened what judges it{what}"),
+        )
     });
-    let skipped = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Skipped);
-    let given_up = |(number, _)| of(LookAtKind::GivenUp, number, format!("iteration {number} was given up"));
-    let changed = run.iterations.with_git_changes().map(|(iteration, attempt)| {
-        let names = words::line(&attempt.git_changes.join(", "));
-        let text =
-            format!("attempt {} of iteration {} changed git's settings: {names}", attempt.number, iteration.number);
-        of(LookAtKind::GitSettings, iteration.number, text)
-    });
-    weakened.chain(skipped.map(given_up)).chain(changed).collect()
+    let skipped = run
+        .iterations
+        .statuses()
+        .filter(|(_, status)| *status == IterationStatus::Skipped);
+    let given_up = |(number, _)| {
+        of(
+            LookAtKind::GivenUp,
+            number,
+            format!("iteration {number} was given up"),
+        )
+    };
+    let changed = run
+        .iterations
+        .with_git_changes()
+        .map(|(iteration, attempt)| {
+            let names = words::line(&attempt.git_changes.join(", "));
+            let text = format!(
+                "attempt {} of iteration {} changed git's settings: {names}",
+                attempt.number, iteration.number
+            );
+            of(LookAtKind::GitSettings, iteration.number, text)
+        });
+    weakened
+        .chain(skipped.map(given_up))
+        .chain(changed)
+        .collect()
 }
 
 /// The iterations that a run was to do and has not done, where it did not come to its end: neither passed, nor given up, nor
@@ -170,11 +230,23 @@ pub fn unfinished(run: &Run) -> Option<String> {
     if run.status.is_done() {
         return None;
     }
-    let stands =
-        |status| !matches!(status, IterationStatus::Completed | IterationStatus::Skipped | IterationStatus::Superseded);
-    let begun = run.iterations.statuses().filter(|(_, status)| stands(*status)).map(|(number, _)| (number, number));
+    let stands = |status| {
+        !matches!(
+            status,
+            IterationStatus::Completed | IterationStatus::Skipped | IterationStatus::Superseded
+        )
+    };
+    let begun = run
+        .iterations
+        .statuses()
+        .filter(|(_, status)| stands(*status))
+        .map(|(number, _)| (number, number));
     let last = run.iterations.last_number().unwrap_or(0);
-    let never = run.spec.iterations_total.filter(|total| *total > last).map(|total| (last + 1, total));
+    let never = run
+        .spec
+        .iterations_total
+        .filter(|total| *total > last)
+        .map(|total| (last + 1, total));
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for (from, to) in begun.chain(never) {
         match ranges.last_mut() {
@@ -183,7 +255,13 @@ pub fn unfinished(run: &Run) -> Option<String> {
         }
     }
     let is_one = matches!(ranges.as_slice(), [(from, to)] if from == to);
-    let named = |(from, to): &(u32, u32)| if from == to { from.to_string() } else { format!("{from} to {to}") };
+    let named = |(from, to): &(u32, u32)| {
+        if from == to {
+            from.to_string()
+        } else {
+            format!("{from} to {to}")
+        }
+    };
     let which = ranges.iter().map(named).collect::<Vec<_>>().join(", ");
     match ranges.is_empty() {
         true => None,
@@ -237,7 +315,10 @@ impl Night {
             *count += 1;
             iterations.total += 1;
         }
-        let mut why: Vec<&str> = weakened.iter().flat_map(|(_, attempt)| tamper::in_short(&attempt.notes)).collect();
+        let mut why: Vec<&str> = weakened
+            .iter()
+            .flat_map(|(_, attempt)| tamper::in_short(&attempt.notes))
+            .collect();
         why.sort_unstable();
         why.dedup();
         let outside = around.outside.commits;
@@ -264,7 +345,11 @@ impl Night {
     /// `12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; 84 files …`.
     fn told(&self, why: &[&str], outside: usize) -> String {
         let all = self.iterations;
-        let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join(", ")) };
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", why.join(", "))
+        };
         let counted = [
             (all.passed, "passed".to_owned()),
             (all.given_up, "given up".to_owned()),
@@ -283,9 +368,20 @@ impl Night {
         }
         let mut took = vec![words::span(self.duration_ms)];
         took.extend(self.cost_usd.map(|cost| format!("${cost:.2}")));
-        took.extend(self.tokens.map(|tokens| format!("{} tokens", apart(&usage::short(tokens.total)))));
-        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-        let mut text = format!("{}{parts}; {}", words::count(all.total, "iteration"), took.join(", "));
+        took.extend(
+            self.tokens
+                .map(|tokens| format!("{} tokens", apart(&usage::short(tokens.total)))),
+        );
+        let parts = if parts.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", parts.join(", "))
+        };
+        let mut text = format!(
+            "{}{parts}; {}",
+            words::count(all.total, "iteration"),
+            took.join(", ")
+        );
         if let Some(files) = self.files {
             text.push_str("; ");
             text.push_str(&files.told());
@@ -295,7 +391,9 @@ impl Night {
 
     /// The line, with the command to go on with in the form that suits its place.
     pub fn line(&self, next: Option<&str>) -> String {
-        let next = next.map(|next| format!(". Next: {next}")).unwrap_or_default();
+        let next = next
+            .map(|next| format!(". Next: {next}"))
+            .unwrap_or_default();
         format!("night: {}{next}", self.summary)
     }
 }
@@ -309,7 +407,9 @@ impl ChangedFiles {
             many => format!("{} files", grouped(many as u64)),
         };
         match (self.added, self.deleted) {
-            (Some(added), Some(deleted)) => format!("{files} +{} −{}", grouped(added), grouped(deleted)),
+            (Some(added), Some(deleted)) => {
+                format!("{files} +{} −{}", grouped(added), grouped(deleted))
+            }
             _ => files,
         }
     }
@@ -354,7 +454,11 @@ mod tests {
             duration_ms: (7 * 60 + 12) * 60_000,
             cost_usd: Some(14.2),
             tokens: Some(Tokens::new(1_900_000, 0, 0, 0)),
-            files: Some(ChangedFiles { changed: 84, added: Some(1_204), deleted: Some(300) }),
+            files: Some(ChangedFiles {
+                changed: 84,
+                added: Some(1_204),
+                deleted: Some(300),
+            }),
             summary: String::new(),
             next: None,
             to_accept: ToAccept::Nothing,
@@ -366,23 +470,64 @@ mod tests {
             "night: 12 iterations: 9 passed, 2 given up, 1 to look at (tests removed); 7 h 12 min, $14.20, 1.9 M tokens; \
              84 files +1,204 −300. Next: recover accept"
         );
-        let iterations = NightIterations { total: 1, failed: 1, ..NightIterations::default() };
-        let poor = Night { iterations, cost_usd: None, tokens: None, files: None, duration_ms: 850, ..night };
-        let interrupted = NightIterations { total: 1, cancelled: 1, ..NightIterations::default() };
+        let iterations = NightIterations {
+            total: 1,
+            failed: 1,
+            ..NightIterations::default()
+        };
+        let poor = Night {
+            iterations,
+            cost_usd: None,
+            tokens: None,
+            files: None,
+            duration_ms: 850,
+            ..night
+        };
+        let interrupted = NightIterations {
+            total: 1,
+            cancelled: 1,
+            ..NightIterations::default()
+        };
         assert_eq!(
-            Night { iterations: interrupted, ..poor.clone() }.told(&[], 0),
+            Night {
+                iterations: interrupted,
+                ..poor.clone()
+            }
+            .told(&[], 0),
             "1 iteration: 1 interrupted; 850 ms"
         );
-        let none = Night { iterations: NightIterations::default(), ..poor.clone() };
+        let none = Night {
+            iterations: NightIterations::default(),
+            ..poor.clone()
+        };
         assert_eq!(none.told(&[], 0), "0 iterations; 850 ms");
-        assert_eq!(poor.told(&[], 2), "1 iteration: 1 failed, 2 commits from outside; 850 ms");
+        assert_eq!(
+            poor.told(&[], 2),
+            "1 iteration: 1 failed, 2 commits from outside; 850 ms"
+        );
     }
 
     #[test]
     fn numbers_are_easy_to_read() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([950, 12_345, 1_900_000].map(|count| apart(&usage::short(count))), ["950", "12.3 k", "1.9 M"]);
-        let files = |changed, added| ChangedFiles { changed, added, deleted: added }.told();
-        assert_eq!((files(0, Some(0)).as_str(), files(84_000, None).as_str()), ("no file changed", "84,000 files"));
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [950, 12_345, 1_900_000].map(|count| apart(&usage::short(count))),
+            ["950", "12.3 k", "1.9 M"]
+        );
+        let files = |changed, added| {
+            ChangedFiles {
+                changed,
+                added,
+                deleted: added,
+            }
+            .told()
+        };
+        assert_eq!(
+            (files(0, Some(0)).as_str(), files(84_000, None).as_str()),
+            ("no file changed", "84,000 files")
+        );
     }
 }

@@ -46,7 +46,10 @@ pub struct Source<'a> {
 impl Source<'_> {
     /// The attempts that the report is about.
     pub(super) fn attempts(&self) -> impl DoubleEndedIterator<Item = (&Iteration, &Attempt)> {
-        self.run.attempts().filter(|(_, attempt)| self.subtask.is_none_or(|subtask| attempt.subtask == subtask))
+        self.run.attempts().filter(|(_, attempt)| {
+            self.subtask
+                .is_none_or(|subtask| attempt.subtask == subtask)
+        })
     }
 }
 

@@ -8,7 +8,9 @@ use crate::model::hint::join;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{AttemptOutcome, IterationStatus, Run, RunStatus};
 
-use super::data::{AttemptCounts, DecisionLine, FailureLine, IterationCounts, ReportKind, RunLine, Stuck, Summary};
+use super::data::{
+    AttemptCounts, DecisionLine, FailureLine, IterationCounts, ReportKind, RunLine, Stuck, Summary,
+};
 use super::source::Source;
 use super::words;
 
@@ -21,7 +23,9 @@ pub fn kind(run: &Run, stuck: &[Stuck]) -> ReportKind {
         RunStatus::Escalated => ReportKind::Escalation,
         _ if !stuck.is_empty() => ReportKind::Escalation,
         _ if run.weakened_attempts().next().is_some() => ReportKind::Incident,
-        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Blocked | RunStatus::RolledBack => ReportKind::Incident,
+        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Blocked | RunStatus::RolledBack => {
+            ReportKind::Incident
+        }
         _ if run.failure.is_some() => ReportKind::Incident,
         _ => ReportKind::Run,
     }
@@ -29,8 +33,14 @@ pub fn kind(run: &Run, stuck: &[Stuck]) -> ReportKind {
 
 /// Subtasks of the run that were given up.
 pub fn stuck_in_scope(source: &Source<'_>) -> Vec<Stuck> {
-    let known: BTreeSet<&str> = source.attempts().map(|(_, attempt)| attempt.subtask.as_str()).collect();
-    let of_run = source.stuck.iter().filter(|stuck| known.contains(stuck.subtask_id.as_str()));
+    let known: BTreeSet<&str> = source
+        .attempts()
+        .map(|(_, attempt)| attempt.subtask.as_str())
+        .collect();
+    let of_run = source
+        .stuck
+        .iter()
+        .filter(|stuck| known.contains(stuck.subtask_id.as_str()));
     let cleaned = |stuck: &Stuck| Stuck {
         subtask_id: words::line(&stuck.subtask_id),
         reason: words::line(&stuck.reason),
@@ -42,8 +52,16 @@ pub fn stuck_in_scope(source: &Source<'_>) -> Vec<Stuck> {
 /// The summary.
 pub fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
     let run = source.run;
-    let last_event_at = source.events.last().map_or(run.created_at, |event| event.at).max(run.created_at);
-    let ended = if run.live.is_some() { source.now } else { last_event_at };
+    let last_event_at = source
+        .events
+        .last()
+        .map_or(run.created_at, |event| event.at)
+        .max(run.created_at);
+    let ended = if run.live.is_some() {
+        source.now
+    } else {
+        last_event_at
+    };
     let attempts = attempt_counts(source);
     let stopped_because = stopped_because(run);
     Summary {
@@ -60,7 +78,10 @@ pub fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
         tokens: run.usage().tokens,
         session_usage: source.state.session_usage(run).into(),
         budgets: source.retry.budgets.clone(),
-        stopped_by: run.decision.as_ref().and_then(|decision| decision.stopped_by),
+        stopped_by: run
+            .decision
+            .as_ref()
+            .and_then(|decision| decision.stopped_by),
         failure: run.failure.as_ref().map(failure_line),
         decision: run.decision.as_ref().map(decision_line),
     }
@@ -99,7 +120,10 @@ pub fn run_line(run: &Run) -> RunLine {
         run_id: run.key.run_id.clone(),
         phase: run.key.phase.clone(),
         lane: run.key.lane.clone(),
-        task_id: run.task_id.as_ref().map(|task| words::line(task.as_str()).into()),
+        task_id: run
+            .task_id
+            .as_ref()
+            .map(|task| words::line(task.as_str()).into()),
         status: run.status.as_str(),
         current_iteration: run.shown_iteration(),
         iterations_total: run.spec.iterations_total,
@@ -119,23 +143,34 @@ fn outcome(status: RunStatus) -> Option<&'static str> {
         | RunStatus::Parked
         | RunStatus::Escalated
         | RunStatus::Cancelled => Some(status.as_str()),
-        RunStatus::Pending | RunStatus::InProgress | RunStatus::Blocked | RunStatus::RolledBack => None,
+        RunStatus::Pending | RunStatus::InProgress | RunStatus::Blocked | RunStatus::RolledBack => {
+            None
+        }
     }
 }
 
 /// Why the run does not go on; `None` while it does.
 fn stopped_because(run: &Run) -> Option<String> {
-    if let Some(session) = run.manual_fix.as_ref().filter(|session| session.status == ManualFixStatus::Active) {
+    if let Some(session) = run
+        .manual_fix
+        .as_ref()
+        .filter(|session| session.status == ManualFixStatus::Active)
+    {
         return Some(format!("a person's fix is open ({})", session.id));
     }
     match run.status {
         RunStatus::Closed => Some("it was closed".to_owned()),
-        status if status.is_done() && run.spec.until.is_some() => Some("the goal was reached".to_owned()),
+        status if status.is_done() && run.spec.until.is_some() => {
+            Some("the goal was reached".to_owned())
+        }
         status if status.is_done() => Some("every iteration is done".to_owned()),
         RunStatus::Pending => None,
         RunStatus::InProgress if run.live.is_some() || run.decision.is_none() => None,
         _ => {
-            let decided = run.decision.as_ref().map(|decision| decision.reason.as_str());
+            let decided = run
+                .decision
+                .as_ref()
+                .map(|decision| decision.reason.as_str());
             let parked = run.parked.as_ref().map(|parked| parked.reason.as_str());
             let failed = run.failure.as_ref().map(|failure| failure.message.as_str());
             decided.or(parked).or(failed).map(words::line)
@@ -146,7 +181,10 @@ fn stopped_because(run: &Run) -> Option<String> {
 fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
     let tried = words::count(attempts.total, "attempt");
     let what = run.failure.as_ref().map(|failure| {
-        let iteration = failure.iteration.map(|number| format!(" in iteration {number}")).unwrap_or_default();
+        let iteration = failure
+            .iteration
+            .map(|number| format!(" in iteration {number}"))
+            .unwrap_or_default();
         let message = words::short(&words::line(&failure.message), MAX_HEADLINE);
         format!("{}{iteration}: {message}", failure.cause.as_str())
     });
@@ -156,7 +194,10 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
             format!("Complete after {tried}, but tests were weakened: a person must look at that.")
         }
         RunStatus::Complete if stuck.is_empty() => format!("Complete after {tried}."),
-        RunStatus::Complete => format!("Complete after {tried}; {} given up.", words::count(stuck.len(), "subtask")),
+        RunStatus::Complete => format!(
+            "Complete after {tried}; {} given up.",
+            words::count(stuck.len(), "subtask")
+        ),
         RunStatus::Accepted => format!("Complete after {tried}, and accepted."),
         RunStatus::Closed => format!("Closed after {tried}.{what}"),
         RunStatus::Escalated => format!("A person is needed after {tried}.{what}"),
@@ -169,13 +210,21 @@ fn headline(run: &Run, attempts: AttemptCounts, stuck: &[Stuck]) -> String {
         RunStatus::Pending if attempts.total == 0 => "Nothing has been tried yet.".to_owned(),
         RunStatus::Pending => format!("Ready to begin again after {tried}."),
         RunStatus::InProgress => {
-            format!("In progress: iteration {}, {tried} so far.{what}", run.shown_iteration())
+            format!(
+                "In progress: iteration {}, {tried} so far.{what}",
+                run.shown_iteration()
+            )
         }
     }
 }
 
 fn iteration_counts(run: &Run) -> IterationCounts {
-    let of = |status| run.iterations.statuses().filter(|(_, stands)| *stands == status).count();
+    let of = |status| {
+        run.iterations
+            .statuses()
+            .filter(|(_, stands)| *stands == status)
+            .count()
+    };
     IterationCounts {
         begun: run.iterations.len(),
         completed: of(IterationStatus::Completed),

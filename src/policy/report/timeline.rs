@@ -25,12 +25,21 @@ pub fn timeline(source: &Source<'_>) -> (Vec<Moment>, usize) {
     let mut moments: Vec<(Timestamp, u64, Moment)> = attempts(source);
     let scope = Scoped::of(source);
     for event in source.events {
-        let made = moments_of(event).into_iter().filter(|moment| scope.holds(moment));
+        let made = moments_of(event)
+            .into_iter()
+            .filter(|moment| scope.holds(moment));
         moments.extend(made.map(|moment| (event.at, event.seq, moment)));
     }
     moments.sort_by_key(|(at, seq, _)| (*at, *seq));
     let omitted = moments.len().saturating_sub(MAX_MOMENTS);
-    (moments.split_off(omitted).into_iter().map(|(_, _, moment)| moment).collect(), omitted)
+    (
+        moments
+            .split_off(omitted)
+            .into_iter()
+            .map(|(_, _, moment)| moment)
+            .collect(),
+        omitted,
+    )
 }
 
 /// What a report about one subtask leaves out: other attempts, and iterations that are not its own.
@@ -42,15 +51,24 @@ struct Scoped {
 
 impl Scoped {
     fn of(source: &Source<'_>) -> Self {
-        let attempts = source.attempts().map(|(i, a)| AttemptRef { iteration: i.number, attempt: a.number });
+        let attempts = source.attempts().map(|(i, a)| AttemptRef {
+            iteration: i.number,
+            attempt: a.number,
+        });
         let attempts: BTreeSet<AttemptRef> = attempts.collect();
         let iterations = attempts.iter().map(|attempt| attempt.iteration).collect();
-        Self { all: source.subtask.is_none(), attempts, iterations }
+        Self {
+            all: source.subtask.is_none(),
+            attempts,
+            iterations,
+        }
     }
 
     fn holds(&self, moment: &Moment) -> bool {
         let of_attempt = match (moment.iteration, moment.attempt) {
-            (Some(iteration), Some(attempt)) => self.attempts.contains(&AttemptRef { iteration, attempt }),
+            (Some(iteration), Some(attempt)) => {
+                self.attempts.contains(&AttemptRef { iteration, attempt })
+            }
             (Some(iteration), None) => iteration == 0 || self.iterations.contains(&iteration),
             (None, _) => true,
         };
@@ -61,30 +79,58 @@ impl Scoped {
 fn attempts(source: &Source<'_>) -> Vec<(Timestamp, u64, Moment)> {
     let mut begun: BTreeMap<AttemptRef, u64> = BTreeMap::new();
     for event in source.events {
-        if let Payload::AttemptStarted { iteration, attempt, .. } = event.payload {
+        if let Payload::AttemptStarted {
+            iteration, attempt, ..
+        } = event.payload
+        {
             begun.insert(AttemptRef { iteration, attempt }, event.seq);
         }
     }
-    let moment = |(iteration, attempt): (&crate::model::run::Iteration, &crate::model::run::Attempt)| {
-        let name = AttemptRef { iteration: iteration.number, attempt: attempt.number };
-        let title = format!("{} {}", words::attempt(name.iteration, attempt), words::outcome(attempt.outcome));
-        let failed = attempt.failure.as_ref().map(|failure| words::line(&failure.message));
-        let approach = attempt.approach.as_deref().map(words::line);
-        let made = Moment {
-            iteration: Some(name.iteration),
-            attempt: Some(name.attempt),
-            outcome: attempt.outcome,
-            duration_ms: attempt.duration_ms,
-            checkpoint_id: attempt.checkpoint_id.clone(),
-            ..Moment::new(attempt.started_at, MomentKind::Attempt, title, failed.or(approach))
+    let moment =
+        |(iteration, attempt): (&crate::model::run::Iteration, &crate::model::run::Attempt)| {
+            let name = AttemptRef {
+                iteration: iteration.number,
+                attempt: attempt.number,
+            };
+            let title = format!(
+                "{} {}",
+                words::attempt(name.iteration, attempt),
+                words::outcome(attempt.outcome)
+            );
+            let failed = attempt
+                .failure
+                .as_ref()
+                .map(|failure| words::line(&failure.message));
+            let approach = attempt.approach.as_deref().map(words::line);
+            let made = Moment {
+                iteration: Some(name.iteration),
+                attempt: Some(name.attempt),
+                outcome: attempt.outcome,
+                duration_ms: attempt.duration_ms,
+                checkpoint_id: attempt.checkpoint_id.clone(),
+                ..Moment::new(
+                    attempt.started_at,
+                    MomentKind::Attempt,
+                    title,
+                    failed.or(approach),
+                )
+            };
+            (
+                attempt.started_at,
+                begun.get(&name).copied().unwrap_or(u64::MAX),
+                made,
+            )
         };
-        (attempt.started_at, begun.get(&name).copied().unwrap_or(u64::MAX), made)
-    };
     source.attempts().map(moment).collect()
 }
 
 impl Moment {
-    fn new(at: Timestamp, kind: MomentKind, title: impl Into<String>, detail: Option<String>) -> Self {
+    fn new(
+        at: Timestamp,
+        kind: MomentKind,
+        title: impl Into<String>,
+        detail: Option<String>,
+    ) -> Self {
         Self {
             at,
             kind,
@@ -105,21 +151,37 @@ fn step_title(end: &StepEnd) -> String {
         StepStatus::CutOff => "cut off",
         status => status.as_str(),
     };
-    let back = if end.rolled_back { ", its files restored" } else { "" };
+    let back = if end.rolled_back {
+        ", its files restored"
+    } else {
+        ""
+    };
     format!("Step {} {found}{back}", words::line(&end.name))
 }
 
 fn moments_of(event: &Event) -> Vec<Moment> {
     let new = |kind, title: String, detail| vec![Moment::new(event.at, kind, title, detail)];
     match &event.payload {
-        Payload::RunCreated { spec, .. } => {
-            new(MomentKind::Run, "Run began".to_owned(), Some(words::line(&spec.command.join(" "))))
-        }
-        Payload::RunStatusChanged { status, reason } => {
-            new(MomentKind::Run, format!("Run {}", status.as_str()), Some(words::line(reason)))
-        }
-        Payload::RunResumed { strategy, iteration, instructions, restart, .. } => {
-            let how = strategy.map(|strategy| format!(" with {}", strategy.as_str())).unwrap_or_default();
+        Payload::RunCreated { spec, .. } => new(
+            MomentKind::Run,
+            "Run began".to_owned(),
+            Some(words::line(&spec.command.join(" "))),
+        ),
+        Payload::RunStatusChanged { status, reason } => new(
+            MomentKind::Run,
+            format!("Run {}", status.as_str()),
+            Some(words::line(reason)),
+        ),
+        Payload::RunResumed {
+            strategy,
+            iteration,
+            instructions,
+            restart,
+            ..
+        } => {
+            let how = strategy
+                .map(|strategy| format!(" with {}", strategy.as_str()))
+                .unwrap_or_default();
             let verb = if *restart { "Restarted" } else { "Resumed" };
             new(
                 MomentKind::Run,
@@ -127,51 +189,114 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 instructions.as_deref().map(words::line),
             )
         }
-        Payload::RunReplaced { remote } => new(MomentKind::Run, format!("Taken up from {}", words::line(remote)), None),
-        Payload::RunAccepted { commits, .. } => {
-            new(MomentKind::Run, "Accepted".to_owned(), Some(words::count(commits.len(), "commit")))
-        }
+        Payload::RunReplaced { remote } => new(
+            MomentKind::Run,
+            format!("Taken up from {}", words::line(remote)),
+            None,
+        ),
+        Payload::RunAccepted { commits, .. } => new(
+            MomentKind::Run,
+            "Accepted".to_owned(),
+            Some(words::count(commits.len(), "commit")),
+        ),
         Payload::RunClosed {} => new(MomentKind::Run, "Closed".to_owned(), None),
-        Payload::RetryReset {} => new(MomentKind::Run, "Failures forgotten on request".to_owned(), None),
-        Payload::IterationChanged { iteration, status, reason } => {
+        Payload::RetryReset {} => new(
+            MomentKind::Run,
+            "Failures forgotten on request".to_owned(),
+            None,
+        ),
+        Payload::IterationChanged {
+            iteration,
+            status,
+            reason,
+        } => {
             let title = format!("Iteration {iteration} {}", status.as_str());
-            let mut moments = new(MomentKind::Iteration, title, reason.as_deref().map(words::line));
+            let mut moments = new(
+                MomentKind::Iteration,
+                title,
+                reason.as_deref().map(words::line),
+            );
             moments[0].iteration = Some(*iteration);
             moments
         }
-        Payload::BaselineVerified { checkpoint_id, verdict, results } => {
+        Payload::BaselineVerified {
+            checkpoint_id,
+            verdict,
+            results,
+        } => {
             vec![baseline(event.at, checkpoint_id, *verdict, results)]
         }
         Payload::AttemptEnded(end) => decided(event.at, end),
         Payload::CheckpointCreated { checkpoint, .. } => vec![taken(event.at, checkpoint)],
         Payload::CheckpointReturned { checkpoint } => vec![Moment {
             checkpoint_id: Some(checkpoint.id.clone()),
-            ..Moment::new(event.at, MomentKind::Checkpoint, "Checkpoint came back".to_owned(), None)
+            ..Moment::new(
+                event.at,
+                MomentKind::Checkpoint,
+                "Checkpoint came back".to_owned(),
+                None,
+            )
         }],
-        Payload::CheckpointPinned { checkpoint_id, pinned, note } => {
+        Payload::CheckpointPinned {
+            checkpoint_id,
+            pinned,
+            note,
+        } => {
             let verb = if *pinned { "pinned" } else { "unpinned" };
             let title = format!("Checkpoint {verb}");
             vec![Moment {
                 checkpoint_id: Some(checkpoint_id.clone()),
-                ..Moment::new(event.at, MomentKind::Checkpoint, title, note.as_deref().map(words::line))
+                ..Moment::new(
+                    event.at,
+                    MomentKind::Checkpoint,
+                    title,
+                    note.as_deref().map(words::line),
+                )
             }]
         }
-        Payload::CheckpointLabelled { checkpoint_id, label } => vec![Moment {
+        Payload::CheckpointLabelled {
+            checkpoint_id,
+            label,
+        } => vec![Moment {
             checkpoint_id: Some(checkpoint_id.clone()),
-            ..Moment::new(event.at, MomentKind::Checkpoint, "Checkpoint labelled".to_owned(), Some(words::line(label)))
+            ..Moment::new(
+                event.at,
+                MomentKind::Checkpoint,
+                "Checkpoint labelled".to_owned(),
+                Some(words::line(label)),
+            )
         }],
-        Payload::CheckpointsPruned { ids } => {
-            new(MomentKind::Checkpoint, format!("{} removed", words::count(ids.len(), "checkpoint")), None)
-        }
+        Payload::CheckpointsPruned { ids } => new(
+            MomentKind::Checkpoint,
+            format!("{} removed", words::count(ids.len(), "checkpoint")),
+            None,
+        ),
         Payload::Restored { operation } => vec![restored(event.at, operation)],
         Payload::ManualFixStarted { session } => {
-            let issue = session.issue.as_ref().map(|issue| words::line(&issue.message));
-            new(MomentKind::ManualFix, format!("Manual fix {} began", session.id), issue)
+            let issue = session
+                .issue
+                .as_ref()
+                .map(|issue| words::line(&issue.message));
+            new(
+                MomentKind::ManualFix,
+                format!("Manual fix {} began", session.id),
+                issue,
+            )
         }
-        Payload::ManualFixVerified { changes, verified, .. } => {
-            let found = if *verified { "verified" } else { "not good yet" };
+        Payload::ManualFixVerified {
+            changes, verified, ..
+        } => {
+            let found = if *verified {
+                "verified"
+            } else {
+                "not good yet"
+            };
             let files = words::count(changes.len(), "file");
-            new(MomentKind::ManualFix, format!("Manual fix {found}"), Some(format!("{files} changed")))
+            new(
+                MomentKind::ManualFix,
+                format!("Manual fix {found}"),
+                Some(format!("{files} changed")),
+            )
         }
         Payload::ManualFixEnded { status, changes } => {
             let how = match status {
@@ -180,12 +305,22 @@ fn moments_of(event: &Event) -> Vec<Moment> {
                 ManualFixStatus::Active => "still open",
             };
             let files = words::count(changes.len(), "file");
-            new(MomentKind::ManualFix, format!("Manual fix {how}"), Some(format!("{files} changed")))
+            new(
+                MomentKind::ManualFix,
+                format!("Manual fix {how}"),
+                Some(format!("{files} changed")),
+            )
         }
         Payload::StepEnded(end) => new(MomentKind::Step, step_title(end), None),
-        Payload::StepCompensated { name, succeeded, .. } => {
+        Payload::StepCompensated {
+            name, succeeded, ..
+        } => {
             let found = if *succeeded { "undone" } else { "not undone" };
-            new(MomentKind::Step, format!("Effect of step {} {found}", words::line(name)), None)
+            new(
+                MomentKind::Step,
+                format!("Effect of step {} {found}", words::line(name)),
+                None,
+            )
         }
         Payload::Imported(imported) => {
             let title = format!("Imported: {}", words::line(imported.kind.as_str()));
@@ -207,16 +342,26 @@ fn moments_of(event: &Event) -> Vec<Moment> {
 }
 
 fn decided(at: Timestamp, end: &AttemptEnd) -> Vec<Moment> {
-    let Some(decision) = &end.decision else { return Vec::new() };
+    let Some(decision) = &end.decision else {
+        return Vec::new();
+    };
     let (kind, title) = match decision.not_before {
-        Some(until) if decision.has(Action::Park) => {
-            (MomentKind::Park, format!("Parked until {}", words::date_time(until)))
-        }
+        Some(until) if decision.has(Action::Park) => (
+            MomentKind::Park,
+            format!("Parked until {}", words::date_time(until)),
+        ),
         Some(until) if until > at => {
-            let title = format!("Decided: {}, not before {}", words::actions(&decision.actions), words::time(until));
+            let title = format!(
+                "Decided: {}, not before {}",
+                words::actions(&decision.actions),
+                words::time(until)
+            );
             (MomentKind::Decision, title)
         }
-        _ => (MomentKind::Decision, format!("Decided: {}", words::actions(&decision.actions))),
+        _ => (
+            MomentKind::Decision,
+            format!("Decided: {}", words::actions(&decision.actions)),
+        ),
     };
     vec![Moment {
         iteration: Some(end.iteration),
@@ -226,9 +371,17 @@ fn decided(at: Timestamp, end: &AttemptEnd) -> Vec<Moment> {
 }
 
 /// What the feedback loops said before the first attempt.
-fn baseline(at: Timestamp, checkpoint_id: &CheckpointId, verdict: Verdict, results: &FeedbackResults) -> Moment {
-    let failed: Vec<String> =
-        results.iter().filter(|(_, result)| !result.passed).map(|(name, _)| words::line(name)).collect();
+fn baseline(
+    at: Timestamp,
+    checkpoint_id: &CheckpointId,
+    verdict: Verdict,
+    results: &FeedbackResults,
+) -> Moment {
+    let failed: Vec<String> = results
+        .iter()
+        .filter(|(_, result)| !result.passed)
+        .map(|(name, _)| words::line(name))
+        .collect();
     let title = if failed.is_empty() {
         "Checks passed before the first attempt"
     } else {
@@ -255,7 +408,11 @@ fn taken(at: Timestamp, checkpoint: &Checkpoint) -> Moment {
             changes.modified, changes.created, changes.deleted
         );
     }
-    let title = format!("Checkpoint @{} ({}{verdict})", checkpoint.seq, words::line(&checkpoint.trigger));
+    let title = format!(
+        "Checkpoint @{} ({}{verdict})",
+        checkpoint.seq,
+        words::line(&checkpoint.trigger)
+    );
     Moment {
         iteration: Some(checkpoint.after_iteration).filter(|_| checkpoint.attempt.is_some()),
         attempt: checkpoint.attempt,
@@ -268,18 +425,35 @@ fn taken(at: Timestamp, checkpoint: &Checkpoint) -> Moment {
 fn restored(at: Timestamp, operation: &Operation) -> Moment {
     let (kind, verb) = match operation.kind {
         OperationKind::Rollback => (MomentKind::Rollback, "Rolled back"),
-        OperationKind::Restore if operation.scope == Scope::State => (MomentKind::Rollback, "Working memory restored"),
+        OperationKind::Restore if operation.scope == Scope::State => {
+            (MomentKind::Rollback, "Working memory restored")
+        }
         OperationKind::Restore => (MomentKind::Rollback, "Restored"),
         OperationKind::Undo => (MomentKind::Undo, "Undone"),
         OperationKind::Redo => (MomentKind::Undo, "Redone"),
         OperationKind::Accept => (MomentKind::Run, "Accepted"),
     };
-    let paths =
-        if operation.paths.is_empty() { String::new() } else { words::line(&operation.paths.join(" ")) + " · " };
-    let kept = if operation.kept.is_empty() { String::new() } else { format!(", {} kept", operation.kept.len()) };
-    let detail = format!("{paths}{} written, {} deleted{kept}", operation.written, operation.deleted);
+    let paths = if operation.paths.is_empty() {
+        String::new()
+    } else {
+        words::line(&operation.paths.join(" ")) + " · "
+    };
+    let kept = if operation.kept.is_empty() {
+        String::new()
+    } else {
+        format!(", {} kept", operation.kept.len())
+    };
+    let detail = format!(
+        "{paths}{} written, {} deleted{kept}",
+        operation.written, operation.deleted
+    );
     Moment {
         checkpoint_id: Some(operation.checkpoint_id.clone()),
-        ..Moment::new(at, kind, format!("{verb} to {}", operation.checkpoint_id), Some(detail))
+        ..Moment::new(
+            at,
+            kind,
+            format!("{verb} to {}", operation.checkpoint_id),
+            Some(detail),
+        )
     }
 }

@@ -20,7 +20,10 @@ const MAX_LINE: usize = 400;
 /// Somebody's text as one line: redacted, bounded, nothing in it that could steer a terminal.
 pub fn line(text: &str) -> String {
     // Without colours first: they could hide a secret from the patterns.
-    let plain: Vec<String> = Text::new(text.as_bytes()).lines().map(crate::policy::text::Line::to_text).collect();
+    let plain: Vec<String> = Text::new(text.as_bytes())
+        .lines()
+        .map(crate::policy::text::Line::to_text)
+        .collect();
     let plain = plain.join("\n");
     let redacted = redact(&plain);
     let words: Vec<&str> = redacted.split_whitespace().collect();
@@ -105,8 +108,16 @@ pub fn condition(condition: Condition) -> &'static str {
 /// All that is true beside an outcome, and what that is about.
 pub fn conditions(conditions: &[Condition], notes: &[String]) -> String {
     let named: Vec<&str> = conditions.iter().map(|one| condition(*one)).collect();
-    let about = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-    if named.is_empty() { String::new() } else { named.join(", ") + &about }
+    let about = if notes.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", notes.join("; "))
+    };
+    if named.is_empty() {
+        String::new()
+    } else {
+        named.join(", ") + &about
+    }
 }
 
 /// How the command of an attempt ended: `exit 1`, `SIGKILL`, `deadline`.

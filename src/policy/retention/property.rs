@@ -35,7 +35,11 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let verdict = prop_oneof![Just(Verdict::Passed), Just(Verdict::Failed), Just(Verdict::Unverified)];
+    let verdict = prop_oneof![
+        Just(Verdict::Passed),
+        Just(Verdict::Failed),
+        Just(Verdict::Unverified)
+    ];
     let limits = (prop::option::of(0..4_u32), any::<bool>(), any::<bool>());
     let limits = limits.prop_map(|(keep_last, drop_passed, drop_failed)| Limits {
         keep_last,
@@ -92,7 +96,17 @@ impl Oracle {
             self.seen = true;
         }
         let (after, verdict, line) = (one.after_iteration, one.verdict, self.line.clone());
-        self.all.insert(one.seq, Taken { after, verdict, is_initial, is_safety, is_there: true, line });
+        self.all.insert(
+            one.seq,
+            Taken {
+                after,
+                verdict,
+                is_initial,
+                is_safety,
+                is_there: true,
+                line,
+            },
+        );
     }
 
     /// `target` is what a rollback of everything went to.
@@ -108,8 +122,11 @@ impl Oracle {
             }
             OperationKind::Undo | OperationKind::Redo => {
                 let is_undo = kind == OperationKind::Undo;
-                let (from, to) =
-                    if is_undo { (&mut self.undo, &mut self.redo) } else { (&mut self.redo, &mut self.undo) };
+                let (from, to) = if is_undo {
+                    (&mut self.undo, &mut self.redo)
+                } else {
+                    (&mut self.redo, &mut self.undo)
+                };
                 let entry = from.pop().expect("asked for where there is one");
                 to.push(entry.as_ref().map(|_| before));
                 self.line = entry.unwrap_or_else(|| std::mem::take(&mut self.line));
@@ -118,11 +135,18 @@ impl Oracle {
     }
 
     fn there(&self) -> Vec<u64> {
-        self.line.iter().copied().filter(|seq| self.all[seq].is_there).collect()
+        self.line
+            .iter()
+            .copied()
+            .filter(|seq| self.all[seq].is_there)
+            .collect()
     }
 
     fn good(&self) -> Option<u64> {
-        let passed = self.there().into_iter().rfind(|seq| self.all[seq].verdict == Verdict::Passed);
+        let passed = self
+            .there()
+            .into_iter()
+            .rfind(|seq| self.all[seq].verdict == Verdict::Passed);
         let usable = |one: &Taken| one.is_there && one.is_initial && one.verdict != Verdict::Failed;
         passed.or(self.first.filter(|first| usable(&self.all[first])))
     }
@@ -130,14 +154,29 @@ impl Oracle {
     /// `Err`: it was removed.
     fn iteration(&self, number: u32) -> Option<Result<u64, ()>> {
         let of = |on_line: bool| -> Vec<u64> {
-            let is_its =
-                |seq: &u64, one: &Taken| one.after == number && !one.is_safety && self.line.contains(seq) == on_line;
-            self.all.iter().filter(|(seq, one)| is_its(seq, one)).map(|(seq, _)| *seq).collect()
+            let is_its = |seq: &u64, one: &Taken| {
+                one.after == number && !one.is_safety && self.line.contains(seq) == on_line
+            };
+            self.all
+                .iter()
+                .filter(|(seq, one)| is_its(seq, one))
+                .map(|(seq, _)| *seq)
+                .collect()
         };
-        let those = if of(true).is_empty() { of(false) } else { of(true) };
-        let passed = those.iter().rfind(|seq| self.all[*seq].verdict == Verdict::Passed);
+        let those = if of(true).is_empty() {
+            of(false)
+        } else {
+            of(true)
+        };
+        let passed = those
+            .iter()
+            .rfind(|seq| self.all[*seq].verdict == Verdict::Passed);
         let found = *passed.or(those.last())?;
-        Some(if self.all[&found].is_there { Ok(found) } else { Err(()) })
+        Some(if self.all[&found].is_there {
+            Ok(found)
+        } else {
+            Err(())
+        })
     }
 }
 
@@ -152,9 +191,19 @@ struct World {
 impl World {
     fn new() -> Self {
         let (key, oracle) = (RunKey::new("r", None, None), Oracle::default());
-        let mut world = Self { state: State::default(), oracle, key, seconds: 0 };
+        let mut world = Self {
+            state: State::default(),
+            oracle,
+            key,
+            seconds: 0,
+        };
         let spec = Box::new(RunSpec::default());
-        world.event(Payload::RunCreated { task_id: None, session: "r".into(), worktree: "/w".into(), spec });
+        world.event(Payload::RunCreated {
+            task_id: None,
+            session: "r".into(),
+            worktree: "/w".into(),
+            spec,
+        });
         world
     }
 
@@ -166,11 +215,24 @@ impl World {
     fn event(&mut self, payload: Payload) {
         self.seconds += 1;
         let (seq, at, run) = (self.state.last_seq + 1, self.now(), Some(self.key.clone()));
-        let event = Event { seq, at, schema: EVENT_SCHEMA, run, source: EventSource::Recover, payload };
+        let event = Event {
+            seq,
+            at,
+            schema: EVENT_SCHEMA,
+            run,
+            source: EventSource::Recover,
+            payload,
+        };
         self.state.apply(&event);
     }
 
-    fn take(&mut self, trigger: &str, after: u32, verdict: Verdict, attempt: Option<u32>) -> CheckpointId {
+    fn take(
+        &mut self,
+        trigger: &str,
+        after: u32,
+        verdict: Verdict,
+        attempt: Option<u32>,
+    ) -> CheckpointId {
         let (oid, seq) = ("0".repeat(40), self.state.last_checkpoint_seq + 1);
         let id = format!("ckpt_{seq:04}");
         let made = json!({
@@ -184,7 +246,11 @@ impl World {
         });
         let checkpoint: Box<Checkpoint> = serde_json::from_value(made).expect("a checkpoint");
         self.oracle.take(&checkpoint);
-        self.event(Payload::CheckpointCreated { checkpoint, adopted: false, own_commits: Vec::new() });
+        self.event(Payload::CheckpointCreated {
+            checkpoint,
+            adopted: false,
+            own_commits: Vec::new(),
+        });
         id.into()
     }
 
@@ -197,7 +263,11 @@ impl World {
         reposition: Option<Reposition>,
     ) {
         let whole = kind == OperationKind::Rollback && paths.is_empty();
-        let target_seq = self.state.checkpoint(target).map(|one| one.seq).filter(|_| whole);
+        let target_seq = self
+            .state
+            .checkpoint(target)
+            .map(|one| one.seq)
+            .filter(|_| whole);
         let safety = self.take("safety", 0, Verdict::Unverified, None);
         self.oracle.restored(kind, target_seq);
         let operation = Operation {
@@ -218,7 +288,9 @@ impl World {
             nested: NestedPart::default(),
             of_run: false,
         };
-        self.event(Payload::Restored { operation: Box::new(operation) });
+        self.event(Payload::Restored {
+            operation: Box::new(operation),
+        });
     }
 
     fn some(&self, at: usize) -> Option<CheckpointId> {
@@ -238,7 +310,11 @@ impl World {
             }
             Step::Rollback(at) => {
                 let Some(id) = self.some(*at) else { return };
-                let to = Reposition { current_iteration: 1, status: RunStatus::Paused, clear_failure: false };
+                let to = Reposition {
+                    current_iteration: 1,
+                    status: RunStatus::Paused,
+                    clear_failure: false,
+                };
                 self.restore(OperationKind::Rollback, &id, &[], Some(to));
             }
             Step::ToGood => {
@@ -258,23 +334,52 @@ impl World {
             Step::Undo | Step::Redo => {
                 let is_undo = matches!(step, Step::Undo);
                 let worktree = self.state.worktrees.get(&"/w".to_owned().into());
-                let entry = worktree.and_then(|one| if is_undo { one.undo.last() } else { one.redo.last() });
+                let entry = worktree.and_then(|one| {
+                    if is_undo {
+                        one.undo.last()
+                    } else {
+                        one.redo.last()
+                    }
+                });
                 let Some(entry) = entry.cloned() else { return };
-                let kind = if is_undo { OperationKind::Undo } else { OperationKind::Redo };
+                let kind = if is_undo {
+                    OperationKind::Undo
+                } else {
+                    OperationKind::Redo
+                };
                 self.restore(kind, &entry.checkpoint_id, &entry.paths, None);
             }
             Step::Prune(limits) => self.prune(limits),
-            Step::End => self.event(Payload::RunStatusChanged { status: RunStatus::Complete, reason: String::new() }),
+            Step::End => self.event(Payload::RunStatusChanged {
+                status: RunStatus::Complete,
+                reason: String::new(),
+            }),
         }
     }
 
     fn prune(&mut self, limits: &Limits) {
         let named = |world: &Self| {
-            let of = |selector| world.state.select(&selector, Some(&world.key)).ok().map(|one| one.seq);
+            let of = |selector| {
+                world
+                    .state
+                    .select(&selector, Some(&world.key))
+                    .ok()
+                    .map(|one| one.seq)
+            };
             [of(Selector::Good), of(Selector::Initial)]
         };
-        let (before, is_open) = (named(self), !self.state.run(&self.key).expect("it").status.has_ended());
-        let plan = retain(&self.state, Which::All, limits, &Settings::default().retention, self.now(), &|_| 0);
+        let (before, is_open) = (
+            named(self),
+            !self.state.run(&self.key).expect("it").status.has_ended(),
+        );
+        let plan = retain(
+            &self.state,
+            Which::All,
+            limits,
+            &Settings::default().retention,
+            self.now(),
+            &|_| 0,
+        );
         let ids: Vec<CheckpointId> = plan.removed.into_iter().map(|one| one.id).collect();
         for id in &ids {
             let seq = self.state.checkpoint(id).expect("known").seq;
@@ -282,7 +387,11 @@ impl World {
         }
         self.event(Payload::CheckpointsPruned { ids });
         if is_open {
-            assert_eq!(named(self), before, "what an open run may go back to was removed");
+            assert_eq!(
+                named(self),
+                before,
+                "what an open run may go back to was removed"
+            );
         }
     }
 
@@ -296,12 +405,26 @@ impl World {
         assert_eq!(seq(Selector::Good), oracle.good().map(Ok), "good");
         for back in 0..=there.len() {
             let expected = there.iter().rev().nth(back).copied();
-            assert_eq!(seq(Selector::Latest(back)), expected.map(Ok), "latest~{back}");
+            assert_eq!(
+                seq(Selector::Latest(back)),
+                expected.map(Ok),
+                "latest~{back}"
+            );
         }
-        let first = oracle.first.map(|first| if oracle.all[&first].is_there { Ok(first) } else { Err(()) });
+        let first = oracle.first.map(|first| {
+            if oracle.all[&first].is_there {
+                Ok(first)
+            } else {
+                Err(())
+            }
+        });
         assert_eq!(seq(Selector::Initial), first, "initial");
         for number in 0..6 {
-            assert_eq!(seq(Selector::Iteration(number)), oracle.iteration(number), "iteration:{number}");
+            assert_eq!(
+                seq(Selector::Iteration(number)),
+                oracle.iteration(number),
+                "iteration:{number}"
+            );
         }
     }
 }

@@ -56,8 +56,16 @@ impl AgentProfile {
 
     /// The command for a fresh session, in which `{prompt}` and `{prompt_file}` are not filled in yet.
     pub fn command(&self, yolo: bool) -> Vec<String> {
-        let permissions = if yolo { &self.yolo_args } else { &self.edit_args };
-        std::iter::once(&self.program).chain(&self.args).chain(permissions).cloned().collect()
+        let permissions = if yolo {
+            &self.yolo_args
+        } else {
+            &self.edit_args
+        };
+        std::iter::once(&self.program)
+            .chain(&self.args)
+            .chain(permissions)
+            .cloned()
+            .collect()
     }
 
     /// What is recorded of a start under `name`.

@@ -22,14 +22,16 @@ pub use redact::RedactSettings;
 pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp, RetrySettings};
 pub use rule::UserRule;
 pub use run::{
-    AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings, RollbackSettings, RunSettings,
-    RunnerSettings, SafeMode,
+    AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings,
+    RollbackSettings, RunSettings, RunnerSettings, SafeMode,
 };
 pub use storage::{
-    AcceptSettings, CaptureSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings, OnRunFailure,
-    RetentionSettings,
+    AcceptSettings, CaptureSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings,
+    OnRunFailure, RetentionSettings,
 };
-pub use user::{ColorWhen, FilteredFiles, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings};
+pub use user::{
+    ColorWhen, FilteredFiles, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings,
+};
 
 /// The settings that hold for one project (or one task of it) and its user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -176,7 +176,10 @@ impl Default for RetrySettings {
             max_tokens: None,
             max_park: Duration::from_secs(12 * 3600),
             on_give_up: OnGiveUp::Rollback,
-            causes: Cause::ALL.into_iter().map(|cause| (cause, CauseSettings::default_of(cause))).collect(),
+            causes: Cause::ALL
+                .into_iter()
+                .map(|cause| (cause, CauseSettings::default_of(cause)))
+                .collect(),
         }
     }
 }
@@ -184,7 +187,10 @@ impl Default for RetrySettings {
 impl RetrySettings {
     /// The settings of `cause`.
     pub fn cause(&self, cause: Cause) -> CauseSettings {
-        self.causes.get(&cause).cloned().unwrap_or_else(|| CauseSettings::default_of(cause))
+        self.causes
+            .get(&cause)
+            .cloned()
+            .unwrap_or_else(|| CauseSettings::default_of(cause))
     }
 
     /// Failed attempts until `cause` is exhausted, the first included; `None` is no limit.
@@ -196,7 +202,9 @@ impl RetrySettings {
         let settings = self.cause(cause);
         let own = match (cause, detail) {
             (_, Some(CauseDetail::MaxTurns)) => return self.override_attempts,
-            (Cause::ContextExhausted, _) if settings.max_attempts.is_none() => return self.override_attempts,
+            (Cause::ContextExhausted, _) if settings.max_attempts.is_none() => {
+                return self.override_attempts;
+            }
             (_, Some(CauseDetail::CostLimit)) => Some(0),
             (Cause::Unknown, Some(CauseDetail::ServiceError)) => {
                 settings.service_max_attempts.or(settings.max_attempts)
@@ -216,15 +224,23 @@ impl RetrySettings {
         let settings = self.cause(cause);
         let kind = match (cause, detail) {
             (_, Some(CauseDetail::MaxTurns)) => DelayKind::None,
-            (Cause::Unknown, Some(CauseDetail::ServiceError)) => settings.service_delay.unwrap_or(settings.delay),
+            (Cause::Unknown, Some(CauseDetail::ServiceError)) => {
+                settings.service_delay.unwrap_or(settings.delay)
+            }
             _ => settings.delay,
         };
         let overloaded = detail == Some(CauseDetail::Overloaded);
         let factor = settings.overload_factor.filter(|_| overloaded).unwrap_or(1);
         DelaySettings {
             kind,
-            base: settings.base_delay.unwrap_or(self.base_delay).saturating_mul(factor),
-            max: settings.max_delay.unwrap_or(self.max_delay).saturating_mul(factor),
+            base: settings
+                .base_delay
+                .unwrap_or(self.base_delay)
+                .saturating_mul(factor),
+            max: settings
+                .max_delay
+                .unwrap_or(self.max_delay)
+                .saturating_mul(factor),
             jitter: self.jitter,
         }
     }
@@ -262,30 +278,54 @@ mod tests {
         for (cause, limit) in limits {
             assert_eq!(retry.limit_for(cause, None), limit, "{cause:?}");
         }
-        assert_eq!(retry.limit_for(Cause::Unknown, Some(CauseDetail::ServiceError)), Some(3));
-        assert_eq!(retry.limit_for(Cause::Unknown, Some(CauseDetail::MaxTurns)), None);
-        assert_eq!(retry.limit_for(Cause::RateLimited, Some(CauseDetail::Throttled)), Some(11));
+        assert_eq!(
+            retry.limit_for(Cause::Unknown, Some(CauseDetail::ServiceError)),
+            Some(3)
+        );
+        assert_eq!(
+            retry.limit_for(Cause::Unknown, Some(CauseDetail::MaxTurns)),
+            None
+        );
+        assert_eq!(
+            retry.limit_for(Cause::RateLimited, Some(CauseDetail::Throttled)),
+            Some(11)
+        );
         assert_eq!(retry.max_rollbacks(), 2);
-        assert_eq!((retry.task_max_attempts, retry.session_max_attempts), (6, 21));
+        assert_eq!(
+            (retry.task_max_attempts, retry.session_max_attempts),
+            (6, 21)
+        );
     }
 
     #[test]
     fn attempts_of_the_run_override_limits_but_not_the_nature_of_a_cause() {
-        let retry = RetrySettings { override_attempts: Some(5), ..RetrySettings::default() };
+        let retry = RetrySettings {
+            override_attempts: Some(5),
+            ..RetrySettings::default()
+        };
         assert_eq!(retry.limit_for(Cause::BrokenBuild, None), Some(5));
         assert_eq!(retry.limit_for(Cause::RateLimited, None), Some(5));
         assert_eq!(retry.limit_for(Cause::DiskFull, None), Some(0));
         assert_eq!(retry.limit_for(Cause::ContextExhausted, None), Some(5));
-        assert_eq!(retry.limit_for(Cause::Unknown, Some(CauseDetail::MaxTurns)), Some(5));
+        assert_eq!(
+            retry.limit_for(Cause::Unknown, Some(CauseDetail::MaxTurns)),
+            Some(5)
+        );
         assert_eq!(retry.limit_for(Cause::Cancelled, None), None);
     }
 
     #[test]
     fn switched_off_means_one_attempt() {
-        let off = RetrySettings { enabled: false, ..RetrySettings::default() };
+        let off = RetrySettings {
+            enabled: false,
+            ..RetrySettings::default()
+        };
         assert_eq!(off.limit_for(Cause::NetworkError, None), Some(1));
         assert_eq!(off.limit_for(Cause::OutOfMemory, None), Some(0));
-        let asked = RetrySettings { override_attempts: Some(4), ..off };
+        let asked = RetrySettings {
+            override_attempts: Some(4),
+            ..off
+        };
         assert_eq!(asked.limit_for(Cause::NetworkError, None), Some(4));
     }
 
@@ -293,14 +333,33 @@ mod tests {
     fn delays_come_from_the_cause_then_from_the_general_ones() {
         let mut retry = RetrySettings::default();
         let network = retry.delay_for(Cause::NetworkError, None);
-        assert_eq!((network.kind, network.base), (DelayKind::Exponential, Duration::from_secs(1)));
-        assert_eq!((network.max, network.jitter), (Duration::from_secs(30), Jitter::Full));
-        retry.causes.get_mut(&Cause::NetworkError).unwrap().base_delay = Some(Duration::from_secs(7));
-        assert_eq!(retry.delay_for(Cause::NetworkError, None).base, Duration::from_secs(7));
+        assert_eq!(
+            (network.kind, network.base),
+            (DelayKind::Exponential, Duration::from_secs(1))
+        );
+        assert_eq!(
+            (network.max, network.jitter),
+            (Duration::from_secs(30), Jitter::Full)
+        );
+        retry
+            .causes
+            .get_mut(&Cause::NetworkError)
+            .unwrap()
+            .base_delay = Some(Duration::from_secs(7));
+        assert_eq!(
+            retry.delay_for(Cause::NetworkError, None).base,
+            Duration::from_secs(7)
+        );
         let service = retry.delay_for(Cause::Unknown, Some(CauseDetail::ServiceError));
         assert_eq!(service.kind, DelayKind::Exponential);
-        assert_eq!(retry.delay_for(Cause::Unknown, None).kind, DelayKind::Cooldown);
+        assert_eq!(
+            retry.delay_for(Cause::Unknown, None).kind,
+            DelayKind::Cooldown
+        );
         let overloaded = retry.delay_for(Cause::RateLimited, Some(CauseDetail::Overloaded));
-        assert_eq!((overloaded.base, overloaded.max), (Duration::from_secs(20), Duration::from_secs(600)));
+        assert_eq!(
+            (overloaded.base, overloaded.max),
+            (Duration::from_secs(20), Duration::from_secs(600))
+        );
     }
 }

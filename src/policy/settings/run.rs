@@ -17,7 +17,9 @@ pub struct CooldownSettings {
 
 impl Default for CooldownSettings {
     fn default() -> Self {
-        Self { duration: Duration::from_secs(5) }
+        Self {
+            duration: Duration::from_secs(5),
+        }
     }
 }
 
@@ -49,7 +51,11 @@ pub struct RollbackSettings {
 
 impl Default for RollbackSettings {
     fn default() -> Self {
-        Self { enabled: true, on_error: true, safe_mode: SafeMode::Off }
+        Self {
+            enabled: true,
+            on_error: true,
+            safe_mode: SafeMode::Off,
+        }
     }
 }
 
@@ -68,7 +74,11 @@ pub struct ManualFixSettings {
 
 impl Default for ManualFixSettings {
     fn default() -> Self {
-        Self { quiet_period: Duration::from_secs(1), verify_on_change: true, poll_interval: Duration::from_millis(750) }
+        Self {
+            quiet_period: Duration::from_secs(1),
+            verify_on_change: true,
+            poll_interval: Duration::from_millis(750),
+        }
     }
 }
 
@@ -156,7 +166,12 @@ pub enum Leftovers {
 
 impl Default for RunSettings {
     fn default() -> Self {
-        Self { on_failure: OnFailure::Policy, log_limit: 2 << 20, prompt_limit: 8 << 10, leftovers: Leftovers::Auto }
+        Self {
+            on_failure: OnFailure::Policy,
+            log_limit: 2 << 20,
+            prompt_limit: 8 << 10,
+            leftovers: Leftovers::Auto,
+        }
     }
 }
 
@@ -173,6 +188,10 @@ pub struct ChecksSettings {
 
 impl Default for ChecksSettings {
     fn default() -> Self {
-        Self { flaky: true, baseline: true, tamper: true }
+        Self {
+            flaky: true,
+            baseline: true,
+            tamper: true,
+        }
     }
 }

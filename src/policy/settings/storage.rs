@@ -73,7 +73,11 @@ pub struct CaptureSettings {
 impl Default for CaptureSettings {
     /// What holds a developer's own settings, and secrets, by convention.
     fn default() -> Self {
-        Self { precious: [".env", ".env.*", "*.local", "*.local.*", ".envrc"].map(str::to_owned).into() }
+        Self {
+            precious: [".env", ".env.*", "*.local", "*.local.*", ".envrc"]
+                .map(str::to_owned)
+                .into(),
+        }
     }
 }
 
@@ -98,7 +102,10 @@ pub struct AcceptSettings {
 
 impl Default for AcceptSettings {
     fn default() -> Self {
-        Self { max_new_file: MIB, leave_out: Vec::new() }
+        Self {
+            max_new_file: MIB,
+            leave_out: Vec::new(),
+        }
     }
 }
 
@@ -174,7 +181,11 @@ pub struct MemorySettings {
 
 impl Default for MemorySettings {
     fn default() -> Self {
-        Self { long_term: Vec::new(), loop_state: Vec::new(), max_state_size: 100 * KIB }
+        Self {
+            long_term: Vec::new(),
+            loop_state: Vec::new(),
+            max_state_size: 100 * KIB,
+        }
     }
 }
 
@@ -186,8 +197,19 @@ mod tests {
     fn auto_commit_makes_a_snapshot_a_commit_b12() {
         let plain = CheckpointSettings::default();
         assert_eq!(plain.effective_storage(), StorageType::Snapshot);
-        assert_eq!(CheckpointSettings { auto_commit: true, ..plain.clone() }.effective_storage(), StorageType::Commit);
-        let patch = CheckpointSettings { auto_commit: true, storage: StorageType::Patch, ..plain };
+        assert_eq!(
+            CheckpointSettings {
+                auto_commit: true,
+                ..plain.clone()
+            }
+            .effective_storage(),
+            StorageType::Commit
+        );
+        let patch = CheckpointSettings {
+            auto_commit: true,
+            storage: StorageType::Patch,
+            ..plain
+        };
         assert_eq!(patch.effective_storage(), StorageType::Patch);
     }
 }

@@ -32,7 +32,10 @@ pub mod optional {
     /// Writes `30s` or null.
     // The signature is serde's: a field is handed over by reference.
     #[allow(clippy::ref_option)]
-    pub fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         match value {
             Some(duration) => serializer.serialize_str(&format_duration(*duration)),
             None => serializer.serialize_none(),
@@ -40,7 +43,11 @@ pub mod optional {
     }
 
     /// Reads `30s` or null.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-        Option::<String>::deserialize(deserializer)?.map(|text| parse(&text)).transpose()
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Option::<String>::deserialize(deserializer)?
+            .map(|text| parse(&text))
+            .transpose()
     }
 }

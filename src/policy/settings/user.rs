@@ -33,7 +33,10 @@ pub struct NotifySettings {
 impl Default for NotifySettings {
     fn default() -> Self {
         use NotifyEvent::{Ended, GaveUp, NeedsPerson, Parked};
-        Self { command: None, on: vec![NeedsPerson, Parked, GaveUp, Ended] }
+        Self {
+            command: None,
+            on: vec![NeedsPerson, Parked, GaveUp, Ended],
+        }
     }
 }
 

@@ -17,13 +17,13 @@ pub struct Loop<'a> {
 
 /// Programs that run the program named after them.
 const WRAPPERS: &[&str] = &[
-    "env", "time", "timeout", "nice", "ionice", "chrt", "exec", "command", "sudo", "nohup", "xvfb-run", "if", "then",
-    "do", "while", "!", "{", "else", "npx", "bunx",
+    "env", "time", "timeout", "nice", "ionice", "chrt", "exec", "command", "sudo", "nohup",
+    "xvfb-run", "if", "then", "do", "while", "!", "{", "else", "npx", "bunx",
 ];
 /// Programs that run the script named after them.
 const INTERPRETERS: &[&str] = &[
-    "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "ruby", "perl", "php", "deno", "bun",
-    "tsx", "ts-node", "lua", "Rscript", "source", ".", "bats",
+    "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "ruby", "perl", "php",
+    "deno", "bun", "tsx", "ts-node", "lua", "Rscript", "source", ".", "bats",
 ];
 const PACKAGE_RUNNERS: &[&str] = &["npm", "yarn", "pnpm", "bun"];
 const RECIPE_RUNNERS: &[(&str, &[&str])] = &[
@@ -37,21 +37,53 @@ const RECIPE_RUNNERS: &[(&str, &[&str])] = &[
 const CONFIGURATION: &[(&[&str], &[&str])] = &[
     (
         &["pytest", "py.test", "tox", "nox"],
-        &["pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", "pyproject.toml#tool.pytest", "setup.cfg#tool:pytest"],
+        &[
+            "pytest.ini",
+            ".pytest.ini",
+            "tox.ini",
+            "noxfile.py",
+            "pyproject.toml#tool.pytest",
+            "setup.cfg#tool:pytest",
+        ],
     ),
     (&["jest"], &["jest.config.", "package.json#jest"]),
     (&["vitest"], &["vitest.config."]),
     (&["mocha"], &[".mocharc"]),
     (&["playwright"], &["playwright.config."]),
     (&["cypress"], &["cypress.config."]),
-    (&["eslint"], &[".eslintrc", "eslint.config.", ".eslintignore", "package.json#eslintConfig"]),
+    (
+        &["eslint"],
+        &[
+            ".eslintrc",
+            "eslint.config.",
+            ".eslintignore",
+            "package.json#eslintConfig",
+        ],
+    ),
     (&["biome"], &["biome.json"]),
     (&["tsc"], &["tsconfig"]),
-    (&["ruff"], &["ruff.toml", ".ruff.toml", "pyproject.toml#tool.ruff"]),
+    (
+        &["ruff"],
+        &["ruff.toml", ".ruff.toml", "pyproject.toml#tool.ruff"],
+    ),
     (&["flake8"], &[".flake8", "setup.cfg#flake8"]),
-    (&["mypy"], &["mypy.ini", ".mypy.ini", "pyproject.toml#tool.mypy", "setup.cfg#mypy"]),
-    (&["pyright"], &["pyrightconfig.json", "pyproject.toml#tool.pyright"]),
-    (&["pylint"], &[".pylintrc", "pylintrc", "pyproject.toml#tool.pylint"]),
+    (
+        &["mypy"],
+        &[
+            "mypy.ini",
+            ".mypy.ini",
+            "pyproject.toml#tool.mypy",
+            "setup.cfg#mypy",
+        ],
+    ),
+    (
+        &["pyright"],
+        &["pyrightconfig.json", "pyproject.toml#tool.pyright"],
+    ),
+    (
+        &["pylint"],
+        &[".pylintrc", "pylintrc", "pyproject.toml#tool.pylint"],
+    ),
     (
         &["cargo"],
         &[
@@ -75,17 +107,34 @@ const CONFIGURATION: &[(&[&str], &[&str])] = &[
 pub(super) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
     let mut notes = Vec::new();
     let seen: Vec<Vec<ChangedFile>> = loops.iter().map(|one| seen_from(files, one.dir)).collect();
-    for (at, file) in files.iter().enumerate().filter(|(_, file)| file.before.is_some()) {
-        let fate = if file.after.is_none() { "was deleted" } else { "was changed" };
+    for (at, file) in files
+        .iter()
+        .enumerate()
+        .filter(|(_, file)| file.before.is_some())
+    {
+        let fate = if file.after.is_none() {
+            "was deleted"
+        } else {
+            "was changed"
+        };
         let by_loop = loops.iter().zip(&seen).find_map(|(one, seen)| {
-            let (file, files) = if one.dir.is_empty() { (file, files) } else { (&seen[at], seen.as_slice()) };
+            let (file, files) = if one.dir.is_empty() {
+                (file, files)
+            } else {
+                (&seen[at], seen.as_slice())
+            };
             Some((one.name, what_it_runs(file, files, one.command)?))
         });
         if let Some((name, what)) = by_loop {
-            notes.push(format!("{}: {what} of the check '{name}' {fate}", file.path));
+            notes.push(format!(
+                "{}: {what} of the check '{name}' {fate}",
+                file.path
+            ));
         } else if is_ci(&file.path) {
             notes.push(format!("{}: the CI configuration {fate}", file.path));
-        } else if file.path.ends_with(".ultraplan/recover.toml") || file.path == ".ultraplan/recover.toml" {
+        } else if file.path.ends_with(".ultraplan/recover.toml")
+            || file.path == ".ultraplan/recover.toml"
+        {
             let differs = ["feedback", "checks"]
                 .iter()
                 .any(|name| section(file.old_text(), name) != section(file.new_text(), name));
@@ -102,10 +151,17 @@ pub(super) fn changed_commands(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec
 fn seen_from(files: &[ChangedFile], dir: &str) -> Vec<ChangedFile> {
     let below = |path: &str| path.strip_prefix(dir)?.strip_prefix('/').map(str::to_owned);
     let renamed = |file: &ChangedFile| match below(&file.path) {
-        Some(path) => ChangedFile { path, ..file.clone() },
+        Some(path) => ChangedFile {
+            path,
+            ..file.clone()
+        },
         None => file.clone(),
     };
-    if dir.is_empty() { Vec::new() } else { files.iter().map(renamed).collect() }
+    if dir.is_empty() {
+        Vec::new()
+    } else {
+        files.iter().map(renamed).collect()
+    }
 }
 
 /// Whether a file of this path says what is checked, or how: a test, a script, recipe or configuration of a check, CI. It need
@@ -118,13 +174,23 @@ pub fn is_of_checks(path: &str, loops: &[Loop<'_>]) -> bool {
         begins.any(|begin| name.starts_with(begin))
     };
     let is_named = |one: &Loop<'_>| {
-        let seen = path.strip_prefix(one.dir).map_or(path, |rest| rest.trim_start_matches('/'));
-        let file = ChangedFile { path: seen.to_owned(), before: None, after: None };
+        let seen = path
+            .strip_prefix(one.dir)
+            .map_or(path, |rest| rest.trim_start_matches('/'));
+        let file = ChangedFile {
+            path: seen.to_owned(),
+            before: None,
+            after: None,
+        };
         // A folder passed to a check means every file in it.
         let covers = |word: &String| {
             let is_path = word.contains(['/', '.']);
             let word = word.trim_start_matches("./").trim_end_matches('/');
-            is_path && (seen == word || seen.strip_prefix(word).is_some_and(|rest| rest.starts_with('/')))
+            is_path
+                && (seen == word
+                    || seen
+                        .strip_prefix(word)
+                        .is_some_and(|rest| rest.starts_with('/')))
         };
         simple_commands(one.command)
             .iter()
@@ -135,7 +201,9 @@ pub fn is_of_checks(path: &str, loops: &[Loop<'_>]) -> bool {
         || is_ci(path)
         || path.starts_with(".ultraplan/")
         || name == "conftest.py"
-        || RECIPE_RUNNERS.iter().any(|(_, usual)| usual.contains(&name))
+        || RECIPE_RUNNERS
+            .iter()
+            .any(|(_, usual)| usual.contains(&name))
         || is_configuration()
         || loops.iter().any(is_named)
 }
@@ -151,7 +219,13 @@ fn is_ci(path: &str) -> bool {
         "appveyor.yml",
         ".cirrus.yml",
     ];
-    const FOLDERS: &[&str] = &[".github/workflows/", ".circleci/", ".buildkite/", ".ci/", ".woodpecker/"];
+    const FOLDERS: &[&str] = &[
+        ".github/workflows/",
+        ".circleci/",
+        ".buildkite/",
+        ".ci/",
+        ".woodpecker/",
+    ];
     FILES.contains(&path) || FOLDERS.iter().any(|folder| path.starts_with(folder))
 }
 
@@ -160,7 +234,9 @@ fn what_it_runs(file: &ChangedFile, files: &[ChangedFile], command: &str) -> Opt
     let commands = with_package_scripts(files, command);
     let mut tools: Vec<&str> = Vec::new();
     for words in &commands {
-        let Some((program, rest)) = program_of(words) else { continue };
+        let Some((program, rest)) = program_of(words) else {
+            continue;
+        };
         if is_script(file, program, rest) {
             return Some("the script");
         }
@@ -185,7 +261,11 @@ fn with_package_scripts(files: &[ChangedFile], command: &str) -> Vec<Vec<String>
         known += 1;
         let entry = program_of(&words).and_then(|(program, rest)| package_entry(program, rest));
         let text = entry.and_then(|entry| entry_of(package.old_text(), "scripts", &entry));
-        if let Some(text) = text.as_ref().and_then(serde_json::Value::as_str).filter(|text| *text != command) {
+        if let Some(text) = text
+            .as_ref()
+            .and_then(serde_json::Value::as_str)
+            .filter(|text| *text != command)
+        {
             commands.extend(simple_commands(text));
         }
     }
@@ -196,7 +276,8 @@ fn with_package_scripts(files: &[ChangedFile], command: &str) -> Vec<Vec<String>
 fn simple_commands(text: &str) -> Vec<Vec<String>> {
     let (mut parts, mut part, mut quote, mut escaped) = (Vec::new(), String::new(), None, false);
     for c in text.chars() {
-        let separates = quote.is_none() && !escaped && matches!(c, ';' | '&' | '|' | '\n' | '(' | ')' | '`');
+        let separates =
+            quote.is_none() && !escaped && matches!(c, ';' | '&' | '|' | '\n' | '(' | ')' | '`');
         if separates {
             parts.push(std::mem::take(&mut part));
             continue;
@@ -212,10 +293,19 @@ fn simple_commands(text: &str) -> Vec<Vec<String>> {
     }
     parts.push(part);
     let mut commands = Vec::new();
-    for words in parts.iter().filter_map(|part| shlex::split(part)).filter(|words| !words.is_empty()) {
+    for words in parts
+        .iter()
+        .filter_map(|part| shlex::split(part))
+        .filter(|words| !words.is_empty())
+    {
         let inner = program_of(&words).and_then(|(program, rest)| {
-            let at = rest.iter().position(|word| word == "-c" || word == "-ec" || word == "-lc")?;
-            INTERPRETERS.contains(&base(program)).then(|| rest.get(at + 1)).flatten()
+            let at = rest
+                .iter()
+                .position(|word| word == "-c" || word == "-ec" || word == "-lc")?;
+            INTERPRETERS
+                .contains(&base(program))
+                .then(|| rest.get(at + 1))
+                .flatten()
         });
         if let Some(inner) = inner.filter(|inner| inner.len() < text.len()) {
             commands.extend(simple_commands(inner));
@@ -229,8 +319,11 @@ fn simple_commands(text: &str) -> Vec<Vec<String>> {
 fn program_of(words: &[String]) -> Option<(&str, &[String])> {
     let mut wrapped = false;
     for (at, word) in words.iter().enumerate() {
-        let assigns = word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains(['/', '-']));
-        let of_wrapper = wrapped && (word.starts_with('-') || word.starts_with(|c: char| c.is_ascii_digit()));
+        let assigns = word
+            .split_once('=')
+            .is_some_and(|(name, _)| !name.is_empty() && !name.contains(['/', '-']));
+        let of_wrapper =
+            wrapped && (word.starts_with('-') || word.starts_with(|c: char| c.is_ascii_digit()));
         if WRAPPERS.contains(&base(word)) {
             wrapped = true;
         } else if !assigns && !of_wrapper {
@@ -255,7 +348,9 @@ fn is_script(file: &ChangedFile, program: &str, rest: &[String]) -> bool {
         return true;
     }
     let interprets = INTERPRETERS.contains(&base(program)) || base(program).starts_with("python");
-    let script = rest.iter().find(|word| !word.starts_with('-') && *word != "run");
+    let script = rest
+        .iter()
+        .find(|word| !word.starts_with('-') && *word != "run");
     let by_module = rest.first().is_some_and(|word| word == "-m");
     let runs = interprets && !by_module && script.is_some_and(|word| same_path(word, &file.path));
     // `node tests/run.js` runs the tests; what became of those is examined for itself.
@@ -282,22 +377,41 @@ fn entry_of(text: &str, object: &str, entry: &str) -> Option<serde_json::Value> 
 }
 
 fn is_entry_changed(file: &ChangedFile, program: &str, rest: &[String]) -> bool {
-    let Some(entry) = package_entry(program, rest).filter(|_| file.path == "package.json") else { return false };
+    let Some(entry) = package_entry(program, rest).filter(|_| file.path == "package.json") else {
+        return false;
+    };
     let around = [format!("pre{entry}"), format!("post{entry}"), entry];
     around.iter().any(|entry| {
-        let (old, new) = (entry_of(file.old_text(), "scripts", entry), entry_of(file.new_text(), "scripts", entry));
+        let (old, new) = (
+            entry_of(file.old_text(), "scripts", entry),
+            entry_of(file.new_text(), "scripts", entry),
+        );
         old.is_some() && old != new
     })
 }
 
 fn is_recipe_changed(file: &ChangedFile, program: &str, rest: &[String]) -> bool {
-    let named = rest.iter().position(|word| word == "-f" || word == "--file").and_then(|at| rest.get(at + 1));
-    let Some((_, usual)) = RECIPE_RUNNERS.iter().find(|(name, _)| *name == base(program)) else { return false };
-    let is_it = named.map_or_else(|| usual.contains(&file.path.as_str()), |named| same_path(named, &file.path));
+    let named = rest
+        .iter()
+        .position(|word| word == "-f" || word == "--file")
+        .and_then(|at| rest.get(at + 1));
+    let Some((_, usual)) = RECIPE_RUNNERS
+        .iter()
+        .find(|(name, _)| *name == base(program))
+    else {
+        return false;
+    };
+    let is_it = named.map_or_else(
+        || usual.contains(&file.path.as_str()),
+        |named| same_path(named, &file.path),
+    );
     if !is_it {
         return false;
     }
-    let mut targets = rest.iter().filter(|word| !word.starts_with('-') && !word.contains('=')).peekable();
+    let mut targets = rest
+        .iter()
+        .filter(|word| !word.starts_with('-') && !word.contains('='))
+        .peekable();
     if targets.peek().is_none() {
         return file.old_text() != file.new_text();
     }
@@ -316,36 +430,54 @@ fn recipe<'t>(text: &'t str, target: &str) -> Vec<&'t str> {
     let mut lines = text.lines().skip_while(|line| !heads(line));
     let head = lines.next();
     let body = lines.take_while(|line| line.is_empty() || line.starts_with([' ', '\t']));
-    head.into_iter().chain(body).map(str::trim_end).filter(|line| !line.is_empty()).collect()
+    head.into_iter()
+        .chain(body)
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 fn is_configuration_changed(file: &ChangedFile, tools: &[&str]) -> bool {
     let name = base(&file.path);
-    let used = CONFIGURATION.iter().filter(|(names, _)| names.iter().any(|name| tools.contains(name)));
-    used.flat_map(|(_, files)| *files).any(|entry| match entry.split_once('#') {
-        None => name.starts_with(entry),
-        Some(("package.json", key)) => {
-            name == "package.json" && key_of(file.old_text(), key) != key_of(file.new_text(), key)
-        }
-        Some((of, key)) => {
-            let (old, new) = (section(file.old_text(), key), section(file.new_text(), key));
-            name == of && !old.is_empty() && old != new
-        }
-    })
+    let used = CONFIGURATION
+        .iter()
+        .filter(|(names, _)| names.iter().any(|name| tools.contains(name)));
+    used.flat_map(|(_, files)| *files)
+        .any(|entry| match entry.split_once('#') {
+            None => name.starts_with(entry),
+            Some(("package.json", key)) => {
+                name == "package.json"
+                    && key_of(file.old_text(), key) != key_of(file.new_text(), key)
+            }
+            Some((of, key)) => {
+                let (old, new) = (section(file.old_text(), key), section(file.new_text(), key));
+                name == of && !old.is_empty() && old != new
+            }
+        })
 }
 
 fn key_of(text: &str, key: &str) -> Option<serde_json::Value> {
-    serde_json::from_str::<serde_json::Value>(text).ok()?.get(key).cloned()
+    serde_json::from_str::<serde_json::Value>(text)
+        .ok()?
+        .get(key)
+        .cloned()
 }
 
 /// The lines of the sections `[name]`, `[[name]]` and those below it.
 fn section<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
     let mut inside = false;
     let mut lines = Vec::new();
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         if line.starts_with('[') {
             let head = line.trim_matches(['[', ']']).trim();
-            inside = head == name || head.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', ':']));
+            inside = head == name
+                || head
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with(['.', ':']));
         }
         if inside {
             lines.push(line);

@@ -46,7 +46,9 @@ static LANGUAGES: [Language; 12] = [
         skips: Single::new(r"^\s*#\[\s*(?:ignore\b|cfg_attr\(.*\bignore\b|cfg\(any\(\)\))"),
         focuses: Single::new(NEVER),
         asserts: Single::new(r"\b\w*assert\w*!\s*[(\[{]"),
-        vacuous: Single::new(r"\bassert!\(\s*true\s*[,)]|\bassert_eq!\(\s*(?:1\s*,\s*1|true\s*,\s*true)\s*[,)]"),
+        vacuous: Single::new(
+            r"\bassert!\(\s*true\s*[,)]|\bassert_eq!\(\s*(?:1\s*,\s*1|true\s*,\s*true)\s*[,)]",
+        ),
     },
     Language {
         extensions: &["py"],
@@ -57,7 +59,9 @@ static LANGUAGES: [Language; 12] = [
             r"@(?:pytest\.mark\.(?:skip|skipif|xfail)|(?:unittest\.)?(?:skip\w*|expectedFailure))\b|\bpytest\.(?:skip|xfail)\(|\.skipTest\(|\bSkipTest\b|^\s*(?:collect_ignore\w*|__test__|pytestmark)\s*=",
         ),
         focuses: Single::new(NEVER),
-        asserts: Single::new(r"^\s*assert\b|\bself\.(?:assert\w+|fail)\(|\bpytest\.(?:raises|warns)\b|\.assert_\w+\("),
+        asserts: Single::new(
+            r"^\s*assert\b|\bself\.(?:assert\w+|fail)\(|\bpytest\.(?:raises|warns)\b|\.assert_\w+\(",
+        ),
         vacuous: Single::new(
             r"^\s*assert\s+(?:True|1|not\s+False|1\s*==\s*1)\s*(?:,.*|#.*)?$|\.assertTrue\(\s*True\s*\)|\.assertEqual\(\s*1\s*,\s*1\s*\)",
         ),
@@ -72,17 +76,23 @@ static LANGUAGES: [Language; 12] = [
         skips: Single::new(
             r"\b(?:it|test|describe|context|suite|specify|Deno\.test)(?:\.\w+)?\.(?:skip|todo|fixme|failing|fails|skipIf|ignore)\b|\b(?:it|test|describe|context|suite)\.(?:skip|todo|fixme|failing|fails|skipIf|ignore)\b|\bx(?:it|test|describe|context|specify)\s*\(|\bthis\.skip\(|\bt\.skip\(|\bignore:\s*true",
         ),
-        focuses: Single::new(r"\b(?:it|test|describe|context|suite|specify)\.only\b|\bf(?:it|describe)\s*\("),
+        focuses: Single::new(
+            r"\b(?:it|test|describe|context|suite|specify)\.only\b|\bf(?:it|describe)\s*\(",
+        ),
         asserts: Single::new(
             r"\bexpect\w*\s*[(.]|\bassert(?:\.\w+)*\s*\(|\.should\b|\bt\.(?:is|not|deepEqual|true|false|truthy|falsy|throws\w*|equal|same|ok|like)\(",
         ),
-        vacuous: Single::new(r"\bexpect\(\s*(?:true|1)\s*\)\.\w+\(\s*(?:true|1)?\s*\)|\bassert(?:\.ok)?\(\s*true\s*\)"),
+        vacuous: Single::new(
+            r"\bexpect\(\s*(?:true|1)\s*\)\.\w+\(\s*(?:true|1)?\s*\)|\bassert(?:\.ok)?\(\s*true\s*\)",
+        ),
     },
     Language {
         extensions: &["go"],
         anywhere: false,
         comment: SLASHES,
-        declares: Single::new(r#"(?m)^func\s+((?:Test|Benchmark|Fuzz|Example)\w*)\s*\(|\bt\.Run\(\s*"([^"\n]*)""#),
+        declares: Single::new(
+            r#"(?m)^func\s+((?:Test|Benchmark|Fuzz|Example)\w*)\s*\(|\bt\.Run\(\s*"([^"\n]*)""#,
+        ),
         skips: Single::new(r"\b[tbf]\.Skip(?:f|Now)?\("),
         focuses: Single::new(NEVER),
         asserts: Single::new(
@@ -97,7 +107,9 @@ static LANGUAGES: [Language; 12] = [
         declares: Single::new(
             r"@(?:\w+\.)*(?:Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b(?:[^{;]*?\b(?:void|fun|def)\s+(\w+|`[^`\n]+`))?",
         ),
-        skips: Single::new(r"@(?:\w+\.)*(?:Disabled\w*|Ignore|EnabledIf\w*)\b|\bassume(?:True|False|That)\("),
+        skips: Single::new(
+            r"@(?:\w+\.)*(?:Disabled\w*|Ignore|EnabledIf\w*)\b|\bassume(?:True|False|That)\(",
+        ),
         focuses: Single::new(NEVER),
         asserts: Single::new(r"\b(?:assert\w*|verify|fail|expect\w*)\s*[({<]|\bshould\w*\b"),
         vacuous: Single::new(r"\bassertTrue\(\s*true\s*\)|\bassertEquals\(\s*1\s*,\s*1\s*\)"),
@@ -126,7 +138,9 @@ static LANGUAGES: [Language; 12] = [
         ),
         focuses: Single::new(r"^\s*f(?:it|describe|context)\b|,\s*:focus\b|\bfocus:\s*true"),
         asserts: Single::new(r"\bexpect\b|\b(?:assert|refute|flunk)\w*\b|\.(?:should|must)\w*\b"),
-        vacuous: Single::new(r"\bassert\(?\s*true\b|\bexpect\(\s*true\s*\)\.to\s+(?:be|eq)\w*[ (]*true"),
+        vacuous: Single::new(
+            r"\bassert\(?\s*true\b|\bexpect\(\s*true\s*\)\.to\s+(?:be|eq)\w*[ (]*true",
+        ),
     },
     Language {
         extensions: &["php"],
@@ -147,10 +161,16 @@ static LANGUAGES: [Language; 12] = [
         declares: Single::new(
             r"(?m)^\s*(?:TEST|TEST_F|TEST_P|TYPED_TEST|TEST_CASE|SCENARIO|BOOST_AUTO_TEST_CASE|START_TEST)\s*\(\s*([^)\n]*)|^\s*(?:static\s+)?(?:void|int|bool)\s+(test_?\w+)\s*\(",
         ),
-        skips: Single::new(r"\bGTEST_SKIP\b|\bDISABLED_\w+|\[!(?:mayfail|shouldfail)\]|\[\.\]|\bTEST_IGNORE\w*"),
+        skips: Single::new(
+            r"\bGTEST_SKIP\b|\bDISABLED_\w+|\[!(?:mayfail|shouldfail)\]|\[\.\]|\bTEST_IGNORE\w*",
+        ),
         focuses: Single::new(NEVER),
-        asserts: Single::new(r"\b(?:EXPECT|ASSERT|REQUIRE|CHECK|TEST_ASSERT|BOOST|assert|ck_assert)\w*\s*\("),
-        vacuous: Single::new(r"\b(?:EXPECT_TRUE|ASSERT_TRUE|REQUIRE|CHECK|assert)\(\s*(?:true|1)\s*\)"),
+        asserts: Single::new(
+            r"\b(?:EXPECT|ASSERT|REQUIRE|CHECK|TEST_ASSERT|BOOST|assert|ck_assert)\w*\s*\(",
+        ),
+        vacuous: Single::new(
+            r"\b(?:EXPECT_TRUE|ASSERT_TRUE|REQUIRE|CHECK|assert)\(\s*(?:true|1)\s*\)",
+        ),
     },
     Language {
         extensions: &["swift"],
@@ -176,7 +196,9 @@ static LANGUAGES: [Language; 12] = [
         extensions: &["sh", "bash", "bats", "zsh"],
         anywhere: false,
         comment: HASH,
-        declares: Single::new(r#"(?m)^\s*(?:function\s+)?(test\w+)\s*\(\)|^@test\s+["']([^"'\n]*)"#),
+        declares: Single::new(
+            r#"(?m)^\s*(?:function\s+)?(test\w+)\s*\(\)|^@test\s+["']([^"'\n]*)"#,
+        ),
         skips: Single::new(r"^\s*skip\b"),
         focuses: Single::new(NEVER),
         asserts: Single::new(
@@ -186,8 +208,17 @@ static LANGUAGES: [Language; 12] = [
     },
 ];
 
-const TEST_FOLDERS: &[&str] =
-    &["test", "tests", "__tests__", "spec", "specs", "e2e", "cypress", "integration-tests", "integration_tests"];
+const TEST_FOLDERS: &[&str] = &[
+    "test",
+    "tests",
+    "__tests__",
+    "spec",
+    "specs",
+    "e2e",
+    "cypress",
+    "integration-tests",
+    "integration_tests",
+];
 
 /// Whether a path is a test's by the conventions of its place or its name.
 pub fn is_test_path(path: &str) -> bool {
@@ -206,26 +237,45 @@ pub(super) fn is_test_name(path: &str) -> bool {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let lower = stem.to_ascii_lowercase();
     let marks = ["test", "tests", "spec"];
-    matches!(lower.as_str(), "test" | "tests" | "conftest" | "runtests" | "run_tests" | "run-tests")
-        || ["test_", "test-", "tests_", "tests-"].iter().any(|start| lower.starts_with(start))
-        || marks.iter().any(|mark| ['_', '-', '.'].iter().any(|dot| lower.ends_with(&format!("{dot}{mark}"))))
-        || ["Test", "Tests", "TestCase", "Spec", "IT"].iter().any(|end| {
-            // `LoginTest`, but neither `Latest` nor `EDIT`.
-            stem.strip_suffix(end).is_some_and(|rest| rest.ends_with(|c: char| c.is_lowercase() || c.is_ascii_digit()))
+    matches!(
+        lower.as_str(),
+        "test" | "tests" | "conftest" | "runtests" | "run_tests" | "run-tests"
+    ) || ["test_", "test-", "tests_", "tests-"]
+        .iter()
+        .any(|start| lower.starts_with(start))
+        || marks.iter().any(|mark| {
+            ['_', '-', '.']
+                .iter()
+                .any(|dot| lower.ends_with(&format!("{dot}{mark}")))
         })
+        || ["Test", "Tests", "TestCase", "Spec", "IT"]
+            .iter()
+            .any(|end| {
+                // `LoginTest`, but neither `Latest` nor `EDIT`.
+                stem.strip_suffix(end).is_some_and(|rest| {
+                    rest.ends_with(|c: char| c.is_lowercase() || c.is_ascii_digit())
+                })
+            })
 }
 
 /// What `text` says about tests.
 pub(super) fn see(path: &str, text: &str) -> Seen {
     let mut seen = Seen::default();
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let known = LANGUAGES.iter().find(|language| language.extensions.contains(&extension));
+    let known = LANGUAGES
+        .iter()
+        .find(|language| language.extensions.contains(&extension));
     if let Some(known) = known.filter(|known| known.anywhere || is_test_path(path)) {
         for found in known.declares.all(text) {
             let name = found.first_group().map_or("", |name| &text[name]);
             seen.declared.push(name.trim().to_owned());
         }
-        let comment = |line: &&str| known.comment.iter().any(|mark| line.trim_start().starts_with(mark));
+        let comment = |line: &&str| {
+            known
+                .comment
+                .iter()
+                .any(|mark| line.trim_start().starts_with(mark))
+        };
         for line in text.lines().filter(|line| !comment(line)) {
             look_at(known, line, &mut seen);
         }
@@ -252,7 +302,14 @@ mod tests {
     #[test]
     fn every_pattern_compiles() {
         for language in &LANGUAGES {
-            let Language { declares, skips, focuses, asserts, vacuous, .. } = language;
+            let Language {
+                declares,
+                skips,
+                focuses,
+                asserts,
+                vacuous,
+                ..
+            } = language;
             for pattern in [declares, skips, focuses, asserts, vacuous] {
                 assert!(pattern.compiles(), "{pattern:?}");
             }
@@ -277,9 +334,14 @@ mod tests {
         ] {
             assert!(is_test_path(path), "{path}");
         }
-        for path in
-            ["src/latest.rs", "src/main.rs", "contest.py", "src/EDIT.java", "src/testing_ground.md", "Latest.kt"]
-        {
+        for path in [
+            "src/latest.rs",
+            "src/main.rs",
+            "contest.py",
+            "src/EDIT.java",
+            "src/testing_ground.md",
+            "Latest.kt",
+        ] {
             assert!(!is_test_path(path), "{path}");
         }
     }

@@ -38,28 +38,42 @@ pub const FAILING_BEFORE: &str = "was already failing before the first attempt";
 
 /// Of an attempt's notes those of [`tampering`].
 pub fn of_tampering(notes: &[String]) -> impl Iterator<Item = &String> {
-    notes.iter().filter(|note| !note.ends_with(FLAKY) && !note.ends_with(FAILING_BEFORE))
+    notes
+        .iter()
+        .filter(|note| !note.ends_with(FLAKY) && !note.ends_with(FAILING_BEFORE))
 }
 
 /// These in one text.
 pub fn tampering_text(notes: &[String], between: &str) -> String {
-    of_tampering(notes).map(String::as_str).collect::<Vec<_>>().join(between)
+    of_tampering(notes)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(between)
 }
 
 /// What an attempt's notes of [`tampering`] are about, in two words each.
 pub fn in_short(notes: &[String]) -> Vec<&'static str> {
     // The name of a file may hold any of these words: what is said of it comes after that.
     let about = |note: &String| {
-        let said = note.rsplit_once(": ").map_or(note.as_str(), |(_, said)| said);
+        let said = note
+            .rsplit_once(": ")
+            .map_or(note.as_str(), |(_, said)| said);
         match said {
-            _ if said.starts_with("the test file was") || said.ends_with("fewer") => "tests removed",
-            _ if said.contains("skip mark") || said.starts_with("only some of its tests") => "tests skipped",
+            _ if said.starts_with("the test file was") || said.ends_with("fewer") => {
+                "tests removed"
+            }
+            _ if said.contains("skip mark") || said.starts_with("only some of its tests") => {
+                "tests skipped"
+            }
             _ if said.ends_with("assertions are gone") => "assertions removed",
             _ => "checks changed",
         }
     };
     let is_more = |note: &&String| note.starts_with("and ") && note.ends_with(" more");
-    of_tampering(notes).filter(|note| !is_more(note)).map(about).collect()
+    of_tampering(notes)
+        .filter(|note| !is_more(note))
+        .map(about)
+        .collect()
 }
 
 /// A changed file with what its tests were and are.
@@ -73,21 +87,33 @@ fn weakened_tests(files: &[ChangedFile]) -> Vec<String> {
     let all: Vec<Tests<'_>> = files
         .iter()
         .filter(|file| file.is_text())
-        .map(|file| Tests { file, before: see(&file.path, file.old_text()), after: see(&file.path, file.new_text()) })
+        .map(|file| Tests {
+            file,
+            before: see(&file.path, file.old_text()),
+            after: see(&file.path, file.new_text()),
+        })
         .collect();
     let of = |pick: fn(&Seen) -> &Vec<String>| Moves::of(&all, pick);
-    let (declared, skipped, asserted) =
-        (of(|seen| &seen.declared), of(|seen| &seen.skipped), of(|seen| &seen.asserted));
+    let (declared, skipped, asserted) = (
+        of(|seen| &seen.declared),
+        of(|seen| &seen.skipped),
+        of(|seen| &seen.asserted),
+    );
     let mut notes = Vec::new();
     for (at, tests) in all.iter().enumerate() {
         let path = &tests.file.path;
         let fewer = declared.lost(at).saturating_sub(declared.gained(at));
         if tests.file.new_text().trim().is_empty() {
             // A file that is a test as a whole need not declare any.
-            let whole =
-                tests.before.declared.is_empty() && is_test_name(path) && !tests.file.old_text().trim().is_empty();
+            let whole = tests.before.declared.is_empty()
+                && is_test_name(path)
+                && !tests.file.old_text().trim().is_empty();
             if (fewer > 0 || whole) && !has_moved(files, tests.file) {
-                let fate = if tests.file.after.is_none() { "deleted" } else { "emptied" };
+                let fate = if tests.file.after.is_none() {
+                    "deleted"
+                } else {
+                    "emptied"
+                };
                 notes.push(format!("{path}: the test file was {fate}"));
             }
             continue;
@@ -102,7 +128,10 @@ fn weakened_tests(files: &[ChangedFile]) -> Vec<String> {
         if tests.after.focused > tests.before.focused {
             notes.push(format!("{path}: only some of its tests are run"));
         }
-        let (had, lost) = (tests.before.asserted.len(), asserted.lost(at).saturating_sub(asserted.gained(at)));
+        let (had, lost) = (
+            tests.before.asserted.len(),
+            asserted.lost(at).saturating_sub(asserted.gained(at)),
+        );
         // Tests that are gone took theirs along, which is said already.
         if fewer == 0 && lost > 0 && lost * 2 >= had {
             notes.push(format!("{path}: {lost} of {had} assertions are gone"));
@@ -114,15 +143,26 @@ fn weakened_tests(files: &[ChangedFile]) -> Vec<String> {
 /// Whether the very content of a file that is gone is in a new test file.
 fn has_moved(files: &[ChangedFile], gone: &ChangedFile) -> bool {
     let oid = gone.before.as_ref().map(|content| &content.oid);
-    let extension =
-        |path: &str| path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, end)| end.to_owned());
+    let extension = |path: &str| {
+        path.rsplit('/')
+            .next()
+            .and_then(|name| name.rsplit_once('.'))
+            .map(|(_, end)| end.to_owned())
+    };
     let alike = |path: &str| is_test_path(path) && extension(path) == extension(&gone.path);
     let new = |file: &&ChangedFile| file.before.is_none() && alike(&file.path);
-    files.iter().filter(new).any(|file| file.after.as_ref().map(|content| &content.oid) == oid)
+    files
+        .iter()
+        .filter(new)
+        .any(|file| file.after.as_ref().map(|content| &content.oid) == oid)
 }
 
 fn plural(count: usize, word: &str) -> String {
-    if count == 1 { word.to_owned() } else { format!("{word}s") }
+    if count == 1 {
+        word.to_owned()
+    } else {
+        format!("{word}s")
+    }
 }
 
 /// What each file lost and gained, without what moved between them.
@@ -133,7 +173,10 @@ struct Moves {
 
 impl Moves {
     fn of(all: &[Tests<'_>], pick: fn(&Seen) -> &Vec<String>) -> Self {
-        let mut moves = Self { lost: Vec::new(), gained: Vec::new() };
+        let mut moves = Self {
+            lost: Vec::new(),
+            gained: Vec::new(),
+        };
         for tests in all {
             let (before, after) = (bag(pick(&tests.before)), bag(pick(&tests.after)));
             moves.lost.push(surplus(&before, &after));
@@ -178,7 +221,10 @@ fn bag(items: &[String]) -> BTreeMap<String, usize> {
     bag
 }
 
-fn surplus(one: &BTreeMap<String, usize>, other: &BTreeMap<String, usize>) -> BTreeMap<String, usize> {
+fn surplus(
+    one: &BTreeMap<String, usize>,
+    other: &BTreeMap<String, usize>,
+) -> BTreeMap<String, usize> {
     let left = |(what, count): (&String, &usize)| {
         let left = count.saturating_sub(other.get(what).copied().unwrap_or(0));
         (left > 0).then(|| (what.clone(), left))

@@ -39,7 +39,9 @@ impl Exclusive {
             return Err(changed());
         }
         let open = bytes.get(begin..end).ok_or_else(changed)?;
-        let Some(stay) = memchr::memrchr(b'\n', &open[..open.len().saturating_sub(STAY)]) else { return Ok(()) };
+        let Some(stay) = memchr::memrchr(b'\n', &open[..open.len().saturating_sub(STAY)]) else {
+            return Ok(());
+        };
         let (old, young) = open.split_at(stay + 1);
         let before = self.loaded.lines - memchr::memchr_iter(b'\n', open).count() as u64;
         let packed = packed_lines::pack(before + 1, old);
@@ -54,6 +56,8 @@ impl Exclusive {
         // Whose it was, where that is somebody else's and may be said.
         let _ = fchown(root.open(&path)?, Some(present.uid()), Some(present.gid()));
         (self.loaded.offset, self.loaded.packed) = (all.len() as u64, end_of_packed);
-        self.store.written_anew(self.loaded.lines).map_err(io::Error::other)
+        self.store
+            .written_anew(self.loaded.lines)
+            .map_err(io::Error::other)
     }
 }

@@ -31,13 +31,32 @@ impl Drop for Exclusive {
     /// The cache is renewed without the lock, which others wait for: an older one in its place costs them time, no more.
     fn drop(&mut self) {
         drop(self.lock.take());
-        tracing::debug!(micros = self.held.elapsed().as_micros(), "the ledger was locked");
-        let Some(cached) = self.cached_before else { return };
+        tracing::debug!(
+            micros = self.held.elapsed().as_micros(),
+            "the ledger was locked"
+        );
+        let Some(cached) = self.cached_before else {
+            return;
+        };
         let (root, path) = (&self.store.root, self.store.cache_path());
         // Of many who find at once that it is due, one renews it.
         if StateCache::offset(root, &path).is_none_or(|now| now <= cached) {
-            let Loaded { offset, lines, packed, ref ends_with, ref state, .. } = self.loaded;
-            StateCache::new(offset, ends_with.clone(), lines, packed, State::clone(state)).write(root, &path);
+            let Loaded {
+                offset,
+                lines,
+                packed,
+                ref ends_with,
+                ref state,
+                ..
+            } = self.loaded;
+            StateCache::new(
+                offset,
+                ends_with.clone(),
+                lines,
+                packed,
+                State::clone(state),
+            )
+            .write(root, &path);
         }
     }
 }
@@ -59,10 +78,30 @@ impl Exclusive {
     }
 
     /// The lines that these events will have if `before` others are appended first, all in this hold of the lock.
-    pub fn lines_to_come(&self, at: Timestamp, before: u64, events: Vec<NewEvent>) -> Result<String, StoreError> {
+    pub fn lines_to_come(
+        &self,
+        at: Timestamp,
+        before: u64,
+        events: Vec<NewEvent>,
+    ) -> Result<String, StoreError> {
         let mut text = String::new();
-        for (seq, NewEvent { run, source, payload }) in (self.loaded.lines + before + 1..).zip(events) {
-            let event = Event { seq, at, schema: payload.schema(), run, source, payload };
+        for (
+            seq,
+            NewEvent {
+                run,
+                source,
+                payload,
+            },
+        ) in (self.loaded.lines + before + 1..).zip(events)
+        {
+            let event = Event {
+                seq,
+                at,
+                schema: payload.schema(),
+                run,
+                source,
+                payload,
+            };
             text.push_str(&self.encoded(&event)?);
         }
         Ok(text)
@@ -80,8 +119,19 @@ impl Exclusive {
         let mut made = Vec::with_capacity(events.len());
         for (at, new) in events {
             let seq = self.loaded.lines + made.len() as u64 + 1;
-            let NewEvent { run, source, payload } = new;
-            let event = Event { seq, at, schema: payload.schema(), run, source, payload };
+            let NewEvent {
+                run,
+                source,
+                payload,
+            } = new;
+            let event = Event {
+                seq,
+                at,
+                schema: payload.schema(),
+                run,
+                source,
+                payload,
+            };
             text.push_str(&self.encoded(&event)?);
             made.push(event);
         }
@@ -94,7 +144,10 @@ impl Exclusive {
             self.store.forget_settled();
         }
         self.write(text.as_bytes())?;
-        tracing::debug!(micros = self.asked.elapsed().as_micros(), "recorded since the ledger's lock was asked for");
+        tracing::debug!(
+            micros = self.asked.elapsed().as_micros(),
+            "recorded since the ledger's lock was asked for"
+        );
         // Given up while the state changes, so that it is not copied for it.
         *self.store.last() = None;
         let state = Arc::make_mut(&mut self.loaded.state);
@@ -113,7 +166,9 @@ impl Exclusive {
     /// An event's line. What could not be read again is no line: it would cost everything that is recorded already.
     fn encoded(&self, event: &Event) -> Result<String, StoreError> {
         let failed = self.store.io("encode an event for");
-        let text = ledger_line::encode(event).map_err(io::Error::from).map_err(&failed)?;
+        let text = ledger_line::encode(event)
+            .map_err(io::Error::from)
+            .map_err(&failed)?;
         match ledger_line::decode(text.trim_end_matches('\n').as_bytes()) {
             Ok(_) => Ok(text),
             Err(reason) => Err(failed(io::Error::new(io::ErrorKind::InvalidData, reason))),
@@ -124,7 +179,10 @@ impl Exclusive {
         let path = self.store.ledger_path();
         if self.loaded.lines == 0 {
             // The first event comes with the file: an empty ledger is never a valid one.
-            self.store.root.write(&path, bytes, Sync::All).map_err(self.store.io("write"))?;
+            self.store
+                .root
+                .write(&path, bytes, Sync::All)
+                .map_err(self.store.io("write"))?;
             return self.store.written_anew(0);
         }
         let offset = self.loaded.offset;
@@ -152,15 +210,25 @@ impl Exclusive {
 
     /// The ledger; `None` where git, which takes a file away before it sets it back, has just taken it.
     fn open_to_append(&mut self, path: &Path) -> io::Result<Option<Arc<File>>> {
-        let file = self.loaded.files.ledger_end.current(&self.store.root, path, Root::open_to_append)?;
+        let file =
+            self.loaded
+                .files
+                .ledger_end
+                .current(&self.store.root, path, Root::open_to_append)?;
         let Some(file) = file else { return Ok(None) };
         Ok((file.metadata()?.len() == self.loaded.offset).then_some(file))
     }
 
     /// Appends to the second copy; the file, which is not synced yet. `None` where it does not end where the ledger did.
     fn append_to_copy(&mut self, bytes: &[u8]) -> io::Result<Option<Arc<File>>> {
-        let Some(copy) = self.store.copy() else { return Ok(None) };
-        let file = self.loaded.files.copy_end.current(copy.root(), copy.path(), Root::open_to_append)?;
+        let Some(copy) = self.store.copy() else {
+            return Ok(None);
+        };
+        let file =
+            self.loaded
+                .files
+                .copy_end
+                .current(copy.root(), copy.path(), Root::open_to_append)?;
         match file {
             Some(file) if second_copy::append(&file, self.loaded.offset, bytes)? => Ok(Some(file)),
             _ => Ok(None),
@@ -187,11 +255,18 @@ impl Exclusive {
     }
 
     /// Writes the second copy anew where it is not the same.
-    pub(super) fn check_copy(&self, is_same: impl FnOnce(&SecondCopy, &Root, &Path) -> io::Result<bool>) {
+    pub(super) fn check_copy(
+        &self,
+        is_same: impl FnOnce(&SecondCopy, &Root, &Path) -> io::Result<bool>,
+    ) {
         let ledger = self.store.ledger_path();
         if let Some(copy) = self.store.copy()
             && !is_same(copy, &self.store.root, &ledger).unwrap_or(false)
-            && let Err(error) = self.store.root.read(&ledger).and_then(|lines| copy.replace(&lines))
+            && let Err(error) = self
+                .store
+                .root
+                .read(&ledger)
+                .and_then(|lines| copy.replace(&lines))
         {
             tracing::warn!(%error, copy = %copy.path().display(), "the ledger's second copy could not be written");
         }

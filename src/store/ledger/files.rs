@@ -79,7 +79,10 @@ impl Store {
                 Ok(None)
             })?,
         };
-        let ledger = files.ledger.current(&self.root, &self.ledger_path(), Root::open).map_err(self.io("read"))?;
+        let ledger = files
+            .ledger
+            .current(&self.root, &self.ledger_path(), Root::open)
+            .map_err(self.io("read"))?;
         let standing = standing(copy.as_deref(), ledger.as_deref()).unwrap_or_else(|error| {
             tracing::debug!(%error, "the ledger's second copy cannot be compared");
             Standing::Alone
@@ -89,7 +92,11 @@ impl Store {
 
     /// [`Self::look`] for who keeps no files: with those that were opened for what was read last.
     pub(super) fn look_again(&self) -> Result<Look, StoreError> {
-        let mut files = self.last().as_ref().map(|last| last.files.clone()).unwrap_or_default();
+        let mut files = self
+            .last()
+            .as_ref()
+            .map(|last| last.files.clone())
+            .unwrap_or_default();
         self.look(&mut files)
     }
 }

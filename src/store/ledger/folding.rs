@@ -25,15 +25,19 @@ impl Store {
             return Ok(());
         }
         let state = Arc::make_mut(&mut loaded.state);
-        let mut progress =
-            Progress { lines: loaded.lines, newer: loaded.newer, beyond_cache: &mut loaded.beyond_cache };
+        let mut progress = Progress {
+            lines: loaded.lines,
+            newer: loaded.newer,
+            beyond_cache: &mut loaded.beyond_cache,
+        };
         while let Some(newline) = memchr::memchr(b'\n', rest) {
             match packed_lines::packed(&rest[..newline]) {
                 None => self.fold_line(state, &mut progress, &rest[..newline])?,
                 Some(packed) => {
                     let next = progress.lines + 1;
-                    let lines =
-                        packed.and_then(|packed| packed.unpack_at(next)).map_err(|flaw| self.flaw(next, flaw))?;
+                    let lines = packed
+                        .and_then(|packed| packed.unpack_at(next))
+                        .map_err(|flaw| self.flaw(next, flaw))?;
                     for text in packed_lines::lines_of(&lines) {
                         self.fold_line(state, &mut progress, text)?;
                     }
@@ -48,11 +52,19 @@ impl Store {
         Ok(())
     }
 
-    fn fold_line(&self, state: &mut State, progress: &mut Progress<'_>, text: &[u8]) -> Result<(), StoreError> {
+    fn fold_line(
+        &self,
+        state: &mut State,
+        progress: &mut Progress<'_>,
+        text: &[u8],
+    ) -> Result<(), StoreError> {
         let number = progress.lines + 1;
         match ledger_line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
             Line::Event(event) if event.seq != number => {
-                return Err(self.corrupt(number, format!("sequence {} where {number} belongs", event.seq)));
+                return Err(self.corrupt(
+                    number,
+                    format!("sequence {} where {number} belongs", event.seq),
+                ));
             }
             Line::Event(event) => {
                 if event.schema > EVENT_SCHEMA {

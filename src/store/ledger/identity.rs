@@ -46,12 +46,17 @@ impl Store {
     /// The system could not look (no descriptors, a failing disk): that says nothing of whose the state is.
     pub fn id(&self) -> io::Result<Option<String>> {
         let path = self.private_dir().join(FILE);
-        let Some(bytes) = unless_absent(self.root().read_at_most(&path, 2 * ID_BYTES as u64 + 1))? else {
+        let Some(bytes) = unless_absent(self.root().read_at_most(&path, 2 * ID_BYTES as u64 + 1))?
+        else {
             return Ok(None);
         };
         let id = String::from_utf8(bytes).map(|text| text.trim_end().to_owned());
-        let is_id =
-            |id: &String| id.len() == 2 * ID_BYTES && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_id = |id: &String| {
+            id.len() == 2 * ID_BYTES
+                && id
+                    .bytes()
+                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
         Ok(id.ok().filter(is_id))
     }
 
@@ -80,8 +85,12 @@ impl Store {
         if !matches!(self.root().kind(&self.ledger_path()), Ok(None)) {
             return true;
         }
-        let Ok(entries) = self.root().list(&self.private_dir()) else { return false };
-        let is_content = |name: &std::ffi::OsStr| name != "ledger.lock" && !is_temporary(name.as_encoded_bytes());
+        let Ok(entries) = self.root().list(&self.private_dir()) else {
+            return false;
+        };
+        let is_content = |name: &std::ffi::OsStr| {
+            name != "ledger.lock" && !is_temporary(name.as_encoded_bytes())
+        };
         entries.iter().any(|(name, _)| is_content(name))
     }
 
@@ -89,18 +98,37 @@ impl Store {
     pub(in crate::store) fn owned(&self) -> Result<Owned, StoreError> {
         match self.origin {
             Origin::Ours => Ok(Owned(())),
-            Origin::Foreign(why) => Err(StoreError::Foreign { dir: self.dir().to_owned(), why }),
+            Origin::Foreign(why) => Err(StoreError::Foreign {
+                dir: self.dir().to_owned(),
+                why,
+            }),
         }
     }
 
     /// Gives the state directory an id that is known here, unless it has one. One that is known nowhere is replaced: whoever
     /// made it knows it too. Where no place can be written to that keeps it, there is none, with a warning.
     pub(in crate::store) fn name(&self) -> Result<(), StoreError> {
-        let Some(folder) = self.registry.first() else { return Ok(()) };
+        let Some(folder) = self.registry.first() else {
+            return Ok(());
+        };
         let found = self.id().map_err(|source| self.unnamed("read", source))?;
         let known = match found {
-            Some(id) if self.registry.holds(&id).map_err(|source| self.unnamed("look up", source))? => return Ok(()),
-            Some(id) if self.registry.knows(&id).map_err(|source| self.unnamed("look up", source))? => Some(id),
+            Some(id)
+                if self
+                    .registry
+                    .holds(&id)
+                    .map_err(|source| self.unnamed("look up", source))? =>
+            {
+                return Ok(());
+            }
+            Some(id)
+                if self
+                    .registry
+                    .knows(&id)
+                    .map_err(|source| self.unnamed("look up", source))? =>
+            {
+                Some(id)
+            }
             _ => None,
         };
         let id = match &known {
@@ -117,14 +145,20 @@ impl Store {
         }
         if known.is_none() {
             let file = self.private_dir().join(FILE);
-            let written = self.root().write(&file, format!("{id}\n").as_bytes(), Sync::All);
+            let written = self
+                .root()
+                .write(&file, format!("{id}\n").as_bytes(), Sync::All);
             written.map_err(|source| self.unnamed("write", source))?;
         }
         Ok(())
     }
 
     fn unnamed(&self, action: &'static str, source: io::Error) -> StoreError {
-        StoreError::Io { action, path: self.private_dir().join(FILE), source }
+        StoreError::Io {
+            action,
+            path: self.private_dir().join(FILE),
+            source,
+        }
     }
 }
 
@@ -140,7 +174,8 @@ mod tests {
     fn an_id_counts_only_where_it_is_known() {
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::new(["ids", "older"].map(|name| folder.path().join(name)));
-        let store = Store::new(folder.path().join("state"), Duration::ZERO).with_registry(registry.clone());
+        let store =
+            Store::new(folder.path().join("state"), Duration::ZERO).with_registry(registry.clone());
         assert!(!store.has_content() && !store.has_known_id().unwrap());
         store.create_dirs().unwrap();
         let first = store.id().unwrap().unwrap();
@@ -154,24 +189,41 @@ mod tests {
         fs::rename(place("ids").join(&first), place("older").join(&first)).unwrap();
         store.create_dirs().unwrap();
         assert!(store.id().unwrap().unwrap() == first && place("ids").join(&first).is_file());
-        for wrong in ["0123456789abcdef0123456789abcdef\n", "../older", "", "0123456789ABCDEF0123456789ABCDEF"] {
+        for wrong in [
+            "0123456789abcdef0123456789abcdef\n",
+            "../older",
+            "",
+            "0123456789ABCDEF0123456789ABCDEF",
+        ] {
             fs::write(store.private_dir().join(FILE), wrong).unwrap();
             assert!(!store.has_known_id().unwrap(), "{wrong}");
             store.create_dirs().unwrap();
-            assert!(store.has_known_id().unwrap() && store.id().unwrap().unwrap() != wrong.trim_end(), "{wrong}");
+            assert!(
+                store.has_known_id().unwrap() && store.id().unwrap().unwrap() != wrong.trim_end(),
+                "{wrong}"
+            );
         }
     }
 
     #[test]
     fn foreign_state_is_read_and_never_locked() {
         let folder = tempfile::tempdir().unwrap();
-        let store =
-            Store::new(folder.path().join("state"), Duration::ZERO).of_origin(Origin::Foreign(Foreign::Tracked));
+        let store = Store::new(folder.path().join("state"), Duration::ZERO)
+            .of_origin(Origin::Foreign(Foreign::Tracked));
         assert!(store.load().is_ok());
         assert!(matches!(store.lock(), Err(StoreError::Foreign { .. })));
-        assert!(matches!(store.lock_for_rebuilding(), Err(StoreError::Foreign { .. })));
-        assert!(matches!(store.load_for_writing(), Err(StoreError::Foreign { .. })));
-        assert!(matches!(store.create_dirs(), Err(StoreError::Foreign { .. })));
+        assert!(matches!(
+            store.lock_for_rebuilding(),
+            Err(StoreError::Foreign { .. })
+        ));
+        assert!(matches!(
+            store.load_for_writing(),
+            Err(StoreError::Foreign { .. })
+        ));
+        assert!(matches!(
+            store.create_dirs(),
+            Err(StoreError::Foreign { .. })
+        ));
         assert!(!store.dir().exists());
     }
 }

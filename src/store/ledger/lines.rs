@@ -19,7 +19,11 @@ impl Store {
     pub fn read_lines(&self, after: u64) -> Result<Vec<(Event, String)>, StoreError> {
         let events = self.read_truth(|file| {
             let bytes = lines_after(file, after).map_err(self.io("read"))?;
-            if bytes.is_empty() { Ok(None) } else { self.read_all(&bytes, after).map(Some) }
+            if bytes.is_empty() {
+                Ok(None)
+            } else {
+                self.read_all(&bytes, after).map(Some)
+            }
         })?;
         match events.flatten() {
             Some(events) => Ok(events),
@@ -34,13 +38,20 @@ impl Store {
         let first = seq_of(&bytes[..whole]).unwrap_or(1);
         let mut number = first;
         for text in packed_lines::lines_of(&bytes[..whole]) {
-            match packed_lines::packed(text).transpose().map_err(|flaw| self.flaw(number, flaw))? {
+            match packed_lines::packed(text)
+                .transpose()
+                .map_err(|flaw| self.flaw(number, flaw))?
+            {
                 None => self.read_line(text, &mut number, after, &mut events)?,
-                Some(packed) if packed.seq == number && number + u64::from(packed.count) <= after + 1 => {
+                Some(packed)
+                    if packed.seq == number && number + u64::from(packed.count) <= after + 1 =>
+                {
                     number += u64::from(packed.count);
                 }
                 Some(packed) => {
-                    let lines = packed.unpack_at(number).map_err(|flaw| self.flaw(number, flaw))?;
+                    let lines = packed
+                        .unpack_at(number)
+                        .map_err(|flaw| self.flaw(number, flaw))?;
                     for text in packed_lines::lines_of(&lines) {
                         self.read_line(text, &mut number, after, &mut events)?;
                     }
@@ -60,10 +71,14 @@ impl Store {
         let expected = *number;
         *number += 1;
         if expected > after
-            && let Line::Event(event) = ledger_line::decode(text).map_err(|reason| self.corrupt(expected, reason))?
+            && let Line::Event(event) =
+                ledger_line::decode(text).map_err(|reason| self.corrupt(expected, reason))?
         {
             if event.seq != expected {
-                return Err(self.corrupt(expected, format!("sequence {} where {expected} belongs", event.seq)));
+                return Err(self.corrupt(
+                    expected,
+                    format!("sequence {} where {expected} belongs", event.seq),
+                ));
             }
             events.push((*event, String::from_utf8_lossy(text).into_owned()));
         }

@@ -22,12 +22,23 @@ impl Store {
     /// The lines that count where the ledger's own file lacks some of them; `None` where it has them all. Where neither
     /// file has all that the other one knows of, that is damage: never fewer events.
     pub(super) fn mended(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(copy) = &self.copy else { return Ok(None) };
+        let Some(copy) = &self.copy else {
+            return Ok(None);
+        };
         // The copy first: the ledger has all of it, and more only later.
-        let copy = copy.root().read_present(copy.path()).map_err(self.io("read the second copy of"))?;
-        let ledger = self.root.read_present(&self.ledger_path()).map_err(self.io("read"))?;
+        let copy = copy
+            .root()
+            .read_present(copy.path())
+            .map_err(self.io("read the second copy of"))?;
+        let ledger = self
+            .root
+            .read_present(&self.ledger_path())
+            .map_err(self.io("read"))?;
         let Some(copy) = copy else { return Ok(None) };
-        let (ledger, copy) = (whole(ledger.as_deref().unwrap_or_default()), lines_of_copy(copy));
+        let (ledger, copy) = (
+            whole(ledger.as_deref().unwrap_or_default()),
+            lines_of_copy(copy),
+        );
         let copy = copy.as_slice();
         let folded = |bytes: &[u8]| {
             let mut loaded = Loaded::default();
@@ -36,17 +47,25 @@ impl Store {
         match (folded(ledger), folded(copy)) {
             (Ok(own), Ok(other)) if own >= other => Ok(None),
             (Ok(own), Ok(other)) => {
-                let first =
-                    |lines: &[u8]| decompress_all(lines).split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec);
+                let first = |lines: &[u8]| {
+                    decompress_all(lines)
+                        .split(|byte| *byte == b'\n')
+                        .next()
+                        .map(<[u8]>::to_vec)
+                };
                 if own > 0 && first(ledger) != first(copy) {
-                    let reason = format!("it ends here, and its second copy has {other} events of another beginning");
+                    let reason = format!(
+                        "it ends here, and its second copy has {other} events of another beginning"
+                    );
                     return Err(self.corrupt(own + 1, reason));
                 }
                 Ok(Some(copy.to_vec()))
             }
             (Ok(own), Err(_)) => match last_sound(copy) {
                 known if known > own => {
-                    let reason = format!("it ends here, and its second copy, which is damaged, has {known} events");
+                    let reason = format!(
+                        "it ends here, and its second copy, which is damaged, has {known} events"
+                    );
                     Err(self.corrupt(own + 1, reason))
                 }
                 _ => Ok(None),
@@ -61,7 +80,11 @@ impl Store {
                 }
                 // What came after all that the copy has may be an event that cannot be read any more.
                 let has_more = open.starts_with(&known) || last_sound(ledger) > other;
-                if has_more { Err(error) } else { Ok(Some(copy.to_vec())) }
+                if has_more {
+                    Err(error)
+                } else {
+                    Ok(Some(copy.to_vec()))
+                }
             }
             (Err(error), Err(_)) => Err(error),
         }
@@ -72,7 +95,10 @@ impl Store {
         static TOLD: Once = Once::new();
         TOLD.call_once(|| {
             let ledger = self.ledger_path();
-            tracing::warn!("{} was cut off, set back or damaged: its second copy counts", ledger.display());
+            tracing::warn!(
+                "{} was cut off, set back or damaged: its second copy counts",
+                ledger.display()
+            );
         });
         let mut loaded = Loaded::default();
         self.fold(&mut loaded, &bytes)?;
@@ -86,15 +112,19 @@ impl Store {
         read: impl Fn(&mut dyn Lines) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
         let Look { ledger, standing } = self.look_again()?;
-        let mended = if standing == Standing::Doubtful { self.mended()? } else { None };
+        let mended = if standing == Standing::Doubtful {
+            self.mended()?
+        } else {
+            None
+        };
         if let Some(bytes) = mended {
             return read(&mut Cursor::new(bytes)).map(Some);
         }
         let Some(file) = ledger else { return Ok(None) };
         match read(&mut Reader { file: &file, at: 0 }) {
-            Err(error @ StoreError::Corrupt { .. }) if standing != Standing::Doubtful => {
-                self.mended()?.map_or(Err(error), |bytes| read(&mut Cursor::new(bytes)).map(Some))
-            }
+            Err(error @ StoreError::Corrupt { .. }) if standing != Standing::Doubtful => self
+                .mended()?
+                .map_or(Err(error), |bytes| read(&mut Cursor::new(bytes)).map(Some)),
             other => other.map(Some),
         }
     }
@@ -104,17 +134,34 @@ impl Store {
     pub fn flaws(&self) -> Result<Vec<(PathBuf, &'static str)>, StoreError> {
         let mut flaws = Vec::new();
         let standing = self.look_again()?.standing;
-        let Some(copy) = self.copy.as_ref().filter(|_| standing != Standing::Alone) else { return Ok(flaws) };
-        let held =
-            copy.root().read_present(copy.path()).map_err(self.io("read the second copy of"))?.unwrap_or_default();
-        let ledger = self.root.read_present(&self.ledger_path()).map_err(self.io("read"))?.unwrap_or_default();
+        let Some(copy) = self.copy.as_ref().filter(|_| standing != Standing::Alone) else {
+            return Ok(flaws);
+        };
+        let held = copy
+            .root()
+            .read_present(copy.path())
+            .map_err(self.io("read the second copy of"))?
+            .unwrap_or_default();
+        let ledger = self
+            .root
+            .read_present(&self.ledger_path())
+            .map_err(self.io("read"))?
+            .unwrap_or_default();
         let ledger = whole(&ledger);
         if (standing == Standing::Doubtful || self.fold(&mut Loaded::default(), ledger).is_err())
             && self.mended()?.is_some()
         {
-            flaws.push((self.ledger_path(), "it was cut off, set back or damaged, and its second copy is whole"));
-        } else if !ledger.starts_with(&held) && !decompress_all(ledger).starts_with(&decompress_all(&held)) {
-            flaws.push((copy.path().to_owned(), "the ledger's second copy is damaged, and the ledger is whole"));
+            flaws.push((
+                self.ledger_path(),
+                "it was cut off, set back or damaged, and its second copy is whole",
+            ));
+        } else if !ledger.starts_with(&held)
+            && !decompress_all(ledger).starts_with(&decompress_all(&held))
+        {
+            flaws.push((
+                copy.path().to_owned(),
+                "the ledger's second copy is damaged, and the ledger is whole",
+            ));
         }
         Ok(flaws)
     }
@@ -125,7 +172,9 @@ impl Store {
         if !flaws.is_empty() {
             // Behind it nothing is examined.
             match self.root.remove_file(&self.cache_path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.io("repair")(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(self.io("repair")(error));
+                }
                 _ => *self.last() = None,
             }
             self.lock()?.check_copy(SecondCopy::is_same);
@@ -136,14 +185,23 @@ impl Store {
     /// Puts the lines that count in the place of the ledger's; the caller holds the lock. What else stood there is kept
     /// aside.
     pub(super) fn put_right(&self, loaded: &mut Loaded) -> Result<(), StoreError> {
-        let Some(lines) = loaded.mended.take() else { return Ok(()) };
+        let Some(lines) = loaded.mended.take() else {
+            return Ok(());
+        };
         let path = self.ledger_path();
         let failed = self.io("repair");
-        let present = self.root.read_present(&path).map_err(&failed)?.unwrap_or_default();
+        let present = self
+            .root
+            .read_present(&path)
+            .map_err(&failed)?
+            .unwrap_or_default();
         if !decompress_all(&lines).starts_with(&decompress_all(whole(&present))) {
             let aside = self.private_dir().join("damaged").join("events.jsonl");
             let aside = self.root.keep_copy(&aside, &present).map_err(&failed)?;
-            tracing::warn!("what stood in the damaged ledger is kept in {}", aside.display());
+            tracing::warn!(
+                "what stood in the damaged ledger is kept in {}",
+                aside.display()
+            );
         }
         self.root.write(&path, &lines, Sync::All).map_err(&failed)?;
         *self.last() = None;
@@ -171,5 +229,10 @@ fn lines_of_copy(mut copy: Vec<u8>) -> Vec<u8> {
 
 /// The highest number of an event that can still be read.
 fn last_sound(lines: &[u8]) -> u64 {
-    salvage(lines).events.iter().map(|event| event.seq).max().unwrap_or(0)
+    salvage(lines)
+        .events
+        .iter()
+        .map(|event| event.seq)
+        .max()
+        .unwrap_or(0)
 }

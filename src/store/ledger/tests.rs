@@ -11,7 +11,10 @@ use crate::store::{ledger_line, packed_lines, salvage};
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::new(folder.path().join(".ultraplan/state"), Duration::from_secs(5));
+    let store = Store::new(
+        folder.path().join(".ultraplan/state"),
+        Duration::from_secs(5),
+    );
     (folder, store)
 }
 
@@ -20,8 +23,16 @@ fn now() -> Timestamp {
 }
 
 fn created(id: &str) -> NewEvent {
-    let spec = Box::new(RunSpec { iterations_total: Some(3), ..RunSpec::default() });
-    let payload = Payload::RunCreated { task_id: None, session: id.to_owned(), worktree: "/w".into(), spec };
+    let spec = Box::new(RunSpec {
+        iterations_total: Some(3),
+        ..RunSpec::default()
+    });
+    let payload = Payload::RunCreated {
+        task_id: None,
+        session: id.to_owned(),
+        worktree: "/w".into(),
+        spec,
+    };
     NewEvent::about(&RunKey::new(id, None, None), payload)
 }
 
@@ -31,22 +42,35 @@ fn what_is_appended_is_loaded_again() {
     assert!(!store.exists());
     assert_eq!(*store.load().unwrap().state, State::default());
     let mut ledger = store.lock().unwrap();
-    ledger.append(now(), vec![created("a"), created("b")]).unwrap();
+    ledger
+        .append(now(), vec![created("a"), created("b")])
+        .unwrap();
     ledger.append(now(), vec![created("c")]).unwrap();
     let state = ledger.state().clone();
     drop(ledger);
     assert_eq!(*store.load().unwrap().state, state);
     assert_eq!(state.last_seq, 3);
     assert_eq!(store.read_lines(1).unwrap().len(), 2);
-    assert_eq!(fs::read_to_string(store.dir().join(".gitignore")).unwrap(), "*\n");
+    assert_eq!(
+        fs::read_to_string(store.dir().join(".gitignore")).unwrap(),
+        "*\n"
+    );
 }
 
 #[test]
 fn a_torn_last_line_is_dropped_and_the_rest_holds_wherever_it_was_cut() {
     let (_folder, store) = store();
-    store.lock().unwrap().append(now(), vec![created("a")]).unwrap();
+    store
+        .lock()
+        .unwrap()
+        .append(now(), vec![created("a")])
+        .unwrap();
     let first = fs::read(store.ledger_path()).unwrap();
-    store.lock().unwrap().append(now(), vec![created("b")]).unwrap();
+    store
+        .lock()
+        .unwrap()
+        .append(now(), vec![created("b")])
+        .unwrap();
     let both = fs::read(store.ledger_path()).unwrap();
     // A line that was appended as a whole is noted: cut off later, it is missed.
     fs::write(store.ledger_path(), &both[..both.len() - 9]).unwrap();
@@ -59,41 +83,80 @@ fn a_torn_last_line_is_dropped_and_the_rest_holds_wherever_it_was_cut() {
         ledger.append(now(), vec![created("c")]).unwrap();
         drop(ledger);
         let state = store.load().unwrap().state;
-        assert_eq!(state.runs.iter().map(|run| run.key.run_id.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(
+            state
+                .runs
+                .iter()
+                .map(|run| run.key.run_id.as_str())
+                .collect::<Vec<_>>(),
+            ["a", "c"]
+        );
     }
 }
 
 #[test]
 fn damage_is_never_a_reset() {
     let (_folder, store) = store();
-    store.lock().unwrap().append(now(), vec![created("a"), created("b"), created("c")]).unwrap();
+    store
+        .lock()
+        .unwrap()
+        .append(now(), vec![created("a"), created("b"), created("c")])
+        .unwrap();
     let good = fs::read(store.ledger_path()).unwrap();
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 1;
     let lines: Vec<_> = good.split_inclusive(|byte| *byte == b'\n').collect();
     let gap = [lines[0], lines[2]].concat();
     let deep = [good.clone(), b"[".repeat(100_000), b"\n".to_vec()].concat();
-    for (name, bytes) in [("flipped", flipped), ("empty", Vec::new()), ("a line lost", gap), ("deep", deep)] {
+    for (name, bytes) in [
+        ("flipped", flipped),
+        ("empty", Vec::new()),
+        ("a line lost", gap),
+        ("deep", deep),
+    ] {
         fs::write(store.ledger_path(), bytes).unwrap();
-        assert!(matches!(store.load(), Err(StoreError::Corrupt { .. })), "{name}");
-        assert!(matches!(store.lock(), Err(StoreError::Corrupt { .. })), "{name}");
+        assert!(
+            matches!(store.load(), Err(StoreError::Corrupt { .. })),
+            "{name}"
+        );
+        assert!(
+            matches!(store.lock(), Err(StoreError::Corrupt { .. })),
+            "{name}"
+        );
     }
     fs::remove_file(store.ledger_path()).unwrap();
-    assert!(matches!(store.load(), Err(StoreError::Corrupt { .. })), "missing");
+    assert!(
+        matches!(store.load(), Err(StoreError::Corrupt { .. })),
+        "missing"
+    );
 }
 
 #[test]
 fn a_newer_ledger_is_read_but_never_written() {
     let (_folder, store) = store();
-    store.lock().unwrap().append(now(), vec![created("a")]).unwrap();
-    let json = format!(r#"{{"seq":2,"at":"{}","schema":9,"source":"recover","type":"novelty","payload":{{}}}}"#, now());
-    let line = format!("{},\"checksum\":\"{:08x}\"}}\n", &json[..json.len() - 1], crc32fast::hash(json.as_bytes()));
+    store
+        .lock()
+        .unwrap()
+        .append(now(), vec![created("a")])
+        .unwrap();
+    let json = format!(
+        r#"{{"seq":2,"at":"{}","schema":9,"source":"recover","type":"novelty","payload":{{}}}}"#,
+        now()
+    );
+    let line = format!(
+        "{},\"checksum\":\"{:08x}\"}}\n",
+        &json[..json.len() - 1],
+        crc32fast::hash(json.as_bytes())
+    );
     let mut bytes = fs::read(store.ledger_path()).unwrap();
     bytes.extend_from_slice(line.as_bytes());
     fs::write(store.ledger_path(), &bytes).unwrap();
     let loaded = store.load().unwrap();
     assert_eq!((loaded.newer, loaded.state.runs.len()), (Some(9), 1));
-    assert!(matches!(store.lock(), Err(StoreError::Newer { schema: 9, .. })));
+    assert!(matches!(
+        store.lock(),
+        Err(StoreError::Newer { schema: 9, .. })
+    ));
     assert_eq!(fs::read(store.ledger_path()).unwrap(), bytes);
 }
 
@@ -102,7 +165,9 @@ fn the_cached_fold_is_the_fold_and_a_replaced_ledger_is_noticed() {
     let (_folder, store) = store();
     let mut ledger = store.lock().unwrap();
     for index in 0..600 {
-        ledger.append(now(), vec![created(&format!("run-{index}"))]).unwrap();
+        ledger
+            .append(now(), vec![created(&format!("run-{index}"))])
+            .unwrap();
     }
     let state = ledger.state().clone();
     drop(ledger);
@@ -113,11 +178,17 @@ fn the_cached_fold_is_the_fold_and_a_replaced_ledger_is_noticed() {
     let lines = store.read_lines(0).unwrap();
     // From the end, in pieces, just as from the beginning.
     for after in [1, 17, 300, 590, 599, 600, 700] {
-        assert_eq!(store.read_lines(after).unwrap(), lines[lines.len().min(usize::try_from(after).unwrap())..]);
+        assert_eq!(
+            store.read_lines(after).unwrap(),
+            lines[lines.len().min(usize::try_from(after).unwrap())..]
+        );
     }
     let shorter: Vec<_> = lines[..100].iter().map(|(_, line)| line.as_str()).collect();
     fs::write(store.ledger_path(), shorter.join("\n") + "\n").unwrap();
-    assert!(matches!(store.load(), Err(StoreError::Corrupt { .. })), "there were more");
+    assert!(
+        matches!(store.load(), Err(StoreError::Corrupt { .. })),
+        "there were more"
+    );
     fs::write(store.created_marker(), "0").unwrap();
     assert_eq!(store.load().unwrap().state.runs.len(), 100);
     fs::write(store.cache_path(), b"rubbish").unwrap();
@@ -130,13 +201,25 @@ fn a_cache_that_cannot_be_used_is_renewed() {
     // Each command is a process.
     let anew = || Store::new(store.dir().to_owned(), Duration::from_secs(5));
     let append = |index: u64| {
-        anew().lock().unwrap().append(now(), vec![created(&format!("run-{index}"))]).unwrap();
+        anew()
+            .lock()
+            .unwrap()
+            .append(now(), vec![created(&format!("run-{index}"))])
+            .unwrap();
     };
     (0..2 * CACHE_EVERY).for_each(append);
     let whole = fs::read(store.cache_path()).unwrap();
-    let at = |text: &[u8], part: &str| text.windows(part.len()).position(|window| window == part.as_bytes()).unwrap();
+    let at = |text: &[u8], part: &str| {
+        text.windows(part.len())
+            .position(|window| window == part.as_bytes())
+            .unwrap()
+    };
     // Another version's, one that is damaged, and one of a ledger that was longer.
-    for (part, other) in [(env!("CARGO_PKG_VERSION"), "7.7.7"), ("run-1", "ruX-1"), ("00000000000", "00000000001")] {
+    for (part, other) in [
+        (env!("CARGO_PKG_VERSION"), "7.7.7"),
+        ("run-1", "ruX-1"),
+        ("00000000000", "00000000001"),
+    ] {
         let mut bytes = whole.clone();
         let at = at(&bytes, part);
         bytes[at..at + other.len()].copy_from_slice(other.as_bytes());
@@ -152,26 +235,50 @@ fn run_folders_never_leave_the_state_directory() {
     let (_folder, store) = store();
     for id in ["../../etc", "a/b", "..", ".", "a b", "ok-1"] {
         let folder = store.run_dir(&RunKey::new(id, None, None));
-        assert_eq!(folder.parent(), Some(store.private_dir().join("runs").as_path()), "{id}");
+        assert_eq!(
+            folder.parent(),
+            Some(store.private_dir().join("runs").as_path()),
+            "{id}"
+        );
         assert_ne!(folder.file_name(), None, "{id}");
     }
-    assert_ne!(store.run_dir(&RunKey::new("a/b", None, None)), store.run_dir(&RunKey::new("a_b", None, None)));
+    assert_ne!(
+        store.run_dir(&RunKey::new("a/b", None, None)),
+        store.run_dir(&RunKey::new("a_b", None, None))
+    );
 }
 
 #[test]
 fn a_ledger_that_is_set_back_from_outside_takes_no_budget_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("state");
-    let store = Store::new(dir.clone(), Duration::from_secs(5)).with_copy(Some(&folder.path().join("git")));
-    store.lock().unwrap().append(now(), vec![created("a")]).unwrap();
+    let store =
+        Store::new(dir.clone(), Duration::from_secs(5)).with_copy(Some(&folder.path().join("git")));
+    store
+        .lock()
+        .unwrap()
+        .append(now(), vec![created("a")])
+        .unwrap();
     let early = fs::read(store.ledger_path()).unwrap();
-    store.lock().unwrap().append(now(), vec![created("b")]).unwrap();
+    store
+        .lock()
+        .unwrap()
+        .append(now(), vec![created("b")])
+        .unwrap();
     // Taken away in the very moment of an append.
     let mut ledger = store.lock().unwrap();
     fs::rename(store.ledger_path(), dir.join("taken")).unwrap();
     ledger.append(now(), vec![created("meanwhile")]).unwrap();
     drop(ledger);
-    assert!(store.lock().unwrap().state().runs.iter().any(|run| run.key.run_id == "meanwhile"));
+    assert!(
+        store
+            .lock()
+            .unwrap()
+            .state()
+            .runs
+            .iter()
+            .any(|run| run.key.run_id == "meanwhile")
+    );
     let late = fs::read(store.ledger_path()).unwrap();
 
     // `git checkout`, `git clean`: the copy knows better, for readers at once, for writers for good.
@@ -199,9 +306,17 @@ fn what_another_process_appends_is_seen() {
     let (_folder, store) = store();
     let other = Store::new(store.dir().to_owned(), Duration::from_secs(5));
     for round in 1..=3 {
-        other.lock().unwrap().append(now(), vec![created(&format!("other {round}"))]).unwrap();
+        other
+            .lock()
+            .unwrap()
+            .append(now(), vec![created(&format!("other {round}"))])
+            .unwrap();
         assert_eq!(store.load().unwrap().state.runs.len(), 2 * round - 1);
-        store.lock().unwrap().append(now(), vec![created(&format!("own {round}"))]).unwrap();
+        store
+            .lock()
+            .unwrap()
+            .append(now(), vec![created(&format!("own {round}"))])
+            .unwrap();
         assert_eq!(other.load().unwrap().state, store.load().unwrap().state);
     }
 }
@@ -210,13 +325,25 @@ fn what_another_process_appends_is_seen() {
 fn a_process_that_appends_for_long_goes_on_from_the_newest_cache() {
     let (_folder, store) = store();
     for index in 0..CACHE_EVERY + 20 {
-        store.lock().unwrap().append(now(), vec![created(&format!("run-{index}"))]).unwrap();
+        store
+            .lock()
+            .unwrap()
+            .append(now(), vec![created(&format!("run-{index}"))])
+            .unwrap();
     }
     let loaded = store.load().unwrap();
     assert!(!loaded.beyond_cache.are_many(), "{:?}", loaded.beyond_cache);
-    let written = || fs::metadata(store.cache_path()).map(|found| std::os::unix::fs::MetadataExt::ino(&found)).unwrap();
+    let written = || {
+        fs::metadata(store.cache_path())
+            .map(|found| std::os::unix::fs::MetadataExt::ino(&found))
+            .unwrap()
+    };
     let before = written();
-    store.lock().unwrap().append(now(), vec![created("one more")]).unwrap();
+    store
+        .lock()
+        .unwrap()
+        .append(now(), vec![created("one more")])
+        .unwrap();
     assert_eq!(written(), before, "the cache is not renewed each time");
 }
 
@@ -258,20 +385,38 @@ fn fate() -> impl Strategy<Value = Fate> {
 
 /// A whole line. Those of one number are of the same length, whatever their kind.
 fn line_of(seq: usize, kind: u8) -> Vec<u8> {
-    let NewEvent { run, source, payload } = created(&format!("{kind}-{seq}"));
-    let event = Event { seq: seq as u64, at: now(), schema: EVENT_SCHEMA, run, source, payload };
+    let NewEvent {
+        run,
+        source,
+        payload,
+    } = created(&format!("{kind}-{seq}"));
+    let event = Event {
+        seq: seq as u64,
+        at: now(),
+        schema: EVENT_SCHEMA,
+        run,
+        source,
+        payload,
+    };
     ledger_line::encode(&event).unwrap().into_bytes()
 }
 
 fn befall(store: &Store, fate: &Fate) {
     let path = store.ledger_path();
     let mut bytes = fs::read(&path).unwrap_or_default();
-    let lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let lines: Vec<Vec<u8>> = bytes
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::to_vec)
+        .collect();
     let percent = |part: u8| bytes.len() * usize::from(part) / 100;
     let others = |kept: u8, kind: u8, more: u8| {
         let kept = usize::from(kept).min(lines.len());
         let more = (kept + 1..=kept + usize::from(more)).flat_map(|seq| line_of(seq, kind));
-        lines[..kept].concat().into_iter().chain(more).collect::<Vec<u8>>()
+        lines[..kept]
+            .concat()
+            .into_iter()
+            .chain(more)
+            .collect::<Vec<u8>>()
     };
     match *fate {
         Fate::Append(kind, count) => {
@@ -294,7 +439,13 @@ fn befall(store: &Store, fate: &Fate) {
             bytes = lines
                 .iter()
                 .enumerate()
-                .flat_map(|(n, line)| if n == at { line_of(n + 1, kind) } else { line.clone() })
+                .flat_map(|(n, line)| {
+                    if n == at {
+                        line_of(n + 1, kind)
+                    } else {
+                        line.clone()
+                    }
+                })
                 .collect();
         }
         Fate::Flip(part) => {
@@ -317,7 +468,11 @@ fn befall(store: &Store, fate: &Fate) {
 /// All that a load says.
 fn seen(store: &Store) -> Result<(State, Option<u32>, [u64; 3]), String> {
     let loaded = store.load().map_err(|error| error.to_string())?;
-    Ok((State::clone(&loaded.state), loaded.newer, [loaded.offset, loaded.lines, loaded.torn]))
+    Ok((
+        State::clone(&loaded.state),
+        loaded.newer,
+        [loaded.offset, loaded.lines, loaded.torn],
+    ))
 }
 
 proptest! {
@@ -348,10 +503,14 @@ proptest! {
 /// A ledger of `count` events with its copy, and where those are.
 fn with_copy(count: usize) -> (tempfile::TempDir, Store, [PathBuf; 2]) {
     let folder = tempfile::tempdir().unwrap();
-    let store =
-        Store::new(folder.path().join("state"), Duration::from_secs(5)).with_copy(Some(&folder.path().join("git")));
+    let store = Store::new(folder.path().join("state"), Duration::from_secs(5))
+        .with_copy(Some(&folder.path().join("git")));
     for index in 0..count {
-        store.lock().unwrap().append(now(), vec![created(&format!("run-{index}"))]).unwrap();
+        store
+            .lock()
+            .unwrap()
+            .append(now(), vec![created(&format!("run-{index}"))])
+            .unwrap();
     }
     let files = [store.ledger_path(), store.copy().unwrap().path().to_owned()];
     (folder, store, files)
@@ -359,7 +518,11 @@ fn with_copy(count: usize) -> (tempfile::TempDir, Store, [PathBuf; 2]) {
 
 /// The store as another process opens it.
 fn newcomer(store: &Store) -> Store {
-    Store { recent: Arc::default(), unsynced: Arc::default(), ..store.clone() }
+    Store {
+        recent: Arc::default(),
+        unsynced: Arc::default(),
+        ..store.clone()
+    }
 }
 
 fn inode(path: &Path) -> u64 {
@@ -401,13 +564,19 @@ fn the_copy_is_a_file_of_its_own_and_made_whole_again() {
         flipped[100] ^= 1;
         write(&flipped);
         if late {
-            let events = (0..CACHE_EVERY).map(|index| created(&format!("late-{index}"))).collect();
+            let events = (0..CACHE_EVERY)
+                .map(|index| created(&format!("late-{index}")))
+                .collect();
             store.lock().unwrap().append(now(), events).unwrap();
         } else {
             assert_eq!(store.flaws().unwrap()[0].0, copy);
             assert_eq!(store.repair().unwrap().len(), 1);
         }
-        assert_eq!(fs::read(&copy).unwrap(), fs::read(&ledger).unwrap(), "{late}");
+        assert_eq!(
+            fs::read(&copy).unwrap(),
+            fs::read(&ledger).unwrap(),
+            "{late}"
+        );
         assert!(store.flaws().unwrap().is_empty());
     }
 }
@@ -437,20 +606,41 @@ fn what_the_ledger_lost_counts_still_and_comes_back() {
         let reader = newcomer(&store);
         assert_eq!(reader.load().unwrap().lines, 5, "{what}");
         assert_eq!(reader.read_lines(0).unwrap().len(), 5, "{what}");
-        assert_eq!(reader.events_of(&RunKey::new("run-1", None, None)).unwrap().len(), 1, "{what}");
-        assert_eq!(fs::read(&ledger).ok().as_deref(), bytes, "{what}: who reads writes nothing");
+        assert_eq!(
+            reader
+                .events_of(&RunKey::new("run-1", None, None))
+                .unwrap()
+                .len(),
+            1,
+            "{what}"
+        );
+        assert_eq!(
+            fs::read(&ledger).ok().as_deref(),
+            bytes,
+            "{what}: who reads writes nothing"
+        );
         assert_eq!(reader.flaws().unwrap()[0].0, ledger, "{what}");
         store.lock().unwrap();
-        assert_eq!((fs::read(&ledger).unwrap(), fs::read(&copy).unwrap()), (all.clone(), all.clone()), "{what}");
+        assert_eq!(
+            (fs::read(&ledger).unwrap(), fs::read(&copy).unwrap()),
+            (all.clone(), all.clone()),
+            "{what}"
+        );
     }
     let aside = |name: &str| fs::read(store.private_dir().join("damaged").join(name)).unwrap();
-    assert_eq!((aside("events.jsonl"), aside("events-2.jsonl")), (flipped.clone(), rubbish));
+    assert_eq!(
+        (aside("events.jsonl"), aside("events-2.jsonl")),
+        (flipped.clone(), rubbish)
+    );
     // An event that the copy did not get is not lost with the damage of another one.
     fs::write(&copy, lines[..4].concat()).unwrap();
     fs::write(&ledger, &flipped).unwrap();
     assert_eq!(store.load().unwrap().lines, 5);
     drop(store.lock().unwrap());
-    assert_eq!((fs::read(&ledger).unwrap(), fs::read(&copy).unwrap()), (all.clone(), all.clone()));
+    assert_eq!(
+        (fs::read(&ledger).unwrap(), fs::read(&copy).unwrap()),
+        (all.clone(), all.clone())
+    );
     // Neither has all of it: the longer one counts only where nobody knows of more.
     fs::write(&ledger, lines[..2].concat()).unwrap();
     fs::write(&copy, lines[..3].concat()).unwrap();
@@ -462,7 +652,10 @@ fn what_the_ledger_lost_counts_still_and_comes_back() {
     fs::write(&copy, &all[..all.len() - 1]).unwrap();
     assert_eq!(store.load().unwrap().lines, 5);
     drop(store.lock().unwrap());
-    assert_eq!((fs::read(&ledger).unwrap(), fs::read(&copy).unwrap()), (all.clone(), all.clone()));
+    assert_eq!(
+        (fs::read(&ledger).unwrap(), fs::read(&copy).unwrap()),
+        (all.clone(), all.clone())
+    );
     // Another ledger that has less than what was known here.
     fs::write(&copy, &all).unwrap();
     fs::write(&ledger, line_of(1, 2)).unwrap();
@@ -483,7 +676,11 @@ fn a_rebuilding_that_was_cut_off_loses_nothing() {
     assert_eq!(events.len(), 4);
     // Fewer than there were are right where it was rebuilt.
     events.truncate(2);
-    store.lock_for_rebuilding().unwrap().replace(&mut events, now()).unwrap();
+    store
+        .lock_for_rebuilding()
+        .unwrap()
+        .replace(&mut events, now())
+        .unwrap();
     assert_eq!(store.load().unwrap().lines, 2);
     assert_eq!(fs::read(&copy).unwrap(), fs::read(&ledger).unwrap());
     assert!(!store.copy().unwrap().set_aside_path().exists());
@@ -594,7 +791,9 @@ fn bulk(name: &str, count: usize, bytes: usize) -> Vec<NewEvent> {
 fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("state");
-    let store = || Store::new(dir.clone(), Duration::from_secs(5)).with_copy(Some(&folder.path().join("git")));
+    let store = || {
+        Store::new(dir.clone(), Duration::from_secs(5)).with_copy(Some(&folder.path().join("git")))
+    };
     let small = created("first");
     store().lock().unwrap().append(now(), vec![small]).unwrap();
     let early = fs::read(store().ledger_path()).unwrap();
@@ -604,12 +803,26 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     for round in ["a", "b"] {
         let before = said.len() as u64;
         let reader = store();
-        assert_eq!(reader.load().map(|loaded| loaded.lines).unwrap_or_default().max(1), before.max(1));
-        store().lock().unwrap().append(now(), bulk(round, 300, 9 << 20)).unwrap();
+        assert_eq!(
+            reader
+                .load()
+                .map(|loaded| loaded.lines)
+                .unwrap_or_default()
+                .max(1),
+            before.max(1)
+        );
+        store()
+            .lock()
+            .unwrap()
+            .append(now(), bulk(round, 300, 9 << 20))
+            .unwrap();
         let own = store().read_lines(before).unwrap();
         said.extend(own);
         let now_has = fs::metadata(store().ledger_path()).unwrap().len();
-        assert!(now_has < size + (5 << 20), "{round}: {now_has} after {size}");
+        assert!(
+            now_has < size + (5 << 20),
+            "{round}: {now_has} after {size}"
+        );
         size = now_has;
 
         // Who read before, who comes anew, and who has no cache.
@@ -619,18 +832,40 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
         assert_eq!(store().load().unwrap().state, state);
         assert_eq!(store().load().unwrap().lines, said.len() as u64);
     }
-    assert!(said.iter().zip(1..).all(|((event, _), number)| event.seq == number));
+    assert!(
+        said.iter()
+            .zip(1..)
+            .all(|((event, _), number)| event.seq == number)
+    );
     for after in [0, 1, 17, 299, 300, 301, 580, 601] {
         let after_that = &said[said.len().min(after)..];
-        assert_eq!(store().read_lines(after as u64).unwrap(), after_that, "after {after}");
+        assert_eq!(
+            store().read_lines(after as u64).unwrap(),
+            after_that,
+            "after {after}"
+        );
     }
-    let of_run = said.iter().map(|(event, _)| event).filter(|event| event.run.as_ref() == Some(&key));
-    assert_eq!(store().events_of(&key).unwrap(), of_run.cloned().collect::<Vec<_>>());
-    assert_eq!(store().salvage().unwrap().events, said.iter().map(|(event, _)| event.clone()).collect::<Vec<_>>());
+    let of_run = said
+        .iter()
+        .map(|(event, _)| event)
+        .filter(|event| event.run.as_ref() == Some(&key));
+    assert_eq!(
+        store().events_of(&key).unwrap(),
+        of_run.cloned().collect::<Vec<_>>()
+    );
+    assert_eq!(
+        store().salvage().unwrap().events,
+        said.iter()
+            .map(|(event, _)| event.clone())
+            .collect::<Vec<_>>()
+    );
 
     // Set back to before it was ever compacted: the copy knows better still.
     let late = fs::read(store().ledger_path()).unwrap();
-    for set_back in [early.as_slice(), &packed_lines::decompress_all(&late)[..late.len() * 2]] {
+    for set_back in [
+        early.as_slice(),
+        &packed_lines::decompress_all(&late)[..late.len() * 2],
+    ] {
         fs::remove_file(store().ledger_path()).unwrap();
         let whole = memchr::memrchr(b'\n', set_back).unwrap();
         fs::write(store().ledger_path(), &set_back[..=whole]).unwrap();
@@ -643,16 +878,38 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     let alone = Store::new(dir.clone(), Duration::from_secs(5));
     let packed_end = memchr::memmem::find(&late, b"\n{\"seq\":601,").unwrap_or(late.len() / 2);
     let line_end = memchr::memchr(b'\n', &late).unwrap();
-    for cut in [3, 200, line_end, line_end + 1, line_end + 12, line_end + 5000, packed_end - 5] {
+    for cut in [
+        3,
+        200,
+        line_end,
+        line_end + 1,
+        line_end + 12,
+        line_end + 5000,
+        packed_end - 5,
+    ] {
         fs::remove_file(store().ledger_path()).unwrap();
         fs::write(store().ledger_path(), &late[..cut]).unwrap();
         fs::remove_file(store().cache_path()).ok();
-        assert!(matches!(alone.load(), Err(StoreError::Corrupt { .. })), "cut at {cut}");
-        assert!(matches!(alone.lock(), Err(StoreError::Corrupt { .. })), "cut at {cut}");
+        assert!(
+            matches!(alone.load(), Err(StoreError::Corrupt { .. })),
+            "cut at {cut}"
+        );
+        assert!(
+            matches!(alone.lock(), Err(StoreError::Corrupt { .. })),
+            "cut at {cut}"
+        );
         assert_eq!(fs::read(store().ledger_path()).unwrap().len(), cut);
-        assert_eq!(store().load().unwrap().lines, said.len() as u64, "cut at {cut}");
+        assert_eq!(
+            store().load().unwrap().lines,
+            said.len() as u64,
+            "cut at {cut}"
+        );
         drop(store().lock().unwrap());
-        assert_eq!(fs::read(store().ledger_path()).unwrap(), late, "cut at {cut}");
+        assert_eq!(
+            fs::read(store().ledger_path()).unwrap(),
+            late,
+            "cut at {cut}"
+        );
     }
     // One that a kill left without its copy: both say the same.
     fs::remove_file(store().ledger_path()).unwrap();
@@ -666,9 +923,17 @@ fn a_long_ledger_compacts_itself_and_keeps_all_it_said() {
     damaged[at] = b'!';
     fs::write(store().ledger_path(), &damaged).unwrap();
     fs::remove_file(store().cache_path()).ok();
-    assert_eq!(store().load().unwrap().lines, said.len() as u64, "the copy is whole");
+    assert_eq!(
+        store().load().unwrap().lines,
+        said.len() as u64,
+        "the copy is whole"
+    );
     fs::write(store().copy().unwrap().path(), &damaged).unwrap();
     assert!(matches!(store().load(), Err(StoreError::Corrupt { .. })));
     let rest = salvage(&damaged);
-    assert!(rest.unreadable >= 1 && rest.events.len() > said.len() * 9 / 10, "{}", rest.events.len());
+    assert!(
+        rest.unreadable >= 1 && rest.events.len() > said.len() * 9 / 10,
+        "{}",
+        rest.events.len()
+    );
 }

@@ -20,7 +20,10 @@ struct Pending {
 
 impl Default for Unsynced {
     fn default() -> Self {
-        Self(Mutex::new(Pending { file: None, synced: Instant::now() }))
+        Self(Mutex::new(Pending {
+            file: None,
+            synced: Instant::now(),
+        }))
     }
 }
 
@@ -48,6 +51,9 @@ impl Pending {
 
 impl Drop for Unsynced {
     fn drop(&mut self) {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner).sync();
+        self.0
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sync();
     }
 }

@@ -45,38 +45,63 @@ impl ActiveState {
     /// Keeps it in the place of what was kept.
     pub fn keep(&self, store: &Store) -> Result<(), StoreError> {
         let path = store.private_dir().join(KEPT);
-        let written = serde_json::to_vec(self).map_err(std::io::Error::from).and_then(|bytes| {
-            store.root().create_dir_all(&store.private_dir())?;
-            store.root().write(&path, &bytes, Sync::Nothing)
-        });
-        written.map_err(|source| StoreError::Io { action: "write", path, source })
+        let written = serde_json::to_vec(self)
+            .map_err(std::io::Error::from)
+            .and_then(|bytes| {
+                store.root().create_dir_all(&store.private_dir())?;
+                store.root().write(&path, &bytes, Sync::Nothing)
+            });
+        written.map_err(|source| StoreError::Io {
+            action: "write",
+            path,
+            source,
+        })
     }
 }
 
 /// The latest checkpoint of whichever run, those before restores and what a rollback went back over aside.
 pub fn latest_checkpoint(state: &State) -> Option<&Checkpoint> {
-    state.checkpoints.newest_first().find(|checkpoint| !checkpoint.is_safety() && !state.is_superseded(checkpoint))
+    state
+        .checkpoints
+        .newest_first()
+        .find(|checkpoint| !checkpoint.is_safety() && !state.is_superseded(checkpoint))
 }
 
 /// The latest checkpoint as the view shows it; `None` without any. What is kept of another one says nothing.
 pub fn active_checkpoint(state: &State, kept: Option<&ActiveState>) -> Option<Value> {
     let own = latest_checkpoint(state);
     let imported = state.runs.iter().flat_map(|run| &run.imported);
-    let imported = imported.filter(|one| one.imported.kind == ImportKind::Session).max_by_key(|one| one.seq);
+    let imported = imported
+        .filter(|one| one.imported.kind == ImportKind::Session)
+        .max_by_key(|one| one.seq);
     match (own, imported) {
-        (Some(own), Some(imported)) if own.seq <= imported.after_checkpoint => Some(imported.imported.document.clone()),
-        (Some(own), _) => Some(own_view(state, own, kept.filter(|kept| kept.checkpoint_id == own.id))),
+        (Some(own), Some(imported)) if own.seq <= imported.after_checkpoint => {
+            Some(imported.imported.document.clone())
+        }
+        (Some(own), _) => Some(own_view(
+            state,
+            own,
+            kept.filter(|kept| kept.checkpoint_id == own.id),
+        )),
         (None, imported) => imported.map(|imported| imported.imported.document.clone()),
     }
 }
 
 fn own_view(state: &State, checkpoint: &Checkpoint, kept: Option<&ActiveState>) -> Value {
     let run = state.run(&checkpoint.run);
-    let Some(kept) = kept else { return session_checkpoint(checkpoint, run, &Map::new(), &json!({})) };
-    let mut view = session_checkpoint(checkpoint, run, &kept.working_memory, &json!(kept.file_states));
-    for (name, count) in
-        [("memory_left_out", kept.memory_left_out), ("file_states_left_out", kept.file_states_left_out)]
-    {
+    let Some(kept) = kept else {
+        return session_checkpoint(checkpoint, run, &Map::new(), &json!({}));
+    };
+    let mut view = session_checkpoint(
+        checkpoint,
+        run,
+        &kept.working_memory,
+        &json!(kept.file_states),
+    );
+    for (name, count) in [
+        ("memory_left_out", kept.memory_left_out),
+        ("file_states_left_out", kept.file_states_left_out),
+    ] {
         if count > 0 {
             view["state"][name] = json!(count);
         }
@@ -92,11 +117,29 @@ pub fn session_checkpoint(
     files: &Value,
 ) -> Value {
     // What the loop itself keeps of these counts, in whichever of its files it does.
-    let own = |name: &str| memory.values().find_map(|document| document.get(name)).cloned();
+    let own = |name: &str| {
+        memory
+            .values()
+            .find_map(|document| document.get(name))
+            .cloned()
+    };
     let told = [
         ("current_task", json!(redact(&checkpoint.description))),
-        ("files_modified", checkpoint.changed_paths.iter().map(|path| json!(path.to_lossy())).collect()),
-        ("decisions_made", json!(run.map(|run| decisions(run, checkpoint)).unwrap_or_default())),
+        (
+            "files_modified",
+            checkpoint
+                .changed_paths
+                .iter()
+                .map(|path| json!(path.to_lossy()))
+                .collect(),
+        ),
+        (
+            "decisions_made",
+            json!(
+                run.map(|run| decisions(run, checkpoint))
+                    .unwrap_or_default()
+            ),
+        ),
     ];
     let told = told.map(|(name, otherwise)| (name.to_owned(), own(name).unwrap_or(otherwise)));
     let mut working_memory: Map<String, Value> = told.into_iter().collect();
@@ -115,11 +158,18 @@ pub fn session_checkpoint(
 /// What was tried and decided in the checkpoint's iteration by then, as far as that was said, oldest first.
 fn decisions<'a>(run: &'a Run, checkpoint: &Checkpoint) -> Vec<Cow<'a, str>> {
     let iteration = run.iterations.get(checkpoint.after_iteration);
-    let attempts = iteration.into_iter().flat_map(|iteration| &iteration.attempts);
-    let said = attempts.filter(|attempt| attempt.started_at <= checkpoint.created_at).flat_map(|attempt| {
-        let decided = attempt.decision.as_ref().map(|decision| decision.reason.as_str());
-        [attempt.approach.as_deref(), decided]
-    });
+    let attempts = iteration
+        .into_iter()
+        .flat_map(|iteration| &iteration.attempts);
+    let said = attempts
+        .filter(|attempt| attempt.started_at <= checkpoint.created_at)
+        .flat_map(|attempt| {
+            let decided = attempt
+                .decision
+                .as_ref()
+                .map(|decision| decision.reason.as_str());
+            [attempt.approach.as_deref(), decided]
+        });
     let mut all: Vec<Cow<'a, str>> = Vec::new();
     for one in said.flatten().map(redact) {
         if !all.contains(&one) {

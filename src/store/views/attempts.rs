@@ -72,11 +72,19 @@ const RELATED_IN_VIEW: usize = 50;
 /// What the view holds: the runs that go on and the latest of those that are over, with what they last did for their
 /// subtasks, and what was imported. It is written at every attempt, and must not grow for ever.
 fn recent_history(state: &State) -> AttemptHistory<'_> {
-    let mut ended: Vec<(usize, &Run)> =
-        state.runs.iter().enumerate().filter(|(_, run)| run.status.has_ended()).collect();
+    let mut ended: Vec<(usize, &Run)> = state
+        .runs
+        .iter()
+        .enumerate()
+        .filter(|(_, run)| run.status.has_ended())
+        .collect();
     ended.sort_by_key(|(_, run)| Reverse(run.last_seq));
-    let mut shown: Vec<(usize, &Run)> =
-        state.runs.iter().enumerate().filter(|(_, run)| !run.status.has_ended() || is_import(run)).collect();
+    let mut shown: Vec<(usize, &Run)> = state
+        .runs
+        .iter()
+        .enumerate()
+        .filter(|(_, run)| !run.status.has_ended() || is_import(run))
+        .collect();
     let mut seen = 0;
     let told = ended.iter().take(ENDED_IN_VIEW).take_while(|(_, run)| {
         let is_first = seen == 0;
@@ -85,10 +93,25 @@ fn recent_history(state: &State) -> AttemptHistory<'_> {
     });
     let older = ended.split_off(told.count());
     shown.extend(ended.into_iter().filter(|(_, run)| !is_import(run)));
-    let most = |run: &Run| if is_import(run) { usize::MAX } else { ITERATIONS_IN_VIEW };
-    let iterations = shown.iter().flat_map(|(_, run)| run.iterations.recent(most(run)));
-    let shares = sharing(iterations.flat_map(|one| &one.attempts).map(|one| one.subtask.as_str()).collect());
-    let related = older.into_iter().filter(|(_, run)| !is_import(run) && shares(run));
+    let most = |run: &Run| {
+        if is_import(run) {
+            usize::MAX
+        } else {
+            ITERATIONS_IN_VIEW
+        }
+    };
+    let iterations = shown
+        .iter()
+        .flat_map(|(_, run)| run.iterations.recent(most(run)));
+    let shares = sharing(
+        iterations
+            .flat_map(|one| &one.attempts)
+            .map(|one| one.subtask.as_str())
+            .collect(),
+    );
+    let related = older
+        .into_iter()
+        .filter(|(_, run)| !is_import(run) && shares(run));
     shown.extend(related.take(RELATED_IN_VIEW));
     shown.sort_by_key(|(place, _)| *place);
     history(shown.into_iter().map(|(_, run)| (run, most(run))))
@@ -96,14 +119,19 @@ fn recent_history(state: &State) -> AttemptHistory<'_> {
 
 /// Whether another system's history was taken over into the run.
 fn is_import(run: &Run) -> bool {
-    run.imported.iter().any(|one| one.imported.kind == ImportKind::AttemptHistory)
+    run.imported
+        .iter()
+        .any(|one| one.imported.kind == ImportKind::AttemptHistory)
 }
 
 /// Which runs may have attempts that are booked on any of these.
 fn sharing(subtasks: BTreeSet<&str>) -> impl Fn(&Run) -> bool {
     let names: BTreeSet<u32> = subtasks.iter().map(|subtask| checksum(subtask)).collect();
     let owners: BTreeSet<&str> = subtasks.into_iter().filter_map(run_of_subtask).collect();
-    move |run| owners.contains(run.key.run_id.as_str()) || run.subtasks.iter().any(|name| names.contains(name))
+    move |run| {
+        owners.contains(run.key.run_id.as_str())
+            || run.subtasks.iter().any(|name| names.contains(name))
+    }
 }
 
 /// Folds all runs into the history. What was imported stays as it was recorded there, until there is an attempt more.
@@ -113,27 +141,54 @@ pub fn attempt_history(state: &State) -> AttemptHistory<'_> {
 
 /// The history of the subtasks that `run` worked on.
 pub fn attempt_history_of<'a>(state: &'a State, run: &Run) -> AttemptHistory<'a> {
-    let shares = sharing(run.attempts().map(|(_, attempt)| attempt.subtask.as_str()).collect());
-    history_with_imports(state, state.runs.iter().filter(|other| is_import(other) || shares(other)))
+    let shares = sharing(
+        run.attempts()
+            .map(|(_, attempt)| attempt.subtask.as_str())
+            .collect(),
+    );
+    history_with_imports(
+        state,
+        state
+            .runs
+            .iter()
+            .filter(|other| is_import(other) || shares(other)),
+    )
 }
 
-fn history_with_imports<'a>(state: &'a State, runs: impl Iterator<Item = &'a Run>) -> AttemptHistory<'a> {
+fn history_with_imports<'a>(
+    state: &'a State,
+    runs: impl Iterator<Item = &'a Run>,
+) -> AttemptHistory<'a> {
     let mut history = history(runs.map(|run| (run, usize::MAX)));
     for (id, imported) in untouched(state, &history) {
         history.stuck_subtasks.retain(|own| own.subtask_id != id);
         let own = history.subtasks.remove(id);
-        let subtask = imported.subtask.map(|document| subtask(document, own.as_ref()));
-        let attempts = subtask.as_ref().map_or(&[][..], |subtask| &subtask.attempts);
-        let stuck: Vec<_> = imported.stuck.iter().map(|entry| stuck(id, entry, attempts, imported.at)).collect();
+        let subtask = imported
+            .subtask
+            .map(|document| subtask(document, own.as_ref()));
+        let attempts = subtask
+            .as_ref()
+            .map_or(&[][..], |subtask| &subtask.attempts);
+        let stuck: Vec<_> = imported
+            .stuck
+            .iter()
+            .map(|entry| stuck(id, entry, attempts, imported.at))
+            .collect();
         history.stuck_subtasks.extend(stuck);
-        history.subtasks.extend(subtask.map(|subtask| (id, subtask)));
+        history
+            .subtasks
+            .extend(subtask.map(|subtask| (id, subtask)));
     }
     history
 }
 
 /// A subtask that was imported. What its document does not say is shown as it was imported.
 fn subtask<'a>(document: &'a Value, own: Option<&Subtask<'a>>) -> Subtask<'a> {
-    let attempts = document["attempts"].as_array().into_iter().flatten().zip(1_u64..);
+    let attempts = document["attempts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .zip(1_u64..);
     let attempts = attempts.filter_map(|(attempt, number)| {
         Some(HistoryAttempt {
             session: attempt["session"].as_u64().unwrap_or(1),
@@ -147,7 +202,10 @@ fn subtask<'a>(document: &'a Value, own: Option<&Subtask<'a>>) -> Subtask<'a> {
         })
     });
     let status = document["status"].as_str().or(own.map(|own| own.status));
-    Subtask { attempts: attempts.collect(), status: status.unwrap_or("pending") }
+    Subtask {
+        attempts: attempts.collect(),
+        status: status.unwrap_or("pending"),
+    }
 }
 
 /// The entry of a subtask that was given up elsewhere.
@@ -161,7 +219,10 @@ fn stuck<'a>(
     StuckSubtask {
         subtask_id,
         reason: entry["reason"].as_str().unwrap_or("given up"),
-        escalated_at: entry["escalated_at"].as_str().and_then(|at| at.parse().ok()).unwrap_or_else(last),
+        escalated_at: entry["escalated_at"]
+            .as_str()
+            .and_then(|at| at.parse().ok())
+            .unwrap_or_else(last),
         attempt_count: entry["attempt_count"]
             .as_u64()
             .and_then(|count| usize::try_from(count).ok())
@@ -176,22 +237,47 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
     let mut given_up: BTreeMap<&str, &str> = BTreeMap::new();
 
     // What another of their files holds is not in this one, until its run goes on.
-    let is_own = |run: &Run| run.attempts().any(|(_, attempt)| attempt.checkpoint_id.is_some());
-    let told_here = |run: &Run| run.last_import_untouched().is_none() || is_import(run) || is_own(run);
-    let iterations = runs.filter(|(run, _)| told_here(run)).flat_map(|(run, most)| run.iterations.recent(most));
-    let attempts = iterations.flat_map(|iteration| iteration.attempts.iter().map(move |attempt| (iteration, attempt)));
+    let is_own = |run: &Run| {
+        run.attempts()
+            .any(|(_, attempt)| attempt.checkpoint_id.is_some())
+    };
+    let told_here =
+        |run: &Run| run.last_import_untouched().is_none() || is_import(run) || is_own(run);
+    let iterations = runs
+        .filter(|(run, _)| told_here(run))
+        .flat_map(|(run, most)| run.iterations.recent(most));
+    let attempts = iterations.flat_map(|iteration| {
+        iteration
+            .attempts
+            .iter()
+            .map(move |attempt| (iteration, attempt))
+    });
     let mut attempts: Vec<_> = attempts.collect();
     attempts.sort_by_key(|(_, attempt)| attempt.started_at);
 
     for (iteration, attempt) in attempts {
         let known = sessions.entry(&attempt.subtask).or_default();
-        let session = known.get(attempt.session.as_str()).copied().unwrap_or_else(|| {
-            let told = attempt.session.strip_prefix(IMPORTED_SESSION).and_then(|number| number.parse().ok());
-            told.unwrap_or_else(|| known.values().max().map_or(1, |last: &u64| last.saturating_add(1)))
-        });
+        let session = known
+            .get(attempt.session.as_str())
+            .copied()
+            .unwrap_or_else(|| {
+                let told = attempt
+                    .session
+                    .strip_prefix(IMPORTED_SESSION)
+                    .and_then(|number| number.parse().ok());
+                told.unwrap_or_else(|| {
+                    known
+                        .values()
+                        .max()
+                        .map_or(1, |last: &u64| last.saturating_add(1))
+                })
+            });
         known.insert(&attempt.session, session);
         let subtask = history.subtasks.entry(&attempt.subtask);
-        let subtask = subtask.or_insert_with(|| Subtask { attempts: Vec::new(), status: "pending" });
+        let subtask = subtask.or_insert_with(|| Subtask {
+            attempts: Vec::new(),
+            status: "pending",
+        });
         subtask.attempts.push(HistoryAttempt {
             session,
             timestamp: attempt.started_at,
@@ -200,10 +286,16 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
                 None => Cow::Owned(format!("Attempt {}", attempt.number)),
             },
             success: attempt.outcome == Some(AttemptOutcome::Passed),
-            error: attempt.failure.as_ref().map(|failure| failure.message.as_str()),
+            error: attempt
+                .failure
+                .as_ref()
+                .map(|failure| failure.message.as_str()),
         });
         // An iteration that several subtasks share speaks for the last of them only.
-        let speaks = iteration.attempts.last().is_some_and(|last| last.subtask == attempt.subtask);
+        let speaks = iteration
+            .attempts
+            .last()
+            .is_some_and(|last| last.subtask == attempt.subtask);
         subtask.status = match (attempt.outcome, iteration.status) {
             // Taken back by a rollback: to be done again.
             (_, IterationStatus::Superseded) if speaks => "pending",
@@ -218,10 +310,16 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
             (None, _) => "in_progress",
             (Some(AttemptOutcome::Failed), _) => "failed",
         };
-        let escalated = attempt.decision.as_ref().is_some_and(|decision| decision.has(Action::Escalate));
+        let escalated = attempt
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.has(Action::Escalate));
         if subtask.status == "stuck" || (subtask.status == "failed" && escalated) {
             subtask.status = "stuck";
-            let reason = iteration.reason.as_deref().or(attempt.decision.as_ref().map(|d| d.reason.as_str()));
+            let reason = iteration
+                .reason
+                .as_deref()
+                .or(attempt.decision.as_ref().map(|d| d.reason.as_str()));
             given_up.insert(&attempt.subtask, reason.unwrap_or("given up"));
         } else {
             given_up.remove(attempt.subtask.as_str());
@@ -229,7 +327,9 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
     }
     for (subtask_id, reason) in given_up {
         let attempts = &history.subtasks[subtask_id].attempts;
-        let Some(last) = attempts.last() else { continue };
+        let Some(last) = attempts.last() else {
+            continue;
+        };
         history.stuck_subtasks.push(StuckSubtask {
             reason,
             escalated_at: last.timestamp,
@@ -244,15 +344,30 @@ fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'
 pub fn attempt_view(state: &State) -> impl Serialize + use<'_> {
     let recent = recent_history(state);
     let untouched = untouched(state, &recent);
-    let AttemptHistory { subtasks, stuck_subtasks } = recent;
+    let AttemptHistory {
+        subtasks,
+        stuck_subtasks,
+    } = recent;
     let is_own = |entry: &StuckSubtask<'_>| !untouched.contains_key(entry.subtask_id);
     let mut view = View {
-        stuck_subtasks: stuck_subtasks.into_iter().filter(is_own).map(Told::Own).collect(),
-        subtasks: subtasks.into_iter().map(|(id, subtask)| (id, Told::Own(subtask))).collect(),
+        stuck_subtasks: stuck_subtasks
+            .into_iter()
+            .filter(is_own)
+            .map(Told::Own)
+            .collect(),
+        subtasks: subtasks
+            .into_iter()
+            .map(|(id, subtask)| (id, Told::Own(subtask)))
+            .collect(),
     };
     for (id, imported) in untouched {
-        view.subtasks.extend(imported.subtask.map(|subtask| (id, Told::Imported(subtask))));
-        view.stuck_subtasks.extend(imported.stuck.into_iter().map(Told::Imported));
+        view.subtasks.extend(
+            imported
+                .subtask
+                .map(|subtask| (id, Told::Imported(subtask))),
+        );
+        view.stuck_subtasks
+            .extend(imported.stuck.into_iter().map(Told::Imported));
     }
     view
 }
@@ -283,9 +398,14 @@ struct ImportedSubtask<'a> {
 }
 
 /// The imported subtasks that have no attempt more in the history.
-fn untouched<'a>(state: &'a State, history: &AttemptHistory<'_>) -> BTreeMap<&'a str, ImportedSubtask<'a>> {
+fn untouched<'a>(
+    state: &'a State,
+    history: &AttemptHistory<'_>,
+) -> BTreeMap<&'a str, ImportedSubtask<'a>> {
     let runs = state.runs.iter().enumerate();
-    let mut all: Vec<_> = runs.flat_map(|(run, of)| of.imported.iter().map(move |one| (run, one))).collect();
+    let mut all: Vec<_> = runs
+        .flat_map(|(run, of)| of.imported.iter().map(move |one| (run, one)))
+        .collect();
     all.retain(|(_, one)| one.imported.kind == ImportKind::AttemptHistory);
     all.sort_by_key(|(_, one)| one.seq);
     let mut subtasks: BTreeMap<&str, ImportedSubtask<'_>> = BTreeMap::new();
@@ -294,22 +414,50 @@ fn untouched<'a>(state: &'a State, history: &AttemptHistory<'_>) -> BTreeMap<&'a
         // The run's document of before said so, and this one speaks for itself.
         subtasks.retain(|_, known| known.subtask.is_some() || known.run != run);
         for (id, subtask) in document["subtasks"].as_object().into_iter().flatten() {
-            subtasks.insert(id, ImportedSubtask { subtask: Some(subtask), stuck: Vec::new(), at: one.at, run });
+            subtasks.insert(
+                id,
+                ImportedSubtask {
+                    subtask: Some(subtask),
+                    stuck: Vec::new(),
+                    at: one.at,
+                    run,
+                },
+            );
         }
         let stuck = document["stuck_subtasks"].as_array().into_iter().flatten();
-        let named = |entry: &'a Value| Some((entry.as_str().or_else(|| entry["subtask_id"].as_str())?, entry));
+        let named = |entry: &'a Value| {
+            Some((
+                entry.as_str().or_else(|| entry["subtask_id"].as_str())?,
+                entry,
+            ))
+        };
         let mut given_up: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         for (id, entry) in stuck.filter_map(named) {
             given_up.entry(id).or_default().push(entry);
         }
         for (id, stuck) in given_up {
             let known = subtasks.remove(id).and_then(|known| known.subtask);
-            subtasks.insert(id, ImportedSubtask { subtask: known, stuck, at: one.at, run });
+            subtasks.insert(
+                id,
+                ImportedSubtask {
+                    subtask: known,
+                    stuck,
+                    at: one.at,
+                    run,
+                },
+            );
         }
     }
     subtasks.retain(|id, imported| {
-        let told = imported.subtask.and_then(|subtask| subtask["attempts"].as_array()).map_or(0, Vec::len);
-        history.subtasks.get(id).map_or(0, |subtask| subtask.attempts.len()) == told
+        let told = imported
+            .subtask
+            .and_then(|subtask| subtask["attempts"].as_array())
+            .map_or(0, Vec::len);
+        history
+            .subtasks
+            .get(id)
+            .map_or(0, |subtask| subtask.attempts.len())
+            == told
     });
     subtasks
 }

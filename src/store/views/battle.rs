@@ -117,14 +117,33 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
     if let Some(untouched) = run.untouched_import(ImportKind::Battle) {
         return BattleView::Imported(untouched);
     }
-    let imported = run.imported.iter().filter(|one| one.imported.kind == ImportKind::Battle);
-    let before = imported.filter_map(|one| one.imported.document["checkpoints"].as_array()).flatten();
+    let imported = run
+        .imported
+        .iter()
+        .filter(|one| one.imported.kind == ImportKind::Battle);
+    let before = imported
+        .filter_map(|one| one.imported.document["checkpoints"].as_array())
+        .flatten();
     // Of a run with many, only the pages of the latest are opened.
-    let own = state.checkpoints_of(&run.key).rev().take(CHECKPOINTS_IN_VIEW);
-    let mut own: Vec<_> = own.filter(|checkpoint| !checkpoint.is_safety()).map(checkpoint).collect();
+    let own = state
+        .checkpoints_of(&run.key)
+        .rev()
+        .take(CHECKPOINTS_IN_VIEW);
+    let mut own: Vec<_> = own
+        .filter(|checkpoint| !checkpoint.is_safety())
+        .map(checkpoint)
+        .collect();
     own.reverse();
-    let left_out = state.checkpoints.count_listed_of(&run.key).saturating_sub(own.len());
-    let iterations: Vec<_> = run.iterations.recent(ITERATIONS_IN_VIEW).into_iter().map(iteration).collect();
+    let left_out = state
+        .checkpoints
+        .count_listed_of(&run.key)
+        .saturating_sub(own.len());
+    let iterations: Vec<_> = run
+        .iterations
+        .recent(ITERATIONS_IN_VIEW)
+        .into_iter()
+        .map(iteration)
+        .collect();
     BattleView::Own(Box::new(Battle {
         id: run.key.run_id.as_str(),
         task_id: run.task_id.as_ref(),
@@ -132,7 +151,8 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
         status: battle_status(run.status),
         base_prompt: run.spec.prompt.as_deref(),
         current_iteration: run.current_iteration,
-        iterations_left_out: Some(run.iterations.len() - iterations.len()).filter(|left_out| *left_out > 0),
+        iterations_left_out: Some(run.iterations.len() - iterations.len())
+            .filter(|left_out| *left_out > 0),
         iterations,
         checkpoints: before.map(BattleCheckpoint::Imported).chain(own).collect(),
         checkpoints_left_out: Some(left_out).filter(|left_out| *left_out > 0),
@@ -144,7 +164,11 @@ fn iteration(iteration: &Iteration) -> BattleIteration<'_> {
     let last = iteration.attempts.last();
     let ended = last.and_then(|attempt| {
         let millis = attempt.duration_ms?;
-        Some(attempt.started_at.plus(std::time::Duration::from_millis(millis)))
+        Some(
+            attempt
+                .started_at
+                .plus(std::time::Duration::from_millis(millis)),
+        )
     });
     BattleIteration {
         number: iteration.number,
@@ -158,7 +182,10 @@ fn iteration(iteration: &Iteration) -> BattleIteration<'_> {
 }
 
 fn checkpoint(checkpoint: &Checkpoint) -> BattleCheckpoint<'_> {
-    let on_branch = checkpoint.branch_commit.as_ref().or(checkpoint.base_commit.as_ref());
+    let on_branch = checkpoint
+        .branch_commit
+        .as_ref()
+        .or(checkpoint.base_commit.as_ref());
     let on_branch = on_branch.filter(|_| checkpoint.storage_type == StorageType::Commit);
     BattleCheckpoint::Own(Box::new(OwnCheckpoint {
         id: checkpoint.id.as_str(),
@@ -169,7 +196,11 @@ fn checkpoint(checkpoint: &Checkpoint) -> BattleCheckpoint<'_> {
         base_commit_hash: checkpoint.base_commit.as_ref(),
         timestamp: checkpoint.created_at,
         description: &checkpoint.description,
-        files: checkpoint.changed_paths.iter().map(RepoPath::to_lossy).collect(),
+        files: checkpoint
+            .changed_paths
+            .iter()
+            .map(RepoPath::to_lossy)
+            .collect(),
         feedback_results: &checkpoint.feedback_results,
         patch: checkpoint.patch_path.as_deref(),
     }))

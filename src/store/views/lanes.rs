@@ -15,7 +15,11 @@ use super::super::Store;
 /// Whether anything belongs to a stage of a lane: without one there is no file.
 pub fn has_lane_records(state: &State) -> bool {
     state.checkpoints.has_stage()
-        || state.runs.iter().any(|run| run.imported.iter().any(|one| one.imported.kind == ImportKind::Lanes))
+        || state.runs.iter().any(|run| {
+            run.imported
+                .iter()
+                .any(|one| one.imported.kind == ImportKind::Lanes)
+        })
 }
 
 /// The records, lane by lane, in the order in which they were made.
@@ -24,7 +28,11 @@ pub fn lane_records(state: &State, store: &Store) -> Vec<Value> {
     for run in &state.runs {
         let records = state.lane_records(&run.key);
         let back = rollback_hint(state, run, store).to_string();
-        all.extend(records.iter().map(|one| (one.order(), record(run, one, store, &back))));
+        all.extend(
+            records
+                .iter()
+                .map(|one| (one.order(), record(run, one, store, &back))),
+        );
     }
     all.sort_by_key(|(order, _)| *order);
     all.into_iter().map(|(_, record)| record).collect()
@@ -34,11 +42,19 @@ pub fn lane_records(state: &State, store: &Store) -> Vec<Value> {
 fn record(run: &Run, record: &LaneRecord<'_>, store: &Store, back: &str) -> Value {
     match record.origin {
         Origin::Imported(document) => document.imported.document.clone(),
-        Origin::Own(checkpoint) | Origin::Retry(checkpoint) => own(run, record, checkpoint, store, back),
+        Origin::Own(checkpoint) | Origin::Retry(checkpoint) => {
+            own(run, record, checkpoint, store, back)
+        }
     }
 }
 
-fn own(run: &Run, lane: &LaneRecord<'_>, checkpoint: &Checkpoint, store: &Store, back: &str) -> Value {
+fn own(
+    run: &Run,
+    lane: &LaneRecord<'_>,
+    checkpoint: &Checkpoint,
+    store: &Store,
+    back: &str,
+) -> Value {
     let fields = &checkpoint.lane_fields;
     let mut record = json!({
         "run_id": run.key.run_id,
@@ -61,8 +77,14 @@ fn own(run: &Run, lane: &LaneRecord<'_>, checkpoint: &Checkpoint, store: &Store,
         ("exit_code", json!(fields.exit_code)),
         ("head_sha", json!(fields.head_sha)),
         ("target_branch", json!(fields.target_branch)),
-        ("retry_attempt", json!(fields.retry_attempt.filter(|_| is_retry))),
-        ("max_retries", json!(fields.max_retries.filter(|_| is_retry))),
+        (
+            "retry_attempt",
+            json!(fields.retry_attempt.filter(|_| is_retry)),
+        ),
+        (
+            "max_retries",
+            json!(fields.max_retries.filter(|_| is_retry)),
+        ),
     ];
     for (name, value) in optional.into_iter().filter(|(_, value)| !value.is_null()) {
         record[name] = value;
@@ -79,8 +101,20 @@ fn own(run: &Run, lane: &LaneRecord<'_>, checkpoint: &Checkpoint, store: &Store,
 /// How a lane is taken up, from any folder (C7); also where its work tree is gone.
 pub fn resume_hint(run: &Run, store: &Store) -> Hint {
     // A person who pastes it grants another attempt.
-    let grants: &[&str] = &["--resume", "--strategy", Strategy::RetryWithContext.as_str()];
-    hint(run, store, if run.stands_still() { grants } else { &grants[..1] })
+    let grants: &[&str] = &[
+        "--resume",
+        "--strategy",
+        Strategy::RetryWithContext.as_str(),
+    ];
+    hint(
+        run,
+        store,
+        if run.stands_still() {
+            grants
+        } else {
+            &grants[..1]
+        },
+    )
 }
 
 /// Where the rollback hint of a lane goes back to.
@@ -97,7 +131,11 @@ pub enum LaneBack {
 impl LaneBack {
     /// That of a lane; `None` where nothing of it was captured.
     pub fn of(state: &State, key: &RunKey) -> Option<Self> {
-        if state.lane_records(key).iter().any(|one| one.stage == BEFORE_START && one.checkpoint().is_some()) {
+        if state
+            .lane_records(key)
+            .iter()
+            .any(|one| one.stage == BEFORE_START && one.checkpoint().is_some())
+        {
             return Some(Self::Beginning);
         }
         let safest = state.lane_safest_stage(key).map(str::to_owned);
@@ -115,10 +153,17 @@ pub fn rollback_hint(state: &State, run: &Run, store: &Store) -> Hint {
         Some(LaneBack::Initial) => &["--to", "initial"],
         Some(LaneBack::Stage(_)) | None => &[],
     };
-    hint(run, store, &[&["--rollback"], to, &["--edits", "discard"]].concat())
+    hint(
+        run,
+        store,
+        &[&["--rollback"], to, &["--edits", "discard"]].concat(),
+    )
 }
 
 fn hint(run: &Run, store: &Store, words: &[&str]) -> Hint {
-    let place = Place { folder: run.worktree.path(), state_dir: Some(store.dir().to_owned()) };
+    let place = Place {
+        folder: run.worktree.path(),
+        state_dir: Some(store.dir().to_owned()),
+    };
     Hint::recover(words).run(&run.key).at(place)
 }

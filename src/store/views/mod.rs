@@ -53,7 +53,11 @@ const FEW_RUNS: usize = 4;
 impl Extent {
     /// What the beginning of an attempt changes. Where many runs go on at once, what was done is written at its end.
     pub fn of_beginning(state: &State) -> Self {
-        if are_many(state) { Self::Live } else { Self::All }
+        if are_many(state) {
+            Self::Live
+        } else {
+            Self::All
+        }
     }
 }
 
@@ -64,7 +68,10 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 fn are_many(state: &State) -> bool {
     let open = || state.runs.iter().filter(|run| !run.status.has_ended());
     let latest = open().map(|run| run.last_at).max().unwrap_or_default();
-    open().filter(|run| latest.since(run.last_at) <= AT_ONCE).count() > FEW_RUNS
+    open()
+        .filter(|run| latest.since(run.last_at) <= AT_ONCE)
+        .count()
+        > FEW_RUNS
 }
 
 /// A view's file.
@@ -79,15 +86,31 @@ impl View {
     /// A crash of the machine may leave the former view in its place: it is whole, and the ledger has the rest. As long as
     /// a run goes on that is soon written again, whatever a crash leaves of it: then nothing is waited for, but where no view
     /// was there before.
-    fn new(place: impl Into<PathBuf>, view: &impl Serialize, goes_on: bool) -> Result<Self, StoreError> {
-        let sync = if goes_on { Sync::Nothing } else { Sync::Content };
-        Ok(Self { place: place.into(), content: encode(view)?, sync })
+    fn new(
+        place: impl Into<PathBuf>,
+        view: &impl Serialize,
+        goes_on: bool,
+    ) -> Result<Self, StoreError> {
+        let sync = if goes_on {
+            Sync::Nothing
+        } else {
+            Sync::Content
+        };
+        Ok(Self {
+            place: place.into(),
+            content: encode(view)?,
+            sync,
+        })
     }
 }
 
 /// The views that all runs share.
 fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<View>, StoreError> {
-    let goes_on = state.runs.iter().max_by_key(|run| run.last_seq).is_some_and(goes_on);
+    let goes_on = state
+        .runs
+        .iter()
+        .max_by_key(|run| run.last_seq)
+        .is_some_and(goes_on);
     let mut views = vec![View::new(RECOVERY, &recovery_state(state), goes_on)?];
     if extent == Extent::All {
         views.push(View::new(ATTEMPTS, &attempt_view(state), goes_on)?);
@@ -95,14 +118,19 @@ fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<View>, Sto
     let kept = ActiveState::read(store);
     // What is kept of a checkpoint that is being taken: who takes it writes the view once it is recorded.
     let is_ahead = kept.as_ref().is_some_and(|kept| {
-        state.checkpoint(&kept.checkpoint_id).is_none() && !state.pruned.contains(kept.checkpoint_id.as_str())
+        state.checkpoint(&kept.checkpoint_id).is_none()
+            && !state.pruned.contains(kept.checkpoint_id.as_str())
     });
     if let Some(active) = active_checkpoint(state, kept.as_ref()).filter(|_| !is_ahead) {
         views.push(View::new(ACTIVE, &active, goes_on)?);
     }
     // Where nobody keeps records yet, what is there may be somebody else's.
     if has_lane_records(state) || !store.has_lane_file() {
-        views.push(View::new(store.lane_file(), &lane_records(state, store), goes_on)?);
+        views.push(View::new(
+            store.lane_file(),
+            &lane_records(state, store),
+            goes_on,
+        )?);
     }
     Ok(views)
 }
@@ -114,7 +142,9 @@ fn goes_on(run: &Run) -> bool {
 
 /// A run's own view.
 fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<View>, StoreError> {
-    let Some(run) = state.run(key) else { return Ok(None) };
+    let Some(run) = state.run(key) else {
+        return Ok(None);
+    };
     // Who writes its report next may never come.
     store.root().reap(&store.run_dir(key));
     View::new(battle_path(run), &battle(state, run), goes_on(run)).map(Some)
@@ -124,12 +154,22 @@ fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<View>, St
 pub fn battle_path(run: &Run) -> PathBuf {
     let whole = run.task_id.as_ref().map_or("-", TaskId::as_str);
     let task = short_part(whole.chars().map(plain).collect(), whole);
-    let task = if task.starts_with('.') { format!("_{task}") } else { task };
-    Path::new("recover/battles").join(task).join(format!("{}.json", file_name_of(&run.key)))
+    let task = if task.starts_with('.') {
+        format!("_{task}")
+    } else {
+        task
+    };
+    Path::new("recover/battles")
+        .join(task)
+        .join(format!("{}.json", file_name_of(&run.key)))
 }
 
 fn plain(c: char) -> char {
-    if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }
+    if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') {
+        c
+    } else {
+        '_'
+    }
 }
 
 /// A view's bytes: JSON for people, without secrets, with a newline at its end.
@@ -173,9 +213,15 @@ mod tests {
             spec: Box::default(),
         };
         let all = ["a", "b", "c", "d", "e"];
-        assert_eq!(all.map(|run| record(run, 100, begun(run))), [false, false, false, false, true]);
+        assert_eq!(
+            all.map(|run| record(run, 100, begun(run))),
+            [false, false, false, false, true]
+        );
         let mut later = |run, seconds| record(run, seconds, Payload::RetryReset {});
         assert!(!later("a", 200), "the night is over, and one goes on");
-        assert_eq!(["b", "c", "d", "e"].map(|run| later(run, 203)), [false, false, false, true]);
+        assert_eq!(
+            ["b", "c", "d", "e"].map(|run| later(run, 203)),
+            [false, false, false, true]
+        );
     }
 }

@@ -41,5 +41,7 @@ impl RecoveryState {
 pub fn recovery_state(state: &State) -> Value {
     let run = state.runs.iter().max_by_key(|run| run.last_seq);
     let untouched = run.and_then(|run| run.untouched_import(ImportKind::Recovery));
-    untouched.cloned().unwrap_or_else(|| json!(run.map(RecoveryState::of).unwrap_or_default()))
+    untouched
+        .cloned()
+        .unwrap_or_else(|| json!(run.map(RecoveryState::of).unwrap_or_default()))
 }

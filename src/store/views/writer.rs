@@ -32,7 +32,11 @@ const LONGEST_PACE: Duration = Duration::from_millis(250);
 /// # Errors
 /// A view cannot be written. The events are recorded all the same, and so they are where another writer does not come to
 /// an end: that is a warning.
-pub fn write_views(ledger: Exclusive, runs: &[&RunKey], extent: Extent) -> Result<Arc<State>, StoreError> {
+pub fn write_views(
+    ledger: Exclusive,
+    runs: &[&RunKey],
+    extent: Extent,
+) -> Result<Arc<State>, StoreError> {
     let (store, recorded) = ledger.release();
     if are_many(&recorded) && wait_for_others(&store, recorded.last_seq, extent) {
         return Ok(recorded);
@@ -56,10 +60,21 @@ fn wait_for_others(store: &Store, seq: u64, extent: Extent) -> bool {
 }
 
 /// [`write_views`] of what was recorded up to the event `seq`.
-fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey], extent: Extent) -> Result<(), StoreError> {
-    let _lock = match FileLock::acquire(store.root(), &store.views_lock_path(), store.lock_timeout()) {
+fn write_recorded(
+    store: &Store,
+    seq: u64,
+    runs: &[&RunKey],
+    extent: Extent,
+) -> Result<(), StoreError> {
+    let _lock = match FileLock::acquire(
+        store.root(),
+        &store.views_lock_path(),
+        store.lock_timeout(),
+    ) {
         Err(LockError::Held { holder, .. }) => {
-            tracing::warn!("what is written for others to read is not up to date: {holder} does not finish writing it");
+            tracing::warn!(
+                "what is written for others to read is not up to date: {holder} does not finish writing it"
+            );
             return Ok(());
         }
         lock => lock?,
@@ -73,7 +88,11 @@ fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey], extent: Extent) -> 
     let state = &newest.state;
     let marks = Marks::read(store);
     let is_there = marks.cover(extent, seq, state.last_seq);
-    let mut views = if is_there { Vec::new() } else { shared(store, state, extent)? };
+    let mut views = if is_there {
+        Vec::new()
+    } else {
+        shared(store, state, extent)?
+    };
     if extent == Extent::All {
         for run in runs {
             views.extend(of_run(store, state, run)?);
@@ -81,7 +100,9 @@ fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey], extent: Extent) -> 
     }
     write(store, state, views)?;
     if !is_there {
-        marks.after(extent, state.last_seq, begun.elapsed()).write(store);
+        marks
+            .after(extent, state.last_seq, begun.elapsed())
+            .write(store);
     }
     Ok(())
 }
@@ -97,7 +118,9 @@ pub fn rewrite_views(ledger: Exclusive) -> Result<Vec<PathBuf>, StoreError> {
         views.extend(of_run(&store, &state, &run.key)?);
     }
     let written = write(&store, &state, views)?;
-    Marks::default().after(Extent::All, state.last_seq, begun.elapsed()).write(&store);
+    Marks::default()
+        .after(Extent::All, state.last_seq, begun.elapsed())
+        .write(&store);
     Ok(written)
 }
 
@@ -119,17 +142,29 @@ struct Marks {
 
 /// In milliseconds since 1970.
 fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Marks {
     fn read(store: &Store) -> Self {
         let read = store.root().read(&store.views_mark_path()).ok();
-        let text = read.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
-        let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse().ok());
+        let text = read
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .unwrap_or_default();
+        let mut numbers = text
+            .split_ascii_whitespace()
+            .map_while(|number| number.parse().ok());
         let mut next = || numbers.next().unwrap_or(0);
-        Self { live: next(), all: next(), all_at: next(), all_took: next(), live_at: next() }
+        Self {
+            live: next(),
+            all: next(),
+            all_at: next(),
+            all_took: next(),
+            live_at: next(),
+        }
     }
 
     /// How long to wait before they are written again. A clock that was set back is no reason to wait.
@@ -141,28 +176,51 @@ impl Marks {
                 (self.all_at, pace.clamp(PACE, LONGEST_PACE))
             }
         };
-        now().checked_sub(at).and_then(|age| pace.checked_sub(Duration::from_millis(age))).unwrap_or_default()
+        now()
+            .checked_sub(at)
+            .and_then(|age| pace.checked_sub(Duration::from_millis(age)))
+            .unwrap_or_default()
     }
 
     /// Whether what was recorded up to `seq` is in the views; the ledger ends with event `last`.
     fn cover(self, extent: Extent, seq: u64, last: u64) -> bool {
-        let mark = if extent == Extent::All { self.all } else { self.live };
+        let mark = if extent == Extent::All {
+            self.all
+        } else {
+            self.live
+        };
         (seq..=last).contains(&mark)
     }
 
     fn after(self, extent: Extent, last: u64, took: Duration) -> Self {
         match extent {
-            Extent::Live => Self { live: last, live_at: now(), ..self },
+            Extent::Live => Self {
+                live: last,
+                live_at: now(),
+                ..self
+            },
             Extent::All => {
                 let (at, all_took) = (now(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-                Self { live: last, all: last, all_at: at, all_took, live_at: at }
+                Self {
+                    live: last,
+                    all: last,
+                    all_at: at,
+                    all_took,
+                    live_at: at,
+                }
             }
         }
     }
 
     /// In the place of the former one, which is as long: another file for it would cost more than all the rest of it.
     fn write(self, store: &Store) {
-        let Self { live, all, all_at, all_took, live_at } = self;
+        let Self {
+            live,
+            all,
+            all_at,
+            all_took,
+            live_at,
+        } = self;
         let text = format!("{live:020} {all:020} {all_at:020} {all_took:020} {live_at:020}\n");
         let file = store.root().open_or_create(&store.views_mark_path());
         if let Err(error) = file.and_then(|file| file.write_all_at(text.as_bytes(), 0)) {
@@ -181,10 +239,15 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
         let path = store.dir().join(&view.place);
         let present = store.view(&path);
         // A new name may be on disk before its content; where another file is replaced file systems see to it.
-        if present.as_ref().is_ok_and(|present| present.as_deref().is_none_or(is_blank)) {
+        if present
+            .as_ref()
+            .is_ok_and(|present| present.as_deref().is_none_or(is_blank))
+        {
             view.sync = Sync::Content;
         }
-        let same = present.as_ref().is_ok_and(|present| present.as_ref() == Some(&view.content));
+        let same = present
+            .as_ref()
+            .is_ok_and(|present| present.as_ref() == Some(&view.content));
         if !path.starts_with(&private) {
             shared.push((path.clone(), present, same, print_of(&view.content)));
         }
@@ -195,7 +258,11 @@ fn write(store: &Store, state: &State, views: Vec<View>) -> Result<Vec<PathBuf>,
     if shared.iter().any(|(_, _, same, _)| !same) {
         let mut written = Written::read(store.root(), &private);
         for (path, present, same, print) in shared {
-            let present = present.map_err(|source| StoreError::Io { action: "read", path: path.clone(), source })?;
+            let present = present.map_err(|source| StoreError::Io {
+                action: "read",
+                path: path.clone(),
+                source,
+            })?;
             let place = place_of(store, &path);
             match present.filter(|present| !same && !written.is(place, present)) {
                 Some(damaged) if is_damaged(&damaged) => keep_rest(store, &path, &damaged)?,
@@ -221,8 +288,15 @@ fn place_of<'a>(store: &Store, path: &'a Path) -> &'a Path {
 
 /// Copies what is in a view's place into a folder of ours; returns where to.
 fn keep(store: &Store, folder: &str, path: &Path, content: &[u8]) -> Result<PathBuf, StoreError> {
-    let place = store.private_dir().join(folder).join(path.file_name().unwrap_or_default());
-    let failed = |source| StoreError::Io { action: "keep a copy of", path: path.to_owned(), source };
+    let place = store
+        .private_dir()
+        .join(folder)
+        .join(path.file_name().unwrap_or_default());
+    let failed = |source| StoreError::Io {
+        action: "keep a copy of",
+        path: path.to_owned(),
+        source,
+    };
     store.root().keep_copy(&place, content).map_err(failed)
 }
 
@@ -241,29 +315,50 @@ fn keep_rest(store: &Store, path: &Path, content: &[u8]) -> Result<(), StoreErro
 }
 
 /// Copies what another system wrote in a view's place, and says how it is taken over unless it was.
-fn keep_foreign(store: &Store, state: &State, path: &Path, content: &[u8]) -> Result<(), StoreError> {
+fn keep_foreign(
+    store: &Store,
+    state: &State,
+    path: &Path,
+    content: &[u8],
+) -> Result<(), StoreError> {
     let copy = keep(store, "before", path, content)?;
     let source = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut imported = state.runs.iter().flat_map(|run| &run.imported);
     if imported.any(|one| Path::new(&one.imported.source) == source) {
-        tracing::info!("{} was not written by recover: its content is kept in {}", path.display(), copy.display());
+        tracing::info!(
+            "{} was not written by recover: its content is kept in {}",
+            path.display(),
+            copy.display()
+        );
         return Ok(());
     }
     // For a state directory in its usual place the project is known, too.
     let dir = store.dir();
-    let project = dir.ancestors().nth(2).filter(|_| dir.ends_with(".ultraplan/state"));
+    let project = dir
+        .ancestors()
+        .nth(2)
+        .filter(|_| dir.ends_with(".ultraplan/state"));
     let (flag, folder) = project.map_or(("--state-dir", dir), |project| ("-C", project));
     let command = Hint::recover([flag]).arg(folder).arg("import").arg(copy);
-    tracing::warn!("{} was not written by recover; what it says is not taken over: {command}", path.display());
+    tracing::warn!(
+        "{} was not written by recover; what it says is not taken over: {command}",
+        path.display()
+    );
     Ok(())
 }
 
 fn write_view(store: &Store, path: &Path, view: &View) -> Result<(), StoreError> {
-    let failed = |source| StoreError::Io { action: "write", path: path.to_owned(), source };
+    let failed = |source| StoreError::Io {
+        action: "write",
+        path: path.to_owned(),
+        source,
+    };
     let root = store.root_of_view(path);
     if let Some(folder) = path.parent() {
         if !root.has(folder).map_err(failed)? {
-            root.create_dir_all(folder).and_then(|()| store.root().sync_dir(store.dir())).map_err(failed)?;
+            root.create_dir_all(folder)
+                .and_then(|()| store.root().sync_dir(store.dir()))
+                .map_err(failed)?;
         }
         root.reap(folder);
     }
@@ -282,7 +377,12 @@ mod tests {
     fn record(store: &Store, id: &str) -> u64 {
         let key = RunKey::new(id, None, None);
         let (session, spec) = (id.to_owned(), Box::new(RunSpec::default()));
-        let created = Payload::RunCreated { task_id: None, session: id.to_owned(), worktree: "/w".into(), spec };
+        let created = Payload::RunCreated {
+            task_id: None,
+            session: id.to_owned(),
+            worktree: "/w".into(),
+            spec,
+        };
         let started = Payload::AttemptStarted {
             iteration: 1,
             attempt: 1,
@@ -296,7 +396,9 @@ mod tests {
         };
         let events = [created, started].map(|payload| NewEvent::about(&key, payload));
         let mut ledger = store.lock().unwrap();
-        ledger.append(Timestamp::from_millis(1_790_000_000_000), events.into()).unwrap();
+        ledger
+            .append(Timestamp::from_millis(1_790_000_000_000), events.into())
+            .unwrap();
         ledger.release().1.last_seq
     }
 

@@ -37,7 +37,14 @@ const PLUS: [&str; 18] = [
     "less",
 ];
 /// Editors that take `--goto FILE:LINE`.
-const GOTO: [&str; 6] = ["code", "code-insiders", "codium", "vscodium", "cursor", "windsurf"];
+const GOTO: [&str; 6] = [
+    "code",
+    "code-insiders",
+    "codium",
+    "vscodium",
+    "cursor",
+    "windsurf",
+];
 /// Editors that take `FILE:LINE`.
 const COLON: [&str; 6] = ["hx", "helix", "subl", "sublime_text", "zed", "zeditor"];
 
@@ -49,10 +56,16 @@ impl Editor {
     /// `$VISUAL`, else `$EDITOR`.
     pub fn of(context: &Context) -> Result<Self> {
         let named = context.env("VISUAL").or_else(|| context.env("EDITOR"));
-        let words = named.as_deref().and_then(shlex::split).filter(|words| !words.is_empty());
+        let words = named
+            .as_deref()
+            .and_then(shlex::split)
+            .filter(|words| !words.is_empty());
         words.map(Self).ok_or_else(|| {
-            Error::new(ErrorKind::Usage, "--edit needs an editor, and neither VISUAL nor EDITOR names one")
-                .hint(Hint::recover(["manual-fix", "start"]))
+            Error::new(
+                ErrorKind::Usage,
+                "--edit needs an editor, and neither VISUAL nor EDITOR names one",
+            )
+            .hint(Hint::recover(["manual-fix", "start"]))
         })
     }
 
@@ -60,16 +73,25 @@ impl Editor {
     /// that the session began with, and waits until the editor ends.
     pub fn open(&self, context: &Context, session: &ManualFixSession, ui: &Ui) -> Result<()> {
         let Some(place) = first(context, session) else {
-            ui.note("The failure names no place in a file of this work tree: there is nothing to open.");
+            ui.note(
+                "The failure names no place in a file of this work tree: there is nothing to open.",
+            );
             return Ok(());
         };
-        let Some((program, own)) = self.0.split_first() else { return Ok(()) };
+        let Some((program, own)) = self.0.split_first() else {
+            return Ok(());
+        };
         let mut command = Command::new(program);
-        command.args(own).args(arguments(program, &place)).current_dir(context.worktree());
+        command
+            .args(own)
+            .args(arguments(program, &place))
+            .current_dir(context.worktree());
         if ui.json {
             command.stdout(Stdio::from(std::io::stderr()));
         }
-        let ended = command.status().with_context(|| format!("cannot start the editor {program}"))?;
+        let ended = command
+            .status()
+            .with_context(|| format!("cannot start the editor {program}"))?;
         if !ended.success() {
             ui.note(&format!("The editor {program} ended with {ended}."));
         }
@@ -81,29 +103,62 @@ impl Editor {
 fn first(context: &Context, session: &ManualFixSession) -> Option<Place> {
     let worktree = context.worktree();
     let folders = folders(context, session);
-    let failed = session.verification_results.iter().filter(|(_, result)| !result.passed);
+    let failed = session
+        .verification_results
+        .iter()
+        .filter(|(_, result)| !result.passed);
     // A log that is gone names nothing.
-    let logs = failed.filter_map(|(name, _)| context.store().root().read(&log_of(context, session, name)).ok());
+    let logs = failed.filter_map(|(name, _)| {
+        context
+            .store()
+            .root()
+            .read(&log_of(context, session, name))
+            .ok()
+    });
     let mut texts: Vec<String> = logs.map(|log| plain_text(&log)).collect();
     if let Some(failure) = &session.issue {
         texts.push(failure.message.clone());
         texts.extend(failure.details.clone());
-        texts.extend(failure.evidence.iter().map(|evidence| evidence.text.clone()));
+        texts.extend(
+            failure
+                .evidence
+                .iter()
+                .map(|evidence| evidence.text.clone()),
+        );
     }
-    texts.iter().flat_map(|text| places(text)).find_map(|place| {
-        let is_ours =
-            |path: &PathBuf| path.is_file() && path.starts_with(worktree) && !path.starts_with(worktree.join(".git"));
-        let mut paths = folders.iter().filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
-        let path = paths.find(is_ours)?;
-        Some(Place { path: path.to_string_lossy().into_owned(), ..place })
-    })
+    texts
+        .iter()
+        .flat_map(|text| places(text))
+        .find_map(|place| {
+            let is_ours = |path: &PathBuf| {
+                path.is_file()
+                    && path.starts_with(worktree)
+                    && !path.starts_with(worktree.join(".git"))
+            };
+            let mut paths = folders
+                .iter()
+                .filter_map(|folder| std::fs::canonicalize(folder.join(&place.path)).ok());
+            let path = paths.find(is_ours)?;
+            Some(Place {
+                path: path.to_string_lossy().into_owned(),
+                ..place
+            })
+        })
 }
 
 /// What the paths in the output of the checks are relative to: the folders that those start in, and the work tree's root.
 fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
-    let state = context.load().map(|loaded| loaded.state).unwrap_or_default();
-    let runs = state.runs.iter().filter(|run| run.key.run_id == session.run_id);
-    let dirs = runs.flat_map(|run| loops_of_fix(context, run)).map(|one| folder_of(context, &one.dir));
+    let state = context
+        .load()
+        .map(|loaded| loaded.state)
+        .unwrap_or_default();
+    let runs = state
+        .runs
+        .iter()
+        .filter(|run| run.key.run_id == session.run_id);
+    let dirs = runs
+        .flat_map(|run| loops_of_fix(context, run))
+        .map(|one| folder_of(context, &one.dir));
     let mut folders: Vec<PathBuf> = dirs.chain([context.worktree().to_owned()]).collect();
     folders.sort_unstable();
     folders.dedup();
@@ -114,8 +169,14 @@ fn folders(context: &Context, session: &ManualFixSession) -> Vec<PathBuf> {
 
 /// How an editor is given a place. One that nobody knows is given the file alone.
 fn arguments(program: &str, place: &Place) -> Vec<String> {
-    let name = Path::new(program).file_stem().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let column = place.column.map(|column| format!(":{column}")).unwrap_or_default();
+    let name = Path::new(program)
+        .file_stem()
+        .map(|name| name.to_string_lossy().to_lowercase())
+        .unwrap_or_default();
+    let column = place
+        .column
+        .map(|column| format!(":{column}"))
+        .unwrap_or_default();
     let with_colons = format!("{}:{}{column}", place.path, place.line);
     match name.as_str() {
         name if PLUS.contains(&name) => vec![format!("+{}", place.line), place.path.clone()],
@@ -131,7 +192,11 @@ mod tests {
 
     #[test]
     fn each_editor_is_told_in_its_own_way() {
-        let place = Place { path: "/w/a.rs".to_owned(), line: 3, column: Some(5) };
+        let place = Place {
+            path: "/w/a.rs".to_owned(),
+            line: 3,
+            column: Some(5),
+        };
         for (program, expected) in [
             ("vim", "+3 /w/a.rs"),
             ("/usr/bin/nvim", "+3 /w/a.rs"),

@@ -57,7 +57,12 @@ impl Observer for Lines {
     fn on_event(&self, _now: Timestamp, event: ProgressEvent<'_>) {
         if let ProgressEvent::LoopEnded { name, result } = event {
             let mark = if result.passed { "passed" } else { "FAILED" };
-            let line = format!("{mark} {}: {} ({})\n", escape(name), said(result), seconds(result.duration));
+            let line = format!(
+                "{mark} {}: {} ({})\n",
+                escape(name),
+                said(result),
+                seconds(result.duration)
+            );
             // Whether anybody still reads is asked with the next step.
             let _ = self.write(&line);
         }
@@ -68,13 +73,20 @@ impl Observer for Lines {
 fn text(step: &Step) -> String {
     match step {
         Step::Polling(reason, interval) => {
-            format!("polling: {}; files are compared every {}\n", escape(reason), seconds(*interval))
+            format!(
+                "polling: {}; files are compared every {}\n",
+                escape(reason),
+                seconds(*interval)
+            )
         }
         Step::Changed(change) => changed(change),
         Step::Reverted(change) => format!("reverted {}\n", escape(&change.path.to_lossy())),
         Step::Verifying(names) => format!("verifying {}\n", escape(&names.join(", "))),
         Step::Judged(judged) => judged_text(judged),
-        Step::Restless => "files change whenever the checks run: if they write them, let git ignore them\n".to_owned(),
+        Step::Restless => {
+            "files change whenever the checks run: if they write them, let git ignore them\n"
+                .to_owned()
+        }
         Step::Ended => "the session has ended\n".to_owned(),
         Step::Asked(_) | Step::GaveUp | Step::Stopped(_) => String::new(),
     }
@@ -85,8 +97,16 @@ fn changed(change: &Change) -> String {
         (Some(added), Some(deleted)) => format!(" +{added} -{deleted}"),
         _ => String::new(),
     };
-    let from = change.old_path.as_ref().map(|old| format!("{} -> ", escape(old))).unwrap_or_default();
-    format!("{} {from}{}{lines}\n", change.kind.as_str(), escape(&change.path.to_lossy()))
+    let from = change
+        .old_path
+        .as_ref()
+        .map(|old| format!("{} -> ", escape(old)))
+        .unwrap_or_default();
+    format!(
+        "{} {from}{}{lines}\n",
+        change.kind.as_str(),
+        escape(&change.path.to_lossy())
+    )
 }
 
 fn judged_text(judged: &Judged) -> String {

@@ -21,19 +21,41 @@ use super::super::super::ui::{Reply, Ui, escape};
 
 /// Where the feedback loops' output goes: it is not the answer.
 pub fn show(ui: &Ui) -> Show {
-    if ui.quiet { Show::Nothing } else { Show::Stderr }
+    if ui.quiet {
+        Show::Nothing
+    } else {
+        Show::Stderr
+    }
 }
 
 /// Resumes the run with the fix.
-pub fn go_on(context: &Context, wait: Option<Wait>, prepare_only: bool, show: Show, ui: &Ui) -> Result<Reply> {
+pub fn go_on(
+    context: &Context,
+    wait: Option<Wait>,
+    prepare_only: bool,
+    show: Show,
+    ui: &Ui,
+) -> Result<Reply> {
     let longest: Option<Duration> = match wait {
         Some(Wait::AtMost(longest)) => Some(longest),
         Some(Wait::Forever) | None => None,
     };
-    let options = DriveOptions { no_wait: false, show, longest_wait: longest, digest: Digest::Profile };
-    let watch = if prepare_only { Watch::default() } else { Watch::start(context, ui) };
+    let options = DriveOptions {
+        no_wait: false,
+        show,
+        longest_wait: longest,
+        digest: Digest::Profile,
+    };
+    let watch = if prepare_only {
+        Watch::default()
+    } else {
+        Watch::start(context, ui)
+    };
     let continued = resume_with_fix(context, &options, prepare_only)?;
-    watch.end(context, continued.driven.as_ref().map(|driven| &driven.run.key));
+    watch.end(
+        context,
+        continued.driven.as_ref().map(|driven| &driven.run.key),
+    );
     let text = text(context, &continued.fix);
     Ok(match &continued.driven {
         Some(driven) => {
@@ -64,17 +86,29 @@ fn text(context: &Context, fix: &Fix) -> String {
             (Some(added), Some(deleted)) => format!(" (+{added}, -{deleted} lines)"),
             _ => String::new(),
         };
-        let _ = writeln!(text, "  {} {}{lines}", change.kind.as_str(), escape(&change.path.to_lossy()));
+        let _ = writeln!(
+            text,
+            "  {} {}{lines}",
+            change.kind.as_str(),
+            escape(&change.path.to_lossy())
+        );
     }
     for (name, result) in &session.verification_results {
         let mark = if result.passed { "passed" } else { "FAILED" };
         let seconds = result.duration.as_secs_f64();
-        let _ = writeln!(text, "  {mark} {name}: {} ({seconds:.1}s)", escape(&result.summary));
+        let _ = writeln!(
+            text,
+            "  {mark} {name}: {} ({seconds:.1}s)",
+            escape(&result.summary)
+        );
     }
     let key = Some(&fix.run.key);
     let next = match session.status {
         ManualFixStatus::Active if session.verified => {
-            format!("Verified. Continue: {}", context.line(Hint::recover(["manual-fix", "continue"]).run(key)))
+            format!(
+                "Verified. Continue: {}",
+                context.line(Hint::recover(["manual-fix", "continue"]).run(key))
+            )
         }
         ManualFixStatus::Active if is_unchecked(context, &fix.run) => {
             let line = |words: &[&str]| context.line(Hint::recover(words).run(key));
@@ -87,8 +121,15 @@ fn text(context: &Context, fix: &Fix) -> String {
         }
         ManualFixStatus::Active => {
             let tried = !session.verification_results.is_empty();
-            let said = if tried { "Verification failed. Try again" } else { "Fix it in your editor, then" };
-            format!("{said}: {}", context.line(Hint::recover(["manual-fix", "verify"]).run(key)))
+            let said = if tried {
+                "Verification failed. Try again"
+            } else {
+                "Fix it in your editor, then"
+            };
+            format!(
+                "{said}: {}",
+                context.line(Hint::recover(["manual-fix", "verify"]).run(key))
+            )
         }
         ManualFixStatus::Completed => "The run continues with the fix.".to_owned(),
         ManualFixStatus::Aborted => "Abandoned; files stay as they are.".to_owned(),

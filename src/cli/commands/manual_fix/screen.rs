@@ -56,7 +56,9 @@ pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Rep
     let same = match end {
         End::Continue => "recover manual-fix continue",
         End::Abort => "recover manual-fix abort",
-        End::Leave(_) if last.session.verified => "recover manual-fix start, recover manual-fix verify",
+        End::Leave(_) if last.session.verified => {
+            "recover manual-fix start, recover manual-fix verify"
+        }
         End::Leave(_) => "recover manual-fix start",
     };
     ui.note(&format!("Same as: {same}"));
@@ -87,10 +89,16 @@ fn attend(watch: &mut Watch<'_>, context: &Context, ui: &Ui) -> Result<End> {
             Step::Asked('c') if watch.fix()?.session.verified => return Ok(End::Continue),
             Step::Asked('c') => ui.note("Not verified as it is: v runs the checks."),
             Step::Asked('a') => return Ok(End::Abort),
-            Step::Asked('q' | END_OF_INPUT) | Step::Ended | Step::GaveUp => return Ok(End::Leave(ExitCode::Done)),
+            Step::Asked('q' | END_OF_INPUT) | Step::Ended | Step::GaveUp => {
+                return Ok(End::Leave(ExitCode::Done));
+            }
             Step::Asked(_) => ui.note(KEYS),
             Step::Stopped(code) => return Ok(End::Leave(ExitCode::other(code))),
-            Step::Polling(..) | Step::Changed(_) | Step::Reverted(_) | Step::Verifying(_) | Step::Restless => {}
+            Step::Polling(..)
+            | Step::Changed(_)
+            | Step::Reverted(_)
+            | Step::Verifying(_)
+            | Step::Restless => {}
         }
     }
 }
@@ -102,7 +110,9 @@ fn introduce(fix: &Fix, ui: &Ui) {
         ui.note(&format!("Issue: {}", issue.message));
         // What was said just now need not be said again.
         let lines = issue.details.as_deref().unwrap_or_default().lines();
-        let more: Vec<&str> = lines.filter(|line| !issue.message.contains(line.trim())).collect();
+        let more: Vec<&str> = lines
+            .filter(|line| !issue.message.contains(line.trim()))
+            .collect();
         excerpt(&more.join("\n"), ui);
     }
     ui.note("Fix it in your editor and save: changes appear here.");
@@ -123,9 +133,17 @@ fn ask(judged: &Judged, context: &Context, ui: &Ui) {
 
 /// The first lines of an error, none longer than a small terminal is wide.
 fn excerpt(text: &str, ui: &Ui) {
-    let width = usize::from(ui.width.unwrap_or(80)).saturating_sub(4).max(20);
-    let lines = text.lines().filter(|line| !line.trim().is_empty()).map(|line| escape(&line.replace('\t', "    ")));
-    let lines = lines.map(|line| between_words(&line, width)).collect::<Vec<_>>().join("\n");
+    let width = usize::from(ui.width.unwrap_or(80))
+        .saturating_sub(4)
+        .max(20);
+    let lines = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| escape(&line.replace('\t', "    ")));
+    let lines = lines
+        .map(|line| between_words(&line, width))
+        .collect::<Vec<_>>()
+        .join("\n");
     for line in lines.lines().take(LINES) {
         ui.note(&format!("  {line}"));
     }

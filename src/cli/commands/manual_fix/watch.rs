@@ -34,7 +34,10 @@ pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
     let exit = if goal && watch.fix()?.session.verified {
         ExitCode::Done
     } else {
-        ui.note(&format!("Watching {}; Ctrl-C ends it, and the session stays open.", context.worktree().display()));
+        ui.note(&format!(
+            "Watching {}; Ctrl-C ends it, and the session stays open.",
+            context.worktree().display()
+        ));
         if watch.loops().is_empty() {
             ui.note("No checks are configured: nothing is verified.");
         }
@@ -49,11 +52,19 @@ pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
         ManualFixStatus::Active => "watch",
         ManualFixStatus::Completed | ManualFixStatus::Aborted => "status",
     };
-    ui.note(&format!("Continue: {}", context.line(Hint::recover(["manual-fix", next]).run(key))));
+    ui.note(&format!(
+        "Continue: {}",
+        context.line(Hint::recover(["manual-fix", next]).run(key))
+    ));
     Ok(Reply::new(FixReply::from(&fix), "").exit(exit))
 }
 
-fn follow(watch: &mut Watch<'_>, deadline: Option<Instant>, goal: bool, lines: Lines) -> Result<ExitCode> {
+fn follow(
+    watch: &mut Watch<'_>,
+    deadline: Option<Instant>,
+    goal: bool,
+    lines: Lines,
+) -> Result<ExitCode> {
     loop {
         let step = watch.next(deadline)?;
         match lines.tell(&step) {
@@ -63,7 +74,9 @@ fn follow(watch: &mut Watch<'_>, deadline: Option<Instant>, goal: bool, lines: L
             Err(error) => return Err(Error::io("cannot write to standard output", error)),
         }
         match step {
-            Step::Judged(judged) if goal && judged.fix.session.verified => return Ok(ExitCode::Done),
+            Step::Judged(judged) if goal && judged.fix.session.verified => {
+                return Ok(ExitCode::Done);
+            }
             Step::Ended => return Ok(ExitCode::Done),
             Step::GaveUp => return Ok(ExitCode::GaveUpWaiting),
             Step::Stopped(code) => return Ok(ExitCode::other(code)),
@@ -77,7 +90,10 @@ fn planned(context: &Context) -> Result<Reply> {
     let fix = status(context)?;
     is_open(&fix)?;
     let settings = &context.settings().manual_fix;
-    let names: Vec<String> = loops_of_fix(context, &fix.run).into_iter().map(|feedback| feedback.name).collect();
+    let names: Vec<String> = loops_of_fix(context, &fix.run)
+        .into_iter()
+        .map(|feedback| feedback.name)
+        .collect();
     let then = match (settings.verify_on_change, names.is_empty()) {
         (false, _) => "run nothing (verify_on_change = false)".to_owned(),
         (true, true) => "run nothing: no checks are configured".to_owned(),
@@ -92,6 +108,9 @@ fn is_open(fix: &Fix) -> Result<()> {
         return Ok(());
     }
     let key = &fix.run.key;
-    Err(Error::new(ErrorKind::NoSession, format!("no manual fix of run {key} is open"))
-        .hint(Hint::recover(["manual-fix", "start"]).run(key)))
+    Err(Error::new(
+        ErrorKind::NoSession,
+        format!("no manual fix of run {key} is open"),
+    )
+    .hint(Hint::recover(["manual-fix", "start"]).run(key)))
 }

@@ -24,12 +24,19 @@ pub struct Ansi {
 impl Ansi {
     pub fn enter() -> io::Result<Self> {
         let registered = on_suspend(|what| {
-            let codes = if what == Suspension::Begins { LEAVE } else { ENTER };
+            let codes = if what == Suspension::Begins {
+                LEAVE
+            } else {
+                ENTER
+            };
             // A terminal that went away needs nothing any more.
             let _ = put(codes);
         })?;
         put(ENTER)?;
-        Ok(Self { pending: Vec::new(), registered: Some(registered) })
+        Ok(Self {
+            pending: Vec::new(),
+            registered: Some(registered),
+        })
     }
 
     fn codes(&mut self, codes: &str) {
@@ -55,7 +62,11 @@ fn put(bytes: &[u8]) -> io::Result<()> {
 /// The codes for a colour of the terminal's 16 and for what a text looks like.
 fn style(color: Color, modifier: Modifier) -> String {
     let mut codes = String::from("\x1b[0");
-    for (set, code) in [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2"), (Modifier::REVERSED, ";7")] {
+    for (set, code) in [
+        (Modifier::BOLD, ";1"),
+        (Modifier::DIM, ";2"),
+        (Modifier::REVERSED, ";7"),
+    ] {
         codes.push_str(if modifier.contains(set) { code } else { "" });
     }
     codes.push_str(match color {
@@ -79,7 +90,8 @@ impl Backend for Ansi {
                 self.codes(&format!("\x1b[{};{}H", y + 1, x + 1));
             }
             // A wide character takes the cell after it, too.
-            next = (unicode_width::UnicodeWidthStr::width(cell.symbol()) == 1).then_some((x + 1, y));
+            next =
+                (unicode_width::UnicodeWidthStr::width(cell.symbol()) == 1).then_some((x + 1, y));
             let wanted = (cell.fg, cell.modifier);
             if looks.replace(wanted) != Some(wanted) {
                 self.codes(&style(cell.fg, cell.modifier));
@@ -136,7 +148,10 @@ impl Backend for Ansi {
     }
 
     fn window_size(&mut self) -> io::Result<WindowSize> {
-        Ok(WindowSize { columns_rows: self.size()?, pixels: Size::ZERO })
+        Ok(WindowSize {
+            columns_rows: self.size()?,
+            pixels: Size::ZERO,
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {

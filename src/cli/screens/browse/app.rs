@@ -22,7 +22,13 @@ pub enum Page {
 }
 
 impl Page {
-    pub const ALL: [Self; 5] = [Self::Overview, Self::Diff, Self::Evidence, Self::Log, Self::Report];
+    pub const ALL: [Self; 5] = [
+        Self::Overview,
+        Self::Diff,
+        Self::Evidence,
+        Self::Log,
+        Self::Report,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -124,7 +130,10 @@ impl App {
         let newest = recorded.state.runs.last().map(|run| run.key.clone());
         let open: BTreeSet<RunKey> = recorded.chosen.clone().or(newest).into_iter().collect();
         let rows = rows(&recorded.state, &open, FIRST);
-        let at = rows.iter().position(|row| open.contains(&row.run)).unwrap_or(0);
+        let at = rows
+            .iter()
+            .position(|row| open.contains(&row.run))
+            .unwrap_or(0);
         Self {
             recorded,
             rows,
@@ -159,7 +168,15 @@ impl App {
         let selected = self.rows.get(self.at).cloned();
         // A run that began meanwhile is what somebody who watches wants to see.
         let is_new = |key: &RunKey| self.recorded.state.run(key).is_none();
-        self.open.extend(recorded.state.runs.iter().map(|run| &run.key).filter(|key| is_new(key)).cloned());
+        self.open.extend(
+            recorded
+                .state
+                .runs
+                .iter()
+                .map(|run| &run.key)
+                .filter(|key| is_new(key))
+                .cloned(),
+        );
         self.recorded = recorded;
         self.list(selected);
     }
@@ -184,7 +201,9 @@ impl App {
         self.listed = u32::MAX;
         self.rows = rows(&self.recorded.state, &self.open, self.listed);
         let again = selected.and_then(|selected| self.rows.iter().position(|row| *row == selected));
-        self.at = again.unwrap_or(self.at).min(self.rows.len().saturating_sub(1));
+        self.at = again
+            .unwrap_or(self.at)
+            .min(self.rows.len().saturating_sub(1));
     }
 
     /// `height` is that of the list and the page, in rows; `most` how far the page can be scrolled.
@@ -192,7 +211,11 @@ impl App {
         match std::mem::replace(&mut self.prompt, Prompt::None) {
             Prompt::Search(typed) => return self.search(key, typed),
             Prompt::Agree(command) => {
-                return if matches!(key, Key::Char('y' | 'Y')) { Outcome::Run(command) } else { Outcome::Shown };
+                return if matches!(key, Key::Char('y' | 'Y')) {
+                    Outcome::Run(command)
+                } else {
+                    Outcome::Shown
+                };
             }
             Prompt::None | Prompt::Note(_) => {}
         }
@@ -207,7 +230,11 @@ impl App {
             Key::Char('n') => self.find(1),
             Key::Char('N') => self.find(-1),
             // Where it is not seen yet it is the first one.
-            Key::Tab => self.show(if self.beside || self.in_page { self.page.next() } else { self.page }),
+            Key::Tab => self.show(if self.beside || self.in_page {
+                self.page.next()
+            } else {
+                self.page
+            }),
             Key::Char(digit @ '1'..='5') => self.show(Page::ALL[digit as usize - '1' as usize]),
             Key::Char('d') => self.compare(),
             Key::Char('p') => self.ask(Self::pin),
@@ -229,7 +256,11 @@ impl App {
 
     fn travel(&mut self, key: Key, height: usize, most: usize) {
         let page = height.saturating_sub(1).max(1);
-        let (at, last) = if self.in_page { (self.scroll, most) } else { (self.at, self.rows.len().saturating_sub(1)) };
+        let (at, last) = if self.in_page {
+            (self.scroll, most)
+        } else {
+            (self.at, self.rows.len().saturating_sub(1))
+        };
         let to = match key {
             Key::Up | Key::Char('k') => at.saturating_sub(1),
             Key::Down | Key::Char('j') => at + 1,
@@ -261,7 +292,9 @@ impl App {
 
     /// Into the page, or a run that is closed up is opened.
     fn enter(&mut self) {
-        let Some(row) = self.row().cloned() else { return };
+        let Some(row) = self.row().cloned() else {
+            return;
+        };
         if !self.in_page && row.node == Node::Run && self.open.insert((*row.run).clone()) {
             self.list(Some(row));
         } else {
@@ -274,8 +307,14 @@ impl App {
         if std::mem::take(&mut self.in_page) {
             return;
         }
-        let Some(row) = self.row().cloned() else { return };
-        let run = Row { node: Node::Run, depth: 0, ..row.clone() };
+        let Some(row) = self.row().cloned() else {
+            return;
+        };
+        let run = Row {
+            node: Node::Run,
+            depth: 0,
+            ..row.clone()
+        };
         if row.node == Node::Run {
             self.open.remove(&*row.run);
         }
@@ -291,13 +330,19 @@ impl App {
 
     /// Marks a checkpoint; at the second one their difference is shown.
     fn compare(&mut self) {
-        let Some(Row { node: Node::Checkpoint(seq), .. }) = self.row().cloned() else {
+        let Some(Row {
+            node: Node::Checkpoint(seq),
+            ..
+        }) = self.row().cloned()
+        else {
             self.note("d compares two checkpoints: select one of them");
             return;
         };
         match self.mark.take().filter(|mark| *mark != seq) {
             None => {
-                self.note(&format!("@{seq} is marked: d on another checkpoint shows what differs, Esc forgets it"));
+                self.note(&format!(
+                    "@{seq} is marked: d on another checkpoint shows what differs, Esc forgets it"
+                ));
                 self.mark = Some(seq);
             }
             Some(mark) => {
@@ -309,7 +354,9 @@ impl App {
 
     /// Asks whether a command is to be run, where there is one.
     fn ask(&mut self, command: impl FnOnce(&Self, &Row) -> Option<Command>) {
-        let Some(row) = self.row().cloned() else { return };
+        let Some(row) = self.row().cloned() else {
+            return;
+        };
         match command(self, &row) {
             Some(command) => self.prompt = Prompt::Agree(command),
             None => self.note("select a checkpoint for that"),
@@ -323,12 +370,23 @@ impl App {
     /// A command about the run of a row.
     fn command(&self, words: &[&str], row: &Row) -> Command {
         let run = self.recorded.state.run(&row.run);
-        let place = run.and_then(|run| self.recorded.elsewhere.get(&run.worktree)).cloned();
-        Command { place, words: words.iter().map(|word| (*word).to_owned()).chain(row.run.flags()).collect() }
+        let place = run
+            .and_then(|run| self.recorded.elsewhere.get(&run.worktree))
+            .cloned();
+        Command {
+            place,
+            words: words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .chain(row.run.flags())
+                .collect(),
+        }
     }
 
     fn pin(&self, row: &Row) -> Option<Command> {
-        let Node::Checkpoint(seq) = row.node else { return None };
+        let Node::Checkpoint(seq) = row.node else {
+            return None;
+        };
         let checkpoint = self.recorded.state.checkpoints.get(seq)?;
         let verb = if checkpoint.pinned { "unpin" } else { "pin" };
         Some(self.command(&["checkpoint", verb, checkpoint.id.as_str()], row))
@@ -337,7 +395,8 @@ impl App {
     /// Shows its plan and asks by itself.
     fn rollback(&self) -> Option<Command> {
         let row = self.row()?;
-        let number = |number: u32| self.command(&["rollback", "--iteration", &number.to_string()], row);
+        let number =
+            |number: u32| self.command(&["rollback", "--iteration", &number.to_string()], row);
         Some(match &row.node {
             Node::Run => self.command(&["rollback"], row),
             Node::Iteration(iteration) | Node::Attempt(iteration, _) => number(*iteration),
@@ -372,7 +431,12 @@ impl App {
         }
         let says = |row: &Row| {
             let pieces = label(&self.recorded.state, row, true, self.now);
-            pieces.into_iter().map(|(text, _)| text).collect::<String>().to_lowercase().contains(&wanted)
+            pieces
+                .into_iter()
+                .map(|(text, _)| text)
+                .collect::<String>()
+                .to_lowercase()
+                .contains(&wanted)
         };
         let there = |distance: usize| {
             let distance = if step < 0 { count - distance } else { distance };

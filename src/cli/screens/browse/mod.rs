@@ -74,7 +74,9 @@ struct Made {
 /// Shows everything until a command is to be run; `None` where somebody leaves.
 fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command>> {
     let (_taken, keys) = Keys::channel().context("cannot talk to the terminal")?;
-    let mut terminal = Ansi::enter().and_then(Terminal::new).context("cannot draw on the terminal")?;
+    let mut terminal = Ansi::enter()
+        .and_then(Terminal::new)
+        .context("cannot draw on the terminal")?;
     let mut follow = Follow::new(context)?;
     let mut made = Made::default();
     let (mut dirty, mut glanced) = (true, Instant::now());
@@ -98,15 +100,23 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
             let shown = |frame: &mut ratatui_core::terminal::Frame<'_>| {
                 draw(app, page, ui.stderr_color, frame.area(), frame.buffer_mut());
             };
-            terminal.draw(shown).context("cannot draw on the terminal")?;
+            terminal
+                .draw(shown)
+                .context("cannot draw on the terminal")?;
             dirty = app.complete();
             if dirty {
                 continue;
             }
         }
-        let wait = if is_made || columns == 0 { GLANCE } else { IDLE };
+        let wait = if is_made || columns == 0 {
+            GLANCE
+        } else {
+            IDLE
+        };
         match keys.recv_timeout(wait) {
-            Ok(Key::Gone | Key::EndOfInput) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Ok(Key::Gone | Key::EndOfInput) | Err(RecvTimeoutError::Disconnected) => {
+                return Ok(None);
+            }
             Ok(Key::Again) => terminal.clear().context("cannot draw on the terminal")?,
             Ok(key) => {
                 let most = page.len().saturating_sub(places.height(true));
@@ -118,16 +128,28 @@ fn look(context: &Context, ui: &Ui, app: &mut App) -> Result<Option<app::Command
             }
             Err(RecvTimeoutError::Timeout) => {
                 if !is_made && columns > 0 {
-                    let plain = Ui { color: false, width: u16::try_from(columns).ok(), ..ui.clone() };
+                    let plain = Ui {
+                        color: false,
+                        width: u16::try_from(columns).ok(),
+                        ..ui.clone()
+                    };
                     let lines = pages::lines(context, &plain, &app.recorded, &wanted.0, app.page);
-                    made = Made { of: Some(wanted), lines, at: Some(Instant::now()), ..Made::default() };
-                } else if glanced.elapsed() < GLANCE && terminal.size().is_ok_and(|now| now == size) {
+                    made = Made {
+                        of: Some(wanted),
+                        lines,
+                        at: Some(Instant::now()),
+                        ..Made::default()
+                    };
+                } else if glanced.elapsed() < GLANCE && terminal.size().is_ok_and(|now| now == size)
+                {
                     continue;
                 }
                 glanced = Instant::now();
                 if follow.has_changed() {
                     app.update(known(context, ui)?);
-                } else if made.at.is_some_and(|at| at.elapsed() > AGAIN) && app.page == Page::Overview {
+                } else if made.at.is_some_and(|at| at.elapsed() > AGAIN)
+                    && app.page == Page::Overview
+                {
                     made.of = None;
                 }
             }
@@ -148,7 +170,10 @@ fn run(context: &Context, ui: &Ui, asked: app::Command) -> Result<()> {
     }
     // With stderr closed there is nobody left to read it.
     let _ = writeln!(io::stderr(), "$ {shown}");
-    let status = command.args(asked.words).status().context("cannot start this program")?;
+    let status = command
+        .args(asked.words)
+        .status()
+        .context("cannot start this program")?;
     let talk = Talk::begin(context, ui)?;
     talk.say("");
     talk.ask(&match status.code() {

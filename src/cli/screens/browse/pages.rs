@@ -26,10 +26,17 @@ const MOST: usize = 5000;
 const LONGEST: usize = 4000;
 
 /// The lines of a page, with control characters and secrets masked; what cannot be read is said.
-pub fn lines(context: &Context, ui: &Ui, recorded: &Recorded, subject: &Subject, page: Page) -> Vec<String> {
+pub fn lines(
+    context: &Context,
+    ui: &Ui,
+    recorded: &Recorded,
+    subject: &Subject,
+    page: Page,
+) -> Vec<String> {
     let text = match subject {
         Subject::Nothing => Ok("Nothing has been recorded here.".to_owned()),
-        Subject::Pair(from, to) => match [from, to].map(|seq| recorded.state.checkpoints.get(*seq)) {
+        Subject::Pair(from, to) => match [from, to].map(|seq| recorded.state.checkpoints.get(*seq))
+        {
             [Some(from), Some(to)] => between(context, from, to),
             _ => Ok("One of them is gone.".to_owned()),
         },
@@ -38,20 +45,43 @@ pub fn lines(context: &Context, ui: &Ui, recorded: &Recorded, subject: &Subject,
     let text = text.unwrap_or_else(|error| format!("error: {}", error.message));
     // Its own id is what an overview of a checkpoint is about.
     let is_own = matches!(subject, Subject::Row(row) if matches!(row.node, Node::Checkpoint(_)));
-    let text = if page == Page::Overview && !is_own { ui.numbered(&text) } else { text };
-    let cut = |line: &str| line.char_indices().nth(LONGEST).map_or(line.len(), |(at, _)| at);
-    let text: Vec<&str> = text.lines().take(MOST + 1).map(|line| &line[..cut(line)]).collect();
+    let text = if page == Page::Overview && !is_own {
+        ui.numbered(&text)
+    } else {
+        text
+    };
+    let cut = |line: &str| {
+        line.char_indices()
+            .nth(LONGEST)
+            .map_or(line.len(), |(at, _)| at)
+    };
+    let text: Vec<&str> = text
+        .lines()
+        .take(MOST + 1)
+        .map(|line| &line[..cut(line)])
+        .collect();
     let text = redact(&text.join("\n")).into_owned();
-    let mut lines: Vec<String> = text.lines().map(|line| escape(&line.replace('\t', "    "))).collect();
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| escape(&line.replace('\t', "    ")))
+        .collect();
     if lines.len() > MOST {
         lines[MOST] = format!("only the first {MOST} lines are shown");
     }
     lines
 }
 
-fn of_row(context: &Context, ui: &Ui, recorded: &Recorded, row: &Row, page: Page) -> Result<String> {
+fn of_row(
+    context: &Context,
+    ui: &Ui,
+    recorded: &Recorded,
+    row: &Row,
+    page: Page,
+) -> Result<String> {
     let state = &recorded.state;
-    let Some(run) = state.run(&row.run) else { return Ok("It is gone.".to_owned()) };
+    let Some(run) = state.run(&row.run) else {
+        return Ok("It is gone.".to_owned());
+    };
     match page {
         Page::Overview => overview(context, ui, recorded, run, row),
         Page::Diff => difference(context, state, run, row),
@@ -61,7 +91,13 @@ fn of_row(context: &Context, ui: &Ui, recorded: &Recorded, row: &Row, page: Page
     }
 }
 
-fn overview(context: &Context, ui: &Ui, recorded: &Recorded, run: &Run, row: &Row) -> Result<String> {
+fn overview(
+    context: &Context,
+    ui: &Ui,
+    recorded: &Recorded,
+    run: &Run,
+    row: &Row,
+) -> Result<String> {
     let now = context.clock.now();
     Ok(match &row.node {
         Node::Run if recorded.chosen.as_ref() == Some(&run.key) => {
@@ -81,8 +117,15 @@ fn overview(context: &Context, ui: &Ui, recorded: &Recorded, run: &Run, row: &Ro
 }
 
 fn about_run(run: &Run, now: Timestamp) -> String {
-    let mut text = format!("Run {}: {}\n\n", run.key, render::in_words(run.status.as_str()));
-    let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
+    let mut text = format!(
+        "Run {}: {}\n\n",
+        run.key,
+        render::in_words(run.status.as_str())
+    );
+    let total = run
+        .spec
+        .iterations_total
+        .map_or_else(String::new, |total| format!(" of {total}"));
     text += &format!("Iteration: {}{total}\n", run.shown_iteration());
     text += &format!("Attempts:  {}\n", run.iterations.count_attempts());
     text += &format!("Began:     {}\n", render::moment(run.created_at, now));
@@ -100,7 +143,10 @@ fn about_iteration(ui: &Ui, run: &Run, number: u32, now: Timestamp) -> String {
     let Some(iteration) = run.iterations.get(number) else {
         return format!("Iteration {number}: nothing was tried.\n");
     };
-    let mut text = format!("Iteration {number}: {}\n\n", render::in_words(iteration.status.as_str()));
+    let mut text = format!(
+        "Iteration {number}: {}\n\n",
+        render::in_words(iteration.status.as_str())
+    );
     if let Some(reason) = &iteration.reason {
         text += &format!("{reason}\n\n");
     }
@@ -114,11 +160,20 @@ fn about_iteration(ui: &Ui, run: &Run, number: u32, now: Timestamp) -> String {
 fn about_attempt(ui: &Ui, attempt: &Attempt, now: Timestamp) -> String {
     let ended = outcome(attempt.outcome);
     let mut text = format!("Attempt {}: {ended}\n", attempt.number);
-    text += &format!("  began       {}\n", render::moment(attempt.started_at, now));
+    text += &format!(
+        "  began       {}\n",
+        render::moment(attempt.started_at, now)
+    );
     if let Some(took) = attempt.duration_ms {
-        text += &format!("  took        {}\n", render::seconds(std::time::Duration::from_millis(took)));
+        text += &format!(
+            "  took        {}\n",
+            render::seconds(std::time::Duration::from_millis(took))
+        );
     }
-    let ended = attempt.exit_code.map(|code| format!("exit code {code}")).or_else(|| attempt.signal.clone());
+    let ended = attempt
+        .exit_code
+        .map(|code| format!("exit code {code}"))
+        .or_else(|| attempt.signal.clone());
     if let Some(ended) = ended {
         text += &format!("  ended with  {ended}\n");
     }
@@ -148,14 +203,22 @@ fn attempt<'a>(state: &State, run: &'a Run, node: &Node) -> Option<&'a Attempt> 
         }
         Node::Run | Node::Iteration(_) => return None,
     };
-    run.iterations.get(iteration)?.attempts.iter().rfind(|attempt| attempt.number == number)
+    run.iterations
+        .get(iteration)?
+        .attempts
+        .iter()
+        .rfind(|attempt| attempt.number == number)
 }
 
 fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<String> {
     let since = |checkpoint: Option<&Checkpoint>| match checkpoint {
         Some(checkpoint) => {
             let patch = patch_since_previous(context, state, checkpoint)?;
-            Ok(if patch.is_empty() { "No differences.".to_owned() } else { lossy(&patch) })
+            Ok(if patch.is_empty() {
+                "No differences.".to_owned()
+            } else {
+                lossy(&patch)
+            })
         }
         None => Ok("No checkpoint was taken of it.".to_owned()),
     };
@@ -167,7 +230,8 @@ fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<
         Node::Run => across(span_of_run(state, &run.key)),
         Node::Iteration(number) => across(span_of_iteration(state, run, *number)),
         Node::Attempt(..) => {
-            let id = attempt(state, run, &row.node).and_then(|attempt| attempt.checkpoint_id.as_ref());
+            let id =
+                attempt(state, run, &row.node).and_then(|attempt| attempt.checkpoint_id.as_ref());
             since(id.and_then(|id| state.checkpoint(id)))
         }
         Node::Checkpoint(seq) => since(state.checkpoints.get(*seq)),
@@ -175,8 +239,14 @@ fn difference(context: &Context, state: &State, run: &Run, row: &Row) -> Result<
 }
 
 fn between(context: &Context, from: &Checkpoint, to: &Checkpoint) -> Result<String> {
-    let patch = diff(context, from, Some(to), &[], true)?.patch.unwrap_or_default();
-    let what = if patch.is_empty() { "No differences.".to_owned() } else { lossy(&patch) };
+    let patch = diff(context, from, Some(to), &[], true)?
+        .patch
+        .unwrap_or_default();
+    let what = if patch.is_empty() {
+        "No differences.".to_owned()
+    } else {
+        lossy(&patch)
+    };
     Ok(format!("@{} to @{}\n\n{what}", from.seq, to.seq))
 }
 
@@ -196,15 +266,22 @@ fn evidence(state: &State, run: &Run, node: &Node) -> String {
             None => NONE.to_owned(),
         },
         Node::Iteration(number) => {
-            let attempts = run.iterations.get(*number).map_or(&[][..], |iteration| &iteration.attempts);
-            let failed: Vec<_> =
-                attempts.iter().filter_map(|attempt| Some((attempt.number, attempt.failure.as_ref()?))).collect();
+            let attempts = run
+                .iterations
+                .get(*number)
+                .map_or(&[][..], |iteration| &iteration.attempts);
+            let failed: Vec<_> = attempts
+                .iter()
+                .filter_map(|attempt| Some((attempt.number, attempt.failure.as_ref()?)))
+                .collect();
             match failed.as_slice() {
                 [] => NONE.to_owned(),
                 [(_, failure)] if attempts.len() == 1 => why(failure),
                 several => {
-                    let parts: Vec<String> =
-                        several.iter().map(|(number, failure)| format!("Attempt {number}: {}", why(failure))).collect();
+                    let parts: Vec<String> = several
+                        .iter()
+                        .map(|(number, failure)| format!("Attempt {number}: {}", why(failure)))
+                        .collect();
                     parts.join("\n")
                 }
             }
@@ -218,16 +295,34 @@ fn evidence(state: &State, run: &Run, node: &Node) -> String {
 
 fn why(failure: &Failure) -> String {
     let mut text = format!("{}\n\n", failure.message);
-    text += &format!("Type:      {} ({})\n", failure.kind.as_str(), failure.cause.as_str());
+    text += &format!(
+        "Type:      {} ({})\n",
+        failure.kind.as_str(),
+        failure.cause.as_str()
+    );
     text += &format!("Severity:  {}\n", failure.severity.as_str());
-    text += &format!("Again:     {}\n", if failure.retryable { "the same may pass" } else { "the same fails again" });
+    text += &format!(
+        "Again:     {}\n",
+        if failure.retryable {
+            "the same may pass"
+        } else {
+            "the same fails again"
+        }
+    );
     let mut listed = |title: &str, all: &[Evidence]| {
         if !all.is_empty() {
             text += &format!("\n{title}\n");
         }
         for one in all {
-            let line = one.line.map_or_else(String::new, |line| format!(", line {line}"));
-            text += &format!("  {} ({}{line})\n    {}\n", one.rule, one.source.as_str(), one.text);
+            let line = one
+                .line
+                .map_or_else(String::new, |line| format!(", line {line}"));
+            text += &format!(
+                "  {} ({}{line})\n    {}\n",
+                one.rule,
+                one.source.as_str(),
+                one.text
+            );
         }
     };
     listed("Evidence", &failure.evidence);
@@ -244,7 +339,11 @@ fn log(context: &Context, ui: &Ui, state: &State, run: &Run, row: &Row) -> Resul
     match path {
         Some(path) => {
             let end = log_end(context, Path::new(path))?;
-            Ok(if end.trim().is_empty() { "It printed nothing.".to_owned() } else { end })
+            Ok(if end.trim().is_empty() {
+                "It printed nothing.".to_owned()
+            } else {
+                end
+            })
         }
         None => recorded_log(context, ui, state, &run.key),
     }
@@ -252,6 +351,9 @@ fn log(context: &Context, ui: &Ui, state: &State, run: &Run, row: &Row) -> Resul
 
 fn recorded_log(context: &Context, ui: &Ui, state: &State, key: &RunKey) -> Result<String> {
     let events = events(context, state, key)?;
-    let lines: String = events.iter().map(|(event, line)| render::event_line_of_run(event, line)).collect();
+    let lines: String = events
+        .iter()
+        .map(|(event, line)| render::event_line_of_run(event, line))
+        .collect();
     Ok(ui.numbered(&lines))
 }

@@ -53,7 +53,11 @@ pub fn rows(state: &State, open: &BTreeSet<RunKey>, latest: u32) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in state.runs.iter().rev() {
         let key = Rc::new(run.key.clone());
-        rows.push(Row { run: Rc::clone(&key), node: Node::Run, depth: 0 });
+        rows.push(Row {
+            run: Rc::clone(&key),
+            node: Node::Run,
+            depth: 0,
+        });
         if open.contains(&run.key) {
             of_run(state, run, (&key, latest), &mut rows);
         }
@@ -66,7 +70,11 @@ fn of_run(state: &State, run: &Run, (key, latest): (&Rc<RunKey>, u32), rows: &mu
     /// Since when, and what stands below each other.
     type Block = (Timestamp, Vec<(Node, usize)>);
     let mut iterations: BTreeMap<u32, (BTreeMap<u32, Block>, Vec<Block>)> = BTreeMap::new();
-    let first = run.iterations.last_number().unwrap_or(0).saturating_sub(latest);
+    let first = run
+        .iterations
+        .last_number()
+        .unwrap_or(0)
+        .saturating_sub(latest);
     for iteration in run.iterations.since(first) {
         for attempt in &iteration.attempts {
             let node = Node::Attempt(iteration.number, attempt.number);
@@ -74,17 +82,28 @@ fn of_run(state: &State, run: &Run, (key, latest): (&Rc<RunKey>, u32), rows: &mu
             attempts.insert(attempt.number, (attempt.started_at, vec![(node, 2)]));
         }
     }
-    for checkpoint in state.checkpoints_of(&run.key).rev().take_while(|one| one.after_iteration >= first) {
+    for checkpoint in state
+        .checkpoints_of(&run.key)
+        .rev()
+        .take_while(|one| one.after_iteration >= first)
+    {
         let (attempts, others) = iterations.entry(checkpoint.after_iteration).or_default();
         let node = Node::Checkpoint(checkpoint.seq);
-        match checkpoint.attempt.and_then(|number| attempts.get_mut(&number)) {
+        match checkpoint
+            .attempt
+            .and_then(|number| attempts.get_mut(&number))
+        {
             Some((_, block)) => block.push((node, 3)),
             None => others.push((checkpoint.created_at, vec![(node, 2)])),
         }
     }
     for (number, (attempts, others)) in iterations.into_iter().rev() {
         if number > 0 {
-            rows.push(Row { run: Rc::clone(key), node: Node::Iteration(number), depth: 1 });
+            rows.push(Row {
+                run: Rc::clone(key),
+                node: Node::Iteration(number),
+                depth: 1,
+            });
         }
         let mut blocks: Vec<Block> = attempts.into_values().chain(others).collect();
         blocks.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
@@ -99,7 +118,9 @@ fn of_run(state: &State, run: &Run, (key, latest): (&Rc<RunKey>, u32), rows: &mu
 
 /// What a row says. `open` is whether more of its run is shown.
 pub fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pieces {
-    let Some(run) = state.run(&row.run) else { return plain("gone") };
+    let Some(run) = state.run(&row.run) else {
+        return plain("gone");
+    };
     let indent = (" ".repeat(2 * row.depth), Tone::Plain);
     let mut pieces = match &row.node {
         Node::Run => {
@@ -114,10 +135,18 @@ pub fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pieces {
             ]
         }
         Node::Iteration(number) => {
-            let total = run.spec.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
-            let status = run.iterations.get(*number).map(|iteration| iteration.status);
+            let total = run
+                .spec
+                .iterations_total
+                .map_or_else(String::new, |total| format!(" of {total}"));
+            let status = run
+                .iterations
+                .get(*number)
+                .map(|iteration| iteration.status);
             let mut pieces = plain(&format!("iteration {number}{total} "));
-            pieces.extend(status.map(|status| (in_words(status.as_str()), tone_of_iteration(status))));
+            pieces.extend(
+                status.map(|status| (in_words(status.as_str()), tone_of_iteration(status))),
+            );
             pieces
         }
         Node::Attempt(number, attempt) => of_attempt(run, *number, *attempt),
@@ -135,9 +164,13 @@ fn plain(text: &str) -> Pieces {
 }
 
 fn of_attempt(run: &Run, number: u32, attempt: u32) -> Pieces {
-    let found =
-        run.iterations.get(number).and_then(|iteration| iteration.attempts.iter().rfind(|one| one.number == attempt));
-    let Some(found) = found else { return plain("gone") };
+    let found = run
+        .iterations
+        .get(number)
+        .and_then(|iteration| iteration.attempts.iter().rfind(|one| one.number == attempt));
+    let Some(found) = found else {
+        return plain("gone");
+    };
     let (word, tone) = match found.outcome {
         Some(AttemptOutcome::Passed) => ("passed", Tone::Good),
         Some(AttemptOutcome::Failed) => ("failed", Tone::Bad),
@@ -147,7 +180,10 @@ fn of_attempt(run: &Run, number: u32, attempt: u32) -> Pieces {
     let mut pieces = plain(&format!("attempt {attempt} "));
     pieces.push((word.to_owned(), tone));
     if let Some(failure) = &found.failure {
-        pieces.push((format!(" {}: {}", failure.cause.as_str(), escape(&failure.message)), Tone::Plain));
+        pieces.push((
+            format!(" {}: {}", failure.cause.as_str(), escape(&failure.message)),
+            Tone::Plain,
+        ));
     }
     pieces
 }
@@ -160,13 +196,23 @@ fn of_checkpoint(checkpoint: &Checkpoint, superseded: bool, now: Timestamp) -> P
     };
     let pin = if checkpoint.pinned { ", pinned" } else { "" };
     let over = if superseded { ", superseded" } else { "" };
-    let faint = if superseded || checkpoint.is_safety() { Tone::Faint } else { Tone::Plain };
+    let faint = if superseded || checkpoint.is_safety() {
+        Tone::Faint
+    } else {
+        Tone::Plain
+    };
     let mut pieces = vec![
         (format!("@{} ", checkpoint.seq), Tone::Name),
         (checkpoint.verdict.as_str().to_owned(), tone),
         (format!("{pin}{over}"), faint),
-        (if checkpoint.damaged { ", damaged" } else { "" }.to_owned(), Tone::Bad),
-        (format!(" {}", when(checkpoint.created_at, now)), Tone::Faint),
+        (
+            if checkpoint.damaged { ", damaged" } else { "" }.to_owned(),
+            Tone::Bad,
+        ),
+        (
+            format!(" {}", when(checkpoint.created_at, now)),
+            Tone::Faint,
+        ),
     ];
     // Of one below its attempt all is said.
     if checkpoint.trigger != trigger::ATTEMPT {
@@ -178,9 +224,13 @@ fn of_checkpoint(checkpoint: &Checkpoint, superseded: bool, now: Timestamp) -> P
 fn tone_of_run(status: RunStatus) -> Tone {
     match status {
         RunStatus::Complete => Tone::Good,
-        RunStatus::Pending | RunStatus::InProgress | RunStatus::Paused | RunStatus::Parked => Tone::Waiting,
+        RunStatus::Pending | RunStatus::InProgress | RunStatus::Paused | RunStatus::Parked => {
+            Tone::Waiting
+        }
         RunStatus::Accepted | RunStatus::Closed | RunStatus::RolledBack => Tone::Faint,
-        RunStatus::Failed | RunStatus::Blocked | RunStatus::Cancelled | RunStatus::Escalated => Tone::Bad,
+        RunStatus::Failed | RunStatus::Blocked | RunStatus::Cancelled | RunStatus::Escalated => {
+            Tone::Bad
+        }
     }
 }
 
@@ -189,6 +239,8 @@ fn tone_of_iteration(status: IterationStatus) -> Tone {
         IterationStatus::Completed => Tone::Good,
         IterationStatus::Failed => Tone::Bad,
         IterationStatus::Pending | IterationStatus::InProgress => Tone::Waiting,
-        IterationStatus::Cancelled | IterationStatus::Skipped | IterationStatus::Superseded => Tone::Faint,
+        IterationStatus::Cancelled | IterationStatus::Skipped | IterationStatus::Superseded => {
+            Tone::Faint
+        }
     }
 }

@@ -19,13 +19,22 @@ impl Context {
 
     /// Another folder with the same state directory.
     pub fn place_of(&self, folder: impl Into<PathBuf>) -> Place {
-        let state_dir = self.setup.state_dir.is_some().then(|| self.store.dir().to_owned());
-        Place { folder: folder.into(), state_dir }
+        let state_dir = self
+            .setup
+            .state_dir
+            .is_some()
+            .then(|| self.store.dir().to_owned());
+        Place {
+            folder: folder.into(),
+            state_dir,
+        }
     }
 
     /// The work tree of this repository that a run works in, where that is another one than this.
     pub fn elsewhere(&self, run: &Run) -> Option<Place> {
-        let is_other = run.worktree != self.worktree_id() && self.has_git() && self.is_worktree_of_repo(&run.worktree);
+        let is_other = run.worktree != self.worktree_id()
+            && self.has_git()
+            && self.is_worktree_of_repo(&run.worktree);
         is_other.then(|| self.place_of(run.worktree.path()))
     }
 
@@ -47,7 +56,10 @@ impl Context {
             error.hint = Some(self.rerun(&["--lock-timeout", "60s"]));
         }
         if error.hint.is_none() && is_denied(&error) {
-            error.hint = self.left_by_another().map(|left| left.hint(self.cwd())).or_else(|| self.closed_hint());
+            error.hint = self
+                .left_by_another()
+                .map(|left| left.hint(self.cwd()))
+                .or_else(|| self.closed_hint());
         }
         // One that cannot be shown whole is no command to copy.
         error.hint = error.hint.map(|hint| hint.at(self.place())).filter(|hint| {
@@ -60,7 +72,10 @@ impl Context {
     /// The command that was given once more, where it was, with another program after the `--`.
     pub fn rerun_with(&self, program: &str, other: &str) -> Hint {
         let mut words = self.setup.asked.clone().unwrap_or_default();
-        let command = words.iter().position(|word| word == "--").map_or(words.len(), |at| at + 1);
+        let command = words
+            .iter()
+            .position(|word| word == "--")
+            .map_or(words.len(), |at| at + 1);
         if let Some(word) = words[command..].iter_mut().find(|word| *word == program) {
             other.clone_into(word);
         }
@@ -74,19 +89,28 @@ impl Context {
     }
 
     fn again(&self, asked: &[String], flags: &[&str]) -> Hint {
-        let end = asked.iter().position(|word| word == "--").unwrap_or(asked.len());
+        let end = asked
+            .iter()
+            .position(|word| word == "--")
+            .unwrap_or(asked.len());
         let (own, command) = asked.split_at(end);
         // Names of files are as they were given: relative to where that was.
         let mut all = Vec::new();
         let has_value = |at: usize| flags.get(at + 1).is_some_and(|next| !next.starts_with('-'));
-        let new = flags.iter().enumerate().filter(|(_, flag)| flag.starts_with('-'));
-        let mut replaced: Vec<(&str, bool)> = new.map(|(at, flag)| (*flag, has_value(at))).collect();
+        let new = flags
+            .iter()
+            .enumerate()
+            .filter(|(_, flag)| flag.starts_with('-'));
+        let mut replaced: Vec<(&str, bool)> =
+            new.map(|(at, flag)| (*flag, has_value(at))).collect();
         replaced.extend([("-C", true), ("--state-dir", true), ("--json", false)]);
         let mut words = own.iter();
         while let Some(word) = words.next() {
             let given = replaced.iter().find(|(flag, has_value)| {
                 let rest = word.strip_prefix(flag);
-                rest.is_some_and(|rest| rest.is_empty() || *has_value && (rest.starts_with('=') || *flag == "-C"))
+                rest.is_some_and(|rest| {
+                    rest.is_empty() || *has_value && (rest.starts_with('=') || *flag == "-C")
+                })
             });
             match given {
                 Some((flag, true)) if word == flag => drop(words.next()),
@@ -96,7 +120,9 @@ impl Context {
         }
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let names = |run: &RunId| {
-            let is_name = |word: &String| word == "--run" || word.starts_with("--run=") || word == run.as_str();
+            let is_name = |word: &String| {
+                word == "--run" || word.starts_with("--run=") || word == run.as_str()
+            };
             own.iter().any(is_name)
         };
         if let Some(run) = self.setup.naming.run_id.as_ref().filter(|run| !names(run)) {

@@ -27,10 +27,16 @@ pub struct Left {
 impl Left {
     /// Looks in the folders of a project and of git; `None` for root, to whom it makes no difference.
     fn find(folders: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
-        let found = folders.into_iter().filter_map(|place| Some((left_by_another(&place, DEPTH)?, place)));
+        let found = folders
+            .into_iter()
+            .filter_map(|place| Some((left_by_another(&place, DEPTH)?, place)));
         let (found, places): (Vec<_>, Vec<_>) = found.unzip();
         let (path, owner) = found.into_iter().next()?;
-        Some(Self { places, path, owner })
+        Some(Self {
+            places,
+            path,
+            owner,
+        })
     }
 
     /// The command that makes it the user's again; where it is a project of another user's above the folder `start`, that
@@ -38,13 +44,18 @@ impl Left {
     pub fn hint(&self, start: &Path) -> Hint {
         if let [own] = self.places.as_slice()
             && own.ends_with(PROJECT)
-            && let Some(project) = own.parent().filter(|project| *project != start && start.starts_with(project))
+            && let Some(project) = own
+                .parent()
+                .filter(|project| *project != start && start.starts_with(project))
             && is_of_another(project)
         {
             return Hint::program("mkdir").arg(start.join(PROJECT));
         }
         let user = rustix::process::geteuid().as_raw();
-        Hint::program("sudo").args(["chown", "-R"]).arg(user.to_string()).args(&self.places)
+        Hint::program("sudo")
+            .args(["chown", "-R"])
+            .arg(user.to_string())
+            .args(&self.places)
     }
 }
 
@@ -66,16 +77,34 @@ impl Context {
 
     fn written_to(&self) -> Vec<PathBuf> {
         let state = self.store.dir();
-        let above = state.parent().filter(|above| above.ends_with(PROJECT)).unwrap_or(state);
-        let of_git = self.repo.get().filter(|_| self.has_git).map(|repo| of_git(repo.common_dir()));
-        of_git.into_iter().flatten().chain([above.to_owned()]).collect()
+        let above = state
+            .parent()
+            .filter(|above| above.ends_with(PROJECT))
+            .unwrap_or(state);
+        let of_git = self
+            .repo
+            .get()
+            .filter(|_| self.has_git)
+            .map(|repo| of_git(repo.common_dir()));
+        of_git
+            .into_iter()
+            .flatten()
+            .chain([above.to_owned()])
+            .collect()
     }
 }
 
 fn closed_hint(folders: impl IntoIterator<Item = PathBuf>) -> Option<Hint> {
     // What git made is read-only as a rule, what is ours is not.
-    let is_ours = |folder: &Path| !["refs", "objects", "logs"].iter().any(|name| folder.ends_with(name));
-    let closed: Vec<PathBuf> = folders.into_iter().filter(|folder| is_closed(folder, DEPTH, is_ours(folder))).collect();
+    let is_ours = |folder: &Path| {
+        !["refs", "objects", "logs"]
+            .iter()
+            .any(|name| folder.ends_with(name))
+    };
+    let closed: Vec<PathBuf> = folders
+        .into_iter()
+        .filter(|folder| is_closed(folder, DEPTH, is_ours(folder)))
+        .collect();
     (!closed.is_empty()).then(|| Hint::program("chmod").args(["-R", "u+rwX"]).args(closed))
 }
 
@@ -84,10 +113,15 @@ pub(super) fn explained(error: Error, start: &Path) -> Error {
     if error.hint.is_some() || !is_denied(&error) {
         return error;
     }
-    let folders =
-        start.ancestors().flat_map(|folder| of_git(&folder.join(".git")).into_iter().chain([folder.join(PROJECT)]));
+    let folders = start.ancestors().flat_map(|folder| {
+        of_git(&folder.join(".git"))
+            .into_iter()
+            .chain([folder.join(PROJECT)])
+    });
     let folders: Vec<PathBuf> = folders.filter(|folder| folder.is_dir()).collect();
-    let hint = Left::find(folders.clone()).map(|left| left.hint(start)).or_else(|| closed_hint(folders));
+    let hint = Left::find(folders.clone())
+        .map(|left| left.hint(start))
+        .or_else(|| closed_hint(folders));
     match hint {
         Some(hint) => error.hint(hint),
         None => error,

@@ -37,7 +37,9 @@ use super::progress::{Progress, ProgressEvent};
 use super::runs::Naming;
 use super::trust::TrustRecord;
 
-use place::{Discovered, check_owners, discover, is_home_project, lane_root, project_root, task_of_run};
+use place::{
+    Discovered, check_owners, discover, is_home_project, lane_root, project_root, task_of_run,
+};
 
 pub(in crate::engine) use place::plain_path;
 pub use secrets::mask_secrets;
@@ -193,7 +195,11 @@ fn roots(
 /// What is configured, and why the project's file does not count.
 fn configured(
     setup: &Setup,
-    Places { files, file, project }: Places<'_>,
+    Places {
+        files,
+        file,
+        project,
+    }: Places<'_>,
     around: Around<'_>,
     (store, trust): (&Store, &TrustRecord),
 ) -> Result<(Config, Option<ConfigError>)> {
@@ -210,11 +216,18 @@ fn configured(
     if !may_go_without || problem.refused.is_some() {
         return Err(problem.into());
     }
-    let without = Around { task: None, ..around };
+    let without = Around {
+        task: None,
+        ..around
+    };
     let mut config = match Config::without_file(file, without) {
-        Err(_) if setup.broken_config == BrokenConfig::IsIgnored => {
-            Config::without_file(file, Around { env: &|_| None, ..without })
-        }
+        Err(_) if setup.broken_config == BrokenConfig::IsIgnored => Config::without_file(
+            file,
+            Around {
+                env: &|_| None,
+                ..without
+            },
+        ),
         left => left,
     }?;
     // What was once trusted to be masked stays so.
@@ -259,7 +272,9 @@ impl Context {
             Err(error) if !setup.needs_user_config => (UserConfig::default(), Some(error)),
             loaded => (loaded?, None),
         };
-        let of_unusable = unusable.as_ref().and_then(|unusable| unusable.common_dir.as_deref());
+        let of_unusable = unusable
+            .as_ref()
+            .and_then(|unusable| unusable.common_dir.as_deref());
         let common = found.as_ref().map(Repo::common_dir).or(of_unusable);
         let subject = plain_path(common.unwrap_or(&project));
         let trust = TrustRecord::new(origin::user_state_home(&setup), subject, common);
@@ -270,14 +285,32 @@ impl Context {
                 || origin::trusts_for_this_call(&setup)
                 || trust.holds(values)
         };
-        let around = Around { env: &setup.env, user: &user, task: setup.naming.task.as_ref(), trusts: &trusts };
+        let around = Around {
+            env: &setup.env,
+            user: &user,
+            task: setup.naming.task.as_ref(),
+            trusts: &trusts,
+        };
         let store = match &setup.state_dir {
             Some(dir) => Store::new(plain_path(&setup.cwd.join(dir)), setup.lock_timeout),
             None => Store::of_project(&project, setup.lock_timeout),
         };
-        let places = Places { files: &files, file: &file, project: &project };
+        let places = Places {
+            files: &files,
+            file: &file,
+            project: &project,
+        };
         let (mut config, project_problem) = match &setup.known_config {
-            _ if !is_ours => (Config::without_file(&file, Around { task: None, ..around })?, None),
+            _ if !is_ours => (
+                Config::without_file(
+                    &file,
+                    Around {
+                        task: None,
+                        ..around
+                    },
+                )?,
+                None,
+            ),
             Some(known) => (known.clone(), None),
             None => configured(&setup, places, around, (&store, &trust))?,
         };
@@ -288,7 +321,14 @@ impl Context {
         let store = store.of_origin(origin);
         let is_whole = setup.known_config.is_none() && project_problem.is_none();
         if let Some(task) = task_of_run(&setup, &config, &store, &worktree).filter(|_| is_whole) {
-            config = Config::load(&files, &file, Around { task: Some(&task), ..around })?;
+            config = Config::load(
+                &files,
+                &file,
+                Around {
+                    task: Some(&task),
+                    ..around
+                },
+            )?;
         }
         mask_secrets(&config.settings.redact, store.known_secrets());
         let fixed = (setup.env)("RECOVER_TEST_NOW").and_then(|text| text.parse::<Timestamp>().ok());
@@ -311,7 +351,9 @@ impl Context {
             has_git,
             unusable,
             // Of what a clone brought nothing is taken over.
-            has_private: has_git && store.origin() == Origin::Ours && Repo::has_private(store.root(), store.dir())?,
+            has_private: has_git
+                && store.origin() == Origin::Ours
+                && Repo::has_private(store.root(), store.dir())?,
             repo,
             scratch: OnceCell::new(),
             store,
@@ -349,41 +391,74 @@ impl Context {
 
     /// A context for the same command in another work tree of the repository.
     pub fn at(&self, folder: &Path) -> Result<Self> {
-        let state_dir = self.setup.state_dir.as_ref().map(|_| self.store.dir().to_owned());
-        let setup = Setup { cwd: folder.to_owned(), state_dir, ..self.setup.clone() };
+        let state_dir = self
+            .setup
+            .state_dir
+            .as_ref()
+            .map(|_| self.store.dir().to_owned());
+        let setup = Setup {
+            cwd: folder.to_owned(),
+            state_dir,
+            ..self.setup.clone()
+        };
         let (warnings, is_rehearsal) = (Arc::clone(&self.warnings), self.is_rehearsal);
-        Ok(Self { is_rehearsal, warnings, ..Self::new(setup, self.interrupts.clone())? })
+        Ok(Self {
+            is_rehearsal,
+            warnings,
+            ..Self::new(setup, self.interrupts.clone())?
+        })
     }
 
     /// A context of this place in which what this one's configuration asks for is trusted, and nothing that came since.
     pub fn trusting(&self) -> Result<Self> {
-        let setup = Setup { trusted: Some(self.config.guarded().clone()), ..self.setup.clone() };
+        let setup = Setup {
+            trusted: Some(self.config.guarded().clone()),
+            ..self.setup.clone()
+        };
         let warnings = Arc::clone(&self.warnings);
         let is_rehearsal = self.is_rehearsal;
-        Ok(Self { is_rehearsal, warnings, ..Self::new(setup, self.interrupts.clone())? })
+        Ok(Self {
+            is_rehearsal,
+            warnings,
+            ..Self::new(setup, self.interrupts.clone())?
+        })
     }
 
     /// A context of this place as it is now.
     pub fn reopened(&self) -> Result<Self> {
         let warnings = Arc::clone(&self.warnings);
-        Ok(Self { warnings, ..Self::new(self.setup.clone(), self.interrupts.clone())? })
+        Ok(Self {
+            warnings,
+            ..Self::new(self.setup.clone(), self.interrupts.clone())?
+        })
     }
 
     /// A context of this place in which everything is only planned, as in a dry run.
     pub fn rehearsal(&self) -> Result<Self> {
-        let setup = Setup { known_config: Some(self.config.clone()), ..self.setup.clone() };
+        let setup = Setup {
+            known_config: Some(self.config.clone()),
+            ..self.setup.clone()
+        };
         let warnings = Arc::clone(&self.warnings);
-        Ok(Self { is_rehearsal: true, warnings, ..Self::new(setup, self.interrupts.clone())? })
+        Ok(Self {
+            is_rehearsal: true,
+            warnings,
+            ..Self::new(setup, self.interrupts.clone())?
+        })
     }
 
     /// The id by which this process is recorded as a supervisor; from now on it has a heartbeat.
     pub(in crate::engine) fn supervisor_id(&self) -> ProcessId {
         let start = || {
             // For tests: milliseconds.
-            let period = self.env("RECOVER_TEST_HEARTBEAT").and_then(|text| text.parse().ok());
+            let period = self
+                .env("RECOVER_TEST_HEARTBEAT")
+                .and_then(|text| text.parse().ok());
             let period = period.map_or(heartbeat::PERIOD, Duration::from_millis);
             let started = Heartbeat::start(&self.store, period);
-            started.inspect_err(|error| tracing::debug!(%error, "there is no heartbeat")).ok()
+            started
+                .inspect_err(|error| tracing::debug!(%error, "there is no heartbeat"))
+                .ok()
         };
         let heartbeat = self.heartbeat.get_or_init(start).as_ref();
         if heartbeat.is_some_and(|heartbeat| !heartbeat.has_lock) {
@@ -398,7 +473,12 @@ impl Context {
 
     /// Refuses to go on with `key` where another process took this one for dead and has it now (11).
     pub(in crate::engine) fn refuse_replaced(&self, key: &RunKey) -> Result<()> {
-        if !self.heartbeat.get().and_then(Option::as_ref).is_some_and(Heartbeat::is_replaced) {
+        if !self
+            .heartbeat
+            .get()
+            .and_then(Option::as_ref)
+            .is_some_and(Heartbeat::is_replaced)
+        {
             return Ok(());
         }
         let message = format!(
@@ -410,12 +490,18 @@ impl Context {
     /// The causes of the failures of a subtask that this process saw.
     pub(in crate::engine) fn witnessed_at(&self, subtask: &str) -> Vec<Cause> {
         let all = self.witnessed.borrow();
-        all.iter().filter(|(of, _)| of == subtask).map(|(_, cause)| *cause).collect()
+        all.iter()
+            .filter(|(of, _)| of == subtask)
+            .map(|(_, cause)| *cause)
+            .collect()
     }
 
     /// The git remote that was named for the run, else the one that the user's own configuration names.
     pub fn remote_name(&self) -> Option<String> {
-        self.setup.remote.clone().or_else(|| self.settings().remote.name.clone())
+        self.setup
+            .remote
+            .clone()
+            .or_else(|| self.settings().remote.name.clone())
     }
 
     /// Whether what came with the project, or from a remote, is trusted for this call.
@@ -502,7 +588,12 @@ impl Context {
         } else {
             // What is captured is kept elsewhere.
             let scratch = TemporaryFolder::new().context("cannot make a temporary folder")?;
-            let private = Repo::private(&Root::own(scratch.path()), scratch.path(), &self.worktree, home)?;
+            let private = Repo::private(
+                &Root::own(scratch.path()),
+                scratch.path(),
+                &self.worktree,
+                home,
+            )?;
             self.scratch.get_or_init(|| scratch);
             private
         };
@@ -519,11 +610,15 @@ impl Context {
         if let Some(unusable) = &self.unusable {
             return Ok(unusable.state());
         }
-        let is_recorded_here =
-            |state: &State| !state.checkpoints.is_empty() && state.places.iter().any(|place| self.is_state_dir(place));
+        let is_recorded_here = |state: &State| {
+            !state.checkpoints.is_empty()
+                && state.places.iter().any(|place| self.is_state_dir(place))
+        };
         let is_unknown = self.store.origin() == Origin::Foreign(Foreign::UnknownId);
         Ok(match self.has_git {
-            true if is_unknown && is_recorded_here(&self.store.load()?.state) => RepositoryState::Replaced,
+            true if is_unknown && is_recorded_here(&self.store.load()?.state) => {
+                RepositoryState::Replaced
+            }
             false
                 if !Repo::has_private(self.store.root(), self.store.dir())?
                     && is_recorded_here(&self.store.load()?.state) =>
@@ -538,9 +633,9 @@ impl Context {
     pub fn repository_problem(&self) -> Result<Option<String>> {
         let place = self.worktree.display();
         Ok(match (self.repository_state()?, &self.unusable) {
-            (RepositoryState::Missing, _) => {
-                Some(format!("the git repository of {place} is gone, and its checkpoints with it"))
-            }
+            (RepositoryState::Missing, _) => Some(format!(
+                "the git repository of {place} is gone, and its checkpoints with it"
+            )),
             (RepositoryState::Replaced, _) => {
                 let way = self.line(Hint::recover(["trust", "--state"]));
                 Some(format!(
@@ -549,8 +644,11 @@ impl Context {
                 ))
             }
             (_, Some(unusable)) => {
-                let error = self.locate(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
-                let way = error.hint.map_or(String::new(), |hint| format!("; `{hint}` helps"));
+                let error =
+                    self.locate(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
+                let way = error
+                    .hint
+                    .map_or(String::new(), |hint| format!("; `{hint}` helps"));
                 Some(format!("{}{way}", error.message))
             }
             (_, None) => None,
@@ -578,7 +676,11 @@ impl Context {
         if !Repo::has_private(self.store.root(), self.store.dir())? {
             return Ok(None);
         }
-        Ok(Some(repo.take_over_private(&lock, self.store.root(), self.store.dir())?))
+        Ok(Some(repo.take_over_private(
+            &lock,
+            self.store.root(),
+            self.store.dir(),
+        )?))
     }
 
     /// Whether the work tree belongs to a git repository of the user's.
@@ -603,7 +705,11 @@ impl Context {
 
     /// The lock of a work tree. In a dry run it is one under which nothing is written.
     pub fn lock_worktree(&self, repo: &Repo) -> crate::git::Result<WorktreeLock> {
-        let lock = if self.dry_run() { WorktreeLock::rehearse } else { WorktreeLock::acquire };
+        let lock = if self.dry_run() {
+            WorktreeLock::rehearse
+        } else {
+            WorktreeLock::acquire
+        };
         lock(repo, self.lock_timeout())
     }
 
@@ -615,8 +721,7 @@ impl Context {
     /// Says which configuration is broken, where the command can do without.
     pub fn warn_of_config(&self) {
         let own = "your own configuration does not count, the defaults do";
-        let project =
-            "the project's configuration does not count, the defaults do, and no run starts until it is mended";
+        let project = "the project's configuration does not count, the defaults do, and no run starts until it is mended";
         for (what, problem) in [(own, &self.user_problem), (project, &self.project_problem)] {
             if let Some(problem) = problem {
                 self.warn(format!("{what}: {}", Error::from(problem.clone())));
@@ -628,13 +733,27 @@ impl Context {
     pub fn warn_of_others(&self) {
         self.warn_of_config();
         for (path, owner) in &self.skipped {
-            self.warn(format!("{} belongs to another user (uid {owner}): it is ignored", path.display()));
+            self.warn(format!(
+                "{} belongs to another user (uid {owner}): it is ignored",
+                path.display()
+            ));
         }
-        if self.config.withheld().iter().any(|entry| is_mask(&entry.key)) {
+        if self
+            .config
+            .withheld()
+            .iter()
+            .any(|entry| is_mask(&entry.key))
+        {
             let way = self.line(Hint::recover(["trust"]));
-            self.warn(format!("the project's [redact] masks nothing until it is trusted: {way}"));
+            self.warn(format!(
+                "the project's [redact] masks nothing until it is trusted: {way}"
+            ));
         }
-        let problem = if self.setup.reads { self.repository_problem().unwrap_or_default() } else { None };
+        let problem = if self.setup.reads {
+            self.repository_problem().unwrap_or_default()
+        } else {
+            None
+        };
         match problem {
             Some(problem) => self.warn(problem),
             None if !self.setup.settings_only => origin::warn_if_foreign(self),
@@ -712,7 +831,11 @@ impl Context {
 
     /// The session whose budget a run shares.
     pub fn session(&self, run_id: &RunId) -> String {
-        self.setup.naming.session.clone().unwrap_or_else(|| run_id.to_string())
+        self.setup
+            .naming
+            .session
+            .clone()
+            .unwrap_or_else(|| run_id.to_string())
     }
 
     /// What a capture takes: the configured rules, and never what is ours: the state directory and the lane records.
@@ -727,7 +850,10 @@ impl Context {
             include: settings.include.clone(),
             exclude: settings.exclude.clone(),
             editor_temp_globs: Vec::new(),
-            excluded_dirs: vec![self.store.dir().to_owned(), self.store.lane_file().to_owned()],
+            excluded_dirs: vec![
+                self.store.dir().to_owned(),
+                self.store.lane_file().to_owned(),
+            ],
             publish_incrementally: false,
             tracked_only: self.setup.allow_home,
             before: None,
@@ -736,7 +862,11 @@ impl Context {
 
     /// Globs of ignored files that are copied beside the checkpoints; none in CI, where what such files hold is the machine's.
     pub fn precious(&self) -> Vec<String> {
-        if self.env("CI").is_some() { Vec::new() } else { self.settings().capture.precious.clone() }
+        if self.env("CI").is_some() {
+            Vec::new()
+        } else {
+            self.settings().capture.precious.clone()
+        }
     }
 
     /// The state as it is, without a lock. What came from elsewhere is about the work tree here.
@@ -748,7 +878,11 @@ impl Context {
 
     /// Refuses to write a file of the user's in `read_only` (S16): there only what is recover's own is written.
     pub fn check_writes(&self, what: &str) -> Result<()> {
-        if self.settings().rollback.safe_mode == SafeMode::ReadOnly { self.check_safe_mode(what) } else { Ok(()) }
+        if self.settings().rollback.safe_mode == SafeMode::ReadOnly {
+            self.check_safe_mode(what)
+        } else {
+            Ok(())
+        }
     }
 
     /// Refuses what the configured safe mode forbids (S16): anything that changes files in `read_only`, anything that
@@ -763,8 +897,10 @@ impl Context {
                 Err(Error::new(ErrorKind::SafeMode, message).hint(self.rerun(&["--dry-run"])))
             }
             SafeMode::Conservative if !self.says_yes() && !self.dry_run() => {
-                let message = format!("safe_mode = \"conservative\" asks before {what}: --yes allows it");
-                Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(self.rerun(&["--dry-run"])))
+                let message =
+                    format!("safe_mode = \"conservative\" asks before {what}: --yes allows it");
+                Err(Error::new(ErrorKind::ConfirmationNeeded, message)
+                    .hint(self.rerun(&["--dry-run"])))
             }
             _ => Ok(()),
         }
@@ -779,8 +915,9 @@ impl Context {
             return self.repo().map(|_| ());
         }
         let place = self.worktree.display();
-        let message =
-            format!("no git repository and no state in {place}: cd into your project, or name its folder with -C DIR");
+        let message = format!(
+            "no git repository and no state in {place}: cd into your project, or name its folder with -C DIR"
+        );
         Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::recover(["run", "--help"])))
     }
 }

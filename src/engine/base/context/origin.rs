@@ -26,12 +26,19 @@ const OWN: [&str; 2] = ["events.jsonl", "recover"];
 /// Where the ids of our state directories are kept: in the folder that the work trees of a repository share, without one in
 /// the user's own. What was made before there was a repository stays known.
 pub(super) fn registry(common: Option<&Path>, setup: &Setup) -> Registry {
-    Registry::new(common.map(Path::to_owned).into_iter().chain(user_state_home(setup)))
+    Registry::new(
+        common
+            .map(Path::to_owned)
+            .into_iter()
+            .chain(user_state_home(setup)),
+    )
 }
 
 /// `$XDG_STATE_HOME`, by default `~/.local/state`.
 pub(super) fn user_state_home(setup: &Setup) -> Option<PathBuf> {
-    let named = (setup.env)("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let named = (setup.env)("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
     let home = || setup.home.clone().or_else(std::env::home_dir);
     let folder = named.or_else(|| Some(home()?.join(".local").join("state")))?;
     folder.is_absolute().then_some(folder)
@@ -50,7 +57,12 @@ pub(super) fn trusts_for_this_call(setup: &Setup) -> bool {
 ///
 /// # Errors
 /// The system could not look: nothing is said of whose it is then.
-pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup: &Setup) -> Result<Origin> {
+pub(super) fn origin(
+    store: &Store,
+    repo: Option<&Repo>,
+    worktree: &Path,
+    setup: &Setup,
+) -> Result<Origin> {
     // A supervised agent trusts nothing on the user's behalf, also where the variable is set for the whole job.
     let is_trusted = || trusts_for_this_call(setup) && !is_part_of_attempt(store.dir(), worktree);
     if !store.has_content() || is_trusted() {
@@ -58,7 +70,10 @@ pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup:
     }
     let is_tracked = || repo.is_some_and(|repo| tracks_any(repo, store.dir(), &OWN));
     let is_known = store.has_known_id().map_err(|error| {
-        let what = format!("cannot find out whose the state in {} is", store.dir().display());
+        let what = format!(
+            "cannot find out whose the state in {} is",
+            store.dir().display()
+        );
         Error::io(what, error)
     })?;
     let is_ours = is_known && !(store.ledger_path().exists() && is_tracked())
@@ -74,7 +89,10 @@ pub(super) fn origin(store: &Store, repo: Option<&Repo>, worktree: &Path, setup:
 /// Says that the state is only read, where it is somebody else's.
 pub(super) fn warn_if_foreign(context: &Context) {
     if let Origin::Foreign(why) = context.store().origin() {
-        let (dir, way) = (context.store().dir().display(), context.line(Hint::recover(["trust", "--state"])));
+        let (dir, way) = (
+            context.store().dir().display(),
+            context.line(Hint::recover(["trust", "--state"])),
+        );
         context.warn(format!(
             "the state in {dir} came from elsewhere ({why}): it holds back what it says, and nothing else of it counts; \
              `{way}` takes it over"

@@ -9,7 +9,9 @@ use crate::durable::Root;
 use crate::engine::base::error::Result;
 use crate::engine::base::runs::{self, Wanted};
 use crate::git::base::Unusable;
-use crate::git::repo::{check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder};
+use crate::git::repo::{
+    check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder,
+};
 use crate::git::{Repo, refuse_root};
 use crate::model::folder::FolderId;
 use crate::model::id::TaskId;
@@ -19,16 +21,30 @@ use crate::store::{self, Store};
 use super::{Context, Setup, origin};
 
 /// The task of the run that a command without `--task` works on, where the file has settings of its own for it (B16).
-pub(super) fn task_of_run(setup: &Setup, config: &Config, store: &Store, worktree: &Path) -> Option<TaskId> {
+pub(super) fn task_of_run(
+    setup: &Setup,
+    config: &Config,
+    store: &Store,
+    worktree: &Path,
+) -> Option<TaskId> {
     let is_new = setup.begins_run && setup.naming.run_id.is_none();
     if setup.naming.task.is_some() || config.tasks.is_empty() || is_new {
         return None;
     }
     // What is wrong with the state or the name, the command itself will say.
     let loaded = store.load().ok()?;
-    let run = runs::find_as(store, &setup.naming, &FolderId::of(worktree), &loaded.state, Wanted::Course).ok()??;
+    let run = runs::find_as(
+        store,
+        &setup.naming,
+        &FolderId::of(worktree),
+        &loaded.state,
+        Wanted::Course,
+    )
+    .ok()??;
     let works_on_it = setup.naming.run_id.is_some() || !run.status.has_ended();
-    run.task_id.clone().filter(|task| works_on_it && config.tasks.contains(task))
+    run.task_id
+        .clone()
+        .filter(|task| works_on_it && config.tasks.contains(task))
 }
 
 /// The folder in which nothing is followed on the way to the lane records. Where the project's file says their place, they
@@ -42,15 +58,32 @@ pub(super) fn lane_root(config: &Config, project: &Path) -> Result<Root, ConfigE
     if file.components().all(is_plain) {
         return Ok(Root::shared(project));
     }
-    let message = format!("[checkpoint] lane_file = {:?} is not in the project", config.settings.checkpoint.lane_file);
-    let place = Place::File { path: config.file.clone(), at: None };
-    Err(ConfigError { place, message, hint: None, refused: None })
+    let message = format!(
+        "[checkpoint] lane_file = {:?} is not in the project",
+        config.settings.checkpoint.lane_file
+    );
+    let place = Place::File {
+        path: config.file.clone(),
+        at: None,
+    };
+    Err(ConfigError {
+        place,
+        message,
+        hint: None,
+        refused: None,
+    })
 }
 
 /// Without git: the nearest folder with `.ultraplan` that may be one, else the current one. What an ancestor has that is
 /// somebody else's is passed over, and added to `skipped` with its owner: anybody may put something into `/tmp`.
-pub(super) fn project_root(cwd: &Path, home: Option<&Path>, skipped: &mut Vec<(PathBuf, u32)>) -> PathBuf {
-    let mut folders = cwd.ancestors().take_while(|folder| refuse_root(folder, home).is_ok());
+pub(super) fn project_root(
+    cwd: &Path,
+    home: Option<&Path>,
+    skipped: &mut Vec<(PathBuf, u32)>,
+) -> PathBuf {
+    let mut folders = cwd
+        .ancestors()
+        .take_while(|folder| refuse_root(folder, home).is_ok());
     let root = folders.find(|folder| {
         let own = folder.join(".ultraplan");
         let foreign = || [folder, own.as_path()].into_iter().find_map(foreign_owner);
@@ -71,8 +104,17 @@ pub(super) fn project_root(cwd: &Path, home: Option<&Path>, skipped: &mut Vec<(P
 /// Whether the project is a repository in the home folder itself, and that is allowed: for this call, or by what was recorded
 /// there before.
 pub(super) fn is_home_project(setup: &Setup) -> bool {
-    let Some(home) = setup.home.as_deref().and_then(|home| std::fs::canonicalize(home).ok()) else { return false };
-    let place = setup.cwd.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok());
+    let Some(home) = setup
+        .home
+        .as_deref()
+        .and_then(|home| std::fs::canonicalize(home).ok())
+    else {
+        return false;
+    };
+    let place = setup
+        .cwd
+        .ancestors()
+        .find(|folder| folder.join(".git").symlink_metadata().is_ok());
     place == Some(home.as_path()) && (setup.allow_home || home.join(".git/recover/states").is_dir())
 }
 
@@ -92,14 +134,22 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
     match Repo::discover(&setup.cwd, setup.refused_home()) {
         Ok(repo) => Ok(Discovered::Repository(Box::new(repo))),
         Err(crate::git::Error::NotARepository { .. }) => Ok(Discovered::Nothing),
-        Err(crate::git::Error::ForeignOwner { path, owner, root }) if root != setup.cwd && is_open_to_all(&root) => {
+        Err(crate::git::Error::ForeignOwner { path, owner, root })
+            if root != setup.cwd && is_open_to_all(&root) =>
+        {
             skipped.push((path, owner));
             Ok(Discovered::Nothing)
         }
         Err(_) if setup.settings_only => Ok(Discovered::Nothing),
         Err(crate::git::Error::Unusable(unusable)) if setup.reads => {
             refuse_root(&unusable.place, setup.refused_home())?;
-            for folder in [Some(unusable.place.join(".git")), unusable.common_dir.clone()].into_iter().flatten() {
+            for folder in [
+                Some(unusable.place.join(".git")),
+                unusable.common_dir.clone(),
+            ]
+            .into_iter()
+            .flatten()
+            {
                 check_owner(&folder, &unusable.place)?;
             }
             Ok(Discovered::Unusable(unusable))
@@ -109,12 +159,20 @@ pub(super) fn discover(setup: &Setup, skipped: &mut Vec<(PathBuf, u32)>) -> Resu
 }
 
 /// Refuses a project of somebody else's: its folders, and the state directory wherever that is.
-pub(super) fn check_owners(worktree: &Path, project: &Path, state_dir: &Path) -> crate::git::Result<()> {
+pub(super) fn check_owners(
+    worktree: &Path,
+    project: &Path,
+    state_dir: &Path,
+) -> crate::git::Result<()> {
     for folder in [worktree, project] {
         check_owner(folder, folder)?;
         check_owner(&folder.join(".ultraplan"), folder)?;
     }
-    let declared = if state_dir.starts_with(project) { project } else { state_dir };
+    let declared = if state_dir.starts_with(project) {
+        project
+    } else {
+        state_dir
+    };
     check_owner(state_dir, declared)?;
     check_owner(&state_dir.join("recover"), declared)
 }
@@ -126,7 +184,9 @@ pub(in crate::engine) fn plain_path(path: &Path) -> PathBuf {
     }
     match (path.parent(), path.components().next_back()) {
         (Some(parent), Some(Component::Normal(name))) => plain_path(parent).join(name),
-        (Some(parent), Some(Component::ParentDir)) => plain_path(parent).parent().unwrap_or(parent).to_owned(),
+        (Some(parent), Some(Component::ParentDir)) => {
+            plain_path(parent).parent().unwrap_or(parent).to_owned()
+        }
         _ => path.to_owned(),
     }
 }
@@ -138,7 +198,10 @@ impl Context {
         let place = place.path();
         let its = Repo::discover(&place, self.home()).ok();
         let its = its.filter(|its| its.workdir() == place);
-        its.is_some_and(|its| self.repo().is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir())))
+        its.is_some_and(|its| {
+            self.repo()
+                .is_ok_and(|repo| is_same_folder(its.common_dir(), repo.common_dir()))
+        })
     }
 
     /// Whether that is this state directory, as it is recorded.
@@ -172,8 +235,13 @@ impl Context {
     /// Makes the runs that were [brought](Self::brought_from) those of the work tree here, so that what they hold back is
     /// held back wherever a clone or a cache puts them.
     pub(super) fn take_home(&self, state: &mut Arc<State>) {
-        let Some(from) = self.brought_from(state).filter(|from| !from.is_empty()) else { return };
-        let brought = Arc::make_mut(state).runs.iter_mut().filter(|run| from.contains(&run.worktree));
+        let Some(from) = self.brought_from(state).filter(|from| !from.is_empty()) else {
+            return;
+        };
+        let brought = Arc::make_mut(state)
+            .runs
+            .iter_mut()
+            .filter(|run| from.contains(&run.worktree));
         brought.for_each(|run| run.worktree = self.worktree_id());
     }
 }

@@ -19,7 +19,9 @@ const BEFORE: [&str; 3] = ["pre-commit", "prepare-commit-msg", "commit-msg"];
 
 /// Whether one of the hooks that run before a commit is there.
 pub(super) fn are_there(context: &Context) -> Result<bool> {
-    BEFORE.iter().try_fold(false, |any, name| Ok(any || hook_of(context, name)?.is_some()))
+    BEFORE.iter().try_fold(false, |any, name| {
+        Ok(any || hook_of(context, name)?.is_some())
+    })
 }
 
 /// A commit that is about to be made.
@@ -41,7 +43,9 @@ impl Commit<'_, '_> {
     /// # Errors
     /// One refuses also what it changed, or takes out of the commit what it was to hold (13).
     pub fn run(&self, message: &str) -> Result<String> {
-        let Self { context, staging, .. } = *self;
+        let Self {
+            context, staging, ..
+        } = *self;
         let environment = staging.hook_environment(self.parent)?;
         let meant = staging.held()?;
         let [pre_commit, prepare_message, check_message] = BEFORE;
@@ -57,9 +61,10 @@ impl Commit<'_, '_> {
         let text = staging.clean(message)?;
         staging.write_message(&text)?;
         let file = staging.message_file().into_os_string();
-        for (name, arguments) in
-            [(prepare_message, vec![file.clone(), "message".into()]), (check_message, vec![file.clone()])]
-        {
+        for (name, arguments) in [
+            (prepare_message, vec![file.clone(), "message".into()]),
+            (check_message, vec![file.clone()]),
+        ] {
             run(context, name, &arguments, &environment)?;
             self.refuse_taken_out(name, &meant)?;
         }
@@ -67,19 +72,27 @@ impl Commit<'_, '_> {
         if let Some(saved) = self.saved {
             let (held, changed) = (staging.held()?, saved.changed()?);
             let formatted = meant.unlike(&held).into_iter();
-            let formatted = formatted.filter(|path| saved.has(path) && held.has(path) && !changed.contains(path));
+            let formatted = formatted
+                .filter(|path| saved.has(path) && held.has(path) && !changed.contains(path));
             staging.check_out(formatted.collect::<Vec<_>>().iter())?;
         }
         let text = staging.clean(&staging.read_message()?)?;
         match text.trim() {
-            "" => Err(Error::new(ErrorKind::NotVerified, "a hook left the commit without a message")),
+            "" => Err(Error::new(
+                ErrorKind::NotVerified,
+                "a hook left the commit without a message",
+            )),
             _ => Ok(text),
         }
     }
 
     /// Stages what hooks changed in the work tree; what that is.
     fn stage_changed(&self) -> Result<BTreeSet<RepoPath>> {
-        let changed = self.saved.map(Saved::changed).transpose()?.unwrap_or_default();
+        let changed = self
+            .saved
+            .map(Saved::changed)
+            .transpose()?
+            .unwrap_or_default();
         self.staging.add(&changed)?;
         Ok(changed)
     }
@@ -87,9 +100,16 @@ impl Commit<'_, '_> {
     /// Refuses where a hook left out of the commit what it was to hold, while the work tree has it.
     fn refuse_taken_out(&self, hook: &str, meant: &Held) -> Result<()> {
         let held = self.staging.held()?;
-        let changed = self.saved.map(Saved::changed).transpose()?.unwrap_or_default();
+        let changed = self
+            .saved
+            .map(Saved::changed)
+            .transpose()?
+            .unwrap_or_default();
         let is_out = |path: &RepoPath| {
-            let is_there = path.below(self.context.worktree()).symlink_metadata().is_ok();
+            let is_there = path
+                .below(self.context.worktree())
+                .symlink_metadata()
+                .is_ok();
             let is_gone = meant.has(path) && !held.has(path) && is_there;
             is_gone || (held.is_same(self.before, path) && !changed.contains(path))
         };
@@ -97,9 +117,12 @@ impl Commit<'_, '_> {
         if out.is_empty() {
             return Ok(());
         }
-        let message = format!("the hook {hook} takes changes out of the commit; nothing was changed");
+        let message =
+            format!("the hook {hook} takes changes out of the commit; nothing was changed");
         let reason = format!("taken out of the commit by the hook {hook}");
-        let reasons = out.into_iter().map(|path| PathReason::new(path, reason.clone()));
+        let reasons = out
+            .into_iter()
+            .map(|path| PathReason::new(path, reason.clone()));
         Err(Error::new(ErrorKind::NotVerified, message).paths(reasons.collect()))
     }
 }
@@ -107,7 +130,9 @@ impl Commit<'_, '_> {
 /// The hook of this name; git, too, passes over one that may not be executed.
 fn hook_of(context: &Context, name: &str) -> Result<Option<PathBuf>> {
     let hook = context.repo()?.hooks_dir()?.join(name);
-    let is_run = hook.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    let is_run = hook
+        .metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     Ok(is_run.then_some(hook))
 }
 
@@ -121,21 +146,32 @@ pub(super) fn run(
     arguments: &[OsString],
     environment: &[(OsString, OsString)],
 ) -> Result<()> {
-    let Some(hook) = hook_of(context, name)? else { return Ok(()) };
-    let argv = std::iter::once(hook.into_os_string()).chain(arguments.iter().cloned()).collect();
+    let Some(hook) = hook_of(context, name)? else {
+        return Ok(());
+    };
+    let argv = std::iter::once(hook.into_os_string())
+        .chain(arguments.iter().cloned())
+        .collect();
     let is_set = |name: &OsString| environment.iter().any(|(set, _)| set == name);
     let supervised = Supervised {
         env_set: environment.to_vec(),
-        env_remove: misleading_variables().into_iter().filter(|name| !is_set(name)).collect(),
+        env_remove: misleading_variables()
+            .into_iter()
+            .filter(|name| !is_set(name))
+            .collect(),
         show: Show::PassthroughStderr,
         grace: context.settings().runner.grace,
         ..Supervised::new(Program::Argv(argv), context.worktree())
     };
-    let exit =
-        supervised.run(&context.interrupts, |_| Ok(())).with_context(|| format!("cannot run the hook {name}"))?;
+    let exit = supervised
+        .run(&context.interrupts, |_| Ok(()))
+        .with_context(|| format!("cannot run the hook {name}"))?;
     if let Some(signal) = exit.cancelled {
         let message = format!("interrupted while the hook {name} ran; nothing was changed");
-        return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), message));
+        return Err(Error::new(
+            ErrorKind::Interrupted(signal.exit_code()),
+            message,
+        ));
     }
     let why = match (&exit.spawn_error, exit.exit_code) {
         (None, Some(0)) => return Ok(()),
@@ -143,5 +179,8 @@ pub(super) fn run(
         (None, Some(code)) => format!("exit status {code}"),
         (None, None) => exit.signal.unwrap_or_default(),
     };
-    Err(Error::new(ErrorKind::NotVerified, format!("the hook {name} refused the commit ({why})")))
+    Err(Error::new(
+        ErrorKind::NotVerified,
+        format!("the hook {name} refused the commit ({why})"),
+    ))
 }

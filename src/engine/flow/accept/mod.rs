@@ -148,7 +148,9 @@ impl Accepted {
 
     /// What is left out of it until a person decides.
     pub fn undecided(&self) -> impl Iterator<Item = &PathReason> {
-        self.left_out.iter().filter(|one| plan::needs_decision(&one.reason))
+        self.left_out
+            .iter()
+            .filter(|one| plan::needs_decision(&one.reason))
     }
 }
 
@@ -159,7 +161,10 @@ impl Accepted {
 /// a check or a hook fails, a person's own work is in the way, or something has to be looked at and nobody said yes (13).
 pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     if !context.has_git() {
-        let message = format!("there is no git repository in {} to commit to", context.worktree().display());
+        let message = format!(
+            "there is no git repository in {} to commit to",
+            context.worktree().display()
+        );
         return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"])));
     }
     if !context.dry_run() {
@@ -168,43 +173,87 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     let state = crash::load_recovered(context)?;
     let ids = Chosen::Ids(request.run_id.iter().cloned().collect()).of(context, &state)?;
-    let Some(key) = ids.first() else { return Err(Error::new(ErrorKind::RunNotFound, "no run")) };
+    let Some(key) = ids.first() else {
+        return Err(Error::new(ErrorKind::RunNotFound, "no run"));
+    };
     let run = run_of(&state, key)?;
     refuse_driven(context, &run)?;
-    if let Some(other) =
-        state.runs_of(&context.worktree_id()).find(|other| runs::driver(context.store(), other).is_some())
+    if let Some(other) = state
+        .runs_of(&context.worktree_id())
+        .find(|other| runs::driver(context.store(), other).is_some())
     {
         refuse_driven(context, other)?;
     }
     let repo = context.repo()?;
     let is_rest = run.was_accepted();
     // On another machine it may be: what it left out stands beside that commit, not here.
-    let is_elsewhere = run.accepted_as.commit.as_ref().is_some_and(|commit| !commit_exists(repo, commit));
+    let is_elsewhere = run
+        .accepted_as
+        .commit
+        .as_ref()
+        .is_some_and(|commit| !commit_exists(repo, commit));
     let has_rest = run.accepted_as.left_out && !is_elsewhere;
     if is_rest && !(has_rest && request.all || !request.include.is_empty()) {
-        let left_out = if has_rest { plan::still_left_out(context, &state, &run)? } else { Vec::new() };
-        return Ok(Accepted { left_out, ..unchanged(context, run)? });
+        let left_out = if has_rest {
+            plan::still_left_out(context, &state, &run)?
+        } else {
+            Vec::new()
+        };
+        return Ok(Accepted {
+            left_out,
+            ..unchanged(context, run)?
+        });
     }
-    let _driving = if context.dry_run() { None } else { Some(Driving::take(context, key)?) };
-    let planned =
-        if is_rest { plan::rest(context, &state, &run, request)? } else { plan::plan(context, &state, &run, request)? };
-    let Rehearsed { commits, trees, has_new, mut journal } = rehearse(context, &state, &planned, request)?;
+    let _driving = if context.dry_run() {
+        None
+    } else {
+        Some(Driving::take(context, key)?)
+    };
+    let planned = if is_rest {
+        plan::rest(context, &state, &run, request)?
+    } else {
+        plan::plan(context, &state, &run, request)?
+    };
+    let Rehearsed {
+        commits,
+        trees,
+        has_new,
+        mut journal,
+    } = rehearse(context, &state, &planned, request)?;
     let accepted = Accepted::of(run.clone(), &planned);
     if context.dry_run() {
         let changed = !commits.is_empty();
         let branch = planned.new_branch.clone().or(accepted.branch);
-        let kept_ref = planned.kept.as_ref().filter(|_| changed).map(|kept| kept.name.clone());
-        return Ok(Accepted { changed, branch, commits, kept_ref, ..accepted });
+        let kept_ref = planned
+            .kept
+            .as_ref()
+            .filter(|_| changed)
+            .map(|kept| kept.name.clone());
+        return Ok(Accepted {
+            changed,
+            branch,
+            commits,
+            kept_ref,
+            ..accepted
+        });
     }
     if !planned.notes.is_empty() && !context.says_yes() {
-        let message = format!("a person must look at this first; --yes accepts it: {}", planned.notes.join("; "));
-        return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])));
+        let message = format!(
+            "a person must look at this first; --yes accepts it: {}",
+            planned.notes.join("; ")
+        );
+        return Err(
+            Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
+        );
     }
     if has_new {
         require_identity(context)?;
     }
     let own_work = own_work::PutBack::of(context, &planned, request)?;
-    let accepted = Accepted { beside: own_work.beside.clone(), ..accepted };
+    let accepted = Accepted {
+        beside: own_work.beside.clone(),
+        ..accepted
+    };
     if !has_new {
         // What is left out can be asked for still.
         if !accepted.left_out.is_empty() || is_rest {
@@ -225,7 +274,15 @@ pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     }
     tidy_up(context, &run);
     let (branch, after) = (repo.head()?.branch, journal.commits.last().cloned());
-    Ok(Accepted { changed: true, run, branch, commits, after, kept_ref: journal.kept, ..accepted })
+    Ok(Accepted {
+        changed: true,
+        run,
+        branch,
+        commits,
+        after,
+        kept_ref: journal.kept,
+        ..accepted
+    })
 }
 
 /// Makes the commits and puts them on the branch; what hooks changed of the files is taken back where that is refused.
@@ -238,26 +295,55 @@ fn conclude(
     let (repo, key) = (context.repo()?, &planned.run.key);
     let safety = take(context, key, "Before accept", trigger::SAFETY)?;
     let staging = Staging::new(repo, false)?;
-    let saved =
-        if hooks::are_there(context)? { Some(staging.save(&(&planned.taken - &planned.hand_edits))?) } else { None };
+    let saved = if hooks::are_there(context)? {
+        Some(staging.save(&(&planned.taken - &planned.hand_edits))?)
+    } else {
+        None
+    };
     let mut put = || {
         let (commits, staged) = make(context, planned, request, (trees, &staging, saved.as_ref()))?;
-        journal.commits = commits.iter().filter_map(|made| made.commit.clone()).collect();
+        journal.commits = commits
+            .iter()
+            .filter_map(|made| made.commit.clone())
+            .collect();
         journal.seen.get_or_insert_default().extend(staged);
         // The rest was checked with what was committed first.
-        if let (true, false, Some(commit)) = (request.checks, planned.run.was_accepted(), journal.commits.last()) {
+        if let (true, false, Some(commit)) = (
+            request.checks,
+            planned.run.was_accepted(),
+            journal.commits.last(),
+        ) {
             check::check(context, planned, request, commit)?;
         }
         // Checks and hooks took their time.
         plan::refuse_staged(staged_since(repo, journal, None)?)?;
         if let Some(signal) = context.interrupts.pending() {
-            return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "interrupted; nothing was changed"));
+            return Err(Error::new(
+                ErrorKind::Interrupted(signal.exit_code()),
+                "interrupted; nothing was changed",
+            ));
         }
         // What hooks changed is not a person's edit.
-        if !saved.as_ref().map(Saved::changed).transpose()?.unwrap_or_default().is_empty() {
-            take(context, key, "Accepted, as the commit hooks left it", trigger::OPERATION)?;
+        if !saved
+            .as_ref()
+            .map(Saved::changed)
+            .transpose()?
+            .unwrap_or_default()
+            .is_empty()
+        {
+            take(
+                context,
+                key,
+                "Accepted, as the commit hooks left it",
+                trigger::OPERATION,
+            )?;
         }
-        journal.operation = Some(Box::new(operation(context, planned, &safety, journal.commits.last())));
+        journal.operation = Some(Box::new(operation(
+            context,
+            planned,
+            &safety,
+            journal.commits.last(),
+        )));
         let lock = checkpoint::lock(context)?;
         Ok((commits, commits::put(context, &lock, journal)?))
     };
@@ -277,8 +363,14 @@ pub fn changed_work_patch(context: &Context, accepted: &Accepted) -> Result<Stri
     let state = context.load()?.state;
     let ends = plan::ends(&state, &accepted.run)?;
     let globs: Vec<String> = accepted.changed_work.iter().map(glob_of).collect();
-    let selection = Selection::globs(&globs).map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?;
-    let patch = patch_text(Objects::stored(context.repo()?), &ends.0.tree, &ends.1.tree, &selection)?;
+    let selection = Selection::globs(&globs)
+        .map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?;
+    let patch = patch_text(
+        Objects::stored(context.repo()?),
+        &ends.0.tree,
+        &ends.1.tree,
+        &selection,
+    )?;
     Ok(String::from_utf8_lossy(&patch).into_owned())
 }
 
@@ -298,7 +390,12 @@ fn take(context: &Context, key: &RunKey, description: &str, trigger: &str) -> Re
 }
 
 /// By what `undo` takes it back.
-fn operation(context: &Context, planned: &Plan<'_>, safety: &Checkpoint, after: Option<&ObjectId>) -> Operation {
+fn operation(
+    context: &Context,
+    planned: &Plan<'_>,
+    safety: &Checkpoint,
+    after: Option<&ObjectId>,
+) -> Operation {
     Operation {
         id: format!("op_{:04}", safety.seq).into(),
         kind: OperationKind::Accept,
@@ -307,7 +404,10 @@ fn operation(context: &Context, planned: &Plan<'_>, safety: &Checkpoint, after: 
         checkpoint_id: planned.good_id.clone(),
         scope: Scope::All,
         paths: Vec::new(),
-        head: HeadMove { before: planned.head.commit.clone(), after: after.cloned() },
+        head: HeadMove {
+            before: planned.head.commit.clone(),
+            after: after.cloned(),
+        },
         written: 0,
         deleted: 0,
         kept: Vec::new(),
@@ -361,7 +461,12 @@ struct Rehearsed {
 }
 
 /// What the commits would be; refuses what would commit a person's own work, or anything that was not accepted.
-fn rehearse(context: &Context, state: &State, planned: &Plan<'_>, request: &Request) -> Result<Rehearsed> {
+fn rehearse(
+    context: &Context,
+    state: &State,
+    planned: &Plan<'_>,
+    request: &Request,
+) -> Result<Rehearsed> {
     let repo = context.repo()?;
     let staging = Staging::new(repo, context.dry_run())?;
     staging.read(planned.base.as_ref())?;
@@ -375,7 +480,12 @@ fn rehearse(context: &Context, state: &State, planned: &Plan<'_>, request: &Requ
             let subject = text.lines().next().unwrap_or_default().to_owned();
             let held = staging.held()?;
             let files = before.unlike(&held);
-            commits.push(Made { commit: None, subject, iteration: step.iteration, files });
+            commits.push(Made {
+                commit: None,
+                subject,
+                iteration: step.iteration,
+                files,
+            });
             (last, before) = (tree.clone(), held);
         }
         trees.push(tree);
@@ -393,14 +503,22 @@ fn rehearse(context: &Context, state: &State, planned: &Plan<'_>, request: &Requ
     while !staged.is_empty()
         && let Some(other) = others.next()
     {
-        let (tree, seen) = (load_checkpoint(repo, &other.commit)?.index_tree, journal.seen.get_or_insert_default());
+        let (tree, seen) = (
+            load_checkpoint(repo, &other.commit)?.index_tree,
+            journal.seen.get_or_insert_default(),
+        );
         if let Some(tree) = tree.filter(|tree| !seen.contains(tree)) {
             seen.push(tree);
             staged = staged_since(repo, &journal, Some(&staging))?;
         }
     }
     plan::refuse_staged(staged)?;
-    Ok(Rehearsed { commits, trees, has_new: !new.is_empty(), journal })
+    Ok(Rehearsed {
+        commits,
+        trees,
+        has_new: !new.is_empty(),
+        journal,
+    })
 }
 
 fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
@@ -413,13 +531,22 @@ fn tree_before(context: &Context, planned: &Plan<'_>) -> Result<ObjectId> {
 
 /// Takes what a commit is to hold into the index.
 fn step_into(staging: &Staging<'_>, planned: &Plan<'_>, step: &Step) -> Result<()> {
-    Ok(staging.add_stored(step.stored.as_ref().unwrap_or(&planned.good), &planned.taken)?)
+    Ok(staging.add_stored(
+        step.stored.as_ref().unwrap_or(&planned.good),
+        &planned.taken,
+    )?)
 }
 
 fn text_of(planned: &Plan<'_>, step: &Step, request: &Request) -> String {
     let given = request.message.as_deref();
     let is_rest = planned.run.was_accepted();
-    message(&Subject { run: planned.run, iteration: step.iteration, is_rest, given, folded: &planned.folded_subjects })
+    message(&Subject {
+        run: planned.run,
+        iteration: step.iteration,
+        is_rest,
+        given,
+        folded: &planned.folded_subjects,
+    })
 }
 
 /// Makes the commits, with the hooks; no reference moves. `trees` are those of the rehearsal: what is committed is what was
@@ -448,7 +575,13 @@ fn make(
         publish(context, staging)?;
         // What is formatted in the work tree belongs to the last commit.
         let saved = saved.filter(|_| step.stored.is_none());
-        let commit = hooks::Commit { context, staging, saved, before: &before, parent: parent.as_ref() };
+        let commit = hooks::Commit {
+            context,
+            staging,
+            saved,
+            before: &before,
+            parent: parent.as_ref(),
+        };
         let text = commit.run(&text_of(planned, step, request))?;
         let tree = staging.write_tree()?;
         is_as_planned &= tree == staged;
@@ -458,7 +591,12 @@ fn make(
         let subject = text.lines().next().unwrap_or_default().to_owned();
         let held = staging.held()?;
         let files = before.unlike(&held);
-        made.push(Made { commit: Some(commit.clone()), subject, iteration: step.iteration, files });
+        made.push(Made {
+            commit: Some(commit.clone()),
+            subject,
+            iteration: step.iteration,
+            files,
+        });
         (parent, last, before) = (Some(commit), tree, held);
     }
     Ok((made, without_hooks))
@@ -470,9 +608,16 @@ fn require_identity(context: &Context) -> Result<()> {
     staging.require_identity().map_err(|error| {
         let said = error.to_string();
         let reason = said.lines().last().unwrap_or_default();
-        let message = format!("git does not know who commits: set user.name and user.email ({reason})");
-        let needs_name = ["ident name", "no name"].iter().any(|words| reason.contains(words));
-        let (key, value) = if needs_name { ("user.name", "Your Name") } else { ("user.email", "you@example.com") };
+        let message =
+            format!("git does not know who commits: set user.name and user.email ({reason})");
+        let needs_name = ["ident name", "no name"]
+            .iter()
+            .any(|words| reason.contains(words));
+        let (key, value) = if needs_name {
+            ("user.name", "Your Name")
+        } else {
+            ("user.email", "you@example.com")
+        };
         Error::new(ErrorKind::NoIdentity, message).hint(Hint::git(["config", key, value]))
     })
 }

@@ -39,7 +39,10 @@ impl PutBack {
                 ..RestoreRequest::new(OperationKind::Restore, &planned.first)
             },
         )?;
-        let mut put_back = Self { is_restored: done.changed, beside: Vec::new() };
+        let mut put_back = Self {
+            is_restored: done.changed,
+            beside: Vec::new(),
+        };
         for path in &planned.changed_work {
             match beside(context, planned, path) {
                 Ok(name) => put_back.beside.extend(name),
@@ -60,7 +63,12 @@ impl PutBack {
             gone.map_err(|error| Error::io(format!("cannot remove {}", place.display()), error))?;
         }
         if self.is_restored {
-            let how = How { commits: Commits::Keep, edits: Edits::Keep, best_effort: false, of_run: false };
+            let how = How {
+                commits: Commits::Keep,
+                edits: Edits::Keep,
+                best_effort: false,
+                of_run: false,
+            };
             undo(context, how)?;
         }
         Ok(())
@@ -70,7 +78,11 @@ impl PutBack {
 /// Writes the run's version of a file to the first name that is free.
 fn beside(context: &Context, planned: &Plan<'_>, path: &RepoPath) -> Result<Option<RepoPath>> {
     let name = |number: u32| {
-        let end = if number == 1 { ".run".to_owned() } else { format!(".run.{number}") };
+        let end = if number == 1 {
+            ".run".to_owned()
+        } else {
+            format!(".run.{number}")
+        };
         RepoPath::new([path.as_bytes(), end.as_bytes()].concat())
     };
     let is_free = |name: &RepoPath| name.below(context.worktree()).symlink_metadata().is_err();

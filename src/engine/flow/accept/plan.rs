@@ -11,11 +11,13 @@ use crate::engine::record::checkpoint;
 use crate::engine::record::own_commits::OwnCommits;
 use crate::git::Repo;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use crate::git::history::{about_commit, commit_exists, commits_between, is_ancestor, on_remote_tracking};
+use crate::git::history::{
+    about_commit, commit_exists, commits_between, is_ancestor, on_remote_tracking,
+};
 use crate::git::odb::{blob_size, small_blob};
 use crate::git::program::{
-    CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, known_to_git, uncommitted_at,
-    unlike_on_disk, unlike_stored, unlike_work_tree,
+    CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, known_to_git,
+    uncommitted_at, unlike_on_disk, unlike_stored, unlike_work_tree,
 };
 use crate::git::repo::ref_exists;
 use crate::git::tree::{TreeLookup, diff_trees};
@@ -57,12 +59,24 @@ const OUTPUT: &str = "output";
 const UNCOMMITTED: &str = "uncommitted";
 /// The codes with what they say, and how such a file is committed.
 const REASONS: [(&str, &str); 9] = [
-    (NEW, "new and in no commit; --include PATH or --all takes it"),
+    (
+        NEW,
+        "new and in no commit; --include PATH or --all takes it",
+    ),
     (SECRET, "looks like a secret; only --include PATH takes it"),
-    (LARGE, "new and over [accept] max_new_file; --include PATH or --all takes it"),
-    (LEAVE_OUT, "[accept] leave_out; only --include PATH takes it"),
+    (
+        LARGE,
+        "new and over [accept] max_new_file; --include PATH or --all takes it",
+    ),
+    (
+        LEAVE_OUT,
+        "[accept] leave_out; only --include PATH takes it",
+    ),
     (CHANGED, "changed since the run; git add takes it"),
-    (OLDER, "there before the run, and ignored then; only --include PATH takes it"),
+    (
+        OLDER,
+        "there before the run, and ignored then; only --include PATH takes it",
+    ),
     (IGNORED, "ignored by git"),
     (OUTPUT, "the output of recover itself"),
     (UNCOMMITTED, "your uncommitted changes from before the run"),
@@ -70,7 +84,10 @@ const REASONS: [(&str, &str); 9] = [
 
 /// What a code of `left_out` says in a sentence.
 pub fn explained(code: &str) -> &str {
-    REASONS.iter().find(|(known, _)| *known == code).map_or(code, |(_, text)| text)
+    REASONS
+        .iter()
+        .find(|(known, _)| *known == code)
+        .map_or(code, |(_, text)| text)
 }
 
 /// Whether a person has to decide about a file that is left out for this reason.
@@ -125,15 +142,30 @@ pub(super) struct Plan<'a> {
 }
 
 /// Plans it; everything that is refused whatever the commits hold is refused here.
-pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: &Request) -> Result<Plan<'a>> {
+pub(super) fn plan<'a>(
+    context: &Context,
+    state: &State,
+    run: &'a Run,
+    request: &Request,
+) -> Result<Plan<'a>> {
     let repo = context.repo()?;
     refuse_here(context, run)?;
     let (first, last) = ends(state, run)?;
-    let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &last.commit)?);
+    let (initial, good) = (
+        load_checkpoint(repo, &first.commit)?,
+        load_checkpoint(repo, &last.commit)?,
+    );
     let head = repo.head()?;
     let own = OwnCommits::of(context, state, Some(run), &head)?;
-    let Edited { as_committed, by_hand } = edited(context, (&initial, &good), (run, &own), request)?;
-    let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
+    let Edited {
+        as_committed,
+        by_hand,
+    } = edited(context, (&initial, &good), (run, &own), request)?;
+    let new_branch = request
+        .branch
+        .as_deref()
+        .map(|name| new_branch(context, name))
+        .transpose()?;
 
     let begun = begun_at(context, state, &initial, &head)?;
     let since = commits_since_begun(context, begun.as_ref(), &head, run)?;
@@ -147,20 +179,35 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     if on_remote_tracking(repo, &folded)? && new_branch.is_none() {
         let message = "the run's own commits are on a remote-tracking branch: they are not folded; --per-iteration leaves \
                        them, --branch begins another branch";
-        return Err(Error::new(ErrorKind::HeadMoved, message).hint(context.rerun(&["--per-iteration"])));
+        return Err(
+            Error::new(ErrorKind::HeadMoved, message).hint(context.rerun(&["--per-iteration"]))
+        );
     }
-    let subjects = folded.iter().rev().map(|commit| Ok(about_commit(repo, commit)?.1));
+    let subjects = folded
+        .iter()
+        .rev()
+        .map(|commit| Ok(about_commit(repo, commit)?.1));
     let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
-    let kept = folded.first().map(|newest| kept_ref(&run.key.run_id, newest));
-    let (mut taken, mut left_out) = choose(context, (&initial, &good), first.created_at, &head, request, &mut notes)?;
+    let kept = folded
+        .first()
+        .map(|newest| kept_ref(&run.key.run_id, newest));
+    let (mut taken, mut left_out) = choose(
+        context,
+        (&initial, &good),
+        first.created_at,
+        &head,
+        request,
+        &mut notes,
+    )?;
     taken.retain(|path| !as_committed.contains(path));
     let work = changed_work(context, &initial, &good, context.dry_run())?;
     // What was committed since is as the run found it.
     let work = unlike_stored(repo, &initial, base.as_ref(), &work, context.dry_run())?;
     let changed_work = unlike_on_disk(repo, &initial, &work)?;
     refuse_undecided(run, &changed_work, request)?;
-    for path in
-        work.into_iter().filter(|path| request.uncommitted != Uncommitted::Replace || !changed_work.contains(path))
+    for path in work
+        .into_iter()
+        .filter(|path| request.uncommitted != Uncommitted::Replace || !changed_work.contains(path))
     {
         if taken.remove(&path) {
             left_out.push(PathReason::new(path, UNCOMMITTED));
@@ -169,7 +216,10 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
     let steps = if request.per_iteration {
         iterations(context, state, run, last, &head)?
     } else {
-        vec![Step { iteration: None, stored: None }]
+        vec![Step {
+            iteration: None,
+            stored: None,
+        }]
     };
     let hand_edits = by_hand;
     Ok(Plan {
@@ -194,18 +244,35 @@ pub(super) fn plan<'a>(context: &Context, state: &State, run: &'a Run, request: 
 }
 
 /// Plans what accepting a run left out: its new files that are in no commit and stand as the run left them, on top of HEAD.
-pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: &Request) -> Result<Plan<'a>> {
+pub(super) fn rest<'a>(
+    context: &Context,
+    state: &State,
+    run: &'a Run,
+    request: &Request,
+) -> Result<Plan<'a>> {
     let repo = context.repo()?;
     refuse_here(context, run)?;
     let (first, last) = ends(state, run)?;
-    let (initial, good) = (load_checkpoint(repo, &first.commit)?, load_checkpoint(repo, &last.commit)?);
+    let (initial, good) = (
+        load_checkpoint(repo, &first.commit)?,
+        load_checkpoint(repo, &last.commit)?,
+    );
     let head = repo.head()?;
-    let new_branch = request.branch.as_deref().map(|name| new_branch(context, name)).transpose()?;
+    let new_branch = request
+        .branch
+        .as_deref()
+        .map(|name| new_branch(context, name))
+        .transpose()?;
     let new = made_since(context, (&initial, &good))?;
     let accepted = run.accepted_as.commit.as_ref();
     let begun = begun_at(context, state, &initial, &head)?;
     let since = match accepted {
-        Some(_) => commits_since(context, accepted, &head, &format!("what run {} was accepted as", run.key))?,
+        Some(_) => commits_since(
+            context,
+            accepted,
+            &head,
+            &format!("what run {} was accepted as", run.key),
+        )?,
         None => commits_since_begun(context, begun.as_ref(), &head, run)?,
     };
     // What somebody took out of git again since stays out of it.
@@ -213,19 +280,35 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
     for commit in since.iter().chain(accepted) {
         committed.extend(differs_between(repo, None, Some(commit))?);
     }
-    let outputs: Vec<&RepoPath> = initial.manifest.outputs.iter().chain(&good.manifest.outputs).collect();
+    let outputs: Vec<&RepoPath> = initial
+        .manifest
+        .outputs
+        .iter()
+        .chain(&good.manifest.outputs)
+        .collect();
     let capture = checkpoint::prepare(context)?.capture;
     let opened = capture.objects().open();
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
-    let unlike: BTreeMap<&RepoPath, bool> = then.unlike(&now).map(|(path, _, is)| (path, is.is_some())).collect();
+    let unlike: BTreeMap<&RepoPath, bool> = then
+        .unlike(&now)
+        .map(|(path, _, is)| (path, is.is_some()))
+        .collect();
     let (mut taken, mut left_out) = (BTreeSet::new(), Vec::new());
     let asked = |path: &RepoPath| request.include.iter().any(|asked| path.starts_with(asked));
     let (mut found, mut changed, lookup) = (Vec::new(), BTreeSet::new(), TreeLookup::stored(repo)?);
     for path in new {
-        if committed.contains(&path) || outputs.contains(&&path) || unlike.get(&path) == Some(&false) {
+        if committed.contains(&path)
+            || outputs.contains(&&path)
+            || unlike.get(&path) == Some(&false)
+        {
             continue;
         }
-        found.extend(request.include.iter().filter(|asked| path.starts_with(asked)));
+        found.extend(
+            request
+                .include
+                .iter()
+                .filter(|asked| path.starts_with(asked)),
+        );
         let reason = match () {
             () if unlike.contains_key(&path) => {
                 if request.include.contains(&path) {
@@ -247,14 +330,17 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
         }
     }
     if let Some(asked) = request.include.iter().find(|asked| !found.contains(asked)) {
-        let message = format!("--include {asked}: no new file of the run there is still to be committed");
+        let message =
+            format!("--include {asked}: no new file of the run there is still to be committed");
         let plan = Hint::recover(["accept", "--dry-run"]).run(&run.key);
         return Err(Error::new(ErrorKind::Usage, message).hint(plan));
     }
     if let Some(one) = changed.first() {
         let add = Hint::git(["add", "--"]).arg(one.below(Path::new("")));
         let message = "what is named changed since the run: it is not what the run made";
-        return Err(Error::new(ErrorKind::HandEdits, message).paths(reasons(changed, CHANGED)).hint(add));
+        return Err(Error::new(ErrorKind::HandEdits, message)
+            .paths(reasons(changed, CHANGED))
+            .hint(add));
     }
     Ok(Plan {
         run,
@@ -266,7 +352,10 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
         left_out,
         hand_edits: BTreeSet::new(),
         changed_work: BTreeSet::new(),
-        steps: vec![Step { iteration: None, stored: None }],
+        steps: vec![Step {
+            iteration: None,
+            stored: None,
+        }],
         notes: Vec::new(),
         initial,
         begun,
@@ -278,7 +367,11 @@ pub(super) fn rest<'a>(context: &Context, state: &State, run: &'a Run, request: 
 }
 
 /// What [`rest`] finds; nothing once the run's checkpoints are gone.
-pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Result<Vec<PathReason>> {
+pub(super) fn still_left_out(
+    context: &Context,
+    state: &State,
+    run: &Run,
+) -> Result<Vec<PathReason>> {
     let request = Request {
         run_id: None,
         per_iteration: false,
@@ -301,12 +394,21 @@ pub(super) fn still_left_out(context: &Context, state: &State, run: &Run) -> Res
 /// Refuses in another work tree, and while git is at something else.
 fn refuse_here(context: &Context, run: &Run) -> Result<()> {
     if let Some(operation) = context.repo()?.operation() {
-        let message = format!("a {operation} is in progress: finish it, or give it up with git {operation} --abort");
+        let message = format!(
+            "a {operation} is in progress: finish it, or give it up with git {operation} --abort"
+        );
         return Err(Error::new(ErrorKind::OperationInProgress, message).hint(Hint::git(["status"])));
     }
     if run.worktree != context.worktree_id() && context.is_worktree_of_repo(&run.worktree) {
-        let message = format!("run {} works in {}, not in {}", run.key, run.worktree, context.worktree_id());
-        let again = Hint::recover(["accept"]).run(&run.key).at(context.place_of(run.worktree.path()));
+        let message = format!(
+            "run {} works in {}, not in {}",
+            run.key,
+            run.worktree,
+            context.worktree_id()
+        );
+        let again = Hint::recover(["accept"])
+            .run(&run.key)
+            .at(context.place_of(run.worktree.path()));
         return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
     }
     Ok(())
@@ -321,7 +423,10 @@ impl Plan<'_> {
             new_branch: self.new_branch.clone(),
             kept: self.kept.as_ref().map(|kept| kept.name.clone()),
             index_tree: self.initial.index_tree.clone(),
-            left_out: self.left_out.iter().any(|one| ![IGNORED, OUTPUT].contains(&one.reason.as_str())),
+            left_out: self
+                .left_out
+                .iter()
+                .any(|one| ![IGNORED, OUTPUT].contains(&one.reason.as_str())),
             seen: Some(self.good.index_tree.iter().cloned().collect()),
             ..CommitJournal::new(self.run.key.clone(), self.head.clone(), Vec::new(), message)
         }
@@ -335,11 +440,12 @@ impl Plan<'_> {
             let committed = differs_between(repo, begun, self.head.commit.as_ref())?;
             let mine = uncommitted_at(repo, &self.initial, &committed, context.dry_run())?;
             if !mine.is_empty() {
-                let message =
-                    "the run's own commits hold files that were uncommitted before it: --squash leaves those out";
+                let message = "the run's own commits hold files that were uncommitted before it: --squash leaves those out";
                 let reason = "uncommitted before the run, and in a commit of it";
                 let again = context.rerun(&["--squash"]);
-                return Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(mine, reason)).hint(again));
+                return Err(Error::new(ErrorKind::Conflicts, message)
+                    .paths(reasons(mine, reason))
+                    .hint(again));
             }
         }
         Ok(())
@@ -348,16 +454,23 @@ impl Plan<'_> {
 
 /// Refuses where the index would lose what somebody staged since the run ended.
 pub(super) fn refuse_staged(paths: BTreeSet<RepoPath>) -> Result<()> {
-    let Some(first) = paths.first() else { return Ok(()) };
+    let Some(first) = paths.first() else {
+        return Ok(());
+    };
     let message = "what was staged since the run ended is not what would be committed: commit it first, or unstage it \
                    with git restore --staged";
     let list = Hint::git(["diff", "--cached", "--"]).arg(first.below(Path::new("")));
     let reason = "staged since the run ended, otherwise than the run left it";
-    Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(paths, reason)).hint(list))
+    Err(Error::new(ErrorKind::Conflicts, message)
+        .paths(reasons(paths, reason))
+        .hint(list))
 }
 
 fn reasons(paths: BTreeSet<RepoPath>, reason: &str) -> Vec<PathReason> {
-    paths.into_iter().map(|path| PathReason::new(path, reason)).collect()
+    paths
+        .into_iter()
+        .map(|path| PathReason::new(path, reason))
+        .collect()
 }
 
 /// What the run began with, and what it came to.
@@ -367,10 +480,21 @@ pub(super) fn ends<'s>(state: &'s State, run: &Run) -> Result<(&'s Checkpoint, &
         Error::new(ErrorKind::NoCheckpoint, message).hint(list)
     };
     let initial = state.initial(&run.key).and_then(Named::kept);
-    let initial = initial
-        .ok_or_else(|| none(format!("No checkpoint available: what run {} began with was not captured", run.key)))?;
-    let good = state.last_good(&run.key).filter(|good| good.verdict == Verdict::Passed && good.id != initial.id);
-    let good = good.ok_or_else(|| none(format!("No checkpoint available: run {} has none that is good", run.key)))?;
+    let initial = initial.ok_or_else(|| {
+        none(format!(
+            "No checkpoint available: what run {} began with was not captured",
+            run.key
+        ))
+    })?;
+    let good = state
+        .last_good(&run.key)
+        .filter(|good| good.verdict == Verdict::Passed && good.id != initial.id);
+    let good = good.ok_or_else(|| {
+        none(format!(
+            "No checkpoint available: run {} has none that is good",
+            run.key
+        ))
+    })?;
     Ok((initial, good))
 }
 
@@ -392,15 +516,19 @@ fn edited(
 ) -> Result<Edited> {
     let capture = checkpoint::prepare(context)?.capture;
     if capture.is_same_tree(good) {
-        return Ok(Edited { as_committed: BTreeSet::new(), by_hand: BTreeSet::new() });
+        return Ok(Edited {
+            as_committed: BTreeSet::new(),
+            by_hand: BTreeSet::new(),
+        });
     }
     let opened = capture.objects().open();
     let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
     let outputs = [&good.manifest.outputs, &capture.manifest.outputs];
-    let is_file = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
-    let unlike = then
-        .unlike(&now)
-        .filter(|(path, was, is)| (is_file(*was) || is_file(*is)) && !outputs.iter().any(|all| all.contains(path)));
+    let is_file =
+        |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
+    let unlike = then.unlike(&now).filter(|(path, was, is)| {
+        (is_file(*was) || is_file(*is)) && !outputs.iter().any(|all| all.contains(path))
+    });
     let all: BTreeSet<RepoPath> = unlike.map(|(path, ..)| path.clone()).collect();
     let repo = context.repo()?;
     // What is ignored by now is not captured, and not committed either.
@@ -412,18 +540,34 @@ fn edited(
     };
     if since.is_empty() {
         let committed = unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())?;
-        return Ok(Edited { as_committed: &all - &committed, by_hand: committed });
+        return Ok(Edited {
+            as_committed: &all - &committed,
+            by_hand: committed,
+        });
     }
     // What the run itself committed after its last good checkpoint was not judged good: HEAD does not vouch for it.
-    let (are_own, are_others) = (since.iter().any(|one| own.has(one)), since.iter().any(|one| !own.has(one)));
+    let (are_own, are_others) = (
+        since.iter().any(|one| own.has(one)),
+        since.iter().any(|one| !own.has(one)),
+    );
     if are_own && !are_others && !request.per_iteration {
-        return Ok(Edited { as_committed: BTreeSet::new(), by_hand: all });
+        return Ok(Edited {
+            as_committed: BTreeSet::new(),
+            by_hand: all,
+        });
     }
-    let by_hand = if are_own { all.clone() } else { unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())? };
+    let by_hand = if are_own {
+        all.clone()
+    } else {
+        unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())?
+    };
     let committed = &differs_between(repo, then, head.as_ref())? & &by_hand;
     let undone = unlike_stored(repo, initial, head.as_ref(), &committed, context.dry_run())?;
     if undone.is_empty() {
-        return Ok(Edited { as_committed: &all - &by_hand, by_hand });
+        return Ok(Edited {
+            as_committed: &all - &by_hand,
+            by_hand,
+        });
     }
     let message = "these files were committed since the last good checkpoint, and edited after that: take them back to \
                    the checkpoint, accept, and recover undo brings back what they are now";
@@ -442,13 +586,19 @@ fn refuse_undecided(run: &Run, paths: &BTreeSet<RepoPath>, request: &Request) ->
                    leaves them uncommitted, --uncommitted replace commits what the run made of them";
     let back = Hint::recover(words_back("initial", paths)).run(&run.key);
     let reason = "uncommitted before the run, and changed by it";
-    Err(Error::new(ErrorKind::Conflicts, message).paths(reasons(paths.clone(), reason)).hint(back))
+    Err(Error::new(ErrorKind::Conflicts, message)
+        .paths(reasons(paths.clone(), reason))
+        .hint(back))
 }
 
 /// The command that brings files, and nothing else, back to a checkpoint of a run.
 fn take_back(selector: &str, key: &RunKey, paths: &BTreeSet<RepoPath>) -> Hint {
-    let words = ["checkpoint", "restore", selector, "--edits", "discard"].map(str::to_owned).into_iter();
-    let paths = paths.iter().flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+    let words = ["checkpoint", "restore", selector, "--edits", "discard"]
+        .map(str::to_owned)
+        .into_iter();
+    let paths = paths
+        .iter()
+        .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
     Hint::recover(words.chain(paths)).run(key)
 }
 
@@ -461,33 +611,52 @@ fn left_by_run(
     if as_committed.is_empty() {
         return Ok(Vec::new());
     }
-    let (before, after) = diff_trees(&TreeLookup::stored(context.repo()?)?, initial.view(), good.view())?;
-    let changed = before.unlike(&after).map(|(path, ..)| path).filter(|path| as_committed.contains(path));
+    let (before, after) = diff_trees(
+        &TreeLookup::stored(context.repo()?)?,
+        initial.view(),
+        good.view(),
+    )?;
+    let changed = before
+        .unlike(&after)
+        .map(|(path, ..)| path)
+        .filter(|path| as_committed.contains(path));
     let names: Vec<String> = changed.map(RepoPath::to_string).collect();
     Ok(match names.as_slice() {
         [] => Vec::new(),
         [one] => vec![format!("{one} is as HEAD has it, not as the run left it")],
         [first, others @ ..] => {
             let others = count(others.len(), "other file");
-            vec![format!("{first} and {others} are as HEAD has them, not as the run left them")]
+            vec![format!(
+                "{first} and {others} are as HEAD has them, not as the run left them"
+            )]
         }
     })
 }
 
 fn new_branch(context: &Context, name: &str) -> Result<String> {
     let Some(full) = branch_ref(name) else {
-        return Err(Error::new(ErrorKind::Usage, format!("--branch {name}: no name for a branch")));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("--branch {name}: no name for a branch"),
+        ));
     };
     if ref_exists(context.repo()?, &full) {
         let message = format!("there is a branch {name} already: --branch takes a new name");
-        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::git(["branch", "--list"])));
+        return Err(
+            Error::new(ErrorKind::AlreadyExists, message).hint(Hint::git(["branch", "--list"]))
+        );
     }
     Ok(full)
 }
 
 /// The commit that a run began at. Where that was another run's, and is folded since, what that run was accepted as has all
 /// of it.
-fn begun_at(context: &Context, state: &State, initial: &StoredCheckpoint, head: &Head) -> Result<Option<ObjectId>> {
+fn begun_at(
+    context: &Context,
+    state: &State,
+    initial: &StoredCheckpoint,
+    head: &Head,
+) -> Result<Option<ObjectId>> {
     let repo = context.repo()?;
     let (Some(begun), Some(now)) = (&initial.manifest.head.commit, &head.commit) else {
         return Ok(initial.manifest.head.commit.clone());
@@ -495,7 +664,10 @@ fn begun_at(context: &Context, state: &State, initial: &StoredCheckpoint, head: 
     if is_ancestor(repo, begun, now)? {
         return Ok(Some(begun.clone()));
     }
-    let folded = state.runs.iter().filter(|run| run.own_commits.contains(begun));
+    let folded = state
+        .runs
+        .iter()
+        .filter(|run| run.own_commits.contains(begun));
     for accepted in folded.filter_map(|run| run.accepted_as.commit.as_ref()) {
         if is_ancestor(repo, accepted, now)? {
             return Ok(Some(accepted.clone()));
@@ -505,12 +677,27 @@ fn begun_at(context: &Context, state: &State, initial: &StoredCheckpoint, head: 
 }
 
 /// The commits since the run began, newest first.
-fn commits_since_begun(context: &Context, begun: Option<&ObjectId>, head: &Head, run: &Run) -> Result<Vec<ObjectId>> {
-    commits_since(context, begun, head, &format!("the commit that run {} began at", run.key))
+fn commits_since_begun(
+    context: &Context,
+    begun: Option<&ObjectId>,
+    head: &Head,
+    run: &Run,
+) -> Result<Vec<ObjectId>> {
+    commits_since(
+        context,
+        begun,
+        head,
+        &format!("the commit that run {} began at", run.key),
+    )
 }
 
 /// The commits since one that HEAD has to be on top of, newest first.
-fn commits_since(context: &Context, from: Option<&ObjectId>, head: &Head, what: &str) -> Result<Vec<ObjectId>> {
+fn commits_since(
+    context: &Context,
+    from: Option<&ObjectId>,
+    head: &Head,
+    what: &str,
+) -> Result<Vec<ObjectId>> {
     let repo = context.repo()?;
     let is_on_top = match (from, &head.commit) {
         (Some(from), Some(now)) => commit_exists(repo, from) && is_ancestor(repo, from, now)?,
@@ -518,15 +705,33 @@ fn commits_since(context: &Context, from: Option<&ObjectId>, head: &Head, what: 
     };
     if !is_on_top {
         let message = format!("HEAD is not on top of {what}: switch to its branch");
-        return Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["log", "--oneline", "--all", "-20"])));
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git([
+            "log",
+            "--oneline",
+            "--all",
+            "-20",
+        ])));
     }
-    Ok(head.commit.as_ref().map_or(Ok(Vec::new()), |now| commits_between(repo, from, now))?)
+    Ok(head
+        .commit
+        .as_ref()
+        .map_or(Ok(Vec::new()), |now| commits_between(repo, from, now))?)
 }
 
 /// What a person must look at before the run is accepted.
-fn to_look_at(context: &Context, run: &Run, own: &OwnCommits<'_>, since: &[ObjectId]) -> Result<Vec<String>> {
-    let all = to_look_at_in(run).into_iter().chain(outside_of(context, own, since)?.to_look_at);
-    Ok(unfinished(run).into_iter().chain(all.map(|one| one.text)).collect())
+fn to_look_at(
+    context: &Context,
+    run: &Run,
+    own: &OwnCommits<'_>,
+    since: &[ObjectId],
+) -> Result<Vec<String>> {
+    let all = to_look_at_in(run)
+        .into_iter()
+        .chain(outside_of(context, own, since)?.to_look_at);
+    Ok(unfinished(run)
+        .into_iter()
+        .chain(all.map(|one| one.text))
+        .collect())
 }
 
 /// The run's own commits on top of the branch, newest first, and what is below them. Somebody else's commit and a merge end
@@ -538,7 +743,10 @@ fn fold(
     own: &OwnCommits<'_>,
 ) -> Result<(Option<ObjectId>, Vec<ObjectId>)> {
     let (mut base, mut folded) = (head.commit.clone(), Vec::new());
-    while let Some(commit) = base.clone().filter(|commit| Some(commit) != begun && own.has(commit)) {
+    while let Some(commit) = base
+        .clone()
+        .filter(|commit| Some(commit) != begun && own.has(commit))
+    {
         let (parents, _) = about_commit(context.repo()?, &commit)?;
         if parents.len() > 1 {
             break;
@@ -554,9 +762,16 @@ fn made_since(
     context: &Context,
     (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
 ) -> Result<BTreeSet<RepoPath>> {
-    let (before, after) = diff_trees(&TreeLookup::stored(context.repo()?)?, initial.view(), good.view())?;
-    let is_path = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
-    let made = before.unlike(&after).filter(|(_, was, is)| !is_path(*was) && is_path(*is));
+    let (before, after) = diff_trees(
+        &TreeLookup::stored(context.repo()?)?,
+        initial.view(),
+        good.view(),
+    )?;
+    let is_path =
+        |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
+    let made = before
+        .unlike(&after)
+        .filter(|(_, was, is)| !is_path(*was) && is_path(*is));
     Ok(made.map(|(path, ..)| path.clone()).collect())
 }
 
@@ -580,7 +795,12 @@ fn choose(
             _ => drop(taken.insert(path.clone())),
         }
     }
-    let outputs: Vec<&RepoPath> = initial.manifest.outputs.iter().chain(&good.manifest.outputs).collect();
+    let outputs: Vec<&RepoPath> = initial
+        .manifest
+        .outputs
+        .iter()
+        .chain(&good.manifest.outputs)
+        .collect();
     let known = known_to_git(repo, head.commit.as_ref(), &new)?;
     let named = |path: &RepoPath| request.include.contains(path);
     for asked in &request.include {
@@ -603,14 +823,17 @@ fn choose(
     }
     let ignored = ignored_now(repo, &new)?;
     for path in new {
-        let is_asked = || request.all || request.include.iter().any(|asked| path.starts_with(asked));
+        let is_asked =
+            || request.all || request.include.iter().any(|asked| path.starts_with(asked));
         let reason = match () {
             () if ignored.contains(&path) => Some(IGNORED),
             () if named(&path) => None,
             () if outputs.contains(&&path) => Some(OUTPUT),
             () if is_secret(repo, &lookup, good, &path)? => {
                 if request.per_iteration && known.contains(&path) {
-                    notes.push(format!("{path} looks like a secret, and is in a commit of the run"));
+                    notes.push(format!(
+                        "{path} looks like a secret, and is in a commit of the run"
+                    ));
                 }
                 Some(SECRET)
             }
@@ -627,23 +850,42 @@ fn choose(
         }
     }
     // What a checkpoint leaves out for its size is in no commit made from it.
-    let was_skipped = |path: &RepoPath| initial.manifest.skipped.iter().any(|one| one.path == *path);
-    let large = good.manifest.skipped.iter().filter(|one| one.size.is_some() && !was_skipped(&one.path));
-    left_out.extend(large.map(|one| PathReason { reason: LARGE.to_owned(), ..one.clone() }));
+    let was_skipped =
+        |path: &RepoPath| initial.manifest.skipped.iter().any(|one| one.path == *path);
+    let large = good
+        .manifest
+        .skipped
+        .iter()
+        .filter(|one| one.size.is_some() && !was_skipped(&one.path));
+    left_out.extend(large.map(|one| PathReason {
+        reason: LARGE.to_owned(),
+        ..one.clone()
+    }));
     Ok((taken, left_out))
 }
 
 /// Whether `[accept] leave_out` names a file.
 fn leave_out(context: &Context, path: &RepoPath) -> Result<bool> {
     let globs = &context.settings().accept.leave_out;
-    let selection = Selection::globs(globs).map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
+    let selection = Selection::globs(globs)
+        .map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
     Ok(!selection.is_all() && selection.matches(path))
 }
 
 /// Whether a file of a checkpoint is over `[accept] max_new_file`.
-fn is_large(context: &Context, lookup: &TreeLookup<'_>, stored: &StoredCheckpoint, path: &RepoPath) -> Result<bool> {
-    let entry = stored.view().entry(lookup, path)?.filter(|entry| entry.kind == EntryKind::File);
-    let size = entry.map(|entry| blob_size(context.repo()?, &entry.oid).map_err(Error::from)).transpose()?;
+fn is_large(
+    context: &Context,
+    lookup: &TreeLookup<'_>,
+    stored: &StoredCheckpoint,
+    path: &RepoPath,
+) -> Result<bool> {
+    let entry = stored
+        .view()
+        .entry(lookup, path)?
+        .filter(|entry| entry.kind == EntryKind::File);
+    let size = entry
+        .map(|entry| blob_size(context.repo()?, &entry.oid).map_err(Error::from))
+        .transpose()?;
     Ok(size.is_some_and(|size| size > context.settings().accept.max_new_file))
 }
 
@@ -655,33 +897,68 @@ fn is_older(context: &Context, path: &RepoPath, began: Timestamp) -> bool {
 }
 
 /// Whether a file of a checkpoint looks like a secret.
-fn is_secret(repo: &Repo, lookup: &TreeLookup<'_>, stored: &StoredCheckpoint, path: &RepoPath) -> Result<bool> {
+fn is_secret(
+    repo: &Repo,
+    lookup: &TreeLookup<'_>,
+    stored: &StoredCheckpoint,
+    path: &RepoPath,
+) -> Result<bool> {
     if is_secret_path(path) {
         return Ok(true);
     }
-    let entry = stored.view().entry(lookup, path)?.filter(|entry| entry.kind == EntryKind::File);
-    let content = entry.map(|entry| small_blob(repo, &entry.oid, LOOKED_THROUGH)).transpose()?.flatten();
+    let entry = stored
+        .view()
+        .entry(lookup, path)?
+        .filter(|entry| entry.kind == EntryKind::File);
+    let content = entry
+        .map(|entry| small_blob(repo, &entry.oid, LOOKED_THROUGH))
+        .transpose()?
+        .flatten();
     Ok(content.is_some_and(|content| has_secret(&content)))
 }
 
 /// A commit for each iteration since the run's last own commit, the last one as the work tree is.
-fn iterations(context: &Context, state: &State, run: &Run, good: &Checkpoint, head: &Head) -> Result<Vec<Step>> {
+fn iterations(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    good: &Checkpoint,
+    head: &Head,
+) -> Result<Vec<Step>> {
     let repo = context.repo()?;
     let mut steps = Vec::new();
-    let done = run.iterations.statuses().filter(|(_, status)| *status == IterationStatus::Completed);
+    let done = run
+        .iterations
+        .statuses()
+        .filter(|(_, status)| *status == IterationStatus::Completed);
     let numbers: Vec<u32> = done.map(|(number, _)| number).collect();
     for number in &numbers {
-        let Some(end) = state.end_of_iteration(&run.key, *number).and_then(Named::kept) else { continue };
+        let Some(end) = state
+            .end_of_iteration(&run.key, *number)
+            .and_then(Named::kept)
+        else {
+            continue;
+        };
         if end.seq >= good.seq || state.is_superseded(end) {
             continue;
         }
         let stored = load_checkpoint(repo, &end.commit)?;
         // What was changed before an own commit came is in that, or joins what came after it.
         if stored.manifest.head.commit == head.commit {
-            steps.push(Step { iteration: Some(*number), stored: Some(stored) });
+            steps.push(Step {
+                iteration: Some(*number),
+                stored: Some(stored),
+            });
         }
     }
-    let last = if good.after_iteration > 0 { Some(good.after_iteration) } else { numbers.last().copied() };
-    steps.push(Step { iteration: last, stored: None });
+    let last = if good.after_iteration > 0 {
+        Some(good.after_iteration)
+    } else {
+        numbers.last().copied()
+    };
+    steps.push(Step {
+        iteration: last,
+        stored: None,
+    });
     Ok(steps)
 }

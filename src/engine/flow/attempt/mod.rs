@@ -10,7 +10,9 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::notify::{Happened, notify_with};
-use crate::engine::flow::remote::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
+use crate::engine::flow::remote::{
+    before_own_attempt, before_own_end, send_own_beginning, send_own_end,
+};
 use crate::engine::flow::retry;
 use crate::engine::flow::run::edited;
 use crate::engine::record::attempt_record::{Begin, Ended, Ending, Started};
@@ -31,7 +33,8 @@ use crate::store::views::{Extent, write_views};
 /// no checkpoint yet, what it begins with.
 pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     if context.dry_run() {
-        let (_, run) = preview::assumed_run(context, |state| select::find_or_create(context, state))?;
+        let (_, run) =
+            preview::assumed_run(context, |state| select::find_or_create(context, state))?;
         return Ok(beginning(context, run, request).0);
     }
     crash::recover(context)?;
@@ -42,7 +45,9 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
         before_own_attempt(context, &run.key)?;
     }
     let begins = known.is_none_or(|run| !run.was_captured);
-    if let Some(run) = known.filter(|run| !begins && context.has_git() && run.worktree == context.worktree_id()) {
+    if let Some(run) =
+        known.filter(|run| !begins && context.has_git() && run.worktree == context.worktree_id())
+    {
         edited::capture(context, &run.key).map_err(|error| error.hint(context.rerun(&[])))?;
     }
     let prepared = begins.then(|| checkpoint::prepare_first(context));
@@ -62,7 +67,8 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     refuse_supervised(context, ledger.state(), &key)?;
     let captured = ledger.state().run(&key).is_some_and(|run| run.was_captured);
     if let Some(prepared) = prepared.filter(|_| !captured)
-        && let Err(error) = prepared.and_then(|prepared| take_initial(context, &mut ledger, &key, &prepared))
+        && let Err(error) =
+            prepared.and_then(|prepared| take_initial(context, &mut ledger, &key, &prepared))
     {
         if context.has_git() {
             return Err(error);
@@ -74,17 +80,39 @@ pub fn start(context: &Context, request: &Begin) -> Result<Started> {
     write_views(ledger, &[&key], extent)?;
     if let Err(error) = send_own_beginning(context, &key) {
         // Nobody else knows of it: it was none.
-        let failure = Failure { message: error.to_string(), ..known::cancelled() };
-        let end = AttemptEnd { failure: Some(failure), ..AttemptEnd::default() };
-        end_attempt(context, &key, &started, Ending { end, ..Ending::default() })?;
+        let failure = Failure {
+            message: error.to_string(),
+            ..known::cancelled()
+        };
+        let end = AttemptEnd {
+            failure: Some(failure),
+            ..AttemptEnd::default()
+        };
+        end_attempt(
+            context,
+            &key,
+            &started,
+            Ending {
+                end,
+                ..Ending::default()
+            },
+        )?;
         return Err(error);
     }
     Ok(started)
 }
 
 /// What the run begins with, so that all of it can be taken back.
-fn take_initial(context: &Context, ledger: &mut Exclusive, key: &RunKey, prepared: &Prepared) -> Result<()> {
-    let request = Request { trigger: trigger::INITIAL.to_owned(), ..Request::default() };
+fn take_initial(
+    context: &Context,
+    ledger: &mut Exclusive,
+    key: &RunKey,
+    prepared: &Prepared,
+) -> Result<()> {
+    let request = Request {
+        trigger: trigger::INITIAL.to_owned(),
+        ..Request::default()
+    };
     let initial = checkpoint::record(context, ledger, key, prepared, request)?;
     ledger.append(initial.created_at, vec![checkpoint::event(&initial)])?;
     Ok(())
@@ -104,7 +132,9 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
         before_own_end(context, &run.key)?;
     }
     // Trees are compared before the lock, which others wait for.
-    let found = known.map(|run| detect(context, &state, run, &ending, prepared.as_ref().ok())).unwrap_or_default();
+    let found = known
+        .map(|run| detect(context, &state, run, &ending, prepared.as_ref().ok()))
+        .unwrap_or_default();
     checkpoint::publish_early(context, &state, known.map(|run| &run.key), &prepared);
     drop(state);
     let mut ledger = context.store().lock()?;
@@ -117,7 +147,8 @@ pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
         None => begin(context, &mut ledger, &key, &Begin::default())?,
     };
     if ending.end.duration_ms == 0 {
-        ending.end.duration_ms = u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
+        ending.end.duration_ms =
+            u64::try_from(context.clock.now().since(started.at).as_millis()).unwrap_or(u64::MAX);
     }
     let ended = end_locked(context, ledger, &key, &started, ending, found, &prepared)?;
     drop(prepared);
@@ -139,15 +170,30 @@ fn detect(
 ) -> conditions::Detected {
     let (iteration, subtask) = match open(run) {
         Some(started) => (started.iteration, started.subtask),
-        None => (run.current_iteration, run.next_subtask(run.current_iteration)),
+        None => (
+            run.current_iteration,
+            run.next_subtask(run.current_iteration),
+        ),
     };
-    conditions::detect(context, state, &run.key, (iteration, &subtask), ending, prepared)
+    conditions::detect(
+        context,
+        state,
+        &run.key,
+        (iteration, &subtask),
+        ending,
+        prepared,
+    )
 }
 
 /// The attempt that was started and has not ended.
 fn open(run: &Run) -> Option<Started> {
     let live = run.live.as_ref()?;
-    let attempt = run.iterations.get(live.iteration)?.attempts.iter().rfind(|a| a.number == live.attempt)?;
+    let attempt = run
+        .iterations
+        .get(live.iteration)?
+        .attempts
+        .iter()
+        .rfind(|a| a.number == live.attempt)?;
     Some(Started {
         run: run.clone(),
         iteration: live.iteration,
@@ -159,9 +205,16 @@ fn open(run: &Run) -> Option<Started> {
 
 /// An attempt that a live `recover run` supervises is that one's to end.
 fn refuse_supervised(context: &Context, state: &State, key: &RunKey) -> Result<()> {
-    match state.run(key).and_then(|run| run.live.as_ref()).and_then(|live| live.supervisor.as_ref()) {
+    match state
+        .run(key)
+        .and_then(|run| run.live.as_ref())
+        .and_then(|live| live.supervisor.as_ref())
+    {
         Some(supervisor) if is_alive(context.store(), supervisor) => {
-            let message = format!("an attempt of run {key} is under way (pid {})", supervisor.pid);
+            let message = format!(
+                "an attempt of run {key} is under way (pid {})",
+                supervisor.pid
+            );
             Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
         }
         _ => match state.run(key) {

@@ -36,17 +36,37 @@ pub(super) fn assumed_run(
 
 /// What [`finish`](super::finish) would record, without a word written.
 pub(super) fn preview(context: &Context, mut ending: Ending) -> Result<Ended> {
-    let (state, run) = assumed_run(context, |state| select::find_or_create_for_attempt(context, state))?;
-    let started: Started = open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
+    let (state, run) = assumed_run(context, |state| {
+        select::find_or_create_for_attempt(context, state)
+    })?;
+    let started: Started =
+        open(&run).unwrap_or_else(|| beginning(context, run.clone(), &Begin::default()).0);
     let prepared = checkpoint::prepare(context).ok();
     let about = (started.iteration, started.subtask.as_str());
     let found = conditions::detect(context, &state, &run.key, about, &ending, prepared.as_ref());
-    judge(context, &state, &run, &started, &mut ending, found, random(context));
+    judge(
+        context,
+        &state,
+        &run,
+        &started,
+        &mut ending,
+        found,
+        random(context),
+    );
     let mode = context.settings().rollback.safe_mode;
-    let asks = mode == SafeMode::ReadOnly || (mode == SafeMode::Conservative && !context.says_yes());
+    let asks =
+        mode == SafeMode::ReadOnly || (mode == SafeMode::Conservative && !context.says_yes());
     let allowed = context.settings().rollback.on_error && !ending.keep_state && !asks;
     let has_target = state_rollback::target(&state, &run.key).is_some();
     let decision = ending.end.decision.as_ref();
-    let result = decision.map(|decision| recovery_result(decision, allowed, has_target, Ok(allowed && has_target)));
-    Ok(Ended { run, end: ending.end, result, checkpoint: None, checkpoint_error: None, report: None })
+    let result = decision
+        .map(|decision| recovery_result(decision, allowed, has_target, Ok(allowed && has_target)));
+    Ok(Ended {
+        run,
+        end: ending.end,
+        result,
+        checkpoint: None,
+        checkpoint_error: None,
+        report: None,
+    })
 }

@@ -21,7 +21,8 @@ pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
         Err(error) if error.kind == ErrorKind::RunNotFound => None,
         Err(error) => return Err(error),
     };
-    let Some(run) = run.filter(|run| due(context, &state, &run.key, u32::from(counts)).is_none()) else {
+    let Some(run) = run.filter(|run| due(context, &state, &run.key, u32::from(counts)).is_none())
+    else {
         return Ok(None);
     };
     Ok(state.latest(&run.key).cloned())
@@ -31,7 +32,9 @@ pub fn not_due(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
 /// operations were recorded since. One dated in the future says nothing.
 pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<&'static str> {
     let (settings, now) = (&context.settings().checkpoint, context.clock.now());
-    let Some(latest) = state.latest(key) else { return Some(trigger::INTERVAL) };
+    let Some(latest) = state.latest(key) else {
+        return Some(trigger::INTERVAL);
+    };
     let is_old = |interval| latest.created_at > now || now.since(latest.created_at) >= interval;
     if settings.interval.is_some_and(is_old) {
         return Some(trigger::INTERVAL);
@@ -41,12 +44,21 @@ pub fn due(context: &Context, state: &State, key: &RunKey, more: u32) -> Option<
 
 /// Whether, with `more` of them, as many operations as are configured were recorded since the latest one.
 pub fn is_due_by_operations(context: &Context, state: &State, key: &RunKey, more: u32) -> bool {
-    let operations = state.run(key).map_or(0, |run| run.operations).saturating_add(more);
-    context.settings().checkpoint.every_operations.is_some_and(|every| operations >= every)
+    let operations = state
+        .run(key)
+        .map_or(0, |run| run.operations)
+        .saturating_add(more);
+    context
+        .settings()
+        .checkpoint
+        .every_operations
+        .is_some_and(|every| operations >= every)
 }
 
 /// Records that something was done in a run.
 pub fn record_operation(context: &Context, key: &RunKey, name: &str) -> Result<()> {
-    let payload = Payload::OperationRecorded { name: name.to_owned() };
+    let payload = Payload::OperationRecorded {
+        name: name.to_owned(),
+    };
     context.record(key, vec![payload])
 }

@@ -45,7 +45,13 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
         return Ok((false, latest));
     }
     let publish_incrementally = options.publish_incrementally;
-    let prepared = prepare_as(context, &CaptureRules { publish_incrementally, ..context.capture_rules() })?;
+    let prepared = prepare_as(
+        context,
+        &CaptureRules {
+            publish_incrementally,
+            ..context.capture_rules()
+        },
+    )?;
     publish_large(&prepared);
     let mut ledger = context.store().lock()?;
     let (key, mut events) = select::find_or_create_for_capture(context, ledger.state())?;
@@ -58,35 +64,73 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
         && same.has_room_for(&label)
     {
         prepared.capture.repair()?;
-        prepared.capture.write_cache_of_same(&ref_name(&same.run.run_id, &same.id), &same.commit);
+        prepared
+            .capture
+            .write_cache_of_same(&ref_name(&same.run.run_id, &same.id), &same.commit);
         if same.has_label(&label) {
             return Ok((false, same));
         }
-        let payload = Payload::CheckpointLabelled { checkpoint_id: same.id.clone(), label };
+        let payload = Payload::CheckpointLabelled {
+            checkpoint_id: same.id.clone(),
+            label,
+        };
         let state = context.record_in(ledger, &key, vec![payload])?;
         return Ok((false, state.checkpoint(&same.id).cloned().unwrap_or(same)));
     }
     let now = context.clock.now();
     // The run first: the checkpoint's own events then begin with it.
     ledger.append(now, std::mem::take(&mut events))?;
-    let own_commits = request.lane_fields.commit_shas.iter().cloned().map(ObjectId).collect();
+    let own_commits = request
+        .lane_fields
+        .commit_shas
+        .iter()
+        .cloned()
+        .map(ObjectId)
+        .collect();
     let lane_fields = lane::fill(context, ledger.state(), &key, request.lane_fields);
-    let request = Request { verdict: lane_fields.verdict(), lane_fields, ..request };
+    let request = Request {
+        verdict: lane_fields.verdict(),
+        lane_fields,
+        ..request
+    };
     let checkpoint = checkpoint::record(context, &ledger, &key, &prepared, request)?;
-    events::append(ledger, &key, now, vec![event_with(&checkpoint, own_commits)])?;
+    events::append(
+        ledger,
+        &key,
+        now,
+        vec![event_with(&checkpoint, own_commits)],
+    )?;
     Ok((true, checkpoint))
 }
 
 /// What a checkpoint says that others of the same content do not: what it comes before. Nothing for other occasions.
 fn label_of(request: &Request) -> String {
-    let is_named = matches!(request.trigger.as_str(), trigger::RISKY | trigger::BEFORE_EDIT);
-    if is_named { redact(&request.description).into_owned() } else { String::new() }
+    let is_named = matches!(
+        request.trigger.as_str(),
+        trigger::RISKY | trigger::BEFORE_EDIT
+    );
+    if is_named {
+        redact(&request.description).into_owned()
+    } else {
+        String::new()
+    }
 }
 
 /// One that nobody waits for, of a run that the context names; `None` where nothing has changed since the latest.
 pub fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoint>> {
-    let request = Request { trigger: why.to_owned(), kind: trigger::kind_of(why), ..Request::default() };
-    let (changed, checkpoint) = create(context, request, Options { skip_if_unchanged: true, ..Options::default() })?;
+    let request = Request {
+        trigger: why.to_owned(),
+        kind: trigger::kind_of(why),
+        ..Request::default()
+    };
+    let (changed, checkpoint) = create(
+        context,
+        request,
+        Options {
+            skip_if_unchanged: true,
+            ..Options::default()
+        },
+    )?;
     Ok(changed.then_some(checkpoint))
 }
 
@@ -96,8 +140,15 @@ pub fn preview(context: &Context) -> Result<CapturedTotals> {
     Ok(prepared.capture.totals())
 }
 
-fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Prepared) -> Result<Option<Checkpoint>> {
-    let Some(latest) = state.latest(key) else { return Ok(None) };
+fn unchanged_since(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    prepared: &Prepared,
+) -> Result<Option<Checkpoint>> {
+    let Some(latest) = state.latest(key) else {
+        return Ok(None);
+    };
     let stored = match load_checkpoint(context.repo()?, &latest.commit) {
         Ok(stored) => stored,
         // A damaged checkpoint is no reason not to take the next one.
@@ -112,7 +163,12 @@ fn unchanged_since(context: &Context, state: &State, key: &RunKey, prepared: &Pr
 }
 
 /// Pins or unpins.
-pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<String>) -> Result<Checkpoint> {
+pub fn pin(
+    context: &Context,
+    selector: &Selector,
+    pinned: bool,
+    note: Option<String>,
+) -> Result<Checkpoint> {
     if context.dry_run() {
         let state = crash::load_recovered(context)?;
         return select::checkpoint(context, &state, selector).cloned();
@@ -120,7 +176,11 @@ pub fn pin(context: &Context, selector: &Selector, pinned: bool, note: Option<St
     crash::recover(context)?;
     let ledger = context.store().lock()?;
     let Checkpoint { id, run, .. } = select::checkpoint(context, ledger.state(), selector)?.clone();
-    let payload = Payload::CheckpointPinned { checkpoint_id: id.clone(), pinned, note };
+    let payload = Payload::CheckpointPinned {
+        checkpoint_id: id.clone(),
+        pinned,
+        note,
+    };
     let state = context.record_in(ledger, &run, vec![payload])?;
     select::checkpoint(context, &state, &Selector::Id(id.into())).cloned()
 }

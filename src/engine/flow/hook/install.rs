@@ -61,7 +61,8 @@ pub fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
         (HookAgent::Gemini, Place::Project | Place::User) => Some(".gemini/settings.json"),
         (HookAgent::Opencode, Place::Project) => Some(".opencode/plugins/recover.js"),
         (HookAgent::Opencode, Place::User) => Some(".config/opencode/plugins/recover.js"),
-        (HookAgent::Codex | HookAgent::Gemini | HookAgent::Opencode, Place::Local) | (HookAgent::Git, _) => None,
+        (HookAgent::Codex | HookAgent::Gemini | HookAgent::Opencode, Place::Local)
+        | (HookAgent::Git, _) => None,
     }
 }
 
@@ -76,14 +77,22 @@ pub struct Installed {
 
 /// The file at this place that holds the hook.
 pub fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option<Installed> {
-    let found = |path: PathBuf, text: &str| Installed { path, program: program_in(text, agent) };
+    let found = |path: PathBuf, text: &str| Installed {
+        path,
+        program: program_in(text, agent),
+    };
     if agent == HookAgent::Git {
-        let folder = Some(place).filter(|place| *place == Place::Project).and_then(|_| hooks_folder(context).ok())?;
+        let folder = Some(place)
+            .filter(|place| *place == Place::Project)
+            .and_then(|_| hooks_folder(context).ok())?;
         let calls = |path: PathBuf| {
             let script = read(&named(&path), &path).ok().flatten()?;
             (without_block(&script) != script).then(|| found(path, &script))
         };
-        return GIT_HOOKS.iter().map(|hook| folder.join(hook)).find_map(calls);
+        return GIT_HOOKS
+            .iter()
+            .map(|hook| folder.join(hook))
+            .find_map(calls);
     }
     let (root, path) = place_of_settings(context, agent, place).ok()?;
     let text = read(&root, &path).ok().flatten()?;
@@ -97,7 +106,9 @@ pub fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option
 /// What is put into the settings, as text to copy.
 pub fn printed(agent: HookAgent, program: &str) -> String {
     match agent {
-        HookAgent::Claude | HookAgent::Codex | HookAgent::Gemini => pretty(&settings(agent, program), "  ") + "\n",
+        HookAgent::Claude | HookAgent::Codex | HookAgent::Gemini => {
+            pretty(&settings(agent, program), "  ") + "\n"
+        }
         HookAgent::Opencode => opencode_plugin(program),
         HookAgent::Git => {
             let blocks = GIT_HOOKS.map(|hook| format!("# {hook}\n{}", git_block(program, hook)));
@@ -117,13 +128,21 @@ pub fn carry_out(
     let mut plans = Vec::new();
     if agent == HookAgent::Git {
         if place != Place::Project {
-            return Err(Error::new(ErrorKind::Usage, "git's hooks are those of this repository"));
+            return Err(Error::new(
+                ErrorKind::Usage,
+                "git's hooks are those of this repository",
+            ));
         }
         let folder = hooks_folder(context)?;
         for hook in GIT_HOOKS {
             let plan = of_script(&folder.join(hook), task, hook, program)?;
-            if plan.change() != "unchanged" && !folder_of(&plan.path).is_some_and(|at| is_own(context.repo(), &at)) {
-                let message = format!("{hook} is a link to {}, outside of this repository", plan.path.display());
+            if plan.change() != "unchanged"
+                && !folder_of(&plan.path).is_some_and(|at| is_own(context.repo(), &at))
+            {
+                let message = format!(
+                    "{hook} is a link to {}, outside of this repository",
+                    plan.path.display()
+                );
                 return Err(outside(&message));
             }
             plans.push(plan);
@@ -145,7 +164,11 @@ pub fn carry_out(
         }
         plans.iter().try_for_each(Plan::write)?;
     }
-    let told = |plan: Plan| FileChange { change: plan.change(), note: plan.note(task), path: plan.path };
+    let told = |plan: Plan| FileChange {
+        change: plan.change(),
+        note: plan.note(task),
+        path: plan.path,
+    };
     Ok(plans.into_iter().map(told).collect())
 }
 
@@ -164,17 +187,27 @@ fn dangling(path: &Path) -> Option<&Path> {
 
 /// The folder that a file is in, or will be.
 fn folder_of(path: &Path) -> Option<PathBuf> {
-    path.ancestors().skip(1).find_map(|at| std::fs::canonicalize(at).ok())
+    path.ancestors()
+        .skip(1)
+        .find_map(|at| std::fs::canonicalize(at).ok())
 }
 
 fn settings_path(context: &Context, agent: HookAgent, place: Place) -> Result<PathBuf> {
     let Some(file) = settings_file(agent, place) else {
-        let message =
-            format!("{} has no settings of a user in a project: leave --local out, or add --user", agent.as_str());
-        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["hook", "print", agent.as_str()])));
+        let message = format!(
+            "{} has no settings of a user in a project: leave --local out, or add --user",
+            agent.as_str()
+        );
+        return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover([
+            "hook",
+            "print",
+            agent.as_str(),
+        ])));
     };
     let root = match place {
-        Place::User => context.home().ok_or_else(|| Error::new(ErrorKind::Usage, "$HOME is not set"))?,
+        Place::User => context
+            .home()
+            .ok_or_else(|| Error::new(ErrorKind::Usage, "$HOME is not set"))?,
         Place::Project | Place::Local => context.worktree(),
     };
     Ok(root.join(file))
@@ -189,19 +222,31 @@ fn hooks_folder(context: &Context) -> Result<PathBuf> {
     let repo = context.repo()?;
     let folder = repo.hooks_dir()?;
     if !is_own(Ok(repo), &folder) {
-        let message = format!("core.hooksPath is {}, outside of this repository", folder.display());
+        let message = format!(
+            "core.hooksPath is {}, outside of this repository",
+            folder.display()
+        );
         return Err(outside(&message));
     }
     Ok(folder)
 }
 
 fn is_own(repo: Result<&Repo>, folder: &Path) -> bool {
-    let own = |repo: &Repo| [repo.workdir(), repo.common_dir()].map(|own| std::fs::canonicalize(own).ok());
-    repo.is_ok_and(|repo| own(repo).into_iter().flatten().any(|own| folder.starts_with(own)))
+    let own = |repo: &Repo| {
+        [repo.workdir(), repo.common_dir()].map(|own| std::fs::canonicalize(own).ok())
+    };
+    repo.is_ok_and(|repo| {
+        own(repo)
+            .into_iter()
+            .flatten()
+            .any(|own| folder.starts_with(own))
+    })
 }
 
 fn outside(message: &str) -> Error {
-    let message = format!("{message}; add the lines that hook print git prints to the scripts there yourself");
+    let message = format!(
+        "{message}; add the lines that hook print git prints to the scripts there yourself"
+    );
     Error::new(ErrorKind::UnsafePath, message).hint(Hint::recover(["hook", "print", "git"]))
 }
 
@@ -234,8 +279,14 @@ impl Plan {
     /// A script that is there keeps its mode, also where git does not run it for that.
     fn note(&self, task: Task) -> Option<String> {
         let mode = mode_of(&self.root, &self.path)?;
-        let idle = self.executable && task == Task::Install && self.before.is_some() && mode & 0o111 == 0;
-        idle.then(|| format!("{} is not executable: git does not run it until it is", self.path.display()))
+        let idle =
+            self.executable && task == Task::Install && self.before.is_some() && mode & 0o111 == 0;
+        idle.then(|| {
+            format!(
+                "{} is not executable: git does not run it until it is",
+                self.path.display()
+            )
+        })
     }
 
     fn write(&self) -> Result<()> {
@@ -244,7 +295,10 @@ impl Plan {
             return Ok(());
         }
         if read(&self.root, &self.path)? != self.before {
-            let message = format!("{} has just been changed by somebody else: do this again", self.path.display());
+            let message = format!(
+                "{} has just been changed by somebody else: do this again",
+                self.path.display()
+            );
             return Err(Error::new(ErrorKind::Conflicts, message));
         }
         match &self.after {
@@ -255,7 +309,9 @@ impl Plan {
                 self.root.remove_file(&self.path).map_err(failed)?;
                 let folders = self.path.ancestors().skip(1).take(self.folders);
                 // One that holds something else, or is somebody else's, stays.
-                let _gone: usize = folders.take_while(|folder| self.root.remove_dir(folder).is_ok()).count();
+                let _gone: usize = folders
+                    .take_while(|folder| self.root.remove_dir(folder).is_ok())
+                    .count();
                 Ok(())
             }
             Some(text) => {
@@ -264,7 +320,10 @@ impl Plan {
                 }
                 let mode = mode_of(&self.root, &self.path).map(|mode| mode & 0o7777);
                 let written = match mode.or(self.executable.then_some(0o755)) {
-                    Some(mode) => self.root.write_mode(&self.path, text.as_bytes(), mode, Sync::All),
+                    Some(mode) => {
+                        self.root
+                            .write_mode(&self.path, text.as_bytes(), mode, Sync::All)
+                    }
                     None => self.root.write(&self.path, text.as_bytes(), Sync::All),
                 };
                 written.map_err(failed)
@@ -289,8 +348,10 @@ fn read(root: &Root, path: &Path) -> Result<Option<String>> {
 }
 
 fn refused(path: &Path, why: &str) -> Error {
-    let message =
-        format!("{} is left as it is: {why}; repair it, or add what hook print prints yourself", path.display());
+    let message = format!(
+        "{} is left as it is: {why}; repair it, or add what hook print prints yourself",
+        path.display()
+    );
     Error::new(ErrorKind::Config, message).hint(Hint::recover(["hook", "print", "--help"]))
 }
 
@@ -305,12 +366,28 @@ fn place_of_settings(context: &Context, agent: HookAgent, place: Place) -> Resul
         return Err(to_nothing(link));
     }
     let real = |at: &Path| Some((std::fs::canonicalize(at).ok()?, file.strip_prefix(at).ok()?));
-    let Some((there, rest)) = file.ancestors().find_map(real) else { return Ok((named(&file), file)) };
-    let path = if rest.as_os_str().is_empty() { there.clone() } else { there.join(rest) };
+    let Some((there, rest)) = file.ancestors().find_map(real) else {
+        return Ok((named(&file), file));
+    };
+    let path = if rest.as_os_str().is_empty() {
+        there.clone()
+    } else {
+        there.join(rest)
+    };
     let ours = rustix::process::geteuid().as_raw();
     if path != file && std::fs::metadata(&there).is_ok_and(|found| found.uid() != ours) {
-        let message = format!("{} leads to {}, which belongs to another user", file.display(), path.display());
-        return Err(Error::new(ErrorKind::UnsafePath, message).hint(Hint::recover(["hook", "print", agent.as_str()])));
+        let message = format!(
+            "{} leads to {}, which belongs to another user",
+            file.display(),
+            path.display()
+        );
+        return Err(
+            Error::new(ErrorKind::UnsafePath, message).hint(Hint::recover([
+                "hook",
+                "print",
+                agent.as_str(),
+            ])),
+        );
     }
     Ok((named(&path), path))
 }
@@ -321,21 +398,40 @@ fn named(path: &Path) -> Root {
     Root::shared(folder.unwrap_or(Path::new("/")))
 }
 
-fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, program: &str) -> Result<Plan> {
+fn of_settings(
+    context: &Context,
+    place: Place,
+    task: Task,
+    agent: HookAgent,
+    program: &str,
+) -> Result<Plan> {
     let (root, path) = place_of_settings(context, agent, place)?;
     let before = read(&root, &path)?;
     let text = before.as_deref().unwrap_or_default();
     // What holds nothing of ours need not even be readable.
     if task == Task::Uninstall && !may_hold_ours(text, agent) {
-        return Ok(Plan { root, path, after: before.clone(), before, executable: false, link: None, folders: 0 });
+        return Ok(Plan {
+            root,
+            path,
+            after: before.clone(),
+            before,
+            executable: false,
+            link: None,
+            folders: 0,
+        });
     }
-    let refused = |why: &str| refused(&path, why).hint(Hint::recover(["hook", "print", agent.as_str()]));
+    let refused =
+        |why: &str| refused(&path, why).hint(Hint::recover(["hook", "print", agent.as_str()]));
     if !text.trim().is_empty() {
-        let has_comments = || !reads_comments(agent) && serde_json::from_str::<Value>(text).is_err();
+        let has_comments =
+            || !reads_comments(agent) && serde_json::from_str::<Value>(text).is_err();
         match serde_json::from_str::<Value>(&plain(text)) {
             Err(error) => return Err(refused(&format!("it is no JSON ({error})"))),
             Ok(_) if has_comments() => {
-                return Err(refused(&format!("it is no JSON, for {} reads no comments", agent.as_str())));
+                return Err(refused(&format!(
+                    "it is no JSON, for {} reads no comments",
+                    agent.as_str()
+                )));
             }
             Ok(_) => {}
         }
@@ -348,7 +444,15 @@ fn of_settings(context: &Context, place: Place, task: Task, agent: HookAgent, pr
     // What leads to a file goes on leading to one.
     let is_linked = || settings_path(context, agent, place).is_ok_and(|file| file.is_symlink());
     let after = changed.or_else(|| is_linked().then(|| "{}\n".to_owned()));
-    Ok(Plan { root, path, before, after, executable: false, link: None, folders: 1 })
+    Ok(Plan {
+        root,
+        path,
+        before,
+        after,
+        executable: false,
+        link: None,
+        folders: 1,
+    })
 }
 
 fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Result<Plan> {
@@ -357,14 +461,18 @@ fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Resu
     // Taken out is the link, and the file stays where somebody keeps it.
     let file = settings_path(context, HookAgent::Opencode, place)?;
     let link = (task == Task::Uninstall && file.is_symlink()).then_some(file);
-    if before.as_deref().is_some_and(|text| !text.starts_with(PLUGIN_MARK)) {
+    if before
+        .as_deref()
+        .is_some_and(|text| !text.starts_with(PLUGIN_MARK))
+    {
         return match task {
             Task::Install => {
                 let message = format!(
                     "{} is somebody else's: move it, or keep what hook print opencode prints under another name",
                     path.display()
                 );
-                Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["hook", "print", "opencode"])))
+                Err(Error::new(ErrorKind::AlreadyExists, message)
+                    .hint(Hint::recover(["hook", "print", "opencode"])))
             }
             Task::Uninstall => Ok(Plan {
                 root,
@@ -378,7 +486,15 @@ fn of_plugin(context: &Context, place: Place, task: Task, program: &str) -> Resu
         };
     }
     let after = (task == Task::Install).then(|| opencode_plugin(program));
-    Ok(Plan { root, path, before, after, executable: false, link, folders: 2 })
+    Ok(Plan {
+        root,
+        path,
+        before,
+        after,
+        executable: false,
+        link,
+        folders: 2,
+    })
 }
 
 fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan> {
@@ -389,7 +505,9 @@ fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan>
         before => before?,
     };
     let after = match (task, before.as_deref()) {
-        (Task::Install, script) => Some(with_block(script, program, hook).ok_or_else(|| foreign(&path, hook))?),
+        (Task::Install, script) => {
+            Some(with_block(script, program, hook).ok_or_else(|| foreign(&path, hook))?)
+        }
         (Task::Uninstall, None) => None,
         (Task::Uninstall, Some(script)) => {
             let left = without_block(script);
@@ -397,7 +515,15 @@ fn of_script(path: &Path, task: Task, hook: &str, program: &str) -> Result<Plan>
             (!ours).then_some(left)
         }
     };
-    Ok(Plan { root, path, before, after, executable: true, link: None, folders: 0 })
+    Ok(Plan {
+        root,
+        path,
+        before,
+        after,
+        executable: true,
+        link: None,
+        folders: 0,
+    })
 }
 
 fn foreign(path: &Path, hook: &str) -> Error {

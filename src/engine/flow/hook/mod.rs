@@ -69,7 +69,10 @@ pub struct Handled {
 impl Handled {
     /// Nothing was done, for this reason.
     pub fn nothing(reason: &'static str) -> Self {
-        Self { reason: Some(reason), ..Self::default() }
+        Self {
+            reason: Some(reason),
+            ..Self::default()
+        }
     }
 }
 
@@ -105,24 +108,42 @@ pub fn is_first(context: &Context) -> bool {
 }
 
 /// Does what is to be done.
-pub fn handle(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) -> Result<Handled> {
+pub fn handle(
+    context: &Context,
+    agent: HookAgent,
+    owner: Owner,
+    event: &HookEvent,
+) -> Result<Handled> {
     context.require_something()?;
     if let Some(context) = at_work(context)? {
         return handle(&context, agent, owner, event);
     }
     let handled = at_moment(context, agent, owner, event)?;
     let own = session_run(agent, event.session_id.as_deref());
-    if let Some(key) = handled.run.as_ref().filter(|key| owner == Owner::Hook && key.run_id == own) {
+    if let Some(key) = handled
+        .run
+        .as_ref()
+        .filter(|key| owner == Owner::Hook && key.run_id == own)
+    {
         session::note(context, key);
     }
     Ok(handled)
 }
 
-fn at_moment(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) -> Result<Handled> {
+fn at_moment(
+    context: &Context,
+    agent: HookAgent,
+    owner: Owner,
+    event: &HookEvent,
+) -> Result<Handled> {
     match &event.moment {
         Moment::BeforeTool(call) => before_tool(context, agent, owner, call),
         Moment::Git(hook) => before_git(context, hook),
-        Moment::Compacting => at_rest(context, trigger::PHASE, "Before the conversation is shortened"),
+        Moment::Compacting => at_rest(
+            context,
+            trigger::PHASE,
+            "Before the conversation is shortened",
+        ),
         Moment::TurnEnded(_) => turn_ended(context, agent, owner, event),
         Moment::TurnFailed(failure) => turn_failed(context, agent, owner, event, failure),
         Moment::SessionEnded => session_ended(context, owner),
@@ -135,7 +156,9 @@ fn at_work(context: &Context) -> Result<Option<Context>> {
     let state = context.load()?.state;
     let named = context.naming().run_id.as_ref();
     let is_meant = match named {
-        Some(_) => !matches!(select::find(context, &state), Err(error) if error.kind == ErrorKind::Ambiguous),
+        Some(_) => {
+            !matches!(select::find(context, &state), Err(error) if error.kind == ErrorKind::Ambiguous)
+        }
         None => false,
     };
     if is_meant {
@@ -145,17 +168,35 @@ fn at_work(context: &Context) -> Result<Option<Context>> {
         Some(id) => run.key.run_id == *id && !run.status.has_ended(),
         None => run.status == RunStatus::InProgress,
     };
-    let here = state.runs_of(&context.worktree_id()).filter(|run| is_under_way(run));
-    let run = here.max_by_key(|run| (runs::driver(context.store(), run).is_some(), run.live.is_some(), run.last_seq));
+    let here = state
+        .runs_of(&context.worktree_id())
+        .filter(|run| is_under_way(run));
+    let run = here.max_by_key(|run| {
+        (
+            runs::driver(context.store(), run).is_some(),
+            run.live.is_some(),
+            run.last_seq,
+        )
+    });
     run.map(|run| context.for_run(&run.key)).transpose()
 }
 
-fn before_tool(context: &Context, agent: HookAgent, owner: Owner, call: &ToolCall) -> Result<Handled> {
+fn before_tool(
+    context: &Context,
+    agent: HookAgent,
+    owner: Owner,
+    call: &ToolCall,
+) -> Result<Handled> {
     let occasion = occasion(call);
     if occasion == ToolCallRisk::Nothing {
         return Ok(Handled::nothing("the tool only reads"));
     }
-    if occasion == ToolCallRisk::Edit && call.path.as_deref().is_some_and(|path| is_elsewhere(context, path)) {
+    if occasion == ToolCallRisk::Edit
+        && call
+            .path
+            .as_deref()
+            .is_some_and(|path| is_elsewhere(context, path))
+    {
         return Ok(Handled::nothing("the file is not in this work tree"));
     }
     if !context.settings().checkpoint.enabled {
@@ -169,9 +210,14 @@ fn before_tool(context: &Context, agent: HookAgent, owner: Owner, call: &ToolCal
         _ => Some(trigger::INTERVAL),
     });
     let Some(why) = why else {
-        let Some(run) = run else { return Ok(Handled::nothing("there is no run")) };
+        let Some(run) = run else {
+            return Ok(Handled::nothing("there is no run"));
+        };
         record_operation(context, &run.key, &call.name)?;
-        return Ok(Handled { run: Some(run.key.clone()), ..Handled::nothing("no checkpoint is due") });
+        return Ok(Handled {
+            run: Some(run.key.clone()),
+            ..Handled::nothing("no checkpoint is due")
+        });
     };
     let request = |why: &str, after_iteration| Request {
         description: told(context, call),
@@ -181,7 +227,11 @@ fn before_tool(context: &Context, agent: HookAgent, owner: Owner, call: &ToolCal
         ..Request::default()
     };
     let first = owner == Owner::Hook && !has_one;
-    let mut handled = if first { take(context, request(trigger::INITIAL, Some(0)))? } else { Handled::default() };
+    let mut handled = if first {
+        take(context, request(trigger::INITIAL, Some(0)))?
+    } else {
+        Handled::default()
+    };
     if !first || !trigger::covers(trigger::INITIAL, why) {
         handled = take(context, request(why, None))?;
     }
@@ -201,7 +251,15 @@ fn before_git(context: &Context, hook: &str) -> Result<Handled> {
         return Ok(Handled::nothing(TURNED_OFF));
     }
     let kind = trigger::kind_of(why);
-    take(context, Request { description: description.to_owned(), trigger: why.to_owned(), kind, ..Request::default() })
+    take(
+        context,
+        Request {
+            description: description.to_owned(),
+            trigger: why.to_owned(),
+            kind,
+            ..Request::default()
+        },
+    )
 }
 
 /// A moment of an open run at which nothing is under way. A session that changed nothing so far has no run.
@@ -211,20 +269,42 @@ fn at_rest(context: &Context, why: &'static str, description: &str) -> Result<Ha
         return Ok(Handled::nothing("nothing was done in this session"));
     };
     if !context.settings().checkpoint.enabled {
-        return Ok(Handled { run: Some(run.key.clone()), ..Handled::nothing(TURNED_OFF) });
+        return Ok(Handled {
+            run: Some(run.key.clone()),
+            ..Handled::nothing(TURNED_OFF)
+        });
     }
     // Retention need not spare it: that is for milestones.
     let kind = CheckpointType::Task;
-    take(context, Request { description: description.to_owned(), trigger: why.to_owned(), kind, ..Request::default() })
+    take(
+        context,
+        Request {
+            description: description.to_owned(),
+            trigger: why.to_owned(),
+            kind,
+            ..Request::default()
+        },
+    )
 }
 
 /// What the agent wrote is known as its own from here on. The answer is never that it should go on, so that it does not
 /// matter here whether a hook made it go on before (`stop_hook_active`).
-fn turn_ended(context: &Context, agent: HookAgent, owner: Owner, event: &HookEvent) -> Result<Handled> {
+fn turn_ended(
+    context: &Context,
+    agent: HookAgent,
+    owner: Owner,
+    event: &HookEvent,
+) -> Result<Handled> {
     if owner == Owner::Others {
-        return Ok(Handled::nothing("whoever supervises the run takes its checkpoint"));
+        return Ok(Handled::nothing(
+            "whoever supervises the run takes its checkpoint",
+        ));
     }
-    let handled = at_rest(context, trigger::SESSION, &format!("After a turn of {}", agent.as_str()))?;
+    let handled = at_rest(
+        context,
+        trigger::SESSION,
+        &format!("After a turn of {}", agent.as_str()),
+    )?;
     // A run that the settings name is more than the session: its budgets are not the hook's to give back.
     let own = session_run(agent, event.session_id.as_deref());
     if let Some(key) = handled.run.as_ref().filter(|key| key.run_id == own) {
@@ -255,13 +335,18 @@ fn forget_failure(context: &Context, key: &RunKey) -> Result<()> {
 
 /// Whether what counts against the run's budgets are turns: nobody's process ended and no feedback loop spoke.
 fn only_turns_failed(run: &Run) -> bool {
-    let attempts = run.iterations.ended_after(run.reset_seq).map(|(_, attempt)| attempt);
-    attempts.filter(|attempt| attempt.outcome == Some(AttemptOutcome::Failed)).all(|attempt| {
-        attempt.exit_code.is_none()
-            && attempt.signal.is_none()
-            && attempt.log_path.is_none()
-            && attempt.feedback_results.is_empty()
-    })
+    let attempts = run
+        .iterations
+        .ended_after(run.reset_seq)
+        .map(|(_, attempt)| attempt);
+    attempts
+        .filter(|attempt| attempt.outcome == Some(AttemptOutcome::Failed))
+        .all(|attempt| {
+            attempt.exit_code.is_none()
+                && attempt.signal.is_none()
+                && attempt.log_path.is_none()
+                && attempt.feedback_results.is_empty()
+        })
 }
 
 fn turn_failed(
@@ -272,15 +357,32 @@ fn turn_failed(
     failure: &TurnFailure,
 ) -> Result<Handled> {
     if owner == Owner::Others {
-        return Ok(Handled::nothing("whoever supervises the run records its failures"));
+        return Ok(Handled::nothing(
+            "whoever supervises the run records its failures",
+        ));
     }
-    let evidence =
-        FailureEvidence { stage: Some(CheckKind::Agent), agent: Some(agent.as_str().to_owned()), ..Default::default() };
+    let evidence = FailureEvidence {
+        stage: Some(CheckKind::Agent),
+        agent: Some(agent.as_str().to_owned()),
+        ..Default::default()
+    };
     let record = record(agent, event, failure);
-    let failure = classify(&evidence, Some(&record), &context.settings().rules, context.clock.now());
+    let failure = classify(
+        &evidence,
+        Some(&record),
+        &context.settings().rules,
+        context.clock.now(),
+    );
     let agent_session = event.session_id.clone();
-    let end = AttemptEnd { failure: Some(failure), agent_session, ..AttemptEnd::default() };
-    let ending = Ending { end, ..Ending::default() };
+    let end = AttemptEnd {
+        failure: Some(failure),
+        agent_session,
+        ..AttemptEnd::default()
+    };
+    let ending = Ending {
+        end,
+        ..Ending::default()
+    };
     let ended = attempt::finish(context, ending)?;
     Ok(Handled {
         run: Some(ended.run.key.clone()),
@@ -296,9 +398,16 @@ fn turn_failed(
 fn record(agent: HookAgent, event: &HookEvent, failure: &TurnFailure) -> AgentRecord {
     let kind = AgentKind::from_name(agent.as_str()).unwrap_or(AgentKind::Claude);
     // What the program says of the error may be a status alone, and what it showed the user the reset time.
-    let words: Vec<&str> =
-        [&failure.details, &failure.last_message].into_iter().flatten().map(String::as_str).collect();
-    let message = if words.is_empty() { failure.error.clone().unwrap_or_default() } else { words.join("\n") };
+    let words: Vec<&str> = [&failure.details, &failure.last_message]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let message = if words.is_empty() {
+        failure.error.clone().unwrap_or_default()
+    } else {
+        words.join("\n")
+    };
     AgentRecord {
         structured: true,
         final_error: Some(AgentError {
@@ -320,8 +429,14 @@ fn session_ended(context: &Context, owner: Owner) -> Result<Handled> {
         return Ok(Handled::nothing("whoever supervises the run ends it"));
     }
     let handled = at_rest(context, trigger::SESSION, "At the end of the session")?;
-    let Some(key) = &handled.run else { return Ok(handled) };
-    let failed = context.load()?.state.run(key).is_some_and(|run| run.failure.is_some());
+    let Some(key) = &handled.run else {
+        return Ok(handled);
+    };
+    let failed = context
+        .load()?
+        .state
+        .run(key)
+        .is_some_and(|run| run.failure.is_some());
     if !failed {
         stand(context, &handled, RunStatus::Complete)?;
     }
@@ -330,10 +445,15 @@ fn session_ended(context: &Context, owner: Owner) -> Result<Handled> {
 }
 
 fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> {
-    let Some(key) = &handled.run else { return Ok(()) };
+    let Some(key) = &handled.run else {
+        return Ok(());
+    };
     let differs = |run: &Run| match status {
         RunStatus::InProgress => {
-            let rests = matches!(run.status, RunStatus::Pending | RunStatus::Complete | RunStatus::Paused);
+            let rests = matches!(
+                run.status,
+                RunStatus::Pending | RunStatus::Complete | RunStatus::Paused
+            );
             rests && !run.is_being_fixed()
         }
         status => run.status != status,
@@ -341,23 +461,45 @@ fn stand(context: &Context, handled: &Handled, status: RunStatus) -> Result<()> 
     if !context.load()?.state.run(key).is_some_and(differs) {
         return Ok(());
     }
-    let reason = if status == RunStatus::Complete { "the session is over" } else { "the agent is at work" };
-    let payload = Payload::RunStatusChanged { status, reason: reason.to_owned() };
+    let reason = if status == RunStatus::Complete {
+        "the session is over"
+    } else {
+        "the agent is at work"
+    };
+    let payload = Payload::RunStatusChanged {
+        status,
+        reason: reason.to_owned(),
+    };
     context.record(key, vec![payload])
 }
 
 fn take(context: &Context, request: Request) -> Result<Handled> {
-    let options = Options { skip_if_unchanged: true, publish_incrementally: true, ..Options::default() };
+    let options = Options {
+        skip_if_unchanged: true,
+        publish_incrementally: true,
+        ..Options::default()
+    };
     let (changed, checkpoint) = create(context, request, options)?;
     let reason = (!changed).then_some("nothing has changed since the latest checkpoint");
     let run = Some(checkpoint.run.clone());
-    Ok(Handled { run, changed, checkpoint: Some(checkpoint), reason, ..Handled::default() })
+    Ok(Handled {
+        run,
+        changed,
+        checkpoint: Some(checkpoint),
+        reason,
+        ..Handled::default()
+    })
 }
 
 /// The run that the moment belongs to, where there is one.
-fn run_of_moment<'a>(context: &Context, state: &'a crate::model::state::State) -> Result<Option<&'a Run>> {
+fn run_of_moment<'a>(
+    context: &Context,
+    state: &'a crate::model::state::State,
+) -> Result<Option<&'a Run>> {
     match select::find(context, state) {
-        Ok(run) => Ok(run.filter(|run| context.naming().run_id.is_some() || !run.status.has_ended())),
+        Ok(run) => {
+            Ok(run.filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()))
+        }
         Err(error) if error.kind == ErrorKind::RunNotFound => Ok(None),
         Err(error) => Err(error),
     }
@@ -366,7 +508,9 @@ fn run_of_moment<'a>(context: &Context, state: &'a crate::model::state::State) -
 fn is_elsewhere(context: &Context, path: &str) -> bool {
     let path = Path::new(path);
     // A new file's folder may have to be made first.
-    let real = path.ancestors().find_map(|folder| std::fs::canonicalize(folder).ok());
+    let real = path
+        .ancestors()
+        .find_map(|folder| std::fs::canonicalize(folder).ok());
     path.is_absolute() && real.is_some_and(|real| !real.starts_with(context.worktree()))
 }
 
@@ -382,5 +526,7 @@ fn told(context: &Context, call: &ToolCall) -> String {
     let about = redact(&about).into_owned();
     let short: String = about.chars().take(LONGEST).collect();
     let more = if short.len() < about.len() { "…" } else { "" };
-    format!("Before {} {short}{more}", call.name).trim_end().to_owned()
+    format!("Before {} {short}{more}", call.name)
+        .trim_end()
+        .to_owned()
 }

@@ -55,14 +55,20 @@ pub fn status(context: &Context) -> Result<Vec<HookStatus>> {
     let known = agents(context)?;
     let mut all = look(context)?;
     for hook in &mut all {
-        hook.version = known.iter().find(|known| known.name == hook.agent).and_then(|known| known.version.clone());
+        hook.version = known
+            .iter()
+            .find(|known| known.name == hook.agent)
+            .and_then(|known| known.version.clone());
     }
     Ok(all)
 }
 
 /// The hooks that are installed, without a question to anybody's program.
 pub fn installed(context: &Context) -> Result<Vec<HookStatus>> {
-    Ok(look(context)?.into_iter().filter(|hook| hook.installed).collect())
+    Ok(look(context)?
+        .into_iter()
+        .filter(|hook| hook.installed)
+        .collect())
 }
 
 fn look(context: &Context) -> Result<Vec<HookStatus>> {
@@ -70,16 +76,21 @@ fn look(context: &Context) -> Result<Vec<HookStatus>> {
     let problem = context.repository_problem()?;
     let of = |agent: HookAgent| -> HookStatus {
         let places = [Place::Local, Place::Project, Place::User];
-        let found = places.into_iter().find_map(|place| installed_in(context, agent, place));
+        let found = places
+            .into_iter()
+            .find_map(|place| installed_in(context, agent, place));
         let call = last_call(context, agent);
         let note = match &found {
-            Some(_) if problem.is_some() => problem.as_ref().map(|problem| format!("protects nothing here: {problem}")),
+            Some(_) if problem.is_some() => problem
+                .as_ref()
+                .map(|problem| format!("protects nothing here: {problem}")),
             None => Some(context.line(Hint::recover(["hook", "install", agent.as_str()]))),
             Some(found) => wrong_program(context, agent, found, call.as_ref())
                 .or_else(|| not_called(context, &state, agent, found, call.as_ref())),
         };
         let (path, program) = found.map_or((None, None), |found| (Some(found.path), found.program));
-        let (last_called, called_version) = call.map_or((None, None), |call| (Some(call.at), call.version));
+        let (last_called, called_version) =
+            call.map_or((None, None), |call| (Some(call.at), call.version));
         HookStatus {
             agent: agent.as_str(),
             installed: path.is_some(),
@@ -95,21 +106,32 @@ fn look(context: &Context) -> Result<Vec<HookStatus>> {
 }
 
 /// What is called is not there, or is another `recover` than this one.
-fn wrong_program(context: &Context, agent: HookAgent, found: &Installed, call: Option<&Call>) -> Option<String> {
+fn wrong_program(
+    context: &Context,
+    agent: HookAgent,
+    found: &Installed,
+    call: Option<&Call>,
+) -> Option<String> {
     let program = found.program.as_deref()?;
     let again = context.line(Hint::recover(["hook", "install", agent.as_str()]));
     let search = context.env("PATH").map(std::ffi::OsString::from);
     // What a shell would have to work out is not looked for.
     let named = first_program(program)?;
     let Ok(called) = find_program(&named, context.worktree(), search.as_deref()) else {
-        return Some(format!("calls {named}, which is not there: the hook does nothing; {again}"));
+        return Some(format!(
+            "calls {named}, which is not there: the hook does nothing; {again}"
+        ));
     };
     let own = std::fs::canonicalize(own_program().ok()?).ok()?;
     if std::fs::canonicalize(&called).is_ok_and(|called| called == own) {
         return None;
     }
-    let version = call.and_then(|call| call.version.as_deref()).filter(|version| *version != env!("CARGO_PKG_VERSION"));
-    let version = version.map(|version| format!(", version {version} when it was called last")).unwrap_or_default();
+    let version = call
+        .and_then(|call| call.version.as_deref())
+        .filter(|version| *version != env!("CARGO_PKG_VERSION"));
+    let version = version
+        .map(|version| format!(", version {version} when it was called last"))
+        .unwrap_or_default();
     Some(format!(
         "calls {}{version}; this is {}, version {}; {again}",
         called.display(),
@@ -126,17 +148,36 @@ fn not_called(
     found: &Installed,
     call: Option<&Call>,
 ) -> Option<String> {
-    let since = std::fs::metadata(&found.path).and_then(|file| file.modified()).ok();
-    let since = since.map(|at| Timestamp::new(DateTime::<Utc>::from(at))).max(call.map(|call| call.at));
-    let runs = state.runs_of(&context.worktree_id()).filter(|run| is_of(run, agent));
-    let began = runs.flat_map(Run::attempts).map(|(_, attempt)| attempt).filter(|attempt| is_session(attempt));
-    match (began.map(|attempt| attempt.started_at).max().filter(|at| Some(*at) > since), call) {
-        (Some(at), None) => {
-            Some(format!("never called, though {} was at work at {at}: {}", agent.as_str(), why(agent)))
-        }
-        (Some(at), Some(_)) => {
-            Some(format!("not called any more, though {} was at work at {at}: {}", agent.as_str(), why(agent)))
-        }
+    let since = std::fs::metadata(&found.path)
+        .and_then(|file| file.modified())
+        .ok();
+    let since = since
+        .map(|at| Timestamp::new(DateTime::<Utc>::from(at)))
+        .max(call.map(|call| call.at));
+    let runs = state
+        .runs_of(&context.worktree_id())
+        .filter(|run| is_of(run, agent));
+    let began = runs
+        .flat_map(Run::attempts)
+        .map(|(_, attempt)| attempt)
+        .filter(|attempt| is_session(attempt));
+    match (
+        began
+            .map(|attempt| attempt.started_at)
+            .max()
+            .filter(|at| Some(*at) > since),
+        call,
+    ) {
+        (Some(at), None) => Some(format!(
+            "never called, though {} was at work at {at}: {}",
+            agent.as_str(),
+            why(agent)
+        )),
+        (Some(at), Some(_)) => Some(format!(
+            "not called any more, though {} was at work at {at}: {}",
+            agent.as_str(),
+            why(agent)
+        )),
         (None, None) => Some(format!("never called: {}", why(agent))),
         (None, Some(_)) => None,
     }
@@ -144,13 +185,20 @@ fn not_called(
 
 /// Whether the run starts the agent.
 fn is_of(run: &Run, agent: HookAgent) -> bool {
-    let hint = run.spec.launch.as_ref().map(|launch| launch.agent.as_str()).or(run.spec.agent.as_deref());
-    detect(Some(&run.spec.command.join(" ")), hint, b"").is_some_and(|kind| kind.as_str() == agent.as_str())
+    let hint = run
+        .spec
+        .launch
+        .as_ref()
+        .map(|launch| launch.agent.as_str())
+        .or(run.spec.agent.as_deref());
+    detect(Some(&run.spec.command.join(" ")), hint, b"")
+        .is_some_and(|kind| kind.as_str() == agent.as_str())
 }
 
 /// Whether its agent got an answer: one that could not even begin calls nobody.
 fn is_session(attempt: &Attempt) -> bool {
-    attempt.outcome == Some(AttemptOutcome::Passed) || attempt.tokens.is_some_and(|tokens| tokens.total > 0)
+    attempt.outcome == Some(AttemptOutcome::Passed)
+        || attempt.tokens.is_some_and(|tokens| tokens.total > 0)
 }
 
 /// The likely reason why it is not called, and the way out.
@@ -159,7 +207,9 @@ fn why(agent: HookAgent) -> &'static str {
         HookAgent::Claude => {
             "Claude Code skips the hooks of a folder that was never trusted; start claude here once and trust it"
         }
-        HookAgent::Codex => "Codex drops hooks that nobody trusted; start codex here once and trust them in /hooks",
+        HookAgent::Codex => {
+            "Codex drops hooks that nobody trusted; start codex here once and trust them in /hooks"
+        }
         HookAgent::Gemini => {
             "Gemini CLI skips the hooks of a folder that was never trusted; start gemini here once and trust it"
         }
@@ -175,7 +225,10 @@ pub fn record_call(context: &Context, agent: HookAgent) {
     }
     let write = || -> std::io::Result<()> {
         let version = Some(env!("CARGO_PKG_VERSION").to_owned());
-        let call = serde_json::to_vec(&Call { at: context.clock.now(), version })?;
+        let call = serde_json::to_vec(&Call {
+            at: context.clock.now(),
+            version,
+        })?;
         let path = file(context, agent);
         let root = context.store().root();
         root.create_dir_all(path.parent().unwrap_or(&path))?;
@@ -189,11 +242,18 @@ pub fn record_call(context: &Context, agent: HookAgent) {
 /// Whether a session of an agent was not told yet that nothing is protected here; from now on it was. Where that cannot be
 /// written down, or the call names no session, it is said each time.
 pub fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&str>) -> bool {
-    let (Some(home), Some(session)) = (context.user_state_home(), session) else { return true };
+    let (Some(home), Some(session)) = (context.user_state_home(), session) else {
+        return true;
+    };
     let place = crc32fast::hash(context.worktree().as_os_str().as_encoded_bytes());
     let path = Path::new("recover/unprotected").join(format!("{}-{place:08x}", agent.as_str()));
     let root = Root::with_own(home, "recover");
-    if root.read_if_possible(&path).ok().flatten().is_some_and(|said| said == session.as_bytes()) {
+    if root
+        .read_if_possible(&path)
+        .ok()
+        .flatten()
+        .is_some_and(|said| said == session.as_bytes())
+    {
         return false;
     }
     let write = || {
@@ -207,10 +267,19 @@ pub fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&str>) -> 
 }
 
 fn last_call(context: &Context, agent: HookAgent) -> Option<Call> {
-    let bytes = context.store().root().read_if_possible(&file(context, agent)).ok().flatten()?;
+    let bytes = context
+        .store()
+        .root()
+        .read_if_possible(&file(context, agent))
+        .ok()
+        .flatten()?;
     serde_json::from_slice(&bytes).ok()
 }
 
 fn file(context: &Context, agent: HookAgent) -> PathBuf {
-    context.store().private_dir().join("hooks").join(format!("{}.json", agent.as_str()))
+    context
+        .store()
+        .private_dir()
+        .join("hooks")
+        .join(format!("{}.json", agent.as_str()))
 }

@@ -34,20 +34,43 @@ pub fn start(context: &Context) -> Result<Fix> {
     recover_unless_dry(context)?;
     let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
-    if run.failure.is_none() && !matches!(run.status, RunStatus::Failed | RunStatus::Escalated | RunStatus::Paused) {
-        let message = format!("run {} is {}: there is nothing to fix", run.key, run.status.as_str());
-        return Err(Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(["status"]).run(&run.key)));
+    if run.failure.is_none()
+        && !matches!(
+            run.status,
+            RunStatus::Failed | RunStatus::Escalated | RunStatus::Paused
+        )
+    {
+        let message = format!(
+            "run {} is {}: there is nothing to fix",
+            run.key,
+            run.status.as_str()
+        );
+        return Err(
+            Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(["status"]).run(&run.key))
+        );
     }
     if context.dry_run() {
-        let session = run.manual_fix.clone().filter(|session| session.status == ManualFixStatus::Active);
-        let session = session.unwrap_or_else(|| new_session(run, "fix_new".into(), CheckpointId::default(), context));
-        return Ok(Fix { session, run: run.clone() });
+        let session = run
+            .manual_fix
+            .clone()
+            .filter(|session| session.status == ManualFixStatus::Active);
+        let session = session.unwrap_or_else(|| {
+            new_session(run, "fix_new".into(), CheckpointId::default(), context)
+        });
+        return Ok(Fix {
+            session,
+            run: run.clone(),
+        });
     }
     open(context, &run.key)
 }
 
 fn recover_unless_dry(context: &Context) -> Result<()> {
-    if context.dry_run() { Ok(()) } else { crash::recover(context) }
+    if context.dry_run() {
+        Ok(())
+    } else {
+        crash::recover(context)
+    }
 }
 
 /// What came of going on with a fix.
@@ -60,7 +83,11 @@ pub struct Continued {
 }
 
 /// Makes the verified fix the iteration's result and a good checkpoint, then goes on with the next iterations.
-pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: bool) -> Result<Continued> {
+pub fn resume_with_fix(
+    context: &Context,
+    options: &DriveOptions,
+    prepare_only: bool,
+) -> Result<Continued> {
     recover_unless_dry(context)?;
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
@@ -73,14 +100,16 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     if !fix.session.verified || !same {
         if is_unchecked(context, &fix.run) {
             let message = format!("Cannot continue - fix not verified: {}", no_loops(&key));
-            return Err(Error::new(ErrorKind::NotVerified, message).hint(Hint::recover(end_of_fix(true)).run(&key)));
+            return Err(Error::new(ErrorKind::NotVerified, message)
+                .hint(Hint::recover(end_of_fix(true)).run(&key)));
         }
         let message = if fix.session.verified {
             "Cannot continue - files changed since the fix was verified"
         } else {
             "Cannot continue - fix not verified"
         };
-        return Err(Error::new(ErrorKind::NotVerified, message).hint(Hint::recover(["manual-fix", "verify"]).run(&key)));
+        return Err(Error::new(ErrorKind::NotVerified, message)
+            .hint(Hint::recover(["manual-fix", "verify"]).run(&key)));
     }
     if !fix.run.spec.command.is_empty() && !prepare_only {
         project_trust::require_to_drive(context, &fix.run)?;
@@ -92,7 +121,11 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
     }
     let ledger = context.store().lock()?;
     let session = active(ledger.state(), &key)?.session;
-    let iteration = session.issue.as_ref().and_then(|failure| failure.iteration).unwrap_or(fix.run.current_iteration);
+    let iteration = session
+        .issue
+        .as_ref()
+        .and_then(|failure| failure.iteration)
+        .unwrap_or(fix.run.current_iteration);
     let request = Request {
         description: "Manual fix".to_owned(),
         trigger: trigger::MANUAL_FIX.to_owned(),
@@ -101,7 +134,10 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
         feedback_results: session.verification_results.clone(),
         ..Request::default()
     };
-    let instructions = manual_fix_context(&ManualFixSession { detected_changes: changes.clone(), ..session });
+    let instructions = manual_fix_context(&ManualFixSession {
+        detected_changes: changes.clone(),
+        ..session
+    });
     let next = iteration.saturating_add(1).max(fix.run.current_iteration);
     let payloads = vec![
         Payload::IterationChanged {
@@ -109,7 +145,10 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
             status: IterationStatus::Completed,
             reason: Some("fixed by hand".to_owned()),
         },
-        Payload::ManualFixEnded { status: ManualFixStatus::Completed, changes },
+        Payload::ManualFixEnded {
+            status: ManualFixStatus::Completed,
+            changes,
+        },
         Payload::RunResumed {
             strategy: Some(crate::model::decision::Strategy::ContinueNext),
             iteration: next,
@@ -120,18 +159,35 @@ pub fn resume_with_fix(context: &Context, options: &DriveOptions, prepare_only: 
             restart: false,
         },
     ];
-    let following: Vec<_> = payloads.into_iter().map(|payload| NewEvent::about(&key, payload)).collect();
-    let good = checkpoint::record_with(context, &ledger, &key, &prepared, request, |_| following.clone())?;
-    let events = std::iter::once(checkpoint::event(&good)).chain(following).collect();
+    let following: Vec<_> = payloads
+        .into_iter()
+        .map(|payload| NewEvent::about(&key, payload))
+        .collect();
+    let good = checkpoint::record_with(context, &ledger, &key, &prepared, request, |_| {
+        following.clone()
+    })?;
+    let events = std::iter::once(checkpoint::event(&good))
+        .chain(following)
+        .collect();
     events::append(ledger, &key, good.created_at, events)?;
     drop(prepared);
 
-    let runs = !context.load()?.state.run(&key).is_none_or(|run| run.spec.command.is_empty());
-    let driven =
-        if runs && !prepare_only { Some(drive(context, &Driving::take(context, &key)?, options)?) } else { None };
+    let runs = !context
+        .load()?
+        .state
+        .run(&key)
+        .is_none_or(|run| run.spec.command.is_empty());
+    let driven = if runs && !prepare_only {
+        Some(drive(context, &Driving::take(context, &key)?, options)?)
+    } else {
+        None
+    };
     let run = run_of(&context.load()?.state, &key)?;
     let session = run.manual_fix.clone().unwrap_or(fix.session);
-    Ok(Continued { fix: Fix { session, run }, driven })
+    Ok(Continued {
+        fix: Fix { session, run },
+        driven,
+    })
 }
 
 /// Gives the session up; files stay as they are.
@@ -144,20 +200,31 @@ pub fn abort(context: &Context) -> Result<Fix> {
     }
     let ledger = context.store().lock()?;
     let fix = active(ledger.state(), &key)?;
-    let status = if fix.run.decision.as_ref().is_some_and(|d| d.has(crate::model::decision::Action::Escalate)) {
+    let status = if fix
+        .run
+        .decision
+        .as_ref()
+        .is_some_and(|d| d.has(crate::model::decision::Action::Escalate))
+    {
         RunStatus::Escalated
     } else {
         RunStatus::Failed
     };
     let changes = fix.session.detected_changes;
     let payloads = vec![
-        Payload::ManualFixEnded { status: ManualFixStatus::Aborted, changes },
-        Payload::RunStatusChanged { status, reason: "the manual fix was given up".to_owned() },
+        Payload::ManualFixEnded {
+            status: ManualFixStatus::Aborted,
+            changes,
+        },
+        Payload::RunStatusChanged {
+            status,
+            reason: "the manual fix was given up".to_owned(),
+        },
     ];
     let run = run_of(&*context.record_in(ledger, &key, payloads)?, &key)?;
-    let session = run
-        .manual_fix
-        .clone()
-        .unwrap_or(ManualFixSession { status: ManualFixStatus::Aborted, ..active(&state, &key)?.session });
+    let session = run.manual_fix.clone().unwrap_or(ManualFixSession {
+        status: ManualFixStatus::Aborted,
+        ..active(&state, &key)?.session
+    });
     Ok(Fix { session, run })
 }

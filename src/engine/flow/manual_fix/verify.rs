@@ -64,13 +64,31 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     let folder = log_dir(context, &fix.session);
     context.create_state_dir(&folder)?;
     let before = prepare(context)?.capture.tree;
-    let iteration = fix.session.issue.as_ref().and_then(|failure| failure.iteration);
-    let env = identity(context, &fix.run, iteration.unwrap_or(fix.run.current_iteration), None);
+    let iteration = fix
+        .session
+        .issue
+        .as_ref()
+        .and_then(|failure| failure.iteration);
+    let env = identity(
+        context,
+        &fix.run,
+        iteration.unwrap_or(fix.run.current_iteration),
+        None,
+    );
     let shell = &shell_of(context, &fix.run.spec);
-    let setting = LoopSetting { env: &env, show, log_dir: &folder, shell, root: context.worktree() };
+    let setting = LoopSetting {
+        env: &env,
+        show,
+        log_dir: &folder,
+        shell,
+        root: context.worktree(),
+    };
     let report = run_loops(context, &loops, &setting)?;
     if let Some(code) = report.interrupted {
-        return Err(Error::new(ErrorKind::Interrupted(code), "interrupted while the checks ran"));
+        return Err(Error::new(
+            ErrorKind::Interrupted(code),
+            "interrupted while the checks ran",
+        ));
     }
     let prepared = prepare(context)?;
     let tree = prepared.capture.tree.clone();
@@ -78,10 +96,23 @@ pub(super) fn judge(context: &Context, key: &RunKey, show: Show) -> Result<Judge
     let changes = changes_since(context, &state, &fix.session, &prepared)?;
     drop(prepared);
     let (now, rules) = (context.clock.now(), &context.settings().rules);
-    let failure = report.first_failure.as_ref().map(|(_, evidence)| classify(evidence, None, rules, now));
+    let failure = report
+        .first_failure
+        .as_ref()
+        .map(|(_, evidence)| classify(evidence, None, rules, now));
     let ledger = context.store().lock()?;
     active(ledger.state(), key)?;
-    let payload = Payload::ManualFixVerified { changes, results: report.results, verified, tree: tree.clone() };
+    let payload = Payload::ManualFixVerified {
+        changes,
+        results: report.results,
+        verified,
+        tree: tree.clone(),
+    };
     let fix = active(&*context.record_in(ledger, key, vec![payload])?, key)?;
-    Ok(Judged { fix, outdated: tree != before, tree, failure })
+    Ok(Judged {
+        fix,
+        outdated: tree != before,
+        tree,
+        failure,
+    })
 }

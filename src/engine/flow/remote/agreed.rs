@@ -34,7 +34,9 @@ impl TakenIn {
     fn load(context: &Context, key: &RunKey) -> Result<Option<Self>> {
         let path = Self::place(context, key);
         let bytes = context.store().root().read_present(&path);
-        let Some(bytes) = bytes.with_context(|| format!("cannot read {}", path.display()))? else { return Ok(None) };
+        let Some(bytes) = bytes.with_context(|| format!("cannot read {}", path.display()))? else {
+            return Ok(None);
+        };
         // One that cannot be read vouches for nothing.
         Ok(Some(serde_json::from_slice(&bytes).unwrap_or_else(|error| {
             tracing::warn!(%error, "{} cannot be read: nothing of the run is agreed to", path.display());
@@ -44,7 +46,8 @@ impl TakenIn {
 
     fn save(&self, context: &Context, key: &RunKey) -> Result<()> {
         let path = Self::place(context, key);
-        let text = serde_json::to_vec(self).with_context(|| format!("cannot encode {}", path.display()))?;
+        let text = serde_json::to_vec(self)
+            .with_context(|| format!("cannot encode {}", path.display()))?;
         let written = context.store().root().replace(&path, &text, Sync::All);
         Ok(written.with_context(|| format!("cannot write {}", path.display()))?)
     }
@@ -61,19 +64,30 @@ pub(super) fn trusted(context: &Context, key: &RunKey) -> Result<Option<String>>
 }
 
 /// Notes that what a run starts comes from a remote; `own` is the run as it was here before, if it was.
-pub(super) fn note_taken_in(context: &Context, key: &RunKey, remote: &str, own: Option<&Run>) -> Result<()> {
+pub(super) fn note_taken_in(
+    context: &Context,
+    key: &RunKey,
+    remote: &str,
+    own: Option<&Run>,
+) -> Result<()> {
     if TakenIn::load(context, key)?.is_some() {
         return Ok(());
     }
     // What was typed here needs nobody's word, should it come back.
     let trusted = own.map(|own| print(&own.spec));
-    TakenIn { remote: remote.to_owned(), trusted }.save(context, key)
+    TakenIn {
+        remote: remote.to_owned(),
+        trusted,
+    }
+    .save(context, key)
 }
 
 /// Refuses (13) to start what a run has from another machine and nobody here agreed to.
 pub fn require_agreed(context: &Context, run: &Run) -> Result<()> {
     match unagreed(context, run)? {
-        Some(remote) if !context.trusts_call() => Err(not_agreed(context, &run.key, &remote, &run.spec)),
+        Some(remote) if !context.trusts_call() => {
+            Err(not_agreed(context, &run.key, &remote, &run.spec))
+        }
         _ => Ok(()),
     }
 }
@@ -83,8 +97,9 @@ pub fn require_agreed_step(context: &Context, key: &RunKey, boot_id: Option<&str
     if !boot_id.is_some_and(is_elsewhere) || context.trusts_call() {
         return Ok(());
     }
-    let message =
-        format!("a step of run {key} was recorded on another machine; --trust or RECOVER_TRUST=1 runs it here");
+    let message = format!(
+        "a step of run {key} was recorded on another machine; --trust or RECOVER_TRUST=1 runs it here"
+    );
     Err(Error::new(ErrorKind::NotTrusted, message).hint(context.rerun(&["--trust"])))
 }
 
@@ -95,12 +110,18 @@ pub fn is_agreed(context: &Context, run: &Run) -> bool {
 
 /// The user typed or agreed to what the run starts from now on.
 pub fn note_agreed(context: &Context, run: &Run) -> Result<()> {
-    let Some(taken_in) = TakenIn::load(context, &run.key)? else { return Ok(()) };
+    let Some(taken_in) = TakenIn::load(context, &run.key)? else {
+        return Ok(());
+    };
     let print = print(&run.spec);
     if taken_in.trusted.as_ref() == Some(&print) {
         return Ok(());
     }
-    TakenIn { trusted: Some(print), ..taken_in }.save(context, &run.key)
+    TakenIn {
+        trusted: Some(print),
+        ..taken_in
+    }
+    .save(context, &run.key)
 }
 
 /// Refuses what would start what came from there.
@@ -108,13 +129,29 @@ pub(super) fn not_agreed(context: &Context, key: &RunKey, remote: &str, spec: &R
     let mut shown = vec![format!("command {}", join(&spec.command))];
     shown.extend((!spec.dir.is_empty()).then(|| format!("in {}", spec.dir)));
     shown.extend(spec.attempts.map(|attempts| format!("attempts {attempts}")));
-    shown.extend(spec.policy.as_ref().map(|policy| format!("budgets {policy}")));
-    shown.extend(spec.prompt.as_ref().map(|prompt| format!("prompt {prompt}")));
-    let checks = spec.configured.iter().flat_map(|configured| &configured.feedback).chain(&spec.feedback);
+    shown.extend(
+        spec.policy
+            .as_ref()
+            .map(|policy| format!("budgets {policy}")),
+    );
+    shown.extend(
+        spec.prompt
+            .as_ref()
+            .map(|prompt| format!("prompt {prompt}")),
+    );
+    let checks = spec
+        .configured
+        .iter()
+        .flat_map(|configured| &configured.feedback)
+        .chain(&spec.feedback);
     shown.extend(checks.map(|check| format!("check {} = {}", check.name, check.command)));
     shown.extend(spec.until.as_ref().map(|until| format!("until {until}")));
     shown.extend((!spec.fallback.is_empty()).then(|| format!("fallback {}", join(&spec.fallback))));
-    shown.extend(spec.notify.as_ref().map(|notify| format!("notify {notify}")));
+    shown.extend(
+        spec.notify
+            .as_ref()
+            .map(|notify| format!("notify {notify}")),
+    );
     let message = format!(
         "run {key} on {remote} would start what came from there: {}; nothing was started. Review it; --trust or \
          RECOVER_TRUST=1 allows it for this run until it changes",
@@ -136,12 +173,28 @@ mod tests {
 
     #[test]
     fn another_place_or_budget_is_another_thing_to_agree_to() {
-        let spec = RunSpec { command: vec!["make".to_owned()], attempts: Some(3), ..RunSpec::default() };
+        let spec = RunSpec {
+            command: vec!["make".to_owned()],
+            attempts: Some(3),
+            ..RunSpec::default()
+        };
         let others = [
-            RunSpec { dir: "sub".into(), ..spec.clone() },
-            RunSpec { attempts: Some(300), ..spec.clone() },
-            RunSpec { policy: Some(serde_json::json!({"max_attempts": 300})), ..spec.clone() },
-            RunSpec { until_dir: "sub".into(), ..spec.clone() },
+            RunSpec {
+                dir: "sub".into(),
+                ..spec.clone()
+            },
+            RunSpec {
+                attempts: Some(300),
+                ..spec.clone()
+            },
+            RunSpec {
+                policy: Some(serde_json::json!({"max_attempts": 300})),
+                ..spec.clone()
+            },
+            RunSpec {
+                until_dir: "sub".into(),
+                ..spec.clone()
+            },
         ];
         assert!(others.iter().all(|other| print(other) != print(&spec)));
         assert_eq!(print(&spec.clone()), print(&spec));

@@ -25,7 +25,10 @@ pub struct Chain {
 impl Chain {
     /// Where it ends.
     pub fn end(&self) -> Option<Standing> {
-        self.states.last().map(Standing::from).or_else(|| self.before.clone())
+        self.states
+            .last()
+            .map(Standing::from)
+            .or_else(|| self.before.clone())
     }
 }
 
@@ -33,7 +36,11 @@ impl Chain {
 pub fn standing(repo: &Repo, key: &RunKey, remote: &str, commit: &ObjectId) -> Result<Standing> {
     let raw = read_state(repo, commit)?;
     let (meta, claim, _) = decode(&raw, key).map_err(|flaw| refused(key, remote, &flaw))?;
-    Ok(Standing { commit: commit.clone(), claim, meta })
+    Ok(Standing {
+        commit: commit.clone(),
+        claim,
+        meta,
+    })
 }
 
 /// Reads and verifies the states up to `tip` that come after `known`, which was verified before; all of them where that is
@@ -42,7 +49,13 @@ pub fn standing(repo: &Repo, key: &RunKey, remote: &str, commit: &ObjectId) -> R
 /// # Errors
 /// What does not fit is damage (12); what a newer version wrote is refused (15), and where `[remote] allowed_signers` is set
 /// what nobody of them signed (13).
-pub fn read(context: &Context, key: &RunKey, remote: &str, tip: &ObjectId, known: Option<&ObjectId>) -> Result<Chain> {
+pub fn read(
+    context: &Context,
+    key: &RunKey,
+    remote: &str,
+    tip: &ObjectId,
+    known: Option<&ObjectId>,
+) -> Result<Chain> {
     let repo = context.repo()?;
     let wrong = |flaw: Flaw| refused(key, remote, &flaw);
     // First what each is about: a newer one is refused before anything else of it is looked at.
@@ -57,22 +70,36 @@ pub fn read(context: &Context, key: &RunKey, remote: &str, tip: &ObjectId, known
         ids.push(commit);
         at = previous;
     }
-    let mut chain = Chain { before, states: Vec::with_capacity(ids.len()) };
+    let mut chain = Chain {
+        before,
+        states: Vec::with_capacity(ids.len()),
+    };
     let seen = resolve_ref(repo, &tracking_ref(remote, key));
-    let unseen = seen.and_then(|seen| ids.iter().position(|commit| *commit == seen)).unwrap_or(ids.len());
+    let unseen = seen
+        .and_then(|seen| ids.iter().position(|commit| *commit == seen))
+        .unwrap_or(ids.len());
     let mut names = FetchedNames::new(repo)?;
     for (number, commit) in ids.into_iter().enumerate().rev() {
-        let state = follow(&read_state(repo, &commit)?, key, chain.end().as_ref()).map_err(wrong)?;
+        let state =
+            follow(&read_state(repo, &commit)?, key, chain.end().as_ref()).map_err(wrong)?;
         if let Some(signers) = &context.settings().remote.allowed_signers
             && !is_signed_by(context, &commit, signers)?
         {
-            let message = format!("state {} of run {key} on {remote} is signed by none of {signers}", state.meta.state);
-            return Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::git(["verify-commit", "-v", &commit.0])));
+            let message = format!(
+                "state {} of run {key} on {remote} is signed by none of {signers}",
+                state.meta.state
+            );
+            return Err(Error::new(ErrorKind::NotTrusted, message).hint(Hint::git([
+                "verify-commit",
+                "-v",
+                &commit.0,
+            ])));
         }
         for checkpoint in state.checkpoints.iter().filter(|_| number < unseen) {
             if let Some((path, why)) = names.unsafe_in(checkpoint)? {
                 let state = state.meta.state;
-                let what = format!("state {state}: its checkpoint {checkpoint} has {why}, '{path}'");
+                let what =
+                    format!("state {state}: its checkpoint {checkpoint} has {why}, '{path}'");
                 return Err(wrong(Flaw::Damaged(what)));
             }
         }
@@ -84,7 +111,11 @@ pub fn read(context: &Context, key: &RunKey, remote: &str, tip: &ObjectId, known
 /// What lies under the name of a run and does not say that it is that run.
 pub fn misnamed(key: &RunKey, remote: &str, name: &str, raw: &RawState) -> Error {
     let flaw = decode(raw, key).err();
-    refused(key, remote, &flaw.unwrap_or_else(|| Flaw::Damaged(format!("{name} is another run's name"))))
+    refused(
+        key,
+        remote,
+        &flaw.unwrap_or_else(|| Flaw::Damaged(format!("{name} is another run's name"))),
+    )
 }
 
 fn refused(key: &RunKey, remote: &str, flaw: &Flaw) -> Error {
@@ -96,8 +127,9 @@ fn refused(key: &RunKey, remote: &str, flaw: &Flaw) -> Error {
             Error::new(ErrorKind::Newer, message)
         }
         Flaw::Damaged(what) => {
-            let message =
-                format!("run {key} on {remote} is not as recover writes it: {what}; nothing of it is believed");
+            let message = format!(
+                "run {key} on {remote} is not as recover writes it: {what}; nothing of it is believed"
+            );
             Error::new(ErrorKind::Corrupt, message)
                 .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))
         }

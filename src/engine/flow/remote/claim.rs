@@ -55,8 +55,15 @@ pub struct Waiting {
 impl Waiting {
     /// It begins.
     pub fn begin(how: TakeOver) -> Self {
-        let longest = how.wait.map_or(Duration::ZERO, |longest| longest.unwrap_or(Duration::MAX));
-        Self { begun: Moment::now(), longest, said: false, tried: 0 }
+        let longest = how
+            .wait
+            .map_or(Duration::ZERO, |longest| longest.unwrap_or(Duration::MAX));
+        Self {
+            begun: Moment::now(),
+            longest,
+            said: false,
+            tried: 0,
+        }
     }
 
     /// How long it may still take.
@@ -64,7 +71,9 @@ impl Waiting {
         if self.longest == Duration::MAX {
             return Duration::MAX;
         }
-        self.begun.age().map_or(Duration::ZERO, |waited| self.longest.saturating_sub(waited))
+        self.begun
+            .age()
+            .map_or(Duration::ZERO, |waited| self.longest.saturating_sub(waited))
     }
 
     /// Says once what is waited for.
@@ -84,7 +93,9 @@ impl Waiting {
         if left.is_zero() {
             return Err(away.error(server.name()));
         }
-        self.say(server.context, || format!("waiting for the remote {}: {}", server.name(), away.said));
+        self.say(server.context, || {
+            format!("waiting for the remote {}: {}", server.name(), away.said)
+        });
         self.tried += 1;
         server.pause(away, self.tried - 1, left)
     }
@@ -130,8 +141,13 @@ pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claim
                 moves += 1;
                 continue;
             }
-            Tried::Moved => Tried::Away(Away { said: "it changes while it is read".to_owned(), after: None }),
-            Tried::Held(claim, ..) if !wish.waits_for_holder => return Err(held(server, key, &claim)),
+            Tried::Moved => Tried::Away(Away {
+                said: "it changes while it is read".to_owned(),
+                after: None,
+            }),
+            Tried::Held(claim, ..) if !wish.waits_for_holder => {
+                return Err(held(server, key, &claim));
+            }
             found => found,
         };
         let (pause, mut error) = match found {
@@ -156,9 +172,15 @@ pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claim
         waiting.say(context, || format!("waiting: {}", error.message));
         let pause = pause.min(left);
         let stopped = |signal: crate::process::Signal| {
-            Error::new(ErrorKind::Interrupted(signal.exit_code()), "stopped while another machine held the run")
+            Error::new(
+                ErrorKind::Interrupted(signal.exit_code()),
+                "stopped while another machine held the run",
+            )
         };
-        context.interrupts.sleep(pause.max(Duration::from_millis(200))).map_err(stopped)?;
+        context
+            .interrupts
+            .sleep(pause.max(Duration::from_millis(200)))
+            .map_err(stopped)?;
     }
 }
 
@@ -179,9 +201,18 @@ pub fn held(server: &Server<'_>, key: &RunKey, claim: &Claim) -> Error {
 ///
 /// # Errors
 /// Somebody else holds it (11), or it does not go on from what was seen there before (12); the server is away (9).
-pub fn to_be_claimed(server: &Server<'_>, key: &RunKey, record: &Record, steals: bool) -> Result<Option<Chain>> {
-    let Some(chain) = all_there(server, key)? else { return Ok(None) };
-    let Some(tip) = chain.end().map(|end| end.commit) else { return Ok(None) };
+pub fn to_be_claimed(
+    server: &Server<'_>,
+    key: &RunKey,
+    record: &Record,
+    steals: bool,
+) -> Result<Option<Chain>> {
+    let Some(chain) = all_there(server, key)? else {
+        return Ok(None);
+    };
+    let Some(tip) = chain.end().map(|end| end.commit) else {
+        return Ok(None);
+    };
     let latest = latest(server, key, record)?;
     let chain = match &latest {
         // A claim puts there again what was taken from the end of it.
@@ -190,10 +221,16 @@ pub fn to_be_claimed(server: &Server<'_>, key: &RunKey, record: &Record, steals:
         }
         _ => chain,
     };
-    let Some(end) = chain.end().filter(|_| !steals) else { return Ok(Some(chain)) };
+    let Some(end) = chain.end().filter(|_| !steals) else {
+        return Ok(Some(chain));
+    };
     require_unforked(server, key, record, latest.as_ref(), &end.commit)?;
     let is_own = record.nonce.as_ref() == Some(&end.claim.nonce);
-    if end.claim.released || is_own { Ok(Some(chain)) } else { Err(held(server, key, &end.claim)) }
+    if end.claim.released || is_own {
+        Ok(Some(chain))
+    } else {
+        Err(held(server, key, &end.claim))
+    }
 }
 
 fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried> {
@@ -203,11 +240,16 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
         Reached::Yes(found) => found,
         Reached::Away(away) => return Ok(Tried::Away(away)),
     };
-    let Some(tip) = found else { return claim_missing(server, key, &mut locked) };
+    let Some(tip) = found else {
+        return claim_missing(server, key, &mut locked);
+    };
     let tip = match obtain(server, key, &tip)? {
         Reached::Yes(Some(tip)) => tip,
         Reached::Yes(None) => {
-            return Ok(Tried::Away(Away { said: "the run has just gone".to_owned(), after: None }));
+            return Ok(Tried::Away(Away {
+                said: "the run has just gone".to_owned(),
+                after: None,
+            }));
         }
         Reached::Away(away) => return Ok(Tried::Away(away)),
     };
@@ -221,14 +263,22 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
     let known = locked.record.tip.clone();
     let chain = verified(server, key, &tip, known.as_ref())?;
     let Some(end) = chain.end() else {
-        return Ok(Tried::Away(Away { said: "nothing lies there".to_owned(), after: None }));
+        return Ok(Tried::Away(Away {
+            said: "nothing lies there".to_owned(),
+            after: None,
+        }));
     };
     let unchanged = locked.record.see(&tip);
     let own = context.settings().remote.lease;
     let lease = own.max(Duration::from_millis(end.meta.lease_ms));
     locked.save(context)?;
     // Two copies of one clone have the same nonce: only what this one pushed is its own.
-    let pushed = locked.record.pending.iter().find(|pending| pending.commit == tip).cloned();
+    let pushed = locked
+        .record
+        .pending
+        .iter()
+        .find(|pending| pending.commit == tip)
+        .cloned();
     let is_own = known.as_ref() == Some(&tip) || pushed.is_some();
     if known.is_none() && !is_own {
         // Of two first claims at once the other one came through: there is nothing to be given back.
@@ -242,9 +292,16 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
         Hold::Held if !wish.how.steals => Ok(Tried::Held(Box::new(end.claim), unchanged, lease)),
         state => {
             let state_here = context.load()?.state;
-            if known.is_none() && state_here.run(key).is_some() && !gives_way(&state_here, key, &locked.record) {
-                let message = format!("another run {key} is recorded here, which does not lie on {}", server.name());
-                return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key)));
+            if known.is_none()
+                && state_here.run(key).is_some()
+                && !gives_way(&state_here, key, &locked.record)
+            {
+                let message = format!(
+                    "another run {key} is recorded here, which does not lie on {}",
+                    server.name()
+                );
+                return Err(Error::new(ErrorKind::AlreadyExists, message)
+                    .hint(Hint::recover(["status"]).run(key)));
             }
             (wish.agrees)(&chain)?;
             let stolen = (state == Hold::Held).then_some(end.claim.host.as_str());
@@ -257,19 +314,26 @@ fn try_claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Tried
 fn claim_missing(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Tried> {
     let context = server.context;
     if context.load()?.state.run(key).is_none() {
-        let message = format!("there is no run {key}, neither here nor on {}", server.name());
-        return Err(Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
-            "runs",
-            "--remote",
-            server.name(),
-        ])));
+        let message = format!(
+            "there is no run {key}, neither here nor on {}",
+            server.name()
+        );
+        return Err(
+            Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
+                "runs",
+                "--remote",
+                server.name(),
+            ])),
+        );
     }
     if locked.record.tip.is_none() {
         // What was seen there was another run of that name.
         locked.record.seen = None;
         return first_claim(server, key, locked, None);
     }
-    let Some(known) = latest(server, key, &locked.record)? else { return first_claim(server, key, locked, None) };
+    let Some(known) = latest(server, key, &locked.record)? else {
+        return first_claim(server, key, locked, None);
+    };
     server.require_same_place(key, &locked.record)?;
     let before = chain::standing(server.repo()?, key, server.name(), &known)?;
     let is_own = locked.record.nonce.as_deref() == Some(before.claim.nonce.as_str());
@@ -287,7 +351,11 @@ pub fn latest(server: &Server<'_>, key: &RunKey, record: &Record) -> Result<Opti
     let repo = server.repo()?;
     // A machine without a ledger has no record, only the reference.
     let tracked = resolve_ref(repo, &server.tracking(key));
-    let seen = record.seen.as_ref().map(|seen| &seen.commit).filter(|seen| repo.has_object(seen));
+    let seen = record
+        .seen
+        .as_ref()
+        .map(|seen| &seen.commit)
+        .filter(|seen| repo.has_object(seen));
     let mut latest = record.tip.clone();
     for other in seen.into_iter().chain(&tracked) {
         let is_later = match &latest {
@@ -302,7 +370,12 @@ pub fn latest(server: &Server<'_>, key: &RunKey, record: &Record) -> Result<Opti
 }
 
 /// The claim of a run that is not there, with all that the ledger has of it.
-fn first_claim(server: &Server<'_>, key: &RunKey, locked: &mut Locked, before: Option<&Standing>) -> Result<Tried> {
+fn first_claim(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    before: Option<&Standing>,
+) -> Result<Tried> {
     let context = server.context;
     if let Err(Unreached { said, after }) = require_guarantees(context, &server.remote)? {
         return Ok(Tried::Away(Away { said, after }));
@@ -311,12 +384,18 @@ fn first_claim(server: &Server<'_>, key: &RunKey, locked: &mut Locked, before: O
     locked.record.pending.clear();
     let claim = new_claim(context, before)?;
     (locked.record.nonce, locked.record.lost_to) = (Some(claim.nonce.clone()), None);
-    let what = What { claim: &claim, stolen_from: None, with_events: true };
+    let what = What {
+        claim: &claim,
+        stolen_from: None,
+        with_events: true,
+    };
     let prepared = prepare(server, key, &locked.record, before, what)?;
     Ok(match push(server, key, locked, &prepared, None)? {
-        Reached::Yes(true) => {
-            Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent: prepared.events })
-        }
+        Reached::Yes(true) => Tried::Yes(Claimed {
+            claim,
+            is_unsettled: locked.record.is_unsettled,
+            sent: prepared.events,
+        }),
         Reached::Yes(false) => Tried::Moved,
         Reached::Away(away) => Tried::Away(away),
     })
@@ -336,23 +415,36 @@ fn go_on(
         None => locked.record.pending.clear(),
     }
     Ok(match sync(server, key, locked, false)? {
-        Synced::Done(sent) => {
-            Tried::Yes(Claimed { claim: end.claim.clone(), is_unsettled: locked.record.is_unsettled, sent })
-        }
+        Synced::Done(sent) => Tried::Yes(Claimed {
+            claim: end.claim.clone(),
+            is_unsettled: locked.record.is_unsettled,
+            sent,
+        }),
         Synced::Lost(claim) => Tried::Held(claim, Duration::ZERO, Duration::ZERO),
         Synced::Away(away) => Tried::Away(away),
     })
 }
 
 /// Takes a run from whoever had it last.
-fn take(server: &Server<'_>, key: &RunKey, locked: &mut Locked, end: &Standing, stolen: Option<&str>) -> Result<Tried> {
+fn take(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    end: &Standing,
+    stolen: Option<&str>,
+) -> Result<Tried> {
     let context = server.context;
     // Nothing happened since this clone gave it back: what it has done meanwhile goes on from there.
-    let goes_on = locked.record.tip.as_ref() == Some(&end.commit) && context.load()?.state.run(key).is_some();
+    let goes_on =
+        locked.record.tip.as_ref() == Some(&end.commit) && context.load()?.state.run(key).is_some();
     let claim = new_claim(context, Some(end))?;
     (locked.record.nonce, locked.record.lost_to) = (Some(claim.nonce.clone()), None);
     locked.record.pending.clear();
-    let what = What { claim: &claim, stolen_from: stolen, with_events: goes_on };
+    let what = What {
+        claim: &claim,
+        stolen_from: stolen,
+        with_events: goes_on,
+    };
     let prepared = prepare(server, key, &locked.record, Some(end), what)?;
     match push(server, key, locked, &prepared, Some(&end.commit))? {
         Reached::Yes(true) => {}
@@ -363,7 +455,11 @@ fn take(server: &Server<'_>, key: &RunKey, locked: &mut Locked, end: &Standing, 
         give_back_unread(server, key, locked, &prepared.pending.commit);
         return Err(error);
     }
-    Ok(Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent: prepared.events }))
+    Ok(Tried::Yes(Claimed {
+        claim,
+        is_unsettled: locked.record.is_unsettled,
+        sent: prepared.events,
+    }))
 }
 
 /// Releases a run whose events could not be taken in.
@@ -371,7 +467,11 @@ fn give_back_unread(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip:
     let release = |locked: &mut Locked| -> Result<()> {
         let before = chain::standing(server.repo()?, key, server.name(), tip)?;
         let claim = before.claim.released();
-        let what = What { claim: &claim, stolen_from: None, with_events: false };
+        let what = What {
+            claim: &claim,
+            stolen_from: None,
+            with_events: false,
+        };
         let prepared = prepare(server, key, &locked.record, Some(&before), what)?;
         push(server, key, locked, &prepared, Some(tip)).map(drop)
     };
@@ -395,7 +495,9 @@ fn set_back(
     latest: Option<&ObjectId>,
 ) -> Result<Option<Tried>> {
     let repo = server.repo()?;
-    let Some(known) = latest.filter(|known| *known != tip) else { return Ok(None) };
+    let Some(known) = latest.filter(|known| *known != tip) else {
+        return Ok(None);
+    };
     if !is_before(repo, tip, known)? {
         return Ok(None);
     }
@@ -406,7 +508,11 @@ fn set_back(
             Synced::Done(sent) => {
                 let tip = locked.record.tip.clone().unwrap_or_else(|| known.clone());
                 let claim = chain::standing(repo, key, server.name(), &tip)?.claim;
-                Tried::Yes(Claimed { claim, is_unsettled: locked.record.is_unsettled, sent })
+                Tried::Yes(Claimed {
+                    claim,
+                    is_unsettled: locked.record.is_unsettled,
+                    sent,
+                })
             }
             Synced::Lost(claim) => Tried::Held(claim, Duration::ZERO, Duration::ZERO),
             Synced::Away(away) => Tried::Away(away),
@@ -417,13 +523,21 @@ fn set_back(
 
 /// Whether the server has, of the run that was seen there before, something that does not go on from there. What has another
 /// beginning is another run of that name: the first was removed.
-pub fn is_forked(server: &Server<'_>, key: &RunKey, before: &ObjectId, tip: &ObjectId) -> Result<bool> {
+pub fn is_forked(
+    server: &Server<'_>,
+    key: &RunKey,
+    before: &ObjectId,
+    tip: &ObjectId,
+) -> Result<bool> {
     let repo = server.repo()?;
     if before == tip || is_before(repo, before, tip)? || is_before(repo, tip, before)? {
         return Ok(false);
     }
     let chain = chain::read(server.context, key, server.name(), tip, None)?;
-    chain.states.first().map_or(Ok(false), |root| Ok(is_before(repo, &root.commit, before)?))
+    chain
+        .states
+        .first()
+        .map_or(Ok(false), |root| Ok(is_before(repo, &root.commit, before)?))
 }
 
 /// Refuses a run that was set back on the server and went on from there on another machine, unless this clone holds it: who
@@ -438,7 +552,9 @@ fn require_unforked(
     latest: Option<&ObjectId>,
     tip: &ObjectId,
 ) -> Result<()> {
-    let Some(latest) = latest.filter(|_| record.nonce.is_none()) else { return Ok(()) };
+    let Some(latest) = latest.filter(|_| record.nonce.is_none()) else {
+        return Ok(());
+    };
     if !is_forked(server, key, latest, tip)? {
         return Ok(());
     }
@@ -472,8 +588,17 @@ pub fn forked(server: &Server<'_>, key: &RunKey) -> Error {
 }
 
 /// Puts there again what was seen there last, in the place of what is there.
-fn put_back(server: &Server<'_>, key: &RunKey, old: Option<&ObjectId>, known: &ObjectId) -> Result<Tried> {
-    let update = Update { name: run_ref(key), old: old.cloned(), new: Some(known.clone()) };
+fn put_back(
+    server: &Server<'_>,
+    key: &RunKey,
+    old: Option<&ObjectId>,
+    known: &ObjectId,
+) -> Result<Tried> {
+    let update = Update {
+        name: run_ref(key),
+        old: old.cloned(),
+        new: Some(known.clone()),
+    };
     Ok(match server.push(update)? {
         Answer::Done(()) => {
             set_tracking(server.repo()?, &server.tracking(key), known)?;
@@ -494,22 +619,42 @@ fn gone(server: &Server<'_>, key: &RunKey) -> Error {
          with its next push",
         server.name()
     );
-    Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "push", "--remote", server.name()]).run(key))
+    Error::new(ErrorKind::Corrupt, message)
+        .hint(Hint::recover(["remote", "push", "--remote", server.name()]).run(key))
 }
 
 fn new_claim(context: &Context, before: Option<&Standing>) -> Result<Claim> {
     let nonce = new_id().map_err(|error| Error::io("cannot make a random number", error))?;
-    let holder = format!("{:08x}", crc32fast::hash(context.state_dir_id().to_string().as_bytes()));
-    Ok(Claim::after(before.map(|before| &before.claim), format!("{}-{holder}", host(context)), host(context), nonce))
+    let holder = format!(
+        "{:08x}",
+        crc32fast::hash(context.state_dir_id().to_string().as_bytes())
+    );
+    Ok(Claim::after(
+        before.map(|before| &before.claim),
+        format!("{}-{holder}", host(context)),
+        host(context),
+        nonce,
+    ))
 }
 
 /// The name of this machine.
 pub fn host(context: &Context) -> String {
-    let named = context
-        .env("RECOVER_TEST_HOST")
-        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
-    let plain: String = named.chars().filter(|c| !c.is_control()).take(128).collect();
-    if plain.is_empty() { "unknown".to_owned() } else { plain }
+    let named = context.env("RECOVER_TEST_HOST").unwrap_or_else(|| {
+        rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned()
+    });
+    let plain: String = named
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(128)
+        .collect();
+    if plain.is_empty() {
+        "unknown".to_owned()
+    } else {
+        plain
+    }
 }
 
 /// The budgets that hold when the run first goes elsewhere are its own from then on.
@@ -520,8 +665,23 @@ fn keep_policy(context: &Context, key: &RunKey) -> Result<()> {
         return Ok(());
     }
     let settings = crate::engine::record::run_settings::settings_of(context, &run);
-    let policy = serde_json::to_value(settings.retry)
-        .map_err(|error| Error::new(ErrorKind::Failed, format!("cannot encode the budgets: {error}")))?;
-    let spec = crate::model::run::RunSpec { policy: Some(policy), ..run.spec.clone() };
-    context.record_in(ledger, key, vec![Payload::RunSpecChanged { spec: Box::new(spec) }]).map(drop)
+    let policy = serde_json::to_value(settings.retry).map_err(|error| {
+        Error::new(
+            ErrorKind::Failed,
+            format!("cannot encode the budgets: {error}"),
+        )
+    })?;
+    let spec = crate::model::run::RunSpec {
+        policy: Some(policy),
+        ..run.spec.clone()
+    };
+    context
+        .record_in(
+            ledger,
+            key,
+            vec![Payload::RunSpecChanged {
+                spec: Box::new(spec),
+            }],
+        )
+        .map(drop)
 }

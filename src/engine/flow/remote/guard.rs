@@ -29,12 +29,13 @@ pub fn require_claim(context: &Context, chosen: &Chosen) -> Result<Vec<RunKey>> 
     let state = crash::load_recovered(context)?;
     // Which run is meant, or that none is, is the command's own to say.
     let keys = match chosen {
-        Chosen::Ids(ids) if ids.is_empty() => {
-            select::find_quietly(context, &state).map(|run| run.map(|run| run.key.clone()).into_iter().collect())
-        }
+        Chosen::Ids(ids) if ids.is_empty() => select::find_quietly(context, &state)
+            .map(|run| run.map(|run| run.key.clone()).into_iter().collect()),
         _ => chosen.of(context, &state),
     };
-    let Ok(keys) = keys else { return Ok(Vec::new()) };
+    let Ok(keys) = keys else {
+        return Ok(Vec::new());
+    };
     keys.iter().try_for_each(|key| require(context, key))?;
     Ok(keys)
 }
@@ -45,8 +46,11 @@ pub fn send_recorded(context: &Context, keys: &[RunKey]) {
     for key in keys {
         for remote in remotes_of(context, key) {
             if let Err(error) = send_recorded_on(context, key, &remote) {
-                let later = context.line(Hint::recover(["remote", "push", "--remote", &remote]).run(key));
-                context.warn(format!("what is new in run {key} is not on {remote} yet: {error}; to send it: {later}"));
+                let later =
+                    context.line(Hint::recover(["remote", "push", "--remote", &remote]).run(key));
+                context.warn(format!(
+                    "what is new in run {key} is not on {remote} yet: {error}; to send it: {later}"
+                ));
             }
         }
     }
@@ -60,13 +64,27 @@ fn send_recorded_on(context: &Context, key: &RunKey, remote: &str) -> Result<()>
     }
     let server = Server::of(context, remote)?.for_last_word(LAST_WORD);
     let agrees = |chain: &Chain| refuse_behind(&server, key, ahead, chain);
-    claim(&server, key, &Wish { how: TakeOver::default(), waits_for_holder: false, agrees: &agrees })?;
-    if record.nonce.is_none() { release_on(context, key, remote, LAST_WORD) } else { Ok(()) }
+    claim(
+        &server,
+        key,
+        &Wish {
+            how: TakeOver::default(),
+            waits_for_holder: false,
+            agrees: &agrees,
+        },
+    )?;
+    if record.nonce.is_none() {
+        release_on(context, key, remote, LAST_WORD)
+    } else {
+        Ok(())
+    }
 }
 
 /// Refuses to change a run that another machine holds (11).
 pub fn require(context: &Context, key: &RunKey) -> Result<()> {
-    remotes_of(context, key).iter().try_for_each(|remote| require_on(context, key, remote))
+    remotes_of(context, key)
+        .iter()
+        .try_for_each(|remote| require_on(context, key, remote))
 }
 
 /// A sign of life before something with an effect elsewhere begins, where this clone holds the run; its processes get to know
@@ -113,22 +131,33 @@ pub fn require_new(server: &Server<'_>, key: &RunKey) -> Result<()> {
         // One that is away is waited for when the run has begun.
         _ => return Ok(()),
     }
-    let Some(end) = all_there(server, key)?.and_then(|chain| chain.end()) else { return Ok(()) };
+    let Some(end) = all_there(server, key)?.and_then(|chain| chain.end()) else {
+        return Ok(());
+    };
     if !end.claim.released && record.nonce.as_ref() != Some(&end.claim.nonce) {
         return Err(held(server, key, &end.claim));
     }
-    let message = format!("run {key} lies on {} already: resume it, or choose another name with --run", server.name());
+    let message = format!(
+        "run {key} lies on {} already: resume it, or choose another name with --run",
+        server.name()
+    );
     let hint = Hint::recover(["resume", "--remote", server.name()]).run(key);
     Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint))
 }
 
 fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
-    let Some(record) = record::load(context, key, remote)? else { return Ok(()) };
-    let Some(tip) = record.tip.clone() else { return Ok(()) };
+    let Some(record) = record::load(context, key, remote)? else {
+        return Ok(());
+    };
+    let Some(tip) = record.tip.clone() else {
+        return Ok(());
+    };
     let server = match Server::of(context, remote) {
         Ok(server) => server,
         Err(error) => {
-            context.warn(format!("whether another machine holds run {key} is not known: {error}"));
+            context.warn(format!(
+                "whether another machine holds run {key} is not known: {error}"
+            ));
             return Ok(());
         }
     };
@@ -139,16 +168,26 @@ fn require_on(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
         },
         Ok(Reached::Yes(_)) => last_seen(&server, key)?,
         Ok(Reached::Away(away)) => {
-            context.warn(format!("the remote {remote} cannot be reached: {}; by what was seen last", away.said));
+            context.warn(format!(
+                "the remote {remote} cannot be reached: {}; by what was seen last",
+                away.said
+            ));
             last_seen(&server, key)?
         }
         Err(error) => {
-            context.warn(format!("whether another machine holds run {key} is not known: {error}"));
+            context.warn(format!(
+                "whether another machine holds run {key} is not known: {error}"
+            ));
             last_seen(&server, key)?
         }
     };
     let never = std::time::Duration::ZERO;
-    let state = crate::policy::remote::hold(seen.as_ref(), record.nonce.as_deref(), never, std::time::Duration::MAX);
+    let state = crate::policy::remote::hold(
+        seen.as_ref(),
+        record.nonce.as_deref(),
+        never,
+        std::time::Duration::MAX,
+    );
     if let (Hold::Held, Some(claim)) = (state, &seen) {
         return Err(held(&server, key, claim));
     }

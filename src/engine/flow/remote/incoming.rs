@@ -42,20 +42,31 @@ use super::sync::leave_aside;
 ///
 /// # Errors
 /// The ledger has another run of that name (13).
-pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &ObjectId) -> Result<()> {
+pub fn take_in(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    tip: &ObjectId,
+) -> Result<()> {
     let (context, repo) = (server.context, server.repo()?);
     let loaded = context.load()?.state;
     let is_here = loaded.run(key).is_some();
     let known = locked.record.tip.clone().filter(|_| is_here);
     let makes_way = gives_way(&loaded, key, &locked.record);
     if is_here && known.is_none() && !makes_way {
-        let message = format!("another run {key} is recorded here, which does not lie on {}", server.name());
-        return Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key)));
+        let message = format!(
+            "another run {key} is recorded here, which does not lie on {}",
+            server.name()
+        );
+        return Err(
+            Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["status"]).run(key))
+        );
     }
     let goes_on = match &known {
-        Some(known) if is_before(repo, known, tip)? => {
-            context.store().lines_of_run(key, locked.record.sent_seq)?.is_empty()
-        }
+        Some(known) if is_before(repo, known, tip)? => context
+            .store()
+            .lines_of_run(key, locked.record.sent_seq)?
+            .is_empty(),
         _ => false,
     };
     let known = known.filter(|_| goes_on);
@@ -69,11 +80,15 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
     }
     let mut events: Vec<(Timestamp, NewEvent)> = Vec::new();
     if replaces {
-        let payload = Payload::RunReplaced { remote: server.name().to_owned() };
+        let payload = Payload::RunReplaced {
+            remote: server.name().to_owned(),
+        };
         events.push((context.clock.now(), NewEvent::about(key, payload)));
         match leave_aside(server, key, locked) {
             Ok(Some(name)) => {
-                context.note(format!("what this machine did of run {key} that nobody has seen is there as {name}"));
+                context.note(format!(
+                    "what this machine did of run {key} that nobody has seen is there as {name}"
+                ));
             }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "what this machine did last is not on the remote"),
@@ -91,7 +106,8 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
             let event = &one.event;
             let mut payload = event.payload.clone();
             match &mut payload {
-                Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+                Payload::CheckpointCreated { checkpoint, .. }
+                | Payload::CheckpointReturned { checkpoint } => {
                     checkpoint.worktree = elsewhere.clone();
                     checkpoint.state_dir = context.state_dir_id();
                     let came_along = state.checkpoints.contains(&checkpoint.commit);
@@ -118,7 +134,11 @@ pub fn take_in(server: &Server<'_>, key: &RunKey, locked: &mut Locked, tip: &Obj
                 }
                 _ => {}
             }
-            let new = NewEvent { run: Some(key.clone()), source: event.source, payload };
+            let new = NewEvent {
+                run: Some(key.clone()),
+                source: event.source,
+                payload,
+            };
             events.push((event.at, new));
         }
     }
@@ -157,7 +177,9 @@ pub fn gives_way(state: &State, key: &RunKey, record: &Record) -> bool {
             && run.imported.is_empty()
     };
     let is_first = |checkpoint: &Checkpoint| checkpoint.trigger == trigger::INITIAL;
-    record.tip.is_none() && state.run(key).is_some_and(is_untouched) && state.checkpoints_of(key).all(is_first)
+    record.tip.is_none()
+        && state.run(key).is_some_and(is_untouched)
+        && state.checkpoints_of(key).all(is_first)
 }
 
 /// A run as it would be recorded here; nothing is.
@@ -166,7 +188,8 @@ pub fn planned(context: &Context, key: &RunKey, chain: &Chain) -> Result<Arc<Sta
     let mut events = Vec::new();
     for one in chain.states.iter().flat_map(|state| &state.events) {
         let mut event = at_home(&places, &one.event)?;
-        belongs(&State::default(), key, &event.payload).map_err(|what| refused(key, "the remote", &what))?;
+        belongs(&State::default(), key, &event.payload)
+            .map_err(|what| refused(key, "the remote", &what))?;
         if let Payload::RunCreated { worktree, .. } = &mut event.payload {
             *worktree = context.worktree_id();
         }
@@ -182,20 +205,23 @@ pub fn planned(context: &Context, key: &RunKey, chain: &Chain) -> Result<Arc<Sta
 fn examine(server: &Server<'_>, key: &RunKey, state: &State, states: &[RemoteState]) -> Result<()> {
     for part in states {
         for one in &part.events {
-            belongs(state, key, &one.event.payload).map_err(|what| refused(key, server.name(), &what))?;
+            belongs(state, key, &one.event.payload)
+                .map_err(|what| refused(key, server.name(), &what))?;
         }
     }
     let pruned = pruned(states);
     for part in states {
-        let created = part.events.iter().filter_map(|one| match &one.event.payload {
-            Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
-                Some(checkpoint)
-            }
-            _ => None,
-        });
-        for checkpoint in
-            created.filter(|one| part.checkpoints.contains(&one.commit) && !pruned.contains(one.id.as_str()))
-        {
+        let created = part
+            .events
+            .iter()
+            .filter_map(|one| match &one.event.payload {
+                Payload::CheckpointCreated { checkpoint, .. }
+                | Payload::CheckpointReturned { checkpoint } => Some(checkpoint),
+                _ => None,
+            });
+        for checkpoint in created.filter(|one| {
+            part.checkpoints.contains(&one.commit) && !pruned.contains(one.id.as_str())
+        }) {
             check(server.context, key, server.name(), checkpoint)?;
         }
     }
@@ -205,7 +231,12 @@ fn examine(server: &Server<'_>, key: &RunKey, state: &State, states: &[RemoteSta
 /// Whether states say what the run starts.
 fn brings_spec(states: &[RemoteState]) -> bool {
     let mut events = states.iter().flat_map(|state| &state.events);
-    events.any(|one| matches!(one.event.payload, Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }))
+    events.any(|one| {
+        matches!(
+            one.event.payload,
+            Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }
+        )
+    })
 }
 
 /// Whether an event of the run speaks of that run alone: not of checkpoints that another one has here.
@@ -214,7 +245,8 @@ fn belongs(state: &State, key: &RunKey, payload: &Payload) -> std::result::Resul
         Payload::RunsForgotten { .. } | Payload::RunReplaced { .. } => {
             return Err("it removes runs".to_owned());
         }
-        Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+        Payload::CheckpointCreated { checkpoint, .. }
+        | Payload::CheckpointReturned { checkpoint } => {
             vec![&checkpoint.id]
         }
         Payload::CheckpointPinned { checkpoint_id, .. }
@@ -225,23 +257,42 @@ fn belongs(state: &State, key: &RunKey, payload: &Payload) -> std::result::Resul
         Payload::CheckpointsPruned { ids } => ids.iter().collect(),
         _ => Vec::new(),
     };
-    let other = ids.into_iter().find_map(|id| state.checkpoint(id).filter(|checkpoint| checkpoint.run != *key));
-    other.map_or(Ok(()), |other| Err(format!("it speaks of checkpoint {}, which run {} has here", other.id, other.run)))
+    let other = ids.into_iter().find_map(|id| {
+        state
+            .checkpoint(id)
+            .filter(|checkpoint| checkpoint.run != *key)
+    });
+    other.map_or(Ok(()), |other| {
+        Err(format!(
+            "it speaks of checkpoint {}, which run {} has here",
+            other.id, other.run
+        ))
+    })
 }
 
 fn refused(key: &RunKey, remote: &str, what: &str) -> Error {
-    let message = format!("run {key} on {remote} is damaged, or made to do harm: {what}; nothing of it was taken in");
-    Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))
+    let message = format!(
+        "run {key} on {remote} is damaged, or made to do harm: {what}; nothing of it was taken in"
+    );
+    Error::new(ErrorKind::Corrupt, message)
+        .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key))
 }
 
 /// What is in the place of a checkpoint's reference is none of the run's.
 fn taken(context: &Context, key: &RunKey, name: &str) -> Error {
     let message = format!("{name} is another checkpoint than the one of run {key} of that name");
-    Error::new(ErrorKind::AlreadyExists, message).hint(Hint::git(["log", "-1", name]).at(context.worktree()))
+    Error::new(ErrorKind::AlreadyExists, message)
+        .hint(Hint::git(["log", "-1", name]).at(context.worktree()))
 }
 
 /// Checkpoints that were taken here and that nobody else has seen stay, under a name of their own.
-fn keep_own(context: &Context, key: &RunKey, lock: &WorktreeLock, state: &State, states: &[RemoteState]) -> Result<()> {
+fn keep_own(
+    context: &Context,
+    key: &RunKey,
+    lock: &WorktreeLock,
+    state: &State,
+    states: &[RemoteState],
+) -> Result<()> {
     let repo = context.repo()?;
     let events = states.iter().flat_map(|state| &state.events);
     let there: HashSet<&str> = events
@@ -250,19 +301,28 @@ fn keep_own(context: &Context, key: &RunKey, lock: &WorktreeLock, state: &State,
             _ => None,
         })
         .collect();
-    for own in state.checkpoints_of(key).filter(|own| !there.contains(own.id.as_str())) {
+    for own in state
+        .checkpoints_of(key)
+        .filter(|own| !there.contains(own.id.as_str()))
+    {
         let kept = kept_ref(&key.run_id, &own.commit);
         if resolve_ref(repo, &kept.name).is_none() {
             set_ref(repo, lock, &kept.name, &kept.commit)?;
         }
-        context.note(format!("checkpoint {}, which only this machine has, is kept as {}", own.id, kept.name));
+        context.note(format!(
+            "checkpoint {}, which only this machine has, is kept as {}",
+            own.id, kept.name
+        ));
     }
     Ok(())
 }
 
 /// The checkpoint that came last.
 fn latest_sent(states: &[RemoteState]) -> Option<ObjectId> {
-    states.iter().rev().find_map(|state| state.checkpoints.last().cloned())
+    states
+        .iter()
+        .rev()
+        .find_map(|state| state.checkpoints.last().cloned())
 }
 
 /// Checkpoints that were removed later: nothing of them is wanted.
@@ -285,15 +345,24 @@ fn bring_home(
     states: &mut [RemoteState],
 ) -> Result<()> {
     let names = Names::of(key);
-    let known: Vec<CheckpointId> =
-        state.checkpoints_of(key).filter_map(|own| names.there(own.id.as_str())).map(CheckpointId::from).collect();
-    let created = states.iter().flat_map(|part| &part.events).filter_map(|one| match &one.event.payload {
-        Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
-            Some(&checkpoint.id)
-        }
-        _ => None,
-    });
-    let is_taken = |id: &&CheckpointId| state.checkpoint(id).is_some_and(|here| here.run != *key || makes_way);
+    let known: Vec<CheckpointId> = state
+        .checkpoints_of(key)
+        .filter_map(|own| names.there(own.id.as_str()))
+        .map(CheckpointId::from)
+        .collect();
+    let created = states
+        .iter()
+        .flat_map(|part| &part.events)
+        .filter_map(|one| match &one.event.payload {
+            Payload::CheckpointCreated { checkpoint, .. }
+            | Payload::CheckpointReturned { checkpoint } => Some(&checkpoint.id),
+            _ => None,
+        });
+    let is_taken = |id: &&CheckpointId| {
+        state
+            .checkpoint(id)
+            .is_some_and(|here| here.run != *key || makes_way)
+    };
     let names = names.taken(created.filter(is_taken).chain(&known));
     let places = places(context).with(names);
     for one in states.iter_mut().flat_map(|part| &mut part.events) {
@@ -317,6 +386,10 @@ fn check(context: &Context, key: &RunKey, remote: &str, checkpoint: &Checkpoint)
     if stored.tree == checkpoint.tree {
         return Ok(());
     }
-    let message = format!("run {key} on {remote}: checkpoint {} does not hold what its event names", checkpoint.id);
-    Err(Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "status", "--remote", remote]).run(key)))
+    let message = format!(
+        "run {key} on {remote}: checkpoint {} does not hold what its event names",
+        checkpoint.id
+    );
+    Err(Error::new(ErrorKind::Corrupt, message)
+        .hint(Hint::recover(["remote", "status", "--remote", remote]).run(key)))
 }

@@ -20,7 +20,9 @@ use crate::model::state::State;
 use crate::policy::rebuild::fold;
 
 use super::chain::{self, Chain};
-use super::claim::{TakeOver, Wish, claim, forked, held, is_forked, latest, refuse_behind, to_be_claimed};
+use super::claim::{
+    TakeOver, Wish, claim, forked, held, is_forked, latest, refuse_behind, to_be_claimed,
+};
 use super::outgoing::places;
 use super::record::{self, Record, lock, remotes_of};
 use super::server::{Reached, Server};
@@ -88,8 +90,17 @@ fn local_runs(context: &Context, state: &State, remote: &str) -> Result<Vec<RunK
             Err(error) => Err(error),
         };
     }
-    let lies_there = |run: &&Run| remotes_of(context, &run.key).iter().any(|known| known == remote);
-    Ok(state.runs.iter().filter(lies_there).map(|run| run.key.clone()).collect())
+    let lies_there = |run: &&Run| {
+        remotes_of(context, &run.key)
+            .iter()
+            .any(|known| known == remote)
+    };
+    Ok(state
+        .runs
+        .iter()
+        .filter(lies_there)
+        .map(|run| run.key.clone())
+        .collect())
 }
 
 /// Shows who holds what, and what is not sent. A server that is away is said; what was seen last is shown then.
@@ -123,7 +134,10 @@ pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<R
     };
     let mut keys = keys_of(server, &found, naming.run_id.as_ref())?;
     keys.retain(|(key, _)| {
-        naming.phase.as_ref().is_none_or(|phase| key.phase == *phase)
+        naming
+            .phase
+            .as_ref()
+            .is_none_or(|phase| key.phase == *phase)
             && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
     });
     let (mut all, mut fetched) = (BTreeMap::new(), Vec::new());
@@ -133,7 +147,10 @@ pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<R
             Ok(Seen::New) => fetched.push(key.clone()),
             Ok(Seen::Back) => context.warn(gone_back(server, &key).to_string()),
             Err(error) => {
-                let is_its_own = matches!(error.kind, ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::NotTrusted);
+                let is_its_own = matches!(
+                    error.kind,
+                    ErrorKind::Newer | ErrorKind::Corrupt | ErrorKind::NotTrusted
+                );
                 if naming.run_id.is_some() || !is_its_own {
                     return Err(error);
                 }
@@ -164,8 +181,15 @@ enum Seen {
 fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
     let (context, repo) = (server.context, server.repo()?);
     // Nobody else in this clone pushes meanwhile.
-    let mut locked = if context.store().exists() { Some(lock(context, key, server.name())?) } else { None };
-    let record = locked.as_ref().map(|locked| locked.record.clone()).unwrap_or_default();
+    let mut locked = if context.store().exists() {
+        Some(lock(context, key, server.name())?)
+    } else {
+        None
+    };
+    let record = locked
+        .as_ref()
+        .map(|locked| locked.record.clone())
+        .unwrap_or_default();
     let known = latest(server, key, &record)?;
     if let Some(known) = known.as_ref().filter(|known| *known != tip)
         && !is_before(repo, known, tip)?
@@ -175,7 +199,11 @@ fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
             return Ok(Seen::Known);
         }
         if is_before(repo, tip, known)? {
-            return if record.tip.as_ref() == Some(known) { Ok(Seen::Back) } else { Err(gone_back(server, key)) };
+            return if record.tip.as_ref() == Some(known) {
+                Ok(Seen::Back)
+            } else {
+                Err(gone_back(server, key))
+            };
         }
         if is_forked(server, key, known, tip)? {
             return Err(forked(server, key));
@@ -202,7 +230,8 @@ fn gone_back(server: &Server<'_>, key: &RunKey) -> Error {
          from the end of it",
         server.name()
     );
-    Error::new(ErrorKind::Corrupt, message).hint(Hint::recover(["remote", "claim", "--remote", server.name()]).run(key))
+    Error::new(ErrorKind::Corrupt, message)
+        .hint(Hint::recover(["remote", "claim", "--remote", server.name()]).run(key))
 }
 
 /// What was seen last of the runs that are known here.
@@ -211,7 +240,10 @@ fn seen_before(server: &Server<'_>) -> Result<BTreeMap<RunKey, ObjectId>> {
     let state = context.load()?.state;
     let keys = local_runs(context, &state, server.name())?;
     let repo = server.repo()?;
-    Ok(keys.into_iter().filter_map(|key| Some((key.clone(), resolve_ref(repo, &server.tracking(&key))?))).collect())
+    Ok(keys
+        .into_iter()
+        .filter_map(|key| Some((key.clone(), resolve_ref(repo, &server.tracking(&key))?)))
+        .collect())
 }
 
 /// What there is to be said of the runs that were found, and of those here.
@@ -228,7 +260,11 @@ pub fn report(
         let standing = chain::standing(server.repo()?, key, server.name(), tip)?;
         let record = record::load(context, key, server.name())?.unwrap_or_default();
         let claim = &standing.claim;
-        let seen = record.seen.as_ref().filter(|seen| seen.commit == *tip).and_then(|seen| seen.since.age());
+        let seen = record
+            .seen
+            .as_ref()
+            .filter(|seen| seen.commit == *tip)
+            .and_then(|seen| seen.since.age());
         runs.push(RemoteRun {
             key: key.clone(),
             holder: (!claim.released).then(|| claim.holder.clone()),
@@ -256,18 +292,31 @@ pub fn report(
         }
     }
     runs.sort_by(|one, other| one.key.cmp(&other.key));
-    Ok(RemoteReport { remote: server.name().to_owned(), runs, pushed, fetched, pruned: Vec::new() })
+    Ok(RemoteReport {
+        remote: server.name().to_owned(),
+        runs,
+        pushed,
+        fetched,
+        pruned: Vec::new(),
+    })
 }
 
 /// How a run stands with the remotes that it lies on; nobody is asked.
 pub fn run_remotes(context: &Context, run: &Run) -> Result<Vec<RunRemote>> {
     let mut all = Vec::new();
     for remote in remotes_of(context, &run.key) {
-        let Some(record) = record::load(context, &run.key, &remote)? else { continue };
+        let Some(record) = record::load(context, &run.key, &remote)? else {
+            continue;
+        };
         if record.tip.is_some() || !record.pending.is_empty() {
             let ahead = unsent(context, run, &record)?;
             let held = is_held(context, &run.key, &remote, &record)?;
-            all.push(RunRemote { remote, held, ahead, away: record.away });
+            all.push(RunRemote {
+                remote,
+                held,
+                ahead,
+                away: record.away,
+            });
         }
     }
     Ok(all)
@@ -279,7 +328,9 @@ fn is_held(context: &Context, key: &RunKey, remote: &str, record: &Record) -> Re
         return Ok(false);
     }
     let repo = context.repo()?;
-    let Some(tip) = resolve_ref(repo, &tracking_ref(remote, key)) else { return Ok(false) };
+    let Some(tip) = resolve_ref(repo, &tracking_ref(remote, key)) else {
+        return Ok(false);
+    };
     let claim = chain::standing(repo, key, remote, &tip)?.claim;
     Ok(!claim.released && record.nonce.as_ref() == Some(&claim.nonce))
 }
@@ -287,18 +338,36 @@ fn is_held(context: &Context, key: &RunKey, remote: &str, record: &Record) -> Re
 /// Events of a run that were not sent.
 fn unsent(context: &Context, run: &Run, record: &Record) -> Result<u64> {
     let is_sent = record.tip.is_some() && run.last_seq <= record.sent_seq;
-    Ok(if is_sent { 0 } else { context.store().lines_of_run(&run.key, record.sent_seq)?.len() as u64 })
+    Ok(if is_sent {
+        0
+    } else {
+        context
+            .store()
+            .lines_of_run(&run.key, record.sent_seq)?
+            .len() as u64
+    })
 }
 
 /// Events of a run that are here only: those that were not sent, and those that the server had and lacks now.
-fn ahead(server: &Server<'_>, state: &State, key: &RunKey, record: &Record, there: Option<&ObjectId>) -> Result<u64> {
-    let Some(run) = state.run(key) else { return Ok(0) };
+fn ahead(
+    server: &Server<'_>,
+    state: &State,
+    key: &RunKey,
+    record: &Record,
+    there: Option<&ObjectId>,
+) -> Result<u64> {
+    let Some(run) = state.run(key) else {
+        return Ok(0);
+    };
     let unsent = unsent(server.context, run, record)?;
     let repo = server.repo()?;
     let lacking = match (&record.tip, there) {
         (Some(tip), Some(there)) if tip != there && is_before(repo, there, tip)? => {
             let there = chain::standing(repo, key, server.name(), there)?;
-            record.chain.run_seq.saturating_sub(there.meta.chain.run_seq)
+            record
+                .chain
+                .run_seq
+                .saturating_sub(there.meta.chain.run_seq)
         }
         (Some(_), None) => record.chain.run_seq,
         _ => 0,
@@ -308,7 +377,11 @@ fn ahead(server: &Server<'_>, state: &State, key: &RunKey, record: &Record, ther
 
 /// Events of a run that are there only.
 fn behind(state: &State, key: &RunKey, record: &Record, there: u64) -> u64 {
-    let here = if state.run(key).is_some() { record.chain.run_seq } else { 0 };
+    let here = if state.run(key).is_some() {
+        record.chain.run_seq
+    } else {
+        0
+    };
     there.saturating_sub(here)
 }
 
@@ -322,10 +395,15 @@ pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     let mut keys = local_runs(context, &state, server.name())?;
     if keys.is_empty() {
         if let Some(id) = &context.naming().run_id {
-            return Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'")).hint(Hint::recover(["runs"])));
+            return Err(Error::new(ErrorKind::RunNotFound, format!("no run '{id}'"))
+                .hint(Hint::recover(["runs"])));
         }
         // Nothing was ever sent: what a command here is about.
-        keys.push(crate::engine::record::select::require(context, &state)?.key.clone());
+        keys.push(
+            crate::engine::record::select::require(context, &state)?
+                .key
+                .clone(),
+        );
     }
     let (mut pushed, mut unheld) = (Vec::new(), Vec::new());
     for key in keys {
@@ -358,8 +436,20 @@ pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
             continue;
         }
         let agrees = |chain: &Chain| refuse_behind(&server, key, ahead, chain);
-        let how = TakeOver { steals: false, ..how };
-        let sent = claim(&server, key, &Wish { how, waits_for_holder: true, agrees: &agrees })?.sent;
+        let how = TakeOver {
+            steals: false,
+            ..how
+        };
+        let sent = claim(
+            &server,
+            key,
+            &Wish {
+                how,
+                waits_for_holder: true,
+                agrees: &agrees,
+            },
+        )?
+        .sent;
         if before.nonce.is_none() {
             session::release(context, key, false);
         }
@@ -397,7 +487,9 @@ pub fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     if context.dry_run() {
         let record = record::load(context, &key, &name)?.unwrap_or_default();
         let chain = to_be_claimed(&server, &key, &record, how.steals)?;
-        let Some(end) = chain.and_then(|chain| chain.end()) else { return now(&server) };
+        let Some(end) = chain.and_then(|chain| chain.end()) else {
+            return now(&server);
+        };
         let mut found = seen_before(&server)?;
         found.insert(key, end.commit);
         return report(&server, &found, Vec::new(), Vec::new());
@@ -405,7 +497,15 @@ pub fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     if how.steals && !context.says_yes() {
         return Err(steal_unconfirmed(context, &key, &name));
     }
-    claim(&server, &key, &Wish { how, waits_for_holder: true, agrees: &|_| Ok(()) })?;
+    claim(
+        &server,
+        &key,
+        &Wish {
+            how,
+            waits_for_holder: true,
+            agrees: &|_| Ok(()),
+        },
+    )?;
     now(&server)
 }
 
@@ -422,9 +522,13 @@ pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<Remo
     let key = meant(&server, how)?;
     // Whoever is at work here gives the claim back at its own end.
     let is_here = context.load()?.state.run(&key).is_some();
-    let _driving = if is_here && !context.dry_run() { Some(Driving::take(context, &key)?) } else { None };
-    let is_own =
-        record::load(context, &key, &name)?.is_some_and(|record| record.nonce.is_some() && record.tip.is_some());
+    let _driving = if is_here && !context.dry_run() {
+        Some(Driving::take(context, &key)?)
+    } else {
+        None
+    };
+    let is_own = record::load(context, &key, &name)?
+        .is_some_and(|record| record.nonce.is_some() && record.tip.is_some());
     if !is_own {
         let found = match server.look(&key)? {
             Reached::Yes(found) => found,
@@ -432,22 +536,41 @@ pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<Remo
         };
         if found.is_none() {
             let message = format!("run {key} does not lie on {name}");
-            return Err(Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover(["runs", "--remote", &name])));
+            return Err(Error::new(ErrorKind::RunNotFound, message)
+                .hint(Hint::recover(["runs", "--remote", &name])));
         }
         refresh(&server)?;
         let last = last_seen(&server, &key)?.filter(|claim| !claim.released);
-        let Some(holder) = last else { return now(&server) };
+        let Some(holder) = last else {
+            return now(&server);
+        };
         if !force {
             let mut error = held(&server, &key, &holder);
-            error.message = format!("run {key} is held by {} on {name}: --force gives its claim back", holder.host);
-            return Err(error.hint(Hint::recover(["remote", "release", "--force", "--remote", &name]).run(&key)));
+            error.message = format!(
+                "run {key} is held by {} on {name}: --force gives its claim back",
+                holder.host
+            );
+            return Err(error.hint(
+                Hint::recover(["remote", "release", "--force", "--remote", &name]).run(&key),
+            ));
         }
         if !context.says_yes() && !context.dry_run() {
             return Err(steal_unconfirmed(context, &key, &name));
         }
         if !context.dry_run() {
-            let how = TakeOver { steals: true, ..how };
-            claim(&server, &key, &Wish { how, waits_for_holder: true, agrees: &|_| Ok(()) })?;
+            let how = TakeOver {
+                steals: true,
+                ..how
+            };
+            claim(
+                &server,
+                &key,
+                &Wish {
+                    how,
+                    waits_for_holder: true,
+                    agrees: &|_| Ok(()),
+                },
+            )?;
         }
     }
     if context.dry_run() {
@@ -471,8 +594,12 @@ pub fn folded(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Optio
     let shown = |event: &Event| -> Option<Event> {
         serde_json::from_value(places.show(serde_json::to_value(event).ok()?)).ok()
     };
-    let events: Vec<Event> =
-        chain.states.iter().flat_map(|state| &state.events).filter_map(|one| shown(&one.event)).collect();
+    let events: Vec<Event> = chain
+        .states
+        .iter()
+        .flat_map(|state| &state.events)
+        .filter_map(|one| shown(&one.event))
+        .collect();
     let run = fold(&events).run(key).cloned();
     Ok(run.zip(chain.end().map(|end| end.claim)))
 }

@@ -31,7 +31,10 @@ mod take_over;
 pub use agreed::{is_agreed, note_agreed, require_agreed, require_agreed_step};
 pub use claim::TakeOver;
 pub use guard::{renew, require_claim, require_new, send_recorded};
-pub use list::{RemoteReport, RemoteRun, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status};
+pub use list::{
+    RemoteReport, RemoteRun, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs,
+    status,
+};
 pub use own_loop::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 pub use prune::prune;
 pub use server::Server;

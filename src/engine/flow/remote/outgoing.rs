@@ -40,8 +40,15 @@ pub struct Prepared {
 
 /// The places of this machine.
 pub fn places(context: &Context) -> Places {
-    let home = context.home().map(|home| home.to_string_lossy().into_owned()).unwrap_or_default();
-    Places::new(context.worktree_id().text(), context.state_dir_id().text(), &home)
+    let home = context
+        .home()
+        .map(|home| home.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    Places::new(
+        context.worktree_id().text(),
+        context.state_dir_id().text(),
+        &home,
+    )
 }
 
 /// What of a run comes with a state.
@@ -65,12 +72,29 @@ pub fn prepare(
 ) -> Result<Prepared> {
     let context = server.context;
     let state = context.load()?.state;
-    let run = if what.with_events { Some(run_of(&state, key)?) } else { None };
-    let new = if what.with_events { context.store().lines_of_run(key, record.sent_seq)? } else { Vec::new() };
-    let link = before.map(|before| before.meta.chain.clone()).unwrap_or_default();
+    let run = if what.with_events {
+        Some(run_of(&state, key)?)
+    } else {
+        None
+    };
+    let new = if what.with_events {
+        context.store().lines_of_run(key, record.sent_seq)?
+    } else {
+        Vec::new()
+    };
+    let link = before
+        .map(|before| before.meta.chain.clone())
+        .unwrap_or_default();
     let mut segment = Segment::after(&link);
     let places = places(context).with(Names::of(key));
-    let mut sending = Sending { server, state: &state, places, previous: None, sent: Vec::new(), plain: None };
+    let mut sending = Sending {
+        server,
+        state: &state,
+        places,
+        previous: None,
+        sent: Vec::new(),
+        plain: None,
+    };
     sending.previous.clone_from(&record.sent_checkpoint);
     let mut out = Prepared {
         pending: Pending {
@@ -87,7 +111,10 @@ pub fn prepare(
         withheld: 0,
     };
     if new.iter().any(|(event, _)| {
-        matches!(event.payload, Payload::CheckpointCreated { .. } | Payload::CheckpointReturned { .. })
+        matches!(
+            event.payload,
+            Payload::CheckpointCreated { .. } | Payload::CheckpointReturned { .. }
+        )
     }) {
         sending.plain = plain_blobs_of(context, &state, key)?;
     }
@@ -95,7 +122,10 @@ pub fn prepare(
     for (event, _) in new {
         let event = sending.event(event, &mut out)?;
         if !segment.push(&event, &sending.places) {
-            return Err(Error::new(ErrorKind::Failed, format!("event {} cannot be encoded", event.seq)));
+            return Err(Error::new(
+                ErrorKind::Failed,
+                format!("event {} cannot be encoded", event.seq),
+            ));
         }
         out.pending.sent_seq = event.seq;
         events.push(event);
@@ -110,7 +140,9 @@ pub fn prepare(
         chain: segment.end.clone(),
         lease_ms: u64::try_from(context.settings().remote.lease.as_millis()).unwrap_or(u64::MAX),
         policy: policy_of(context, run.as_ref(), before)?,
-        base_commit: before.and_then(|before| before.meta.base_commit.clone()).or_else(|| base(&events)),
+        base_commit: before
+            .and_then(|before| before.meta.base_commit.clone())
+            .or_else(|| base(&events)),
         creator: format!("recover {}", env!("CARGO_PKG_VERSION")),
         stolen_from: what.stolen_from.map(str::to_owned),
         partial: before.is_some_and(|before| before.meta.partial) || out.withheld > 0,
@@ -123,23 +155,38 @@ pub fn prepare(
         ("meta.json", encode(serde_json::to_vec_pretty(&meta))?),
     ];
     let headline = headline(key, what.claim, out.events);
-    let new = NewState { parents: &parents, files: &files, message: &headline, at: context.clock.now() };
+    let new = NewState {
+        parents: &parents,
+        files: &files,
+        message: &headline,
+        at: context.clock.now(),
+    };
     out.pending.commit = server.write_state(&new)?;
     Ok(out)
 }
 
 /// For who reads the server's log.
 fn headline(key: &RunKey, claim: &Claim, events: usize) -> String {
-    let what = if claim.released { "released by" } else { "held by" };
-    format!("recover: run {key}, {events} events, {what} {}\n", claim.host)
+    let what = if claim.released {
+        "released by"
+    } else {
+        "held by"
+    };
+    format!(
+        "recover: run {key}, {events} events, {what} {}\n",
+        claim.host
+    )
 }
 
 /// The budgets that hold for a run wherever it is.
-fn policy_of(context: &Context, run: Option<&Run>, before: Option<&Standing>) -> Result<serde_json::Value> {
+fn policy_of(
+    context: &Context,
+    run: Option<&Run>,
+    before: Option<&Standing>,
+) -> Result<serde_json::Value> {
     match (run, before) {
-        (Some(run), _) => {
-            Ok(serde_json::to_value(settings_of(context, run).retry).context("cannot encode the budgets")?)
-        }
+        (Some(run), _) => Ok(serde_json::to_value(settings_of(context, run).retry)
+            .context("cannot encode the budgets")?),
         (None, Some(before)) => Ok(before.meta.policy.clone()),
         (None, None) => Ok(serde_json::Value::Null),
     }
@@ -162,7 +209,8 @@ impl Sending<'_> {
     /// An event with its checkpoint as that is sent.
     fn event(&mut self, mut event: Event, out: &mut Prepared) -> Result<Event> {
         match &mut event.payload {
-            Payload::CheckpointCreated { checkpoint, .. } | Payload::CheckpointReturned { checkpoint } => {
+            Payload::CheckpointCreated { checkpoint, .. }
+            | Payload::CheckpointReturned { checkpoint } => {
                 self.checkpoint(checkpoint, out)?;
             }
             _ => {}
@@ -173,7 +221,9 @@ impl Sending<'_> {
     /// One that was removed meanwhile is named and not sent.
     fn checkpoint(&mut self, checkpoint: &mut Checkpoint, out: &mut Prepared) -> Result<()> {
         let (context, repo) = (self.server.context, self.server.repo()?);
-        if self.state.checkpoint(&checkpoint.id).is_none() || !commit_exists(repo, &checkpoint.commit) {
+        if self.state.checkpoint(&checkpoint.id).is_none()
+            || !commit_exists(repo, &checkpoint.commit)
+        {
             return Ok(());
         }
         let remote = &context.settings().remote;
@@ -182,13 +232,24 @@ impl Sending<'_> {
             untracked: remote.untracked,
             plain: self.plain.clone(),
             whole: false,
-            keep_base: checkpoint.base_commit.as_ref().is_some_and(|base| self.server.remote.keeps_base(repo, base)),
+            keep_base: checkpoint
+                .base_commit
+                .as_ref()
+                .is_some_and(|base| self.server.remote.keeps_base(repo, base)),
             previous: self.previous.clone(),
         };
-        let hidden =
-            self.places.hide(serde_json::to_value(&*checkpoint).context("cannot encode a checkpoint's record")?);
-        let hidden: Checkpoint = serde_json::from_value(hidden).context("cannot encode a checkpoint's record")?;
-        let sent = outgoing(repo, &lock(context)?, &checkpoint.commit, &message(&hidden)?, &filter)?;
+        let hidden = self.places.hide(
+            serde_json::to_value(&*checkpoint).context("cannot encode a checkpoint's record")?,
+        );
+        let hidden: Checkpoint =
+            serde_json::from_value(hidden).context("cannot encode a checkpoint's record")?;
+        let sent = outgoing(
+            repo,
+            &lock(context)?,
+            &checkpoint.commit,
+            &message(&hidden)?,
+            &filter,
+        )?;
         out.withheld += sent.withheld.len() as u64;
         checkpoint.partial |= !sent.withheld.is_empty();
         checkpoint.skipped.extend(sent.withheld);

@@ -36,7 +36,15 @@ pub fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> {
             let hint = Hint::recover(["resume", "--prepare-only", "--remote", &remote]).run(key);
             Err(Error::new(ErrorKind::Conflicts, message).hint(hint))
         };
-        claim(&server, key, &Wish { how: TakeOver::default(), waits_for_holder: false, agrees: &agrees })?;
+        claim(
+            &server,
+            key,
+            &Wish {
+                how: TakeOver::default(),
+                waits_for_holder: false,
+                agrees: &agrees,
+            },
+        )?;
     }
     Ok(())
 }
@@ -46,7 +54,11 @@ pub fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> {
 /// # Errors
 /// Somebody else holds the run (11); the server is away (9).
 pub fn send_own_beginning(context: &Context, key: &RunKey) -> Result<()> {
-    if context.settings().remote.mode == RemoteMode::Lazy { Ok(()) } else { send(context, key, true) }
+    if context.settings().remote.mode == RemoteMode::Lazy {
+        Ok(())
+    } else {
+        send(context, key, true)
+    }
 }
 
 /// Refuses the end of an attempt where somebody else holds the run (11).
@@ -78,8 +90,10 @@ fn send(context: &Context, key: &RunKey, must: bool) -> Result<()> {
             Synced::Lost(claim) => return Err(held(&server, key, &claim)),
             Synced::Away(away) if must => return Err(away.error(&remote)),
             Synced::Away(away) => {
-                context
-                    .note(format!("the remote {remote} cannot be reached: {}; what is new is sent later", away.said));
+                context.note(format!(
+                    "the remote {remote} cannot be reached: {}; what is new is sent later",
+                    away.said
+                ));
             }
         }
     }

@@ -29,7 +29,9 @@ fn stays(
     if !run.status.is_over() {
         return Some("it has not ended");
     }
-    let age = run.ended_at.map_or(Duration::ZERO, |ended| now.since(ended));
+    let age = run
+        .ended_at
+        .map_or(Duration::ZERO, |ended| now.since(ended));
     let is_due = match run.status {
         RunStatus::Closed | RunStatus::Accepted => true,
         RunStatus::Complete => age >= settings.after_end,
@@ -53,22 +55,33 @@ pub fn prune(context: &Context) -> Result<RemoteReport> {
     let is_named = context.naming().run_id.is_some();
     let (mut doomed, mut kept) = (Vec::new(), Vec::new());
     for (key, tip) in &found {
-        let Some((run, claim)) = folded(&server, key, tip)? else { continue };
-        match stays(&run, !claim.released, is_named, &context.settings().retention, context.clock.now()) {
+        let Some((run, claim)) = folded(&server, key, tip)? else {
+            continue;
+        };
+        match stays(
+            &run,
+            !claim.released,
+            is_named,
+            &context.settings().retention,
+            context.clock.now(),
+        ) {
             None => doomed.push((key.clone(), tip.clone())),
             Some(why) => kept.push(format!("run {key} stays on {}: {why}", server.name())),
         }
     }
     if is_named && found.is_empty() {
         let message = format!("the run does not lie on {}", server.name());
-        return Err(Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
-            "runs",
-            "--remote",
-            server.name(),
-        ])));
+        return Err(
+            Error::new(ErrorKind::RunNotFound, message).hint(Hint::recover([
+                "runs",
+                "--remote",
+                server.name(),
+            ])),
+        );
     }
     if is_named && !kept.is_empty() {
-        return Err(Error::new(ErrorKind::Conflicts, kept.join("; ")).hint(Hint::recover(["remote", "status"])));
+        return Err(Error::new(ErrorKind::Conflicts, kept.join("; "))
+            .hint(Hint::recover(["remote", "status"])));
     }
     let keys: Vec<RunKey> = doomed.iter().map(|(key, _)| key.clone()).collect();
     if !doomed.is_empty() && !context.dry_run() {
@@ -79,27 +92,47 @@ pub fn prune(context: &Context) -> Result<RemoteReport> {
                 server.name(),
                 names.join(", ")
             );
-            return Err(Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"])));
+            return Err(
+                Error::new(ErrorKind::ConfirmationNeeded, message).hint(context.rerun(&["--yes"]))
+            );
         }
         for (key, tip) in &doomed {
             remove(&server, key, tip)?;
         }
     }
-    let left = if context.dry_run() { found } else { refresh(&server)?.0 };
-    Ok(RemoteReport { pruned: keys, ..report(&server, &left, Vec::new(), fetched)? })
+    let left = if context.dry_run() {
+        found
+    } else {
+        refresh(&server)?.0
+    };
+    Ok(RemoteReport {
+        pruned: keys,
+        ..report(&server, &left, Vec::new(), fetched)?
+    })
 }
 
 fn remove(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<()> {
     let aside = format!("{SIDE}{}/", run_component(key));
-    let mut updates = vec![Update { name: run_ref(key), old: Some(tip.clone()), new: None }];
-    updates.extend(server.below(&aside)?.into_iter().map(|(name, id)| Update { name, old: Some(id), new: None }));
+    let mut updates = vec![Update {
+        name: run_ref(key),
+        old: Some(tip.clone()),
+        new: None,
+    }];
+    updates.extend(server.below(&aside)?.into_iter().map(|(name, id)| Update {
+        name,
+        old: Some(id),
+        new: None,
+    }));
     for update in updates {
         match server.push(update)? {
             Answer::Done(()) => {}
             Answer::Moved => {
-                let message =
-                    format!("run {key} on {} has changed meanwhile: nothing more of it was removed", server.name());
-                return Err(Error::new(ErrorKind::Claimed, message).hint(Hint::recover(["remote", "status"]).run(key)));
+                let message = format!(
+                    "run {key} on {} has changed meanwhile: nothing more of it was removed",
+                    server.name()
+                );
+                return Err(Error::new(ErrorKind::Claimed, message)
+                    .hint(Hint::recover(["remote", "status"]).run(key)));
             }
             other => return Err(away(other).error(server.name())),
         }
@@ -118,13 +151,28 @@ mod tests {
     fn run(status: RunStatus) -> Run {
         let key = RunKey::new("r", None, None);
         let spec = Box::new(RunSpec::default());
-        let created = Payload::RunCreated { task_id: None, session: "r".into(), worktree: "/w".into(), spec };
-        let changed = Payload::RunStatusChanged { status, reason: String::new() };
+        let created = Payload::RunCreated {
+            task_id: None,
+            session: "r".into(),
+            worktree: "/w".into(),
+            spec,
+        };
+        let changed = Payload::RunStatusChanged {
+            status,
+            reason: String::new(),
+        };
         let mut state = State::default();
         for (seq, payload) in (1..).zip([created, changed]) {
             let at = Timestamp::from_millis(0);
             let (run, source) = (Some(key.clone()), EventSource::Recover);
-            state.apply(&Event { seq, at, schema: payload.schema(), run, source, payload });
+            state.apply(&Event {
+                seq,
+                at,
+                schema: payload.schema(),
+                run,
+                source,
+                payload,
+            });
         }
         state.run(&key).cloned().unwrap()
     }
@@ -134,15 +182,34 @@ mod tests {
         let settings = RetentionSettings::default();
         let day = 24 * 3600 * 1000;
         let after = |status, days: i64| {
-            stays(&run(status), false, false, &settings, Timestamp::from_millis(days * day)).is_some()
+            stays(
+                &run(status),
+                false,
+                false,
+                &settings,
+                Timestamp::from_millis(days * day),
+            )
+            .is_some()
         };
-        assert_eq!((after(RunStatus::Complete, 6), after(RunStatus::Complete, 8)), (true, false));
-        assert_eq!((after(RunStatus::Failed, 8), after(RunStatus::Failed, 31)), (true, false));
-        assert!(!after(RunStatus::Accepted, 0) && after(RunStatus::Paused, 99) && after(RunStatus::InProgress, 99));
+        assert_eq!(
+            (after(RunStatus::Complete, 6), after(RunStatus::Complete, 8)),
+            (true, false)
+        );
+        assert_eq!(
+            (after(RunStatus::Failed, 8), after(RunStatus::Failed, 31)),
+            (true, false)
+        );
+        assert!(
+            !after(RunStatus::Accepted, 0)
+                && after(RunStatus::Paused, 99)
+                && after(RunStatus::InProgress, 99)
+        );
         let now = Timestamp::from_millis(day);
         let named = |status, is_held| stays(&run(status), is_held, true, &settings, now).is_some();
         assert!(
-            !named(RunStatus::Complete, false) && named(RunStatus::Complete, true) && named(RunStatus::Paused, false)
+            !named(RunStatus::Complete, false)
+                && named(RunStatus::Complete, true)
+                && named(RunStatus::Paused, false)
         );
     }
 }

@@ -86,9 +86,16 @@ pub struct Seen {
 impl Record {
     /// Notes what the server has now. Returns for how long it has been that.
     pub fn see(&mut self, commit: &ObjectId) -> Duration {
-        let unchanged = self.seen.as_ref().filter(|seen| seen.commit == *commit).and_then(|seen| seen.since.age());
+        let unchanged = self
+            .seen
+            .as_ref()
+            .filter(|seen| seen.commit == *commit)
+            .and_then(|seen| seen.since.age());
         if unchanged.is_none() {
-            self.seen = Some(Seen { commit: commit.clone(), since: Moment::now() });
+            self.seen = Some(Seen {
+                commit: commit.clone(),
+                since: Moment::now(),
+            });
         }
         unchanged.unwrap_or_default()
     }
@@ -116,7 +123,10 @@ pub struct Locked {
 }
 
 fn path_of(context: &Context, key: &RunKey, remote: &str) -> PathBuf {
-    context.store().run_dir(key).join(format!("remote-{}.json", ref_component(remote)))
+    context
+        .store()
+        .run_dir(key)
+        .join(format!("remote-{}.json", ref_component(remote)))
 }
 
 /// What is known; `None` where the run was never on that remote.
@@ -125,7 +135,11 @@ pub fn load(context: &Context, key: &RunKey, remote: &str) -> Result<Option<Reco
 }
 
 fn read(context: &Context, path: &Path) -> Result<Option<Record>> {
-    let bytes = context.store().root().read_present(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = context
+        .store()
+        .root()
+        .read_present(path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let Some(bytes) = bytes else { return Ok(None) };
     // One that cannot be read is as good as none: what lies on the server is fetched and compared again.
     Ok(serde_json::from_slice(&bytes)
@@ -145,11 +159,27 @@ pub fn forget(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
 
 /// The remotes that a run is known to lie on.
 pub fn remotes_of(context: &Context, key: &RunKey) -> Vec<String> {
-    let listed = context.store().root().list(&context.store().run_dir(key)).unwrap_or_default();
-    let is_record = |name: &str| name.strip_prefix("remote-").is_some_and(|rest| rest.strip_suffix(".json").is_some());
-    let files = listed.iter().filter_map(|(file, _)| file.to_str()).filter(|name| is_record(name));
-    let mut names: Vec<String> =
-        files.filter_map(|file| read(context, &context.store().run_dir(key).join(file)).ok()??.remote.into()).collect();
+    let listed = context
+        .store()
+        .root()
+        .list(&context.store().run_dir(key))
+        .unwrap_or_default();
+    let is_record = |name: &str| {
+        name.strip_prefix("remote-")
+            .is_some_and(|rest| rest.strip_suffix(".json").is_some())
+    };
+    let files = listed
+        .iter()
+        .filter_map(|(file, _)| file.to_str())
+        .filter(|name| is_record(name));
+    let mut names: Vec<String> = files
+        .filter_map(|file| {
+            read(context, &context.store().run_dir(key).join(file))
+                .ok()??
+                .remote
+                .into()
+        })
+        .collect();
     names.sort();
     names
 }
@@ -160,17 +190,31 @@ pub fn lock(context: &Context, key: &RunKey, remote: &str) -> Result<Locked> {
     // With its id, so that it is known as made here.
     context.store().create_dirs()?;
     context.create_state_dir(&context.store().run_dir(key))?;
-    let lock = FileLock::acquire(context.store().root(), &path.with_extension("lock"), PATIENCE)?;
+    let lock = FileLock::acquire(
+        context.store().root(),
+        &path.with_extension("lock"),
+        PATIENCE,
+    )?;
     let record = load(context, key, remote)?.unwrap_or_default();
-    let record = Record { remote: remote.to_owned(), ..record };
-    Ok(Locked { path, record, _lock: lock })
+    let record = Record {
+        remote: remote.to_owned(),
+        ..record
+    };
+    Ok(Locked {
+        path,
+        record,
+        _lock: lock,
+    })
 }
 
 impl Locked {
     /// Writes it, on disk when this returns.
     pub fn save(&self, context: &Context) -> Result<()> {
         let text = serde_json::to_vec(&self.record).map_err(|error| {
-            Error::new(ErrorKind::Failed, format!("cannot encode {}: {error}", self.path.display()))
+            Error::new(
+                ErrorKind::Failed,
+                format!("cannot encode {}: {error}", self.path.display()),
+            )
         })?;
         let written = context.store().root().replace(&self.path, &text, Sync::All);
         Ok(written.with_context(|| format!("cannot write {}", self.path.display()))?)
@@ -191,11 +235,15 @@ mod tests {
         if own_id().boot_id.is_none() {
             return;
         }
-        record.seen.as_mut().unwrap().since.millis -= 1000.min(record.seen.as_ref().unwrap().since.millis);
+        record.seen.as_mut().unwrap().since.millis -=
+            1000.min(record.seen.as_ref().unwrap().since.millis);
         assert!(record.see(&one) >= Duration::from_millis(900));
         assert_eq!(record.see(&other), Duration::ZERO);
         // After another start of the machine nobody knows how long that was.
-        record.seen.as_mut().unwrap().since = Moment { millis: 0, boot_id: Some("another".into()) };
+        record.seen.as_mut().unwrap().since = Moment {
+            millis: 0,
+            boot_id: Some("another".into()),
+        };
         assert_eq!(record.see(&other), Duration::ZERO);
     }
 }

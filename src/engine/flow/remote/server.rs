@@ -9,8 +9,8 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
 use crate::git::Repo;
 use crate::git::remote::{
-    Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, incoming_of, is_of_run, is_signed, pending_ref,
-    remove_tracking, run_ref, set_tracking, tracking_of, tracking_ref, write_state,
+    Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, incoming_of, is_of_run, is_signed,
+    pending_ref, remove_tracking, run_ref, set_tracking, tracking_of, tracking_ref, write_state,
 };
 use crate::git::repo::resolve_ref;
 use crate::model::hint::Hint;
@@ -71,7 +71,10 @@ pub struct Away {
 impl Away {
     /// As the end of a command that does not wait (9).
     pub fn error(&self, remote: &str) -> Error {
-        Error::new(ErrorKind::GaveUpWaiting, format!("the remote {remote} cannot be reached: {}", self.said))
+        Error::new(
+            ErrorKind::GaveUpWaiting,
+            format!("the remote {remote} cannot be reached: {}", self.said),
+        )
     }
 }
 
@@ -84,10 +87,15 @@ impl<'a> Server<'a> {
         refuse_fork(context)?;
         if !context.has_git() {
             let message = "there is no git repository here, so no remote either";
-            return Err(Error::new(ErrorKind::NoRepository, message).hint(Hint::git(["init"]).at(context.worktree())));
+            return Err(Error::new(ErrorKind::NoRepository, message)
+                .hint(Hint::git(["init"]).at(context.worktree())));
         }
         let remote = Remote::named(context.repo()?, name)?;
-        Ok(Self { context, remote, stop: Stop::Request })
+        Ok(Self {
+            context,
+            remote,
+            stop: Stop::Request,
+        })
     }
 
     /// The same, before anything is recorded or sent: who has not agreed to that is asked.
@@ -101,7 +109,8 @@ impl<'a> Server<'a> {
     /// The one that was named, else the one that the user's own configuration names.
     pub fn named(context: &'a Context) -> Result<Self> {
         let name = context.remote_name().ok_or_else(|| {
-            let message = "no remote is named: --remote NAME, or [remote] name in your own configuration";
+            let message =
+                "no remote is named: --remote NAME, or [remote] name in your own configuration";
             Error::new(ErrorKind::Usage, message).hint(Hint::git(["remote", "--verbose"]))
         })?;
         Self::of(context, &name)
@@ -112,13 +121,22 @@ impl<'a> Server<'a> {
     #[must_use]
     pub fn for_last_word(self, longest: Duration) -> Self {
         let requests = self.context.interrupts.received().0;
-        Self { stop: Stop::LastWord { until: since_boot() + longest, requests }, ..self }
+        Self {
+            stop: Stop::LastWord {
+                until: since_boot() + longest,
+                requests,
+            },
+            ..self
+        }
     }
 
     /// The same, whose calls also end when `flag` is set.
     #[must_use]
     pub fn stopped_by(self, flag: Arc<AtomicBool>) -> Self {
-        Self { stop: Stop::Also(flag), ..self }
+        Self {
+            stop: Stop::Also(flag),
+            ..self
+        }
     }
 
     /// Whether its calls are to end.
@@ -133,7 +151,9 @@ impl<'a> Server<'a> {
 
     /// Refuses (13) to take what lies at another URL than the run for its place.
     pub fn require_same_place(&self, key: &RunKey, record: &Record) -> Result<()> {
-        let Some(url) = record.url.as_ref().filter(|url| **url != self.remote.url) else { return Ok(()) };
+        let Some(url) = record.url.as_ref().filter(|url| **url != self.remote.url) else {
+            return Ok(());
+        };
         let message = format!(
             "run {key} lies at {url}, and {} is {} now, which does not have it: nothing was sent. A remote of another name keeps \
              runs of its own",
@@ -165,18 +185,26 @@ impl<'a> Server<'a> {
             _ => limit,
         };
         if limit.is_zero() {
-            return Ok(Answer::Away { said: "it took too long".to_owned(), after: None });
+            return Ok(Answer::Away {
+                said: "it took too long".to_owned(),
+                after: None,
+            });
         }
         match self.within(limit, call)? {
-            Answer::Refused(said) => {
-                Err(Error::new(ErrorKind::Failed, format!("the remote {} refuses: {said}", self.name())))
-            }
+            Answer::Refused(said) => Err(Error::new(
+                ErrorKind::Failed,
+                format!("the remote {} refuses: {said}", self.name()),
+            )),
             answer => Ok(answer),
         }
     }
 
     /// Runs git for as long as that may take.
-    fn within<T>(&self, limit: Duration, call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>) -> Result<T> {
+    fn within<T>(
+        &self,
+        limit: Duration,
+        call: impl FnOnce(&Limits<'_>) -> crate::git::Result<T>,
+    ) -> Result<T> {
         let stopped = || self.is_stopped();
         limited(self.context, &Limits::new(limit, &stopped), call)
     }
@@ -185,23 +213,34 @@ impl<'a> Server<'a> {
     pub fn look(&self, key: &RunKey) -> Result<Reached<Option<ObjectId>>> {
         let name = run_ref(key);
         let repo = self.repo()?;
-        Ok(match self.call(QUESTION, |limits| self.remote.list(repo, &[&name], limits))? {
-            Answer::Done(found) => Reached::Yes(found.into_iter().find(|(found, _)| *found == name).map(|(_, id)| id)),
-            other => Reached::Away(away(other)),
-        })
+        Ok(
+            match self.call(QUESTION, |limits| self.remote.list(repo, &[&name], limits))? {
+                Answer::Done(found) => Reached::Yes(
+                    found
+                        .into_iter()
+                        .find(|(found, _)| *found == name)
+                        .map(|(_, id)| id),
+                ),
+                other => Reached::Away(away(other)),
+            },
+        )
     }
 
     /// The references of all runs that the server has, or of those with an id.
     pub fn list(&self, id: Option<&RunId>) -> Result<Reached<Vec<(String, ObjectId)>>> {
         let repo = self.repo()?;
-        Ok(match self.call(QUESTION, |limits| self.remote.list(repo, &[RUNS], limits))? {
-            Answer::Done(mut found) => {
-                // What `remote check` tries there is no run.
-                found.retain(|(name, _)| !name.starts_with(SCRATCH) && id.is_none_or(|id| is_of_run(name, id)));
-                Reached::Yes(found)
-            }
-            other => Reached::Away(away(other)),
-        })
+        Ok(
+            match self.call(QUESTION, |limits| self.remote.list(repo, &[RUNS], limits))? {
+                Answer::Done(mut found) => {
+                    // What `remote check` tries there is no run.
+                    found.retain(|(name, _)| {
+                        !name.starts_with(SCRATCH) && id.is_none_or(|id| is_of_run(name, id))
+                    });
+                    Reached::Yes(found)
+                }
+                other => Reached::Away(away(other)),
+            },
+        )
     }
 
     /// The server's references in a folder.
@@ -222,13 +261,24 @@ impl<'a> Server<'a> {
         if refs.is_empty() {
             return Ok(Reached::Yes(true));
         }
-        let answer = self.call(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits)).map_err(|mut error| {
-            if error.kind == ErrorKind::Corrupt {
-                error.message = format!("{} has what git does not take in {}: {error}", self.name(), names.join(", "));
-                return error.hint(Hint::recover(["remote", "status", "--remote", self.name()]));
-            }
-            error
-        })?;
+        let answer = self
+            .call(TRANSFER, |limits| self.remote.fetch(repo, &refs, limits))
+            .map_err(|mut error| {
+                if error.kind == ErrorKind::Corrupt {
+                    error.message = format!(
+                        "{} has what git does not take in {}: {error}",
+                        self.name(),
+                        names.join(", ")
+                    );
+                    return error.hint(Hint::recover([
+                        "remote",
+                        "status",
+                        "--remote",
+                        self.name(),
+                    ]));
+                }
+                error
+            })?;
         Ok(match answer {
             Answer::Done(()) => Reached::Yes(true),
             Answer::Moved => Reached::Yes(false),
@@ -238,8 +288,14 @@ impl<'a> Server<'a> {
 
     /// Has what references of runs name there here, to be verified; what is here already is not fetched again.
     pub fn obtain(&self, found: &[(String, ObjectId)]) -> Result<Reached<bool>> {
-        let is_new = |(name, commit): &&(String, ObjectId)| self.obtained(name, commit).as_ref() != Some(commit);
-        let new: Vec<String> = found.iter().filter(is_new).map(|(name, _)| name.clone()).collect();
+        let is_new = |(name, commit): &&(String, ObjectId)| {
+            self.obtained(name, commit).as_ref() != Some(commit)
+        };
+        let new: Vec<String> = found
+            .iter()
+            .filter(is_new)
+            .map(|(name, _)| name.clone())
+            .collect();
         self.fetch(&new)
     }
 
@@ -265,31 +321,42 @@ impl<'a> Server<'a> {
     pub fn fetch_commit(&self, commit: &ObjectId) -> Result<Reached<bool>> {
         let repo = self.repo()?;
         let place = format!("refs/recover-tracking/base/{commit}");
-        Ok(match self.call(TRANSFER, |limits| self.remote.fetch(repo, &[(commit.0.clone(), place)], limits)) {
-            Ok(Answer::Done(())) => Reached::Yes(true),
-            Ok(Answer::Moved) => Reached::Yes(false),
-            Ok(other) => Reached::Away(away(other)),
-            Err(error) if matches!(error.kind, ErrorKind::Failed | ErrorKind::Corrupt) => {
-                tracing::debug!(%error, "the commit cannot be had");
-                Reached::Yes(false)
-            }
-            Err(error) => return Err(error),
-        })
+        Ok(
+            match self.call(TRANSFER, |limits| {
+                self.remote
+                    .fetch(repo, &[(commit.0.clone(), place)], limits)
+            }) {
+                Ok(Answer::Done(())) => Reached::Yes(true),
+                Ok(Answer::Moved) => Reached::Yes(false),
+                Ok(other) => Reached::Away(away(other)),
+                Err(error) if matches!(error.kind, ErrorKind::Failed | ErrorKind::Corrupt) => {
+                    tracing::debug!(%error, "the commit cannot be had");
+                    Reached::Yes(false)
+                }
+                Err(error) => return Err(error),
+            },
+        )
     }
 
     /// Gets what a partial clone lacks of a commit's files.
     pub fn backfill(&self, commit: &ObjectId) -> Result<Reached<()>> {
         let repo = self.repo()?;
-        Ok(match self.call(TRANSFER, |limits| self.remote.backfill(repo, commit, limits))? {
-            Answer::Done(()) => Reached::Yes(()),
-            other => Reached::Away(away(other)),
-        })
+        Ok(
+            match self.call(TRANSFER, |limits| {
+                self.remote.backfill(repo, commit, limits)
+            })? {
+                Answer::Done(()) => Reached::Yes(()),
+                other => Reached::Away(away(other)),
+            },
+        )
     }
 
     /// Writes a state, signed where the user signs.
     pub fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
         let repo = self.repo()?;
-        match self.call(SIGNATURE, |limits| write_state(repo, state, limits).map(Answer::Done))? {
+        match self.call(SIGNATURE, |limits| {
+            write_state(repo, state, limits).map(Answer::Done)
+        })? {
             Answer::Done(commit) => Ok(commit),
             other => Err(away(other).error(self.name())),
         }
@@ -320,11 +387,18 @@ impl<'a> Server<'a> {
     /// A request to stop came (130, 143).
     pub fn pause(&self, away: &Away, tried: u32, most: Duration) -> Result<()> {
         let grows = Duration::from_secs(1 << tried.min(6)).mul_f64(0.5 + fastrand::f64() / 2.0);
-        let pause =
-            away.after.unwrap_or(grows).clamp(Duration::from_millis(200), Duration::from_secs(15 * 60)).min(most);
+        let pause = away
+            .after
+            .unwrap_or(grows)
+            .clamp(Duration::from_millis(200), Duration::from_secs(15 * 60))
+            .min(most);
         if let Stop::LastWord { until, .. } = self.stop {
             // What was requested before does not cut it off.
-            std::thread::sleep(pause.min(until.saturating_sub(since_boot())).min(Duration::from_secs(1)));
+            std::thread::sleep(
+                pause
+                    .min(until.saturating_sub(since_boot()))
+                    .min(Duration::from_secs(1)),
+            );
             return Ok(());
         }
         self.context.interrupts.sleep(pause).map_err(|signal| {
@@ -341,7 +415,9 @@ pub fn is_signed_by(context: &Context, commit: &ObjectId, signers: &str) -> Resu
     let repo = context.repo()?;
     let stopped = || context.interrupts.pending().is_some();
     let limits = Limits::new(SIGNATURE, &stopped);
-    limited(context, &limits, |limits| is_signed(repo, commit, signers, limits))
+    limited(context, &limits, |limits| {
+        is_signed(repo, commit, signers, limits)
+    })
 }
 
 /// Runs git; one that was stopped is the end of the command.
@@ -352,7 +428,10 @@ fn limited<T>(
 ) -> Result<T> {
     match call(limits) {
         Err(crate::git::Error::Stopped) => {
-            let code = context.interrupts.pending().map_or(130, crate::process::Signal::exit_code);
+            let code = context
+                .interrupts
+                .pending()
+                .map_or(130, crate::process::Signal::exit_code);
             Err(Error::new(ErrorKind::Interrupted(code), "stopped"))
         }
         answer => Ok(answer?),
@@ -364,7 +443,13 @@ pub fn away<T>(answer: Answer<T>) -> Away {
     match answer {
         Answer::Away { said, after } => Away { said, after },
         Answer::Cut(said) | Answer::Refused(said) => Away { said, after: None },
-        Answer::Moved => Away { said: "what it has changed meanwhile".to_owned(), after: None },
-        Answer::Done(_) => Away { said: String::new(), after: None },
+        Answer::Moved => Away {
+            said: "what it has changed meanwhile".to_owned(),
+            after: None,
+        },
+        Answer::Done(_) => Away {
+            said: String::new(),
+            after: None,
+        },
     }
 }

@@ -73,19 +73,30 @@ pub fn remote_for(context: &Context, key: &RunKey) -> Option<String> {
     if context.names_remote() {
         return context.remote_name();
     }
-    remotes_of(context, key).into_iter().next().or_else(|| context.remote_name())
+    remotes_of(context, key)
+        .into_iter()
+        .next()
+        .or_else(|| context.remote_name())
 }
 
 /// Refuses (13) to drive a run that is to lie on a remote without consent to that: before anything is recorded.
 pub fn require_consent_to_drive(context: &Context, key: &RunKey) -> Result<()> {
-    remote_for(context, key).map_or(Ok(()), |remote| Server::of(context, &remote)?.to_send().map(drop))
+    remote_for(context, key).map_or(Ok(()), |remote| {
+        Server::of(context, &remote)?.to_send().map(drop)
+    })
 }
 
 impl Session {
     /// Claims the run, or goes on with this clone's claim. `None`: it is to lie nowhere. `wait`: how long a server that is away is
     /// waited for.
-    pub fn begin(context: &Context, key: &RunKey, wait: Option<Option<Duration>>) -> Result<Option<Self>> {
-        let Some(remote) = remote_for(context, key) else { return Ok(None) };
+    pub fn begin(
+        context: &Context,
+        key: &RunKey,
+        wait: Option<Option<Duration>>,
+    ) -> Result<Option<Self>> {
+        let Some(remote) = remote_for(context, key) else {
+            return Ok(None);
+        };
         let settings = &context.settings().remote;
         let server = Server::of(context, &remote)?.to_send()?;
         let agrees = |_: &_| {
@@ -94,12 +105,20 @@ impl Session {
             Err(Error::new(ErrorKind::AlreadyExists, message).hint(hint))
         };
         // A run of that name that another machine holds is not waited for: it is another one.
-        let wish = Wish { how: TakeOver { steals: false, wait }, waits_for_holder: false, agrees: &agrees };
+        let wish = Wish {
+            how: TakeOver {
+                steals: false,
+                wait,
+            },
+            waits_for_holder: false,
+            agrees: &agrees,
+        };
         let claimed = claim(&server, key, &wish)?;
         if claimed.is_unsettled {
             release(context, key, false);
-            let message =
-                format!("run {key} was taken over from another machine, and its files are not in place here yet");
+            let message = format!(
+                "run {key} was taken over from another machine, and its files are not in place here yet"
+            );
             let hint = Hint::recover(["resume", "--remote", &remote]).run(key);
             return Err(Error::new(ErrorKind::Conflicts, message).hint(hint));
         }
@@ -120,7 +139,13 @@ impl Session {
             interrupts: context.interrupts.clone(),
             is_over: Arc::default(),
         });
-        let mut session = Self { remote, mode: settings.mode, lease: settings.lease, shared, thread: None };
+        let mut session = Self {
+            remote,
+            mode: settings.mode,
+            lease: settings.lease,
+            shared,
+            thread: None,
+        };
         let own = context.for_run(key)?;
         let keeper = Keeper {
             key: key.clone(),
@@ -129,7 +154,9 @@ impl Session {
             shared: Arc::clone(&session.shared),
             watchdog,
         };
-        let spawned = std::thread::Builder::new().name("claim".to_owned()).spawn(move || keeper.keep(&own));
+        let spawned = std::thread::Builder::new()
+            .name("claim".to_owned())
+            .spawn(move || keeper.keep(&own));
         session.thread = Some(spawned.map_err(|error| Error::io("cannot start a thread", error))?);
         Ok(Some(session))
     }
@@ -141,8 +168,12 @@ impl Session {
     /// The run was lost (11); a request to stop came while the server was away; it may not be waited for (6).
     pub fn before_attempt(&self, context: &Context, key: &RunKey, waits: bool) -> Result<()> {
         self.check(context, key)?;
-        let is_fresh =
-            || Ok::<_, Error>(self.age(context, key)?.is_some_and(|age| age < renewal_after(self.lease, 0.0)));
+        let is_fresh = || {
+            Ok::<_, Error>(
+                self.age(context, key)?
+                    .is_some_and(|age| age < renewal_after(self.lease, 0.0)),
+            )
+        };
         if self.mode == RemoteMode::Strict || !is_fresh()? {
             self.reach(context, key, waits)?;
         }
@@ -182,7 +213,10 @@ impl Session {
         let is_overdue = state.overdue || is_too_old;
         let why = match &state.lost {
             Some(claim) => Some(format!("stopped: {} took the run over", claim.host)),
-            None if is_overdue => Some(format!("stopped: no sign of life reached {} in time", self.remote)),
+            None if is_overdue => Some(format!(
+                "stopped: no sign of life reached {} in time",
+                self.remote
+            )),
             None => None,
         };
         if why.is_some() {
@@ -205,7 +239,10 @@ impl Session {
         let server = Server::of(context, &self.remote)?;
         let mut locked = lock(context, key, &self.remote)?;
         let synced = match sync(&server, key, &mut locked, false) {
-            Err(Error { kind: ErrorKind::Interrupted(_), .. }) => return Ok(()),
+            Err(Error {
+                kind: ErrorKind::Interrupted(_),
+                ..
+            }) => return Ok(()),
             synced => synced?,
         };
         match synced {
@@ -238,8 +275,12 @@ impl Session {
                 Synced::Done(_) => return Ok(()),
                 Synced::Lost(claim) => return self.lose(context, key, &claim),
                 Synced::Away(away) if !waits => {
-                    let message = format!("the remote {} cannot be reached: {}", self.remote, away.said);
-                    return Err(Error::new(ErrorKind::Wait, message).hint(Hint::recover(["resume"]).run(key)));
+                    let message = format!(
+                        "the remote {} cannot be reached: {}",
+                        self.remote, away.said
+                    );
+                    return Err(Error::new(ErrorKind::Wait, message)
+                        .hint(Hint::recover(["resume"]).run(key)));
                 }
                 Synced::Away(away) => {
                     context.note(format!(
@@ -264,9 +305,16 @@ impl Session {
         self.shared.state().lost = Some(Box::new(claim.clone()));
         context.interrupts.take_only(Signal::Term);
         let reason = format!("{} holds it on {}", claim.host, self.remote);
-        context.record(key, vec![Payload::RunStatusChanged { status: RunStatus::Paused, reason }])?;
+        context.record(
+            key,
+            vec![Payload::RunStatusChanged {
+                status: RunStatus::Paused,
+                reason,
+            }],
+        )?;
         let mut locked = lock(context, key, &self.remote)?;
-        let aside = Server::of(context, &self.remote).and_then(|server| leave_aside(&server, key, &mut locked));
+        let aside = Server::of(context, &self.remote)
+            .and_then(|server| leave_aside(&server, key, &mut locked));
         let aside = aside.unwrap_or_else(|error| {
             tracing::warn!(%error, "what this machine did last is not on the remote");
             None
@@ -274,7 +322,9 @@ impl Session {
         locked.record.nonce = None;
         locked.save(context)?;
         drop(locked);
-        let aside = aside.map_or_else(String::new, |name| format!("; what this machine did last is there as {name}"));
+        let aside = aside.map_or_else(String::new, |name| {
+            format!("; what this machine did last is there as {name}")
+        });
         let message = format!(
             "run {key} was taken over by {} on {} (claim {}): it stopped here{aside}",
             claim.host, self.remote, claim.fencing
@@ -324,7 +374,9 @@ pub fn release_on(context: &Context, key: &RunKey, remote: &str, longest: Durati
         match sync(&server, key, &mut locked, true)? {
             // Who lost it has nothing to give back.
             Synced::Done(_) | Synced::Lost(_) => return Ok(()),
-            Synced::Away(away) if server.is_stopped() || since_boot().saturating_sub(begun) >= longest => {
+            Synced::Away(away)
+                if server.is_stopped() || since_boot().saturating_sub(begun) >= longest =>
+            {
                 return Err(away.error(remote));
             }
             Synced::Away(away) => {
@@ -360,7 +412,9 @@ impl Keeper {
                     return;
                 }
             }
-            let Some(alive) = self.alive(context) else { continue };
+            let Some(alive) = self.alive(context) else {
+                continue;
+            };
             if told.as_ref() != Some(&alive) {
                 if let Err(error) = allow(&self.watchdog, &alive, self.lease) {
                     tracing::warn!(%error, "the watchdog of the claim is gone");
@@ -372,10 +426,16 @@ impl Keeper {
             if age >= stop_after(self.lease) {
                 let mut state = self.shared.state();
                 // An attempt that has begun meanwhile began with a sign of life.
-                let now = self.alive(context).and_then(|alive| alive.age()).unwrap_or_default();
+                let now = self
+                    .alive(context)
+                    .and_then(|alive| alive.age())
+                    .unwrap_or_default();
                 if state.at_work && !state.overdue && now >= stop_after(self.lease) {
                     state.overdue = true;
-                    tracing::warn!("no sign of life reached {} for too long: the attempt is stopped", self.remote);
+                    tracing::warn!(
+                        "no sign of life reached {} for too long: the attempt is stopped",
+                        self.remote
+                    );
                     self.shared.stop();
                 }
             }
@@ -393,7 +453,8 @@ impl Keeper {
                 Ok(Synced::Done(_)) => {}
                 Ok(Synced::Away(away)) => {
                     tracing::debug!(said = away.said, "no sign of life");
-                    not_before = since_boot() + away.after.unwrap_or(self.lease / 30).min(self.lease / 10);
+                    not_before =
+                        since_boot() + away.after.unwrap_or(self.lease / 30).min(self.lease / 10);
                 }
                 Err(_) if self.is_over() => return,
                 Err(error) => {
@@ -410,11 +471,15 @@ impl Keeper {
 
     /// When the last confirmed sign of life was sent.
     fn alive(&self, context: &Context) -> Option<Moment> {
-        record::load(context, &self.key, &self.remote).ok().flatten().and_then(|record| record.alive)
+        record::load(context, &self.key, &self.remote)
+            .ok()
+            .flatten()
+            .and_then(|record| record.alive)
     }
 
     fn renew(&self, context: &Context) -> Result<Synced> {
-        let server = Server::of(context, &self.remote)?.stopped_by(Arc::clone(&self.shared.is_over));
+        let server =
+            Server::of(context, &self.remote)?.stopped_by(Arc::clone(&self.shared.is_over));
         let mut locked = lock(context, &self.key, &self.remote)?;
         sync(&server, &self.key, &mut locked, false)
     }

@@ -2,7 +2,9 @@
 
 use crate::engine::base::clock::Moment;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, Update, is_before, remove_tracking, run_ref, set_tracking, side_ref};
+use crate::git::remote::{
+    Answer, Update, is_before, remove_tracking, run_ref, set_tracking, side_ref,
+};
 use crate::git::repo::resolve_ref;
 use crate::model::hint::Hint;
 use crate::model::remote::Claim;
@@ -28,7 +30,12 @@ pub enum Synced {
 
 /// Pushes what is not there yet of a run that this clone holds, which is a sign of life also where that is nothing. With
 /// `releases` it is the last one.
-pub fn sync(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: bool) -> Result<Synced> {
+pub fn sync(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    releases: bool,
+) -> Result<Synced> {
     let synced = attempt(server, key, locked, releases)?;
     if let Synced::Away(away) = &synced {
         // For whoever asks how the run stands.
@@ -38,10 +45,17 @@ pub fn sync(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: bo
     Ok(synced)
 }
 
-fn attempt(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: bool) -> Result<Synced> {
+fn attempt(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    releases: bool,
+) -> Result<Synced> {
     // After a push without an answer: what it brought is there or not.
     for _ in 0..8 {
-        let Some(tip) = locked.record.tip.clone() else { return Err(not_held(server, key)) };
+        let Some(tip) = locked.record.tip.clone() else {
+            return Err(not_held(server, key));
+        };
         if !locked.record.pending.is_empty() {
             match settle(server, key, locked)? {
                 Settled::Ours => {}
@@ -63,8 +77,16 @@ fn attempt(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: boo
             let holder = locked.record.lost_to.clone().unwrap_or(before.claim);
             return Ok(Synced::Lost(Box::new(holder)));
         }
-        let claim = if releases { before.claim.released() } else { before.claim.clone() };
-        let what = What { claim: &claim, stolen_from: None, with_events: true };
+        let claim = if releases {
+            before.claim.released()
+        } else {
+            before.claim.clone()
+        };
+        let what = What {
+            claim: &claim,
+            stolen_from: None,
+            with_events: true,
+        };
         let prepared = prepare(server, key, &locked.record, Some(&before), what)?;
         match push(server, key, locked, &prepared, Some(&tip))? {
             Reached::Yes(true) => {
@@ -79,7 +101,10 @@ fn attempt(server: &Server<'_>, key: &RunKey, locked: &mut Locked, releases: boo
             Reached::Away(away) => return Ok(Synced::Away(away)),
         }
     }
-    Ok(Synced::Away(Away { said: "it takes no push to its end".to_owned(), after: None }))
+    Ok(Synced::Away(Away {
+        said: "it takes no push to its end".to_owned(),
+        after: None,
+    }))
 }
 
 /// Pushes one state, noted before so that it is known again. `false`: the server has something else, or cut the answer off.
@@ -91,12 +116,19 @@ pub fn push(
     old: Option<&ObjectId>,
 ) -> Result<Reached<bool>> {
     let context = server.context;
-    let pending = Pending { at: Moment::now(), ..prepared.pending.clone() };
+    let pending = Pending {
+        at: Moment::now(),
+        ..prepared.pending.clone()
+    };
     // Nothing else names it yet, and the user's own git may collect what nothing names.
     set_tracking(server.repo()?, &server.pending(key), &pending.commit)?;
     locked.record.pending.push(pending.clone());
     locked.save(context)?;
-    let update = Update { name: run_ref(key), old: old.cloned(), new: Some(pending.commit.clone()) };
+    let update = Update {
+        name: run_ref(key),
+        old: old.cloned(),
+        new: Some(pending.commit.clone()),
+    };
     match server.push(update)? {
         Answer::Done(()) => {
             confirm(server, key, locked, &pending)?;
@@ -108,7 +140,12 @@ pub fn push(
 }
 
 /// A state that was pushed is there.
-pub fn confirm(server: &Server<'_>, key: &RunKey, locked: &mut Locked, pending: &Pending) -> Result<()> {
+pub fn confirm(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+    pending: &Pending,
+) -> Result<()> {
     set_tracking(server.repo()?, &server.tracking(key), &pending.commit)?;
     remove_tracking(server.repo()?, &server.pending(key))?;
     if pending.takes {
@@ -136,7 +173,12 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
         Reached::Away(away) => return Ok(Settled::Away(away)),
     };
     let tip = locked.record.tip.clone();
-    if let Some(pending) = locked.record.pending.iter().find(|pending| Some(&pending.commit) == found.as_ref()).cloned()
+    if let Some(pending) = locked
+        .record
+        .pending
+        .iter()
+        .find(|pending| Some(&pending.commit) == found.as_ref())
+        .cloned()
     {
         confirm(server, key, locked, &pending)?;
         return Ok(Settled::Ours);
@@ -153,12 +195,19 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
             _ => false,
         },
     ) else {
-        return Ok(Settled::Away(Away { said: "the run is not there".to_owned(), after: None }));
+        return Ok(Settled::Away(Away {
+            said: "the run is not there".to_owned(),
+            after: None,
+        }));
     };
     if is_back {
         server.require_same_place(key, &locked.record)?;
         // The server was set back. Who holds the run has all of it.
-        let update = Update { name: run_ref(key), old: found, new: Some(tip) };
+        let update = Update {
+            name: run_ref(key),
+            old: found,
+            new: Some(tip),
+        };
         return match server.push(update)? {
             Answer::Done(()) => {
                 server.context.note(format!(
@@ -171,7 +220,10 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
         };
     }
     let Some(found) = found else {
-        return Ok(Settled::Away(Away { said: "the run is not there".to_owned(), after: None }));
+        return Ok(Settled::Away(Away {
+            said: "the run is not there".to_owned(),
+            after: None,
+        }));
     };
     Ok(match whose(server, key, &found, &tip)? {
         Reached::Yes(Some(standing)) => {
@@ -182,7 +234,10 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
             locked.save(server.context)?;
             Settled::Lost(Box::new(standing.claim))
         }
-        Reached::Yes(None) => Settled::Away(Away { said: "it changes while it is read".to_owned(), after: None }),
+        Reached::Yes(None) => Settled::Away(Away {
+            said: "it changes while it is read".to_owned(),
+            after: None,
+        }),
         Reached::Away(away) => Settled::Away(away),
     })
 }
@@ -203,7 +258,11 @@ pub fn whose(
 }
 
 /// Has here what the server has of a run, where that was `found`; nothing of it is verified yet. `None`: it is gone meanwhile.
-pub fn obtain(server: &Server<'_>, key: &RunKey, found: &ObjectId) -> Result<Reached<Option<ObjectId>>> {
+pub fn obtain(
+    server: &Server<'_>,
+    key: &RunKey,
+    found: &ObjectId,
+) -> Result<Reached<Option<ObjectId>>> {
     let name = run_ref(key);
     Ok(match server.obtain(&[(name.clone(), found.clone())])? {
         Reached::Yes(true) => Reached::Yes(server.obtained(&name, found)),
@@ -216,7 +275,12 @@ pub fn obtain(server: &Server<'_>, key: &RunKey, found: &ObjectId) -> Result<Rea
 ///
 /// # Errors
 /// Those of [`chain::read`]: then what was seen last stays what it was.
-pub fn verified(server: &Server<'_>, key: &RunKey, tip: &ObjectId, known: Option<&ObjectId>) -> Result<Chain> {
+pub fn verified(
+    server: &Server<'_>,
+    key: &RunKey,
+    tip: &ObjectId,
+    known: Option<&ObjectId>,
+) -> Result<Chain> {
     let chain = chain::read(server.context, key, server.name(), tip, known)?;
     server.believe(key, tip)?;
     Ok(chain)
@@ -233,7 +297,9 @@ pub fn all_there(server: &Server<'_>, key: &RunKey) -> Result<Option<Chain>> {
     };
     let Some(found) = found else { return Ok(None) };
     match obtain(server, key, &found)? {
-        Reached::Yes(Some(tip)) => chain::read(server.context, key, server.name(), &tip, None).map(Some),
+        Reached::Yes(Some(tip)) => {
+            chain::read(server.context, key, server.name(), &tip, None).map(Some)
+        }
         Reached::Yes(None) => Ok(None),
         Reached::Away(away) => Err(away.error(server.name())),
     }
@@ -241,21 +307,40 @@ pub fn all_there(server: &Server<'_>, key: &RunKey) -> Result<Option<Chain>> {
 
 /// Keeps what this clone did since the state that it saw last, and nobody else has, beside the run: create-only, named by the
 /// claim that it was done under. Returns its name there; `None` where there is nothing.
-pub fn leave_aside(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Option<String>> {
+pub fn leave_aside(
+    server: &Server<'_>,
+    key: &RunKey,
+    locked: &mut Locked,
+) -> Result<Option<String>> {
     let record = &locked.record;
-    let Some(tip) = record.tip.clone() else { return Ok(None) };
-    if server.context.store().lines_of_run(key, record.sent_seq)?.is_empty() {
+    let Some(tip) = record.tip.clone() else {
+        return Ok(None);
+    };
+    if server
+        .context
+        .store()
+        .lines_of_run(key, record.sent_seq)?
+        .is_empty()
+    {
         return Ok(None);
     }
     let before = standing(server.repo()?, key, server.name(), &tip)?;
-    let what = What { claim: &before.claim, stolen_from: None, with_events: true };
+    let what = What {
+        claim: &before.claim,
+        stolen_from: None,
+        with_events: true,
+    };
     let prepared = prepare(server, key, record, Some(&before), what)?;
     let name = side_ref(key, before.claim.fencing);
     let commit = prepared.pending.commit;
     // What was left there before under the same claim stays.
     let beside = format!("{name}-{}", commit.0.get(..12).unwrap_or(&commit.0));
     for name in [name, beside] {
-        match server.push(Update { name: name.clone(), old: None, new: Some(commit.clone()) })? {
+        match server.push(Update {
+            name: name.clone(),
+            old: None,
+            new: Some(commit.clone()),
+        })? {
             Answer::Done(()) => return Ok(Some(name)),
             Answer::Moved => {}
             other => return Err(away(other).error(server.name())),
@@ -268,10 +353,12 @@ pub fn leave_aside(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Re
 pub fn last_seen(server: &Server<'_>, key: &RunKey) -> Result<Option<Claim>> {
     let repo = server.repo()?;
     let tip = resolve_ref(repo, &server.tracking(key));
-    tip.map(|tip| standing(repo, key, server.name(), &tip).map(|standing| standing.claim)).transpose()
+    tip.map(|tip| standing(repo, key, server.name(), &tip).map(|standing| standing.claim))
+        .transpose()
 }
 
 fn not_held(server: &Server<'_>, key: &RunKey) -> Error {
     let message = format!("this clone does not hold run {key} on {}", server.name());
-    Error::new(ErrorKind::Claimed, message).hint(Hint::recover(["remote", "claim", "--remote", server.name()]).run(key))
+    Error::new(ErrorKind::Claimed, message)
+        .hint(Hint::recover(["remote", "claim", "--remote", server.name()]).run(key))
 }

@@ -49,7 +49,9 @@ use super::session::{release, remote_for};
 /// stand in the way (13): then the claim is given back.
 pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Driving>> {
     let state = context.load()?.state;
-    let Some((server, key)) = meant_on(context, &state, id, how)? else { return Ok(None) };
+    let Some((server, key)) = meant_on(context, &state, id, how)? else {
+        return Ok(None);
+    };
     let remote = server.name().to_owned();
     if record::load(context, &key, &remote)?.is_none() && state.run(&key).is_some() {
         // It was never there: it is claimed when it goes on.
@@ -62,7 +64,8 @@ pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result
     let driving = Driving::take(context, &key)?;
     // Where its files were never in place, what is here is not its own.
     let record = record::load(context, &key, &remote)?.unwrap_or_default();
-    let is_known = state.run(&key).is_some() && !record.is_unsettled && !gives_way(&state, &key, &record);
+    let is_known =
+        state.run(&key).is_some() && !record.is_unsettled && !gives_way(&state, &key, &record);
     if is_known {
         crash::recover(context)?;
     }
@@ -74,11 +77,24 @@ pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result
         agree(context, &key, &remote, chain)
     };
     // What was claimed by hand before stays so.
-    let was_held = record::load(context, &key, &remote)?.is_some_and(|record| record.nonce.is_some());
-    let claimed = claim(&server, &key, &Wish { how, waits_for_holder: true, agrees: &agrees })?;
+    let was_held =
+        record::load(context, &key, &remote)?.is_some_and(|record| record.nonce.is_some());
+    let claimed = claim(
+        &server,
+        &key,
+        &Wish {
+            how,
+            waits_for_holder: true,
+            agrees: &agrees,
+        },
+    )?;
     if let Err(error) = go_on_here(&server, &key, is_known, claimed.is_unsettled) {
         if !was_held {
-            release(context, &key, matches!(error.kind, ErrorKind::Interrupted(_)));
+            release(
+                context,
+                &key,
+                matches!(error.kind, ErrorKind::Interrupted(_)),
+            );
         }
         return Err(error);
     }
@@ -98,7 +114,9 @@ fn meant_on<'c>(
         Some(key) => remote_for(context, key),
         None => context.remote_name(),
     };
-    let Some(remote) = remote else { return Ok(None) };
+    let Some(remote) = remote else {
+        return Ok(None);
+    };
     let server = Server::of(context, &remote)?.to_send()?;
     let key = local.map_or_else(|| there(&server, id, how), Ok)?;
     Ok(Some((server, key)))
@@ -117,19 +135,30 @@ pub struct Planned {
 ///
 /// # Errors
 /// Those of [`take_over`], but for what only a claim finds out.
-pub fn plan_take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Planned>> {
+pub fn plan_take_over(
+    context: &Context,
+    id: Option<&RunId>,
+    how: TakeOver,
+) -> Result<Option<Planned>> {
     let state = context.load()?.state;
-    let Some((server, key)) = meant_on(context, &state, id, how)? else { return Ok(None) };
+    let Some((server, key)) = meant_on(context, &state, id, how)? else {
+        return Ok(None);
+    };
     let remote = server.name().to_owned();
     let record = record::load(context, &key, &remote)?.unwrap_or_default();
     if record.tip.is_none() && state.run(&key).is_some() && !gives_way(&state, &key, &record) {
         return Ok(None);
     }
-    let Some(chain) = to_be_claimed(&server, &key, &record, how.steals)? else { return Ok(None) };
+    let Some(chain) = to_be_claimed(&server, &key, &record, how.steals)? else {
+        return Ok(None);
+    };
     if record.tip == chain.end().map(|end| end.commit) {
         return Ok(None);
     }
-    Ok(Some(Planned { state: planned(context, &key, &chain)?, key }))
+    Ok(Some(Planned {
+        state: planned(context, &key, &chain)?,
+        key,
+    }))
 }
 
 /// What was claimed is agreed to, and has its files in place.
@@ -189,9 +218,15 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
             Reached::Away(away) => waiting.for_server(server, &away)?,
         }
     };
-    let mut keys: Vec<RunKey> = keys_of(server, &found, id)?.into_iter().map(|(key, _)| key).collect();
+    let mut keys: Vec<RunKey> = keys_of(server, &found, id)?
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     keys.retain(|key| {
-        naming.phase.as_ref().is_none_or(|phase| key.phase == *phase)
+        naming
+            .phase
+            .as_ref()
+            .is_none_or(|phase| key.phase == *phase)
             && naming.lane.as_ref().is_none_or(|lane| key.lane == *lane)
     });
     let hint = || Hint::recover(["runs", "--remote", server.name()]);
@@ -199,12 +234,19 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
         [key] => Ok(key.clone()),
         [] => {
             let which = id.map_or_else(|| "no run".to_owned(), |id| format!("no run '{id}'"));
-            Err(Error::new(ErrorKind::RunNotFound, format!("{which}, neither here nor on {}", server.name()))
-                .hint(hint()))
+            Err(Error::new(
+                ErrorKind::RunNotFound,
+                format!("{which}, neither here nor on {}", server.name()),
+            )
+            .hint(hint()))
         }
         several => {
             let list: Vec<String> = several.iter().map(ToString::to_string).collect();
-            let message = format!("several runs lie on {}, choose one with --run: {}", server.name(), list.join(", "));
+            let message = format!(
+                "several runs lie on {}, choose one with --run: {}",
+                server.name(),
+                list.join(", ")
+            );
             Err(Error::new(ErrorKind::Ambiguous, message).hint(hint()))
         }
     }
@@ -241,14 +283,24 @@ pub fn keys_of(
         obtained => obtained?,
     }
     let mut keys = Vec::new();
-    let is_run = |(name, _): &&(String, ObjectId)| name.starts_with(RUNS) && !refused.contains(name);
+    let is_run =
+        |(name, _): &&(String, ObjectId)| name.starts_with(RUNS) && !refused.contains(name);
     for (name, commit) in found.iter().filter(is_run) {
-        let Some(tip) = server.obtained(name, commit) else { continue };
+        let Some(tip) = server.obtained(name, commit) else {
+            continue;
+        };
         let raw = read_state(repo, &tip);
-        let key = raw.as_ref().ok().and_then(key_of).filter(|key| run_ref(key) == *name);
+        let key = raw
+            .as_ref()
+            .ok()
+            .and_then(key_of)
+            .filter(|key| run_ref(key) == *name);
         match (key, meant) {
             (Some(key), _) => keys.push((key, tip)),
-            (None, None) => server.context.warn(format!("{name} on {} is no run of recover's", server.name())),
+            (None, None) => server.context.warn(format!(
+                "{name} on {} is no run of recover's",
+                server.name()
+            )),
             (None, Some(id)) => {
                 let naming = server.context.naming();
                 let key = RunKey::new(id.as_str(), naming.phase.as_deref(), naming.lane.as_deref());
@@ -261,10 +313,20 @@ pub fn keys_of(
 
 /// What a run executes, by the last word in its chain, with the places of this machine.
 fn spec_in(context: &Context, chain: &Chain) -> Result<Option<RunSpec>> {
-    let says_it =
-        |one: &&ChainedEvent| matches!(one.event.payload, Payload::RunCreated { .. } | Payload::RunSpecChanged { .. });
-    let last = chain.states.iter().flat_map(|state| &state.events).rfind(says_it);
-    let event = last.map(|one| at_home(&places(context), &one.event)).transpose()?;
+    let says_it = |one: &&ChainedEvent| {
+        matches!(
+            one.event.payload,
+            Payload::RunCreated { .. } | Payload::RunSpecChanged { .. }
+        )
+    };
+    let last = chain
+        .states
+        .iter()
+        .flat_map(|state| &state.events)
+        .rfind(says_it);
+    let event = last
+        .map(|one| at_home(&places(context), &one.event))
+        .transpose()?;
     Ok(event.and_then(|event| match event.payload {
         Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => Some(*spec),
         _ => None,
@@ -273,7 +335,9 @@ fn spec_in(context: &Context, chain: &Chain) -> Result<Option<RunSpec>> {
 
 /// Whoever may push to that repository may have written what would be run here: it is shown once.
 fn agree(context: &Context, key: &RunKey, remote: &str, chain: &Chain) -> Result<()> {
-    let Some(spec) = spec_in(context, chain)? else { return Ok(()) };
+    let Some(spec) = spec_in(context, chain)? else {
+        return Ok(());
+    };
     if trusted(context, key)?.as_ref() == Some(&print(&spec)) || context.trusts_call() {
         return Ok(());
     }
@@ -282,19 +346,33 @@ fn agree(context: &Context, key: &RunKey, remote: &str, chain: &Chain) -> Result
 
 /// The latest checkpoint of what counts of a run.
 fn latest(state: &State, key: &RunKey) -> Option<Checkpoint> {
-    state.standing(key).rfind(|checkpoint| !checkpoint.is_safety()).cloned()
+    state
+        .standing(key)
+        .rfind(|checkpoint| !checkpoint.is_safety())
+        .cloned()
 }
 
 /// The files of a checkpoint, HEAD stays.
 fn files_of(key: &RunKey, checkpoint: &Checkpoint, edits: Edits) -> RestoreRequest {
     let whole = RestoreRequest::new(OperationKind::Restore, checkpoint);
-    RestoreRequest { run: Some(key.clone()), edits, here: true, ..whole }
+    RestoreRequest {
+        run: Some(key.clone()),
+        edits,
+        here: true,
+        ..whole
+    }
 }
 
 /// Refuses where files were edited here since the run last wrote here (13).
 fn refuse_edited(context: &Context, key: &RunKey) -> Result<()> {
-    let Some(latest) = latest(&context.load()?.state, key) else { return Ok(()) };
-    restore(&context.rehearsal()?, &files_of(key, &latest, Edits::Refuse)).map(drop)
+    let Some(latest) = latest(&context.load()?.state, key) else {
+        return Ok(());
+    };
+    restore(
+        &context.rehearsal()?,
+        &files_of(key, &latest, Edits::Refuse),
+    )
+    .map(drop)
 }
 
 /// Refuses where what git does not have as it is stands in the way (13): the run has never written here.
@@ -312,7 +390,9 @@ fn refuse_uncommitted(context: &Context, key: &RunKey, target: &Checkpoint) -> R
          given back",
         paths.len()
     );
-    Err(Error::new(ErrorKind::HandEdits, message).paths(paths).hint(Hint::git(["stash", "-u"]).at(context.worktree())))
+    Err(Error::new(ErrorKind::HandEdits, message)
+        .paths(paths)
+        .hint(Hint::git(["stash", "-u"]).at(context.worktree())))
 }
 
 /// Puts the files of the latest checkpoint in place, and prepares what no checkpoint holds.
@@ -325,7 +405,12 @@ fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool) -> Result<()> 
             return Err(away.error(server.name()));
         }
         if latest.partial {
-            let paths: Vec<String> = latest.skipped.iter().take(10).map(|one| one.path.to_string()).collect();
+            let paths: Vec<String> = latest
+                .skipped
+                .iter()
+                .take(10)
+                .map(|one| one.path.to_string())
+                .collect();
             context.warn(format!(
                 "checkpoint {} is partial: {} files stayed where it was taken or were not captured: {}",
                 latest.id,
@@ -353,37 +438,60 @@ fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool) -> Result<()> 
 /// The commit that a run began on has to be here; the server may have it.
 fn fetch_base(server: &Server<'_>, base: Option<&ObjectId>) -> Result<()> {
     let repo = server.repo()?;
-    let Some(base) = base.filter(|base| !commit_exists(repo, base)) else { return Ok(()) };
+    let Some(base) = base.filter(|base| !commit_exists(repo, base)) else {
+        return Ok(());
+    };
     if let Reached::Yes(true) = server.fetch_commit(base)?
         && commit_exists(repo, base)
     {
         return Ok(());
     }
-    let message =
-        format!("the run began on commit {base}, which is neither here nor on {}: fetch it first", server.name());
+    let message = format!(
+        "the run began on commit {base}, which is neither here nor on {}: fetch it first",
+        server.name()
+    );
     Err(Error::new(ErrorKind::HeadMoved, message).hint(Hint::git(["fetch", "--all"])))
 }
 
 /// Runs `[remote] setup`, the user's own, once: what no checkpoint holds (dependencies, say) is made anew.
 fn set_up(context: &Context, key: &RunKey) -> Result<()> {
-    let Some(setup) = &context.settings().remote.setup else { return Ok(()) };
+    let Some(setup) = &context.settings().remote.setup else {
+        return Ok(());
+    };
     let run = run_of(&context.load()?.state, key)?;
     let (argv, line) = match setup {
-        CommandLine::Shell(line) => (vec![shell_of(context, &run.spec), "-c".to_owned(), line.clone()], line.clone()),
+        CommandLine::Shell(line) => (
+            vec![shell_of(context, &run.spec), "-c".to_owned(), line.clone()],
+            line.clone(),
+        ),
         CommandLine::Argv(argv) => (argv.clone(), join(argv)),
     };
     let program = Program::Argv(argv.into_iter().map(Into::into).collect());
-    let command = Supervised { show: Show::Stderr, ..Supervised::new(program, context.worktree()) };
-    let exit = command.run(&context.interrupts, |_| Ok(())).with_context(|| format!("cannot run {line}"))?;
+    let command = Supervised {
+        show: Show::Stderr,
+        ..Supervised::new(program, context.worktree())
+    };
+    let exit = command
+        .run(&context.interrupts, |_| Ok(()))
+        .with_context(|| format!("cannot run {line}"))?;
     if let Some(signal) = exit.cancelled {
-        return Err(Error::new(ErrorKind::Interrupted(signal.exit_code()), "stopped"));
+        return Err(Error::new(
+            ErrorKind::Interrupted(signal.exit_code()),
+            "stopped",
+        ));
     }
     match (exit.spawn_error, exit.exit_code) {
         (None, Some(0)) => Ok(()),
-        (Some(error), _) => Err(Error::new(ErrorKind::Failed, format!("[remote] setup: {line}: {}", error.message))),
+        (Some(error), _) => Err(Error::new(
+            ErrorKind::Failed,
+            format!("[remote] setup: {line}: {}", error.message),
+        )),
         (None, code) => {
             let code = code.map_or_else(|| "a signal".to_owned(), |code| format!("exit {code}"));
-            Err(Error::new(ErrorKind::Failed, format!("[remote] setup: {line} ended with {code}")))
+            Err(Error::new(
+                ErrorKind::Failed,
+                format!("[remote] setup: {line} ended with {code}"),
+            ))
         }
     }
 }

@@ -78,18 +78,35 @@ pub struct ResumeRequest {
 impl ResumeRequest {
     /// The command that is run, and where it starts.
     fn command_of<'a>(&'a self, run: &'a Run) -> (&'a [String], &'a FolderId) {
-        if self.command.is_empty() { (&run.spec.command, &run.spec.dir) } else { (&self.command, &self.dir) }
+        if self.command.is_empty() {
+            (&run.spec.command, &run.spec.dir)
+        } else {
+            (&self.command, &self.dir)
+        }
     }
 
     /// What is asked of the next attempt, as it is typed.
     fn words(&self) -> Vec<String> {
-        let flag =
-            |name: &str, value: Option<String>| value.map(|value| [name.to_owned(), value]).into_iter().flatten();
-        flag("--strategy", self.strategy.map(|strategy| strategy.as_str().to_owned()))
-            .chain(flag("--from-iteration", self.from_iteration.map(|number| number.to_string())))
-            .chain(flag("--instructions", self.instructions.clone()))
-            .chain(self.no_error_context.then(|| "--no-error-context".to_owned()))
-            .collect()
+        let flag = |name: &str, value: Option<String>| {
+            value
+                .map(|value| [name.to_owned(), value])
+                .into_iter()
+                .flatten()
+        };
+        flag(
+            "--strategy",
+            self.strategy.map(|strategy| strategy.as_str().to_owned()),
+        )
+        .chain(flag(
+            "--from-iteration",
+            self.from_iteration.map(|number| number.to_string()),
+        ))
+        .chain(flag("--instructions", self.instructions.clone()))
+        .chain(
+            self.no_error_context
+                .then(|| "--no-error-context".to_owned()),
+        )
+        .collect()
     }
 }
 
@@ -140,7 +157,11 @@ enum Ready {
 }
 
 /// Takes the run up; one that lies on a remote is claimed first, and its claim given back at the end.
-pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveOptions) -> Result<Resumed> {
+pub fn resume(
+    context: &Context,
+    request: &ResumeRequest,
+    drive_options: &DriveOptions,
+) -> Result<Resumed> {
     let id = request.run_id.as_ref();
     let (driving, planned) = if context.dry_run() {
         (None, plan_take_over(context, id, request.take_over)?)
@@ -148,13 +169,25 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         (take_over(context, id, request.take_over)?, None)
     };
     let taken = driving.as_ref().map(|driving| driving.key.clone());
-    let key = taken.clone().or_else(|| planned.as_ref().map(|planned| planned.key.clone()));
+    let key = taken
+        .clone()
+        .or_else(|| planned.as_ref().map(|planned| planned.key.clone()));
     let run_id = key.map(|key| key.run_id).or_else(|| request.run_id.clone());
-    let request = ResumeRequest { run_id, ..request.clone() };
-    let ready = get_ready(context, &request, driving, planned.as_ref().map(|planned| &planned.state));
+    let request = ResumeRequest {
+        run_id,
+        ..request.clone()
+    };
+    let ready = get_ready(
+        context,
+        &request,
+        driving,
+        planned.as_ref().map(|planned| &planned.state),
+    );
     // What is driven is released with its last word.
     if let Some(key) = taken.filter(|_| !matches!(ready, Ok(Ready::ToDrive(..)))) {
-        let is_hurried = ready.as_ref().is_err_and(|error| matches!(error.kind, ErrorKind::Interrupted(_)));
+        let is_hurried = ready
+            .as_ref()
+            .is_err_and(|error| matches!(error.kind, ErrorKind::Interrupted(_)));
         release(context, &key, is_hurried);
     }
     match ready? {
@@ -162,7 +195,13 @@ pub fn resume(context: &Context, request: &ResumeRequest, drive_options: &DriveO
         Ready::ToDrive(driving, resumed) => {
             let driven = drive(context, &driving, drive_options)?;
             let (run, standing) = (driven.run.clone(), driven.standing);
-            Ok(Resumed { executed: true, driven: Some(driven), run, standing, ..resumed })
+            Ok(Resumed {
+                executed: true,
+                driven: Some(driven),
+                run,
+                standing,
+                ..resumed
+            })
         }
     }
 }
@@ -177,7 +216,12 @@ fn get_ready(
     if !context.dry_run() {
         crash::recover(context)?;
     }
-    let load = || there.map_or_else(|| crash::load_recovered(context), |there| Ok(Arc::clone(there)));
+    let load = || {
+        there.map_or_else(
+            || crash::load_recovered(context),
+            |there| Ok(Arc::clone(there)),
+        )
+    };
     let mut state = load()?;
     let key = chosen(context, &state, request)?;
     let mut run = run_of(&state, &key)?;
@@ -210,8 +254,15 @@ fn take_up(
     }
     let request = &with_configured_command(context, &run, request);
     if run.status.is_done() && !request.restart {
-        let validation = if is_lane(&state, &key) { validated(context, &state, &run, request) } else { Vec::new() };
-        return Ok(Ready::Done(Resumed { validation, ..untouched(context, &state, run) }));
+        let validation = if is_lane(&state, &key) {
+            validated(context, &state, &run, request)
+        } else {
+            Vec::new()
+        };
+        return Ok(Ready::Done(Resumed {
+            validation,
+            ..untouched(context, &state, run)
+        }));
     }
     let driving = match driving {
         None if !context.dry_run() => Some(Driving::take(context, &key)?),
@@ -221,12 +272,17 @@ fn take_up(
         // A lane's place is printed whatever its state (C4, C6).
         Err(error) if error.kind == ErrorKind::NotFailed && is_lane(&state, &key) => {
             let validation = validated(context, &state, &run, request);
-            return Ok(Ready::Done(Resumed { validation, ..untouched(context, &state, run) }));
+            return Ok(Ready::Done(Resumed {
+                validation,
+                ..untouched(context, &state, run)
+            }));
         }
         refused => refused?,
     }
 
-    let starts = !request.prepare_only && request.strategy != Some(Strategy::ManualThenContinue) && !context.dry_run();
+    let starts = !request.prepare_only
+        && request.strategy != Some(Strategy::ManualThenContinue)
+        && !context.dry_run();
     if starts && !request.command_of(&run).0.is_empty() {
         project_trust::require_to_drive(context, &run)?;
     }
@@ -266,7 +322,11 @@ fn take_up(
         if !context.dry_run() {
             fix_session::open(context, &key)?;
         }
-        let run = if context.dry_run() { run } else { run_of(&context.load()?.state, &key)? };
+        let run = if context.dry_run() {
+            run
+        } else {
+            run_of(&context.load()?.state, &key)?
+        };
         return Ok(Ready::Done(prepared(run, None, Standing::NeedsPerson)));
     }
     let Some(driving) = driving else {
@@ -275,10 +335,20 @@ fn take_up(
         }
         let plan = plan(context, &state, &run, request, strategy)?;
         let planned = planned(&run, request, strategy);
-        let prompt =
-            if plan.none_left { None } else { prompt_of(context, &planned, &run.next_subtask(run.current_iteration)) };
-        let standing = if request.restart || granted { Standing::Allowed } else { standing };
-        return Ok(Ready::Done(Resumed { plan: Some(plan), ..prepared(run, prompt, standing) }));
+        let prompt = if plan.none_left {
+            None
+        } else {
+            prompt_of(context, &planned, &run.next_subtask(run.current_iteration))
+        };
+        let standing = if request.restart || granted {
+            Standing::Allowed
+        } else {
+            standing
+        };
+        return Ok(Ready::Done(Resumed {
+            plan: Some(plan),
+            ..prepared(run, prompt, standing)
+        }));
     };
     if !request.prepare_only {
         require_command(context, &run, request)?;
@@ -293,7 +363,10 @@ fn take_up(
     if request.prepare_only || run.spec.command.is_empty() {
         return Ok(Ready::Done(prepared(run, prompt, Standing::Allowed)));
     }
-    Ok(Ready::ToDrive(driving, prepared(run, prompt, Standing::Allowed)))
+    Ok(Ready::ToDrive(
+        driving,
+        prepared(run, prompt, Standing::Allowed),
+    ))
 }
 
 /// What a resume depends on; what is not as it was is said, before anything is spent on it.
@@ -312,11 +385,23 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
         return Ok(());
     }
     let other = || Hint::recover(["resume", "--prepare-only"]).run(&run.key);
-    whole::require(context, &run.key, &spec_of(run, request, run.current_iteration))?;
+    whole::require(
+        context,
+        &run.key,
+        &spec_of(run, request, run.current_iteration),
+    )?;
     run::require_command(context, argv, dir).map_err(|error| {
-        if error.hint.is_some() && !request.command.is_empty() { error } else { error.hint(other()) }
+        if error.hint.is_some() && !request.command.is_empty() {
+            error
+        } else {
+            error.hint(other())
+        }
     })?;
-    if request.feedback.is_empty() { run::require_checks(context, run) } else { Ok(()) }
+    if request.feedback.is_empty() {
+        run::require_checks(context, run)
+    } else {
+        Ok(())
+    }
 }
 
 /// The work tree that a lane is at home in which is named from another one of the repository (C4).
@@ -325,9 +410,15 @@ pub fn home_of_lane(context: &Context, run_id: Option<&RunId>) -> Result<Option<
         return Ok(None);
     }
     let state = context.load()?.state;
-    let request = ResumeRequest { run_id: run_id.cloned(), ..ResumeRequest::default() };
+    let request = ResumeRequest {
+        run_id: run_id.cloned(),
+        ..ResumeRequest::default()
+    };
     // Whatever is wrong with the name, the resume itself says it.
-    let Some(run) = chosen(context, &state, &request).ok().and_then(|key| state.run(&key).cloned()) else {
+    let Some(run) = chosen(context, &state, &request)
+        .ok()
+        .and_then(|key| state.run(&key).cloned())
+    else {
         return Ok(None);
     };
     let is_home = run.worktree != context.worktree_id()
@@ -341,10 +432,21 @@ pub fn home_of_lane(context: &Context, run_id: Option<&RunId>) -> Result<Option<
 fn reopen(context: &Context, state: &mut Arc<State>, run: &Run) -> Result<()> {
     let status = run.closed_from.unwrap_or(RunStatus::Failed);
     // Nobody is at work on it any more.
-    let status = if status == RunStatus::InProgress { RunStatus::Paused } else { status };
-    let payload = Payload::RunStatusChanged { status, reason: "it was closed, and is taken up again".to_owned() };
+    let status = if status == RunStatus::InProgress {
+        RunStatus::Paused
+    } else {
+        status
+    };
+    let payload = Payload::RunStatusChanged {
+        status,
+        reason: "it was closed, and is taken up again".to_owned(),
+    };
     if context.dry_run() {
-        apply_speculatively(state, context.clock.now(), NewEvent::about(&run.key, payload));
+        apply_speculatively(
+            state,
+            context.clock.now(),
+            NewEvent::about(&run.key, payload),
+        );
         return Ok(());
     }
     context.record(&run.key, vec![payload])?;
@@ -360,9 +462,16 @@ fn chosen(context: &Context, state: &State, request: &ResumeRequest) -> Result<R
     if let Some(id) = &request.run_id {
         let naming = context.naming();
         if naming.run_id.as_ref().is_some_and(|named| named != id) {
-            return Err(Error::new(ErrorKind::Usage, "RUN and --run name different runs"));
+            return Err(Error::new(
+                ErrorKind::Usage,
+                "RUN and --run name different runs",
+            ));
         }
-        return Ok(runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?.key.clone());
+        return Ok(
+            runs::named(state, id, naming.phase.as_deref(), naming.lane.as_deref())?
+                .key
+                .clone(),
+        );
     }
     Ok(select::require(context, state)?.key.clone())
 }
@@ -393,7 +502,10 @@ fn untouched(context: &Context, state: &State, run: Run) -> Resumed {
 fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest) -> ResumeRequest {
     let mut request = request.clone();
     let runner = &context.settings().runner;
-    if let Some(command) = runner.command.as_ref().filter(|_| request.command.is_empty() && run.spec.command.is_empty())
+    if let Some(command) = runner
+        .command
+        .as_ref()
+        .filter(|_| request.command.is_empty() && run.spec.command.is_empty())
     {
         request.command = runner.argv(command);
         request.dir = FolderId::default();
@@ -403,7 +515,12 @@ fn with_configured_command(context: &Context, run: &Run, request: &ResumeRequest
 
 /// Cooldown, exhausted budgets and decisions that need a person end a resume before it begins; a wait that is asked
 /// for is taken here.
-fn stop_early(context: &Context, key: &RunKey, request: &ResumeRequest, state: &State) -> Result<Option<Resumed>> {
+fn stop_early(
+    context: &Context,
+    key: &RunKey,
+    request: &ResumeRequest,
+    state: &State,
+) -> Result<Option<Resumed>> {
     let mut run = run_of(state, key)?;
     reconsider(context, &mut run);
     match standing_of(context, state, &run) {
@@ -413,7 +530,10 @@ fn stop_early(context: &Context, key: &RunKey, request: &ResumeRequest, state: &
         Standing::Wait(_) if request.prepare_only || context.dry_run() => Ok(None),
         Standing::Wait(until) if context.progress.skips_wait(until) => Ok(None),
         Standing::Wait(until) => match request.wait {
-            None => Ok(Some(Resumed { again: request.words(), ..untouched(context, state, run) })),
+            None => Ok(Some(Resumed {
+                again: request.words(),
+                ..untouched(context, state, run)
+            })),
             Some(longest) => {
                 // What a person can mend is said before the wait, and again should it still hold after it.
                 validated(context, state, &run, request);
@@ -444,9 +564,13 @@ fn effective_strategy(run: &Run, request: &ResumeRequest) -> Option<Strategy> {
     };
     // What was prepared, and granted, is gone on with.
     let prepared = || run.resumed_with.filter(|_| run.granted > 0);
-    request.strategy.or_else(prepared).or_else(by_policy).or(Some(if run.failure.is_some() {
-        Strategy::RetryWithContext
-    } else {
-        Strategy::RetrySame
-    }))
+    request
+        .strategy
+        .or_else(prepared)
+        .or_else(by_policy)
+        .or(Some(if run.failure.is_some() {
+            Strategy::RetryWithContext
+        } else {
+            Strategy::RetrySame
+        }))
 }

@@ -14,10 +14,19 @@ pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
     if resumed.run.status.is_done() || outcome == Some(Outcome::Complete) {
         return Vec::new();
     }
-    let Ok(loaded) = context.load() else { return ways_on(context, resumed, Outlook::default()) };
+    let Ok(loaded) = context.load() else {
+        return ways_on(context, resumed, Outlook::default());
+    };
     let night = night(context, &loaded.state, &resumed.run);
     let outlook = outlook(context, &loaded.state, &resumed.run, night.as_ref());
-    let mut actions = ways_on(context, resumed, Outlook { to_accept: ToAccept::Nothing, ..outlook });
+    let mut actions = ways_on(
+        context,
+        resumed,
+        Outlook {
+            to_accept: ToAccept::Nothing,
+            ..outlook
+        },
+    );
     // As at all other places, what can be accepted is.
     if outlook.to_accept != ToAccept::Nothing {
         actions.splice(..0, night.and_then(|night| night.next));
@@ -30,13 +39,24 @@ fn ways_on(context: &Context, resumed: &Resumed, outlook: Outlook) -> Vec<String
     let is_fixed = resumed.run.is_being_fixed();
     match resumed.standing {
         Standing::Wait(_) => {
-            vec![line(["resume", "--wait"].into_iter().chain(resumed.again.iter().map(String::as_str)).collect())]
+            vec![line(
+                ["resume", "--wait"]
+                    .into_iter()
+                    .chain(resumed.again.iter().map(String::as_str))
+                    .collect(),
+            )]
         }
         Standing::Exhausted | Standing::NeedsPerson if is_fixed && outlook.unchecked => {
-            vec![line(vec!["manual-fix", "abort"]), line(vec!["resume", "--strategy", "continue_next"])]
+            vec![
+                line(vec!["manual-fix", "abort"]),
+                line(vec!["resume", "--strategy", "continue_next"]),
+            ]
         }
         Standing::Exhausted | Standing::NeedsPerson if is_fixed => {
-            vec![line(vec!["manual-fix", "verify"]), line(vec!["manual-fix", "continue"])]
+            vec![
+                line(vec!["manual-fix", "verify"]),
+                line(vec!["manual-fix", "continue"]),
+            ]
         }
         Standing::Exhausted | Standing::NeedsPerson => {
             let recommended = next_command(&resumed.run, outlook);

@@ -35,12 +35,19 @@ fn iteration_of(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) 
     let at = at.unwrap_or(run.current_iteration);
     // What has not failed is not skipped.
     let is_failed = || failed == Some(at) || run.iterations.get(at).is_some_and(was_tried);
-    if strategy == Some(Strategy::ContinueNext) && is_failed() { run.iteration_after(at) } else { at }
+    if strategy == Some(Strategy::ContinueNext) && is_failed() {
+        run.iteration_after(at)
+    } else {
+        at
+    }
 }
 
 /// Whether there is something to give up: an iteration that is yet to come, or to come again, is not.
 fn was_tried(iteration: &Iteration) -> bool {
-    !matches!(iteration.status, IterationStatus::Pending | IterationStatus::Superseded)
+    !matches!(
+        iteration.status,
+        IterationStatus::Pending | IterationStatus::Superseded
+    )
 }
 
 /// Whether an attempt is granted and prepared, and nothing else is asked for now: its files and its prompt stand.
@@ -87,23 +94,38 @@ pub(super) fn plan(
     let planned = planned(run, request, strategy);
     // What a killed attempt left is in a checkpoint by then, and nobody's edit.
     let recorded = context.load()?.state;
-    let was_killed = run.live.is_none() && recorded.run(&run.key).is_some_and(|recorded| recorded.live.is_some());
-    let edits = if was_killed { Edits::Discard } else { Edits::Refuse };
+    let was_killed = run.live.is_none()
+        && recorded
+            .run(&run.key)
+            .is_some_and(|recorded| recorded.live.is_some());
+    let edits = if was_killed {
+        Edits::Discard
+    } else {
+        Edits::Refuse
+    };
     let here = crash::load_recovered(context)?;
-    let is_here = here.run(&run.key).is_some_and(|here| here.last_seq >= run.last_seq);
+    let is_here = here
+        .run(&run.key)
+        .is_some_and(|here| here.last_seq >= run.last_seq);
     let restore = if is_here && !is_prepared(run, request) {
         restore_files(context, state, run, request, (strategy, edits))?
     } else {
         None
     };
     let total = spec_of(run, request, planned.current_iteration).iterations_total;
-    let iteration = total.map_or(planned.current_iteration, |total| planned.current_iteration.min(total));
+    let iteration = total.map_or(planned.current_iteration, |total| {
+        planned.current_iteration.min(total)
+    });
     let none_left = iteration < planned.current_iteration;
     Ok(Plan {
         iteration,
         none_left,
         error_context: planned.next_error_context,
-        command: if request.prepare_only || none_left { Vec::new() } else { request.command_of(run).0.to_vec() },
+        command: if request.prepare_only || none_left {
+            Vec::new()
+        } else {
+            request.command_of(run).0.to_vec()
+        },
         restore,
     })
 }
@@ -111,10 +133,16 @@ pub(super) fn plan(
 /// Whether the next prompt says how the last attempt ended. One that was only interrupted hears of that, unless it is
 /// asked for in so many words that nothing is different.
 fn error_context(run: &Run, request: &ResumeRequest, strategy: Option<Strategy>) -> bool {
-    let goes_on = request.strategy.is_none() && strategy == Some(Strategy::RetrySame) && run.was_interrupted();
+    let goes_on = request.strategy.is_none()
+        && strategy == Some(Strategy::RetrySame)
+        && run.was_interrupted();
     !request.no_error_context
         && !request.restart
-        && (goes_on || matches!(strategy, Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry)))
+        && (goes_on
+            || matches!(
+                strategy,
+                Some(Strategy::RetryWithContext | Strategy::RollbackAndRetry)
+            ))
 }
 
 /// Files first (that may be refused), then the ledger.
@@ -164,10 +192,15 @@ fn restore_files(
     }
     let cause = run.failure.as_ref().map(|failure| failure.cause);
     // Who asks for it takes an initial checkpoint whose checks failed already as well.
-    let target = rollback_target(state, key, cause).or_else(initial).ok_or_else(|| {
-        Error::new(ErrorKind::NoCheckpoint, "No checkpoint available to roll back to")
+    let target = rollback_target(state, key, cause)
+        .or_else(initial)
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::NoCheckpoint,
+                "No checkpoint available to roll back to",
+            )
             .hint(Hint::recover(["resume", "--restart"]).run(key))
-    })?;
+        })?;
     restore(target, edits)
 }
 
@@ -208,20 +241,25 @@ fn announced(
     let mut events = Vec::new();
     let mut spec = spec_of(run, request, iteration);
     if !request.prepare_only && !spec.command.is_empty() {
-        spec.configured.get_or_insert_with(|| configured_checks(context));
+        spec.configured
+            .get_or_insert_with(|| configured_checks(context));
     }
     if spec != run.spec || !request.command.is_empty() {
-        events.push(Payload::RunSpecChanged { spec: Box::new(spec) });
+        events.push(Payload::RunSpecChanged {
+            spec: Box::new(spec),
+        });
     }
     if is_prepared(run, request) {
         return events;
     }
     // What is left behind undone is left behind on request.
-    events.extend((run.current_iteration..iteration).map(|left| Payload::IterationChanged {
-        iteration: left,
-        status: IterationStatus::Skipped,
-        reason: Some("skipped on request: the current state was accepted".to_owned()),
-    }));
+    events.extend(
+        (run.current_iteration..iteration).map(|left| Payload::IterationChanged {
+            iteration: left,
+            status: IterationStatus::Skipped,
+            reason: Some("skipped on request: the current state was accepted".to_owned()),
+        }),
+    );
     events.push(Payload::RunResumed {
         strategy,
         iteration,

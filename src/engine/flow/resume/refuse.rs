@@ -18,7 +18,12 @@ const MOST_LEFT_BEHIND: u32 = 10_000;
 
 /// What can't be taken up: another work tree's run, an open manual fix, an iteration that is not there, a run that
 /// neither failed nor was interrupted, one in which nothing ever ran.
-pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &ResumeRequest) -> Result<()> {
+pub(super) fn refuse(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    request: &ResumeRequest,
+) -> Result<()> {
     if let Some(from) = request.from_iteration {
         reachable(state, run, request.strategy, from)?;
     }
@@ -34,24 +39,41 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
         }
         let there = run.worktree.path();
         let message = format!("run {} belongs to the work tree {}", run.key, run.worktree);
-        let message = if there.exists() { message } else { format!("{message}, which is gone") };
+        let message = if there.exists() {
+            message
+        } else {
+            format!("{message}, which is gone")
+        };
         // It says how a work tree that is gone comes back.
-        return Err(Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store())));
+        return Err(
+            Error::new(ErrorKind::RunNotFound, message).hint(resume_hint(run, context.store()))
+        );
     }
     if run.is_being_fixed() && !matches!(request.strategy, Some(Strategy::ManualThenContinue)) {
-        return Err(Error::new(ErrorKind::NeedsPerson, format!("a manual fix of run {} is open", run.key))
-            .hint(Hint::recover(end_of_fix(is_unchecked(context, run))).run(&run.key)));
+        return Err(Error::new(
+            ErrorKind::NeedsPerson,
+            format!("a manual fix of run {} is open", run.key),
+        )
+        .hint(Hint::recover(end_of_fix(is_unchecked(context, run))).run(&run.key)));
     }
     let only_holds = only_holds_checkpoints(state, run);
     if request.restart && only_holds {
-        let message = format!("run {} only holds checkpoints: nothing ran in it that could begin again", run.key);
+        let message = format!(
+            "run {} only holds checkpoints: nothing ran in it that could begin again",
+            run.key
+        );
         return Err(Error::new(ErrorKind::NotFailed, message)
             .hint(Hint::recover(["rollback", "--to", "initial"]).run(&run.key)));
     }
-    let interrupted = matches!(run.status, RunStatus::Cancelled | RunStatus::Paused | RunStatus::Parked)
-        || (run.status == RunStatus::Pending && !run.spec.command.is_empty())
-        || (run.status == RunStatus::InProgress && !run.spec.command.is_empty() && run.live.is_none());
-    let failed = run.failure.is_some() || matches!(run.status, RunStatus::Failed | RunStatus::Escalated);
+    let interrupted = matches!(
+        run.status,
+        RunStatus::Cancelled | RunStatus::Paused | RunStatus::Parked
+    ) || (run.status == RunStatus::Pending && !run.spec.command.is_empty())
+        || (run.status == RunStatus::InProgress
+            && !run.spec.command.is_empty()
+            && run.live.is_none());
+    let failed =
+        run.failure.is_some() || matches!(run.status, RunStatus::Failed | RunStatus::Escalated);
     // Steps make a lane that nothing has failed in; a command for it is run.
     let begins = is_lane(state, &run.key) && !request.command.is_empty();
     if !failed && !interrupted && !begins && !request.restart {
@@ -60,8 +82,14 @@ pub(super) fn refuse(context: &Context, state: &State, run: &Run, request: &Resu
             run.key,
             run.status.as_str()
         );
-        let words: &[&str] = if only_holds { &["checkpoint", "list"] } else { &["resume", "--restart"] };
-        return Err(Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(words).run(&run.key)));
+        let words: &[&str] = if only_holds {
+            &["checkpoint", "list"]
+        } else {
+            &["resume", "--restart"]
+        };
+        return Err(
+            Error::new(ErrorKind::NotFailed, message).hint(Hint::recover(words).run(&run.key))
+        );
     }
     Ok(())
 }
@@ -80,10 +108,20 @@ fn reachable(state: &State, run: &Run, strategy: Option<Strategy>, from: u32) ->
     let (last, why) = if let Some(total) = run.spec.iterations_total {
         (total, format!("run {} has {total}", run.key))
     } else {
-        let known = run.iterations.last_number().unwrap_or(0).max(run.current_iteration);
-        let checkpoints = state.checkpoints_of(&run.key).map(|checkpoint| checkpoint.after_iteration).max();
+        let known = run
+            .iterations
+            .last_number()
+            .unwrap_or(0)
+            .max(run.current_iteration);
+        let checkpoints = state
+            .checkpoints_of(&run.key)
+            .map(|checkpoint| checkpoint.after_iteration)
+            .max();
         let next = known.max(checkpoints.unwrap_or(0)).saturating_add(1);
-        (next, format!("run {} can continue from {next} at most", run.key))
+        (
+            next,
+            format!("run {} can continue from {next} at most", run.key),
+        )
     };
     let farthest = run.current_iteration.saturating_add(MOST_LEFT_BEHIND);
     let (last, message) = match () {
@@ -99,17 +137,30 @@ fn reachable(state: &State, run: &Run, strategy: Option<Strategy>, from: u32) ->
     };
     let last = last.to_string();
     let mut words = vec!["resume", "--from-iteration", &last];
-    words.extend(strategy.iter().flat_map(|strategy| ["--strategy", strategy.as_str()]));
+    words.extend(
+        strategy
+            .iter()
+            .flat_map(|strategy| ["--strategy", strategy.as_str()]),
+    );
     Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(words).run(&run.key)))
 }
 
 /// A lane of which there are records and no checkpoint: its work tree is another system's to have made, or is made now.
 fn only_imported(context: &Context, state: &State, run: &Run) -> Error {
-    let message = format!("lane {} was imported: it belongs to the work tree {}", run.key, run.worktree);
+    let message = format!(
+        "lane {} was imported: it belongs to the work tree {}",
+        run.key, run.worktree
+    );
     let error = Error::new(ErrorKind::RunNotFound, message);
     if run.worktree.path().exists() {
         return error.hint(resume_hint(run, context.store()));
     }
-    let base = state.lane_base(&run.key).unwrap_or_else(|| "HEAD".to_owned());
-    error.hint(Hint::git(["worktree", "add", "-b", &run.key.lane]).arg(run.worktree.path()).arg(base))
+    let base = state
+        .lane_base(&run.key)
+        .unwrap_or_else(|| "HEAD".to_owned());
+    error.hint(
+        Hint::git(["worktree", "add", "-b", &run.key.lane])
+            .arg(run.worktree.path())
+            .arg(base),
+    )
 }

@@ -17,26 +17,51 @@ use super::{DriveOptions, startable};
 /// Runs them, once a run, and records what they said of the initial checkpoint. Returns the exit code of the signal that
 /// interrupted them; then nothing is recorded, and whoever takes the run up runs them again.
 pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result<Option<i32>> {
-    let Some((run, initial)) = subject(context, key)? else { return Ok(None) };
+    let Some((run, initial)) = subject(context, key)? else {
+        return Ok(None);
+    };
     let folder = context.store().run_dir(key).join("baseline");
     context.create_state_dir(&folder)?;
     // No attempt's number: by that the loops know a baseline.
     let env = identity(context, &run, run.current_iteration, Some(0));
     // Our stdout is for the attempts.
-    let show = if options.show == Show::Live { Show::Stderr } else { options.show };
-    context.record(key, vec![Payload::BaselineStarted { supervisor: context.supervisor_id() }])?;
+    let show = if options.show == Show::Live {
+        Show::Stderr
+    } else {
+        options.show
+    };
+    context.record(
+        key,
+        vec![Payload::BaselineStarted {
+            supervisor: context.supervisor_id(),
+        }],
+    )?;
     tracing::info!("running the checks before the first attempt");
     context.emit(ProgressEvent::Baseline { run: &run });
     let shell = &shell_of(context, &run.spec);
-    let setting = LoopSetting { env: &env, show, log_dir: &folder, shell, root: context.worktree() };
+    let setting = LoopSetting {
+        env: &env,
+        show,
+        log_dir: &folder,
+        shell,
+        root: context.worktree(),
+    };
     let report = run_loops(context, &loops_of(context, &run), &setting)?;
     if report.interrupted.is_some() {
         return Ok(report.interrupted);
     }
     tell(context, &report);
     // Good is what an attempt made and the loops passed: the initial checkpoint is no more than not known to fail.
-    let verdict = if report.passed() { Verdict::Unverified } else { Verdict::Failed };
-    let payload = Payload::BaselineVerified { checkpoint_id: initial.id, verdict, results: report.results };
+    let verdict = if report.passed() {
+        Verdict::Unverified
+    } else {
+        Verdict::Failed
+    };
+    let payload = Payload::BaselineVerified {
+        checkpoint_id: initial.id,
+        verdict,
+        results: report.results,
+    };
     context.record(key, vec![payload])?;
     Ok(None)
 }
@@ -44,9 +69,15 @@ pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result
 fn tell(context: &Context, report: &LoopReport) {
     for (name, result) in report.results.iter().filter(|(_, result)| !result.passed) {
         if result.missing {
-            context.warn(startable::told(name, result.summary.trim_start_matches(CANNOT_START)));
+            context.warn(startable::told(
+                name,
+                result.summary.trim_start_matches(CANNOT_START),
+            ));
         } else {
-            context.note(format!("before the first attempt the check '{name}' fails already: {}", result.summary));
+            context.note(format!(
+                "before the first attempt the check '{name}' fails already: {}",
+                result.summary
+            ));
         }
     }
 }
@@ -61,8 +92,13 @@ fn subject(context: &Context, key: &RunKey) -> Result<Option<(Run, Checkpoint)>>
         return Ok(None);
     }
     // The run may have had others before it was to be supervised.
-    let initial = state.standing(key).rfind(|checkpoint| checkpoint.trigger == trigger::INITIAL).cloned();
-    let Some(initial) = initial else { return Ok(None) };
+    let initial = state
+        .standing(key)
+        .rfind(|checkpoint| checkpoint.trigger == trigger::INITIAL)
+        .cloned();
+    let Some(initial) = initial else {
+        return Ok(None);
+    };
     let same = checkpoint::prepare(context)?.capture.tree == initial.tree;
     Ok(same.then_some((run, initial)))
 }

@@ -18,7 +18,9 @@ const SHORTEST: Duration = Duration::from_millis(50);
 /// Does `work`, with a checkpoint of the run whenever one is due.
 pub fn with_checkpoints<T>(context: &Context, key: &RunKey, work: impl FnOnce() -> T) -> T {
     let settings = &context.settings().checkpoint;
-    let Some(interval) = settings.interval.filter(|_| settings.enabled) else { return work() };
+    let Some(interval) = settings.interval.filter(|_| settings.enabled) else {
+        return work();
+    };
     let own = match context.for_run(key) {
         Ok(own) => own,
         Err(error) => {
@@ -54,6 +56,9 @@ fn look(context: &Context, key: &RunKey, interval: Duration) -> Result<Duration>
         return Ok(interval);
     }
     // Somebody else took one meanwhile.
-    let age = state.latest(key).map(|latest| context.clock.now().since(latest.created_at)).unwrap_or_default();
+    let age = state
+        .latest(key)
+        .map(|latest| context.clock.now().since(latest.created_at))
+        .unwrap_or_default();
     Ok(interval.saturating_sub(age).max(SHORTEST))
 }

@@ -31,17 +31,31 @@ pub struct CommandEvidence<'a> {
 
 impl CommandEvidence<'_> {
     /// Why it failed; `None` where it is for the checks to judge.
-    pub fn failure(&self, context: &Context, key: &RunKey, launch: Option<&Launch>) -> Option<Failure> {
+    pub fn failure(
+        &self,
+        context: &Context,
+        key: &RunKey,
+        launch: Option<&Launch>,
+    ) -> Option<Failure> {
         let (evidence, record) = (self.evidence, self.record);
-        let says_error = record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
-        if evidence.exit_code == Some(0) && !evidence.timed_out && !evidence.cancelled && !says_error {
+        let says_error =
+            record.is_some_and(|record| record.final_error.is_some() && !record.is_success);
+        if evidence.exit_code == Some(0)
+            && !evidence.timed_out
+            && !evidence.cancelled
+            && !says_error
+        {
             let is_agent = evidence.stage == Some(CheckKind::Agent);
-            return is_agent.then(|| hidden_failure(context, key, (evidence, record), self.argv)).flatten();
+            return is_agent
+                .then(|| hidden_failure(context, key, (evidence, record), self.argv))
+                .flatten();
         }
         let now = context.clock.now();
         let failure = classify(evidence, record, &context.settings().rules, now);
         let untold = failure.cause == Cause::Unknown && failure.detail.is_none();
-        let by_code = launch.filter(|_| untold).and_then(|launch| by_exit_code(evidence, launch, now));
+        let by_code = launch
+            .filter(|_| untold)
+            .and_then(|launch| by_exit_code(evidence, launch, now));
         Some(by_code.unwrap_or(failure))
     }
 }
@@ -57,21 +71,37 @@ fn hidden_failure(
     let now = context.clock.now();
     let structured = record.filter(|record| record.structured);
     let denied = structured.filter(|record| !record.permission_denials.is_empty());
-    let said =
-        structured.map_or(Some(evidence.stdout.as_slice()), |record| record.final_text.as_deref().map(str::as_bytes));
+    let said = structured.map_or(Some(evidence.stdout.as_slice()), |record| {
+        record.final_text.as_deref().map(str::as_bytes)
+    });
     let failure = match (denied, said.and_then(lone_error)) {
         (Some(record), _) => {
-            let record = AgentRecord { is_success: false, final_error: None, ..record.clone() };
+            let record = AgentRecord {
+                is_success: false,
+                final_error: None,
+                ..record.clone()
+            };
             let mut failure = classify(evidence, Some(&record), &[], now);
-            failure.message = format!("{}; {}", failure.message, way_to_permit(context, record.kind, argv));
+            failure.message = format!(
+                "{}; {}",
+                failure.message,
+                way_to_permit(context, record.kind, argv)
+            );
             failure
         }
         (None, Some(error)) => {
-            let evidence = FailureEvidence { message: Some(error), ..evidence.clone() };
-            let record = AgentRecord { structured: false, is_success: false, ..AgentRecord::new(AgentKind::Aider) };
+            let evidence = FailureEvidence {
+                message: Some(error),
+                ..evidence.clone()
+            };
+            let record = AgentRecord {
+                structured: false,
+                is_success: false,
+                ..AgentRecord::new(AgentKind::Aider)
+            };
             let failure = classify(&evidence, Some(&record), &context.settings().rules, now);
-            let is_known =
-                failure.kind == FailureType::AgentError && (failure.cause, failure.detail) != (Cause::Unknown, None);
+            let is_known = failure.kind == FailureType::AgentError
+                && (failure.cause, failure.detail) != (Cause::Unknown, None);
             is_known.then_some(failure)?
         }
         (None, None) => return None,
@@ -81,8 +111,14 @@ fn hidden_failure(
 
 /// The flag that was missing.
 fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String {
-    let profile = context.config().agents().ok().and_then(|mut all| all.remove(kind.as_str())).unwrap_or_default();
-    let has = |args: &[String]| !args.is_empty() && argv.windows(args.len()).any(|some| some == args);
+    let profile = context
+        .config()
+        .agents()
+        .ok()
+        .and_then(|mut all| all.remove(kind.as_str()))
+        .unwrap_or_default();
+    let has =
+        |args: &[String]| !args.is_empty() && argv.windows(args.len()).any(|some| some == args);
     let (edit, all) = (profile.edit_args.join(" "), profile.yolo_args.join(" "));
     if edit.is_empty() || has(&profile.edit_args) {
         return format!("{all} (recover run --yolo) permits everything");
@@ -95,8 +131,12 @@ fn way_to_permit(context: &Context, kind: AgentKind, argv: &[String]) -> String 
 fn left_unchanged(context: &Context, key: &RunKey, evidence: &FailureEvidence) -> bool {
     let look = || -> Result<bool> {
         let state = context.load()?.state;
-        let began = state.run(key).and_then(|run| run.live.as_ref()?.baseline.as_ref());
-        let Some(before) = began.and_then(|id| state.checkpoint(id)) else { return Ok(false) };
+        let began = state
+            .run(key)
+            .and_then(|run| run.live.as_ref()?.baseline.as_ref());
+        let Some(before) = began.and_then(|id| state.checkpoint(id)) else {
+            return Ok(false);
+        };
         let now = checkpoint::prepare(context)?.capture;
         if now.tree == before.tree {
             return Ok(true);
@@ -115,7 +155,12 @@ fn left_unchanged(context: &Context, key: &RunKey, evidence: &FailureEvidence) -
 fn is_own(change: &Change, evidence: &FailureEvidence) -> bool {
     let path = change.path.to_lossy();
     let one_line = (change.added, change.deleted) == (Some(1), Some(0));
-    let said = || evidence.stdout.windows(IGNORES.len()).any(|words| words == IGNORES);
+    let said = || {
+        evidence
+            .stdout
+            .windows(IGNORES.len())
+            .any(|words| words == IGNORES)
+    };
     path.starts_with(".aider.") || (path == ".gitignore" && one_line && said())
 }
 
@@ -133,6 +178,9 @@ fn by_exit_code(evidence: &FailureEvidence, launch: &Launch, now: Timestamp) -> 
         cause,
         retryable: None,
     };
-    let evidence = FailureEvidence { message: Some(message), ..evidence.clone() };
+    let evidence = FailureEvidence {
+        message: Some(message),
+        ..evidence.clone()
+    };
     Some(classify(&evidence, None, &[rule], now))
 }

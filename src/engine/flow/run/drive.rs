@@ -64,7 +64,12 @@ pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Re
 }
 
 /// Drives it while its claim, where it lies on a remote, is this process's.
-fn drive_held(context: &Context, key: &RunKey, session: Option<&Session>, options: &DriveOptions) -> Result<Driven> {
+fn drive_held(
+    context: &Context,
+    key: &RunKey,
+    session: Option<&Session>,
+    options: &DriveOptions,
+) -> Result<Driven> {
     let mut driver = Driver {
         context,
         key,
@@ -117,7 +122,10 @@ impl Driver<'_> {
         loop {
             let run = self.load()?;
             // Nothing is complete, and nothing is rolled back, of which there is no checkpoint.
-            if run.attempts().last().is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none())
+            if run
+                .attempts()
+                .last()
+                .is_some_and(|(_, attempt)| attempt.checkpoint_id.is_none())
                 && let Some(outcome) = self.capture()?
             {
                 return Ok(outcome);
@@ -139,23 +147,31 @@ impl Driver<'_> {
             if let Some(outcome) = self.capture()? {
                 return Ok(outcome);
             }
-            let Some((before, started)) = self.claim()? else { continue };
+            let Some((before, started)) = self.claim()? else {
+                continue;
+            };
             if let Some(session) = self.session
-                && let Err(error) = session.before_attempt(self.context, self.key, !self.options.no_wait)
+                && let Err(error) =
+                    session.before_attempt(self.context, self.key, !self.options.no_wait)
             {
                 return Err(self.abandon(&started, error));
             }
             git_settings::begin(self.context, self.key, started.iteration);
             let executed = execute(self.context, self.key, &before, &started, self.options);
             self.context.refuse_replaced(self.key)?;
-            let ended_by = self.session.and_then(|session| session.ends_attempt(self.context, self.key));
+            let ended_by = self
+                .session
+                .and_then(|session| session.ends_attempt(self.context, self.key));
             let is_stopped = ended_by.is_some();
             let mut executed = match executed {
                 Ok(executed) => executed,
                 Err(error) => return Err(self.abandon(&started, error)),
             };
             if let Some(message) = ended_by {
-                executed.ending.end.failure = Some(Failure { message, ..known::cancelled() });
+                executed.ending.end.failure = Some(Failure {
+                    message,
+                    ..known::cancelled()
+                });
                 executed.interrupted = None;
             }
             if let Some(failure) = &mut executed.ending.end.failure
@@ -194,7 +210,10 @@ impl Driver<'_> {
     fn capture(&mut self) -> Result<Option<Outcome>> {
         match edited::capture(self.context, self.key) {
             Ok(()) => Ok(None),
-            Err(Error { kind: ErrorKind::Interrupted(code), .. }) => {
+            Err(Error {
+                kind: ErrorKind::Interrupted(code),
+                ..
+            }) => {
                 self.interrupted = Some(code);
                 Ok(Some(Outcome::Cancelled))
             }
@@ -221,7 +240,11 @@ impl Driver<'_> {
 
     /// Whether no iteration is left, or the goal is reached.
     fn is_done(&mut self, run: &Run) -> Result<Option<Outcome>> {
-        let ended = if run.given_up().next().is_some() { Outcome::Escalated } else { Outcome::Complete };
+        let ended = if run.given_up().next().is_some() {
+            Outcome::Escalated
+        } else {
+            Outcome::Complete
+        };
         let between = run.failure.is_none() && run.current_iteration > 1;
         if between && let Some(until) = &run.spec.until {
             let reached = self.passes(run, until, &run.spec.until_dir)?;
@@ -232,18 +255,30 @@ impl Driver<'_> {
                 return Ok(Some(ended));
             }
         }
-        let left = run.spec.iterations_total.is_none_or(|total| run.current_iteration <= total);
+        let left = run
+            .spec
+            .iterations_total
+            .is_none_or(|total| run.current_iteration <= total);
         if left && !run.is_out_of_iterations() {
             return Ok(None);
         }
-        Ok(Some(if run.spec.until.is_some() && ended == Outcome::Complete { Outcome::Failed } else { ended }))
+        Ok(Some(
+            if run.spec.until.is_some() && ended == Outcome::Complete {
+                Outcome::Failed
+            } else {
+                ended
+            },
+        ))
     }
 
     fn passes(&mut self, run: &Run, command: &str, dir: &FolderId) -> Result<bool> {
         let shell = run_settings::shell_of(self.context, &run.spec);
         let program = Program::Argv(vec![shell.into(), "-c".into(), command.into()]);
         let folder = run_settings::start_folder(self.context.worktree(), dir)?;
-        let supervised = Supervised { show: Show::Nothing, ..Supervised::new(program, folder) };
+        let supervised = Supervised {
+            show: Show::Nothing,
+            ..Supervised::new(program, folder)
+        };
         let exit = supervised
             .run(&self.context.interrupts, |_| Ok(()))
             .with_context(|| format!("cannot run --until '{command}'"))?;
@@ -266,22 +301,44 @@ impl Driver<'_> {
 
     fn wait_until(&mut self, run: &Run, until: Timestamp) -> Result<Option<Outcome>> {
         let outcome = stopped(run);
-        if let Some(parked) = run.parked.as_ref().filter(|_| self.parked_until != Some(until)) {
+        if let Some(parked) = run
+            .parked
+            .as_ref()
+            .filter(|_| self.parked_until != Some(until))
+        {
             self.parked_until = Some(until);
             let happened = Happened::new(NotifyEvent::Parked, Some(parked.reason.clone()));
-            notify(self.context, self.key, Happened { until: Some(until), ..happened });
+            notify(
+                self.context,
+                self.key,
+                Happened {
+                    until: Some(until),
+                    ..happened
+                },
+            );
         }
         if self.options.no_wait {
             return Ok(Some(outcome));
         }
         tracing::info!(%until, "waiting for the next attempt");
-        let deadline = self.options.longest_wait.map(|longest| self.context.clock.now().plus(longest));
+        let deadline = self
+            .options
+            .longest_wait
+            .map(|longest| self.context.clock.now().plus(longest));
         match retry::sleep(self.context, Some(run), until, deadline) {
             Ok(WakeReason::InTime | WakeReason::Now) => Ok(None),
             Ok(WakeReason::Stop) => Ok(Some(outcome)),
-            Err(Error { kind: ErrorKind::Interrupted(code), message, .. }) => {
+            Err(Error {
+                kind: ErrorKind::Interrupted(code),
+                message,
+                ..
+            }) => {
                 self.interrupted = Some(code);
-                let status = if outcome == Outcome::Parked { RunStatus::Parked } else { RunStatus::Paused };
+                let status = if outcome == Outcome::Parked {
+                    RunStatus::Parked
+                } else {
+                    RunStatus::Paused
+                };
                 self.stand_for(status, message)?;
                 Ok(Some(outcome))
             }
@@ -309,10 +366,18 @@ impl Driver<'_> {
         if before.granted == 0 {
             retry::leave_to_others(self.context, ledger.state(), &before, &status)?;
         }
-        let started = begin::begin(self.context, &mut ledger, self.key, &begin_of(self.context, &before))?;
+        let started = begin::begin(
+            self.context,
+            &mut ledger,
+            self.key,
+            &begin_of(self.context, &before),
+        )?;
         let extent = Extent::of_beginning(ledger.state());
         write_views(ledger, &[self.key], extent)?;
-        let default = settings.retry.override_attempts.unwrap_or(settings.retry.max_attempts);
+        let default = settings
+            .retry
+            .override_attempts
+            .unwrap_or(settings.retry.max_attempts);
         let limit = status.max_attempts.unwrap_or(default);
         self.context.emit(ProgressEvent::Attempt {
             run: &started.run,
@@ -341,9 +406,18 @@ impl Driver<'_> {
 
     /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
     fn abandon(&self, started: &Started, error: Error) -> Error {
-        let failure = Failure { message: error.to_string(), ..known::cancelled() };
-        let end = AttemptEnd { failure: Some(failure), ..AttemptEnd::default() };
-        let ending = Ending { end, ..Ending::default() };
+        let failure = Failure {
+            message: error.to_string(),
+            ..known::cancelled()
+        };
+        let end = AttemptEnd {
+            failure: Some(failure),
+            ..AttemptEnd::default()
+        };
+        let ending = Ending {
+            end,
+            ..Ending::default()
+        };
         match end::end(self.context, self.key, started, ending) {
             Ok(_) => error,
             // What is wrong with the run itself is why it ends.
@@ -364,12 +438,19 @@ impl Driver<'_> {
             attempt: started.attempt,
             failure: ended.end.failure.as_ref(),
             // Where the run stops here, nothing comes of what was decided.
-            decision: ended.end.decision.as_ref().filter(|_| self.unstartable.is_none()),
+            decision: ended
+                .end
+                .decision
+                .as_ref()
+                .filter(|_| self.unstartable.is_none()),
             used: ended.end.usage(),
             in_all: ended.run.usage(),
         });
         if !ended.end.git_changes.is_empty() {
-            tracing::warn!("the attempt changed git's settings: {}", ended.end.git_changes.join(", "));
+            tracing::warn!(
+                "the attempt changed git's settings: {}",
+                ended.end.git_changes.join(", ")
+            );
         }
         // Weakened tests may make an attempt pass: whoever watches is notified at once.
         if ended.end.conditions.contains(&Condition::Tampered) {
@@ -387,15 +468,24 @@ impl Driver<'_> {
         for (name, why) in looked.iter().filter(|_| !is_told) {
             self.context.warn(startable::told(name, why));
         }
-        Ok(startable::last_missing(&run).cloned().chain(looked.into_iter().map(|(name, _)| name)).collect())
+        Ok(startable::last_missing(&run)
+            .cloned()
+            .chain(looked.into_iter().map(|(name, _)| name))
+            .collect())
     }
 
     /// A check that could not be started before the attempt and still cannot: another attempt would be paid for nothing.
     fn still_missing(&mut self, ended: &Ended) -> Option<String> {
         let results = &ended.end.feedback_results;
-        self.missing.retain(|name| results.get(name).is_none_or(|result| result.missing));
-        let (name, result) = results.iter().find(|(name, _)| self.missing.contains(*name))?;
-        Some(format!("stopped before another attempt: the check '{name}' still {}", result.summary))
+        self.missing
+            .retain(|name| results.get(name).is_none_or(|result| result.missing));
+        let (name, result) = results
+            .iter()
+            .find(|(name, _)| self.missing.contains(*name))?;
+        Some(format!(
+            "stopped before another attempt: the check '{name}' still {}",
+            result.summary
+        ))
     }
 
     fn follow(&mut self, ended: &Ended, started: &Started) -> Result<Next> {
@@ -410,8 +500,15 @@ impl Driver<'_> {
             let error = edited::not_captured(why, Hint::recover(["resume"]).run(self.key));
             return self.stop_not_captured(error).map(Next::Stop);
         }
-        let Some(decision) = &ended.end.decision else { return Ok(Next::GoOn) };
-        if ended.end.failure.as_ref().is_some_and(|failure| failure.cause == Cause::Cancelled) {
+        let Some(decision) = &ended.end.decision else {
+            return Ok(Next::GoOn);
+        };
+        if ended
+            .end
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.cause == Cause::Cancelled)
+        {
             return Ok(Next::Stop(Outcome::Cancelled));
         }
         tracing::info!(actions = ?decision.actions, reason = %decision.reason, "decided");
@@ -444,11 +541,21 @@ impl Driver<'_> {
     }
 
     fn skip(&self, iteration: u32, reason: &str) -> Result<()> {
-        let payload =
-            Payload::IterationChanged { iteration, status: IterationStatus::Skipped, reason: Some(reason.to_owned()) };
+        let payload = Payload::IterationChanged {
+            iteration,
+            status: IterationStatus::Skipped,
+            reason: Some(reason.to_owned()),
+        };
         self.context.record(self.key, vec![payload])?;
         let happened = Happened::new(NotifyEvent::GaveUp, Some(reason.to_owned()));
-        notify(self.context, self.key, Happened { iteration: Some(iteration), ..happened });
+        notify(
+            self.context,
+            self.key,
+            Happened {
+                iteration: Some(iteration),
+                ..happened
+            },
+        );
         Ok(())
     }
 
@@ -458,25 +565,36 @@ impl Driver<'_> {
     fn roll_back(&self, run: &Run, attempt: u32, decision: &Decision) -> Result<Option<Error>> {
         let state = self.context.load()?.state;
         let failure = run.failure.as_ref();
-        let iteration = failure.and_then(|failure| failure.iteration).unwrap_or(run.current_iteration);
+        let iteration = failure
+            .and_then(|failure| failure.iteration)
+            .unwrap_or(run.current_iteration);
         let target = match fallback_of(run, iteration, attempt) {
             Fallback::Failed { before, .. } => before.and_then(|id| state.checkpoint(id)),
-            Fallback::Ready | Fallback::None => rollback_target(&state, self.key, failure.map(|failure| failure.cause)),
+            Fallback::Ready | Fallback::None => {
+                rollback_target(&state, self.key, failure.map(|failure| failure.cause))
+            }
         };
-        let Some(target) = target else { return Ok(None) };
+        let Some(target) = target else {
+            return Ok(None);
+        };
         if let Err(refused) = self.context.check_safe_mode("a rollback by decision") {
             tracing::warn!(checkpoint = %target.id, "not rolled back: {refused}");
             return Ok(None);
         }
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
-        self.context.emit(ProgressEvent::RollingBack { checkpoint: &target.id });
+        self.context.emit(ProgressEvent::RollingBack {
+            checkpoint: &target.id,
+        });
         let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
         why_mixed(self.context, run, target, &restored)
     }
 
     /// The run stops in a work tree that is neither the attempt's nor the checkpoint's.
     fn stop_mixed(&mut self, error: Error) -> Result<Outcome> {
-        let hint = error.hint.map(|hint| format!(": {}", self.context.line(hint))).unwrap_or_default();
+        let hint = error
+            .hint
+            .map(|hint| format!(": {}", self.context.line(hint)))
+            .unwrap_or_default();
         let why = format!("{}{hint}", error.message);
         self.context.note(why.clone());
         self.stand_for(RunStatus::Paused, why.clone())?;
@@ -492,16 +610,34 @@ impl Driver<'_> {
     }
 
     fn stand_for(&self, status: RunStatus, reason: String) -> Result<()> {
-        self.context.record(self.key, vec![Payload::RunStatusChanged { status, reason }])
+        self.context
+            .record(self.key, vec![Payload::RunStatusChanged { status, reason }])
     }
 
     /// Tells whoever is away that it ended, and why where it is not complete.
-    fn notify_of_end(&self, outcome: Outcome, run: &Run, decided: Option<&Decision>, report: Option<&Path>) {
+    fn notify_of_end(
+        &self,
+        outcome: Outcome,
+        run: &Run,
+        decided: Option<&Decision>,
+        report: Option<&Path>,
+    ) {
         let is_stopped = self.mixed.is_some() || self.not_captured.is_some();
         let needs_person = outcome == Outcome::Escalated || run.is_being_fixed() || is_stopped;
-        let event = if needs_person { NotifyEvent::NeedsPerson } else { NotifyEvent::Ended };
-        let not_captured = self.not_captured.as_ref().map(|error| error.message.clone());
-        let stopped = self.unstartable.clone().or_else(|| self.mixed.clone()).or(not_captured);
+        let event = if needs_person {
+            NotifyEvent::NeedsPerson
+        } else {
+            NotifyEvent::Ended
+        };
+        let not_captured = self
+            .not_captured
+            .as_ref()
+            .map(|error| error.message.clone());
+        let stopped = self
+            .unstartable
+            .clone()
+            .or_else(|| self.mixed.clone())
+            .or(not_captured);
         let reason = stopped.or_else(|| Some(decided?.reason.clone()));
         notify_with(self.context, self.key, Happened::new(event, reason), report);
     }
@@ -510,7 +646,11 @@ impl Driver<'_> {
         // Whatever ended it: what was given up is for a person to look at. But where a check cannot be started, the last
         // iteration was not given up, whatever was decided about it.
         let gave_up = self.unstartable.is_none() && self.load()?.given_up().next().is_some();
-        let outcome = if gave_up && outcome == Outcome::Failed { Outcome::Escalated } else { outcome };
+        let outcome = if gave_up && outcome == Outcome::Failed {
+            Outcome::Escalated
+        } else {
+            outcome
+        };
         let status = match outcome {
             Outcome::Complete => RunStatus::Complete,
             Outcome::Failed => RunStatus::Failed,
@@ -524,7 +664,11 @@ impl Driver<'_> {
             prune::tidy_up_due(self.context);
         }
         let badly = matches!(status, RunStatus::Failed | RunStatus::Escalated);
-        let report = if badly { report::keep(self.context, self.key) } else { None };
+        let report = if badly {
+            report::keep(self.context, self.key)
+        } else {
+            None
+        };
         let state = self.context.load()?.state;
         let run = run_of(&state, self.key)?;
         let settings = run_settings::settings_of(self.context, &run);
@@ -552,5 +696,9 @@ impl Driver<'_> {
 
 /// A run that stops and can go on.
 fn stopped(run: &Run) -> Outcome {
-    if run.parked.is_some() { Outcome::Parked } else { Outcome::Paused }
+    if run.parked.is_some() {
+        Outcome::Parked
+    } else {
+        Outcome::Paused
+    }
 }

@@ -34,51 +34,86 @@ fn try_capture(context: &Context, key: &RunKey) -> Result<()> {
     let state = context.load()?.state;
     let run = run_of(&state, key)?;
     // A run begins with a checkpoint.
-    let Some(known) = known(context, &state, &run).filter(|_| run.iterations.count_attempts() > 0) else {
+    let Some(known) = known(context, &state, &run).filter(|_| run.iterations.count_attempts() > 0)
+    else {
         return Ok(());
     };
     let prepared = checkpoint::prepare(context)?;
-    let baseline = state.worktrees.get(&context.worktree_id()).map(|worktree| worktree.baseline.as_slice());
+    let baseline = state
+        .worktrees
+        .get(&context.worktree_id())
+        .map(|worktree| worktree.baseline.as_slice());
     // What a rollback could not replace is as the run left it.
-    let left: &[RepoPath] = baseline.and_then(|layers| layers.last()).map_or(&[], |layer| &layer.left);
+    let left: &[RepoPath] = baseline
+        .and_then(|layers| layers.last())
+        .map_or(&[], |layer| &layer.left);
     // A checkpoint that is damaged cannot be compared with: another one is taken.
     if is_as(context, &prepared, known, left).unwrap_or(false) {
         return Ok(());
     }
     let iteration = run.current_iteration;
-    let begins = run.iterations.get(iteration).is_none_or(|begun| begun.attempts.is_empty());
+    let begins = run
+        .iterations
+        .get(iteration)
+        .is_none_or(|begun| begun.attempts.is_empty());
     let ledger = context.store().lock()?;
     let request = Request {
         description: format!("Found changed before an attempt of iteration {iteration}"),
         trigger: trigger::EDITED.to_owned(),
         kind: trigger::kind_of(trigger::EDITED),
-        after_iteration: Some(if begins { iteration.saturating_sub(1) } else { iteration }),
+        after_iteration: Some(if begins {
+            iteration.saturating_sub(1)
+        } else {
+            iteration
+        }),
         ..Request::default()
     };
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    events::append(ledger, key, taken.created_at, vec![checkpoint::event(&taken)]).map(drop)
+    events::append(
+        ledger,
+        key,
+        taken.created_at,
+        vec![checkpoint::event(&taken)],
+    )
+    .map(drop)
 }
 
 /// What the run last left: what was restored since, else its latest checkpoint.
 fn known<'a>(context: &Context, state: &'a State, run: &Run) -> Option<&'a Checkpoint> {
-    let baseline = state.worktrees.get(&context.worktree_id()).map(|worktree| worktree.baseline.as_slice());
+    let baseline = state
+        .worktrees
+        .get(&context.worktree_id())
+        .map(|worktree| worktree.baseline.as_slice());
     let whole = match baseline {
         Some([layer]) if layer.paths.is_empty() => state.checkpoint(&layer.checkpoint_id),
         _ => None,
     };
-    whole.filter(|one| one.run == run.key).or_else(|| state.latest(&run.key))
+    whole
+        .filter(|one| one.run == run.key)
+        .or_else(|| state.latest(&run.key))
 }
 
 /// Whether the work tree is as a checkpoint has it, but for what was `left` and the files that this program's own output
 /// goes to.
-fn is_as(context: &Context, prepared: &Prepared, known: &Checkpoint, left: &[RepoPath]) -> Result<bool> {
+fn is_as(
+    context: &Context,
+    prepared: &Prepared,
+    known: &Checkpoint,
+    left: &[RepoPath],
+) -> Result<bool> {
     let stored = load_checkpoint(context.repo()?, &known.commit)?;
     if prepared.capture.is_same_tree(&stored) {
         return Ok(true);
     }
     let opened = prepared.capture.objects().open();
-    let (then, now) = diff_trees(&TreeLookup::new(&opened)?, stored.view(), prepared.capture.view())?;
+    let (then, now) = diff_trees(
+        &TreeLookup::new(&opened)?,
+        stored.view(),
+        prepared.capture.view(),
+    )?;
     let (before, after) = (&stored.manifest.outputs, &prepared.capture.manifest.outputs);
     let is_left = |path: &RepoPath| left.iter().any(|left| path.starts_with(left));
-    Ok(then.unlike(&now).all(|(path, ..)| before.contains(path) || after.contains(path) || is_left(path)))
+    Ok(then
+        .unlike(&now)
+        .all(|(path, ..)| before.contains(path) || after.contains(path) || is_left(path)))
 }

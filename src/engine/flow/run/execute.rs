@@ -13,7 +13,9 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::inside;
 use crate::engine::record::attempt_record::{Begin, Ending, Started};
-use crate::engine::record::run_settings::{attempt_folder, identity, loops_of, shell_of, start_folder};
+use crate::engine::record::run_settings::{
+    attempt_folder, identity, loops_of, shell_of, start_folder,
+};
 use crate::engine::record::{git_locks, lane};
 use crate::engine::recovery::steps;
 use crate::git::repo::ForeignLock;
@@ -61,7 +63,12 @@ pub fn begin_of(context: &Context, run: &Run) -> Begin {
 
 /// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.
 pub fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<String> {
-    let strategy = before.resumed_with.or_else(|| before.decision.as_ref().and_then(|decision| decision.strategy));
+    let strategy = before.resumed_with.or_else(|| {
+        before
+            .decision
+            .as_ref()
+            .and_then(|decision| decision.strategy)
+    });
     prompt(&PromptParts {
         run: before,
         subtask,
@@ -92,7 +99,8 @@ pub fn execute(
     let marked = (MARK.into(), mark.value().into());
     supervised.env_set.push(marked.clone());
     let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), b"");
-    let is_agent = command.stage(before) == CheckKind::Agent && command.agent.as_deref() != Some("none");
+    let is_agent =
+        command.stage(before) == CheckKind::Agent && command.agent.as_deref() != Some("none");
     let watched = is_agent.then(|| Watched {
         kind,
         is_read: command.is_read(before, options.digest),
@@ -100,18 +108,27 @@ pub fn execute(
     });
     let locks = git_locks::all(context).unwrap_or_default();
     let run = || run_watched(context, key, supervised, watched.as_ref());
-    let exit = with_checkpoints(context, key, run).with_context(|| format!("cannot run {}", command.line()))?;
-    if let Some(error) = exit.spawn_error.as_ref().filter(|error| error.kind != SpawnErrorKind::Other)
+    let exit = with_checkpoints(context, key, run)
+        .with_context(|| format!("cannot run {}", command.line()))?;
+    if let Some(error) = exit
+        .spawn_error
+        .as_ref()
+        .filter(|error| error.kind != SpawnErrorKind::Other)
         && !command.is_fallback
     {
         // It was there when the run began: the attempt is not charged.
-        return Err(Error::new(ErrorKind::Usage, format!("cannot start the command: {}", error.message)));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            format!("cannot start the command: {}", error.message),
+        ));
     }
     let interrupted = exit.cancelled.map(crate::process::Signal::exit_code);
     // What an atomic step left that was killed within the attempt is no part of its result.
     match steps::recover(context) {
         Ok(done) => done.into_iter().for_each(|what| context.note(what)),
-        Err(error) => tracing::warn!(%error, "a step of the attempt was cut off and is not settled"),
+        Err(error) => {
+            tracing::warn!(%error, "a step of the attempt was cut off and is not settled")
+        }
     }
     if exit.leaked {
         tracing::warn!("processes of the attempt outlived it and were ended");
@@ -132,15 +149,26 @@ pub fn execute(
         log_path: Some(log.to_string_lossy().into_owned()),
         ..AttemptEnd::default()
     };
-    let resumed = before.session_to_resume().filter(|_| !command.is_fallback).map(str::to_owned);
-    let mut ending = Ending { end, resumed, ..Ending::default() };
+    let resumed = before
+        .session_to_resume()
+        .filter(|_| !command.is_fallback)
+        .map(str::to_owned);
+    let mut ending = Ending {
+        end,
+        resumed,
+        ..Ending::default()
+    };
     let stage = command.stage(before);
     let deadline = before.spec.timeout_ms.map(Duration::from_millis);
     let mut evidence = evidence_of(exit, Some(stage), Some(command.line()), deadline);
     evidence.agent.clone_from(&command.agent);
     evidence.is_merged = before.spec.pty;
     evidence.is_check = stage != CheckKind::Agent;
-    let kind = agent::detect(Some(&command.line()), command.agent.as_deref(), &evidence.stdout);
+    let kind = agent::detect(
+        Some(&command.line()),
+        command.agent.as_deref(),
+        &evidence.stdout,
+    );
     let record = kind.map(|kind| agent::read(kind, &evidence.stdout, &evidence.stderr));
     if let Some(record) = &record {
         take_record(&mut ending, record, before);
@@ -149,16 +177,30 @@ pub fn execute(
             ending.end.agent_session = None;
         }
     }
-    let own = CommandEvidence { evidence: &evidence, record: record.as_ref(), argv: &command.argv };
+    let own = CommandEvidence {
+        evidence: &evidence,
+        record: record.as_ref(),
+        argv: &command.argv,
+    };
     if let Some(failure) = own.failure(context, key, command.launch.as_ref()) {
         ending.end.failure = Some(failure);
         ending.end.leftovers = leftovers;
-        return Ok(Executed { ending, interrupted, child_exit_code });
+        return Ok(Executed {
+            ending,
+            interrupted,
+            child_exit_code,
+        });
     }
     let mut env = identity(context, before, started.iteration, Some(started.attempt));
     env.push(marked);
     let shell = &shell_of(context, &before.spec);
-    let setting = LoopSetting { env: &env, show: options.show, log_dir: &folder, shell, root: context.worktree() };
+    let setting = LoopSetting {
+        env: &env,
+        show: options.show,
+        log_dir: &folder,
+        shell,
+        root: context.worktree(),
+    };
     let report = run_loops(context, &loops_of(context, before), &setting)?;
     settle_strays(context, &mark, &mut leftovers);
     settle_locks(context, &locks);
@@ -167,14 +209,23 @@ pub fn execute(
     if interrupted.is_some() {
         ending.end.failure = Some(known::cancelled());
     } else if let Some((feedback, evidence)) = report.first_failure {
-        let mut failure = classify(&evidence, None, &context.settings().rules, context.clock.now());
+        let mut failure = classify(
+            &evidence,
+            None,
+            &context.settings().rules,
+            context.clock.now(),
+        );
         failure.message = format!("{}: {}", feedback.name, failure.message);
         ending.end.failure = Some(failure);
         ending.in_feedback_loop = true;
         ending.failed_loop = Some(feedback.name);
     }
     ending.end.feedback_results = report.results;
-    Ok(Executed { ending, interrupted, child_exit_code })
+    Ok(Executed {
+        ending,
+        interrupted,
+        child_exit_code,
+    })
 }
 
 /// Deals with what the attempt left behind outside its session, and says so of each process once.
@@ -185,18 +236,34 @@ fn settle_strays(context: &Context, mark: &Mark, told: &mut Vec<Leftover>) {
         Leftovers::End => true,
         Leftovers::Keep => false,
     };
-    let strays = process::settle_strays(mark, is_to_end, context.settings().runner.grace).unwrap_or_else(|error| {
-        tracing::warn!(%error, "what the attempt left behind is not known");
-        Vec::new()
-    });
-    for Stray { pid, command, ended } in strays {
+    let strays = process::settle_strays(mark, is_to_end, context.settings().runner.grace)
+        .unwrap_or_else(|error| {
+            tracing::warn!(%error, "what the attempt left behind is not known");
+            Vec::new()
+        });
+    for Stray {
+        pid,
+        command,
+        ended,
+    } in strays
+    {
         if told.iter().any(|known| known.pid == pid) {
             continue;
         }
         let command: String = redact(&command).chars().take(LONGEST_COMMAND).collect();
-        let end = if ended { "it was ended" } else { "it was left running" };
-        tracing::warn!("process {pid} ({command}) left the attempt's session and outlived it: {end}");
-        told.push(Leftover { pid, command, ended });
+        let end = if ended {
+            "it was ended"
+        } else {
+            "it was left running"
+        };
+        tracing::warn!(
+            "process {pid} ({command}) left the attempt's session and outlived it: {end}"
+        );
+        told.push(Leftover {
+            pid,
+            command,
+            ended,
+        });
     }
 }
 
@@ -214,7 +281,11 @@ fn take_record(ending: &mut Ending, record: &AgentRecord, before: &Run) {
     ending.end.cost_micros = used.cost_micros;
     ending.end.tokens = used.tokens;
     // What it says it did, where it says so and nobody said it for it.
-    let said = record.final_text.as_deref().filter(|_| record.is_success).and_then(headline);
+    let said = record
+        .final_text
+        .as_deref()
+        .filter(|_| record.is_success)
+        .and_then(headline);
     if before.spec.approach.is_none() {
         ending.end.approach.clone_from(&said);
     }
@@ -234,7 +305,12 @@ struct Command {
 impl Command {
     /// The agent, or a check of the kind that was given or that its programs are.
     fn stage(&self, run: &Run) -> CheckKind {
-        let is_agent = self.launch.is_some() || self.agent.as_deref().and_then(AgentKind::from_name).is_some();
+        let is_agent = self.launch.is_some()
+            || self
+                .agent
+                .as_deref()
+                .and_then(AgentKind::from_name)
+                .is_some();
         let known = is_agent.then_some(CheckKind::Agent);
         let given = run.spec.kind.filter(|_| !self.is_fallback).or(known);
         given.unwrap_or_else(|| stage_of_command(&self.argv))
@@ -252,7 +328,11 @@ impl Command {
 
     fn of(started: &Started) -> Self {
         let spec = &started.run.spec;
-        let begun = started.run.iterations.get(started.iteration).and_then(|iteration| iteration.attempts.last());
+        let begun = started
+            .run
+            .iterations
+            .get(started.iteration)
+            .and_then(|iteration| iteration.attempts.last());
         if begun.is_some_and(|attempt| attempt.fallback) {
             return Self {
                 argv: spec.fallback.clone(),
@@ -281,9 +361,13 @@ impl Command {
 /// at least by what the attempt says of itself.
 fn usage_of(record: &AgentRecord, before: &Run) -> Usage {
     let used = record.usage();
-    let goes_on = record.is_of_session && record.session_id.is_some() && record.session_id == before.agent_session;
+    let goes_on = record.is_of_session
+        && record.session_id.is_some()
+        && record.session_id == before.agent_session;
     let earlier = Some(before.agent_session_usage).filter(|_| goes_on);
-    let Some((earlier, now)) = earlier.zip(used.tokens) else { return used };
+    let Some((earlier, now)) = earlier.zip(used.tokens) else {
+        return used;
+    };
     let own = record.own_tokens.map_or(1, |own| own.total.max(1));
     match earlier.tokens {
         Some(before) if now.total >= before.total.saturating_add(own) => used.since(earlier),
@@ -307,7 +391,10 @@ fn supervised(
     options: &DriveOptions,
 ) -> Result<Supervised> {
     let command = Command::of(started);
-    let mut supervised = Supervised::new(Program::Argv(Vec::new()), start_folder(context.worktree(), &command.dir)?);
+    let mut supervised = Supervised::new(
+        Program::Argv(Vec::new()),
+        start_folder(context.worktree(), &command.dir)?,
+    );
     supervised.env_set = identity(context, before, started.iteration, Some(started.attempt));
     let mut set = |name: &str, value: &str| supervised.env_set.push((name.into(), value.into()));
     let mut remove = Vec::new();
@@ -336,8 +423,17 @@ fn supervised(
     }
     supervised.env_remove = remove.into_iter().map(Into::into).collect();
     // An agent that takes its prompt elsewhere would take what is on its input for more of it.
-    let mode = command.launch.as_ref().map_or(PromptMode::Stdin, |launch| launch.prompt);
-    supervised.stdin = prompt.map(|text| if mode == PromptMode::Stdin { text.as_bytes().to_vec() } else { Vec::new() });
+    let mode = command
+        .launch
+        .as_ref()
+        .map_or(PromptMode::Stdin, |launch| launch.prompt);
+    supervised.stdin = prompt.map(|text| {
+        if mode == PromptMode::Stdin {
+            text.as_bytes().to_vec()
+        } else {
+            Vec::new()
+        }
+    });
     let argv = match &command.launch {
         Some(launch) => launch.argv(&command.argv, session, prompt, file.as_deref()),
         None => command.argv,
@@ -356,8 +452,12 @@ fn supervised(
 
 fn write(context: &Context, path: &Path, bytes: &[u8]) -> Result<()> {
     let root = context.store().root();
-    path.parent().into_iter().for_each(|folder| root.reap(folder));
-    Ok(root.write(path, bytes, Sync::All).with_context(|| format!("cannot write {}", path.display()))?)
+    path.parent()
+        .into_iter()
+        .for_each(|folder| root.reap(folder));
+    Ok(root
+        .write(path, bytes, Sync::All)
+        .with_context(|| format!("cannot write {}", path.display()))?)
 }
 
 /// What the child can read about earlier attempts; absent at a first one.

@@ -64,15 +64,26 @@ pub struct LoopSetting<'a> {
 
 /// Runs all of them, also after one has failed: a person wants to see them all. One that fails is run again unchanged
 /// before that is believed (`[checks] flaky`).
-pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSetting<'_>) -> Result<LoopReport> {
+pub fn run_loops(
+    context: &Context,
+    loops: &[FeedbackLoop],
+    setting: &LoopSetting<'_>,
+) -> Result<LoopReport> {
     let mut report = LoopReport::default();
     for feedback in loops {
-        let begun = |again| ProgressEvent::LoopBegun { name: &feedback.name, deadline: deadline_of(feedback), again };
+        let begun = |again| ProgressEvent::LoopBegun {
+            name: &feedback.name,
+            deadline: deadline_of(feedback),
+            again,
+        };
         context.emit(begun(false));
         let mut exit = run_one(context, feedback, setting, "")?;
         let mut flaky = false;
         if may_be_flaky(context, &exit) {
-            tracing::info!("the check '{}' failed: it is run again, unchanged", feedback.name);
+            tracing::info!(
+                "the check '{}' failed: it is run again, unchanged",
+                feedback.name
+            );
             context.emit(begun(true));
             let again = run_one(context, feedback, setting, ".again")?;
             flaky = has_passed(&again);
@@ -89,8 +100,12 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
         let passed = has_passed(&exit);
         let missing = is_missing(&exit);
         let (exit_code, duration) = (exit.exit_code, exit.duration);
-        let mut evidence =
-            evidence_of(exit, Some(feedback.kind), Some(feedback.command.clone()), deadline_of(feedback));
+        let mut evidence = evidence_of(
+            exit,
+            Some(feedback.kind),
+            Some(feedback.command.clone()),
+            deadline_of(feedback),
+        );
         evidence.is_check = true;
         let mut output = evidence.stdout.clone();
         output.extend_from_slice(&evidence.stderr);
@@ -103,7 +118,9 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             summary: match () {
                 () if evidence.timed_out => "timed out".to_owned(),
                 () if missing => format!("{CANNOT_START}{}", said.unwrap_or(summary)),
-                () if flaky => format!("{summary} (flaky: failed first, passed when run again unchanged)"),
+                () if flaky => {
+                    format!("{summary} (flaky: failed first, passed when run again unchanged)")
+                }
                 () => summary,
             },
             passed_count,
@@ -111,7 +128,10 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
             flaky,
             missing,
         };
-        context.emit(ProgressEvent::LoopEnded { name: &feedback.name, result: &result });
+        context.emit(ProgressEvent::LoopEnded {
+            name: &feedback.name,
+            result: &result,
+        });
         report.results.insert(feedback.name.clone(), result);
         if !passed && report.first_failure.is_none() {
             report.first_failure = Some((feedback.clone(), evidence));
@@ -122,12 +142,18 @@ pub fn run_loops(context: &Context, loops: &[FeedbackLoop], setting: &LoopSettin
 }
 
 fn has_passed(exit: &Exit) -> bool {
-    exit.exit_code == Some(0) && !exit.timed_out && exit.cancelled.is_none() && exit.spawn_error.is_none()
+    exit.exit_code == Some(0)
+        && !exit.timed_out
+        && exit.cancelled.is_none()
+        && exit.spawn_error.is_none()
 }
 
 /// What a command that could not be started leaves: the error, else the shell's last word.
 fn last_line(evidence: &FailureEvidence) -> Option<String> {
-    let text = evidence.spawn_error.clone().unwrap_or_else(|| plain_text(&evidence.stderr));
+    let text = evidence
+        .spawn_error
+        .clone()
+        .unwrap_or_else(|| plain_text(&evidence.stderr));
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
     line.map(|line| line.chars().take(LONGEST_LINE).collect())
 }
@@ -151,17 +177,32 @@ fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
 /// An empty log in the place of the one that may be there.
 pub fn log_file(context: &Context, path: &Path) -> Result<Arc<File>> {
     let made = context.store().root().create(path);
-    Ok(made.map(Arc::new).with_context(|| format!("cannot write {}", path.display()))?)
+    Ok(made
+        .map(Arc::new)
+        .with_context(|| format!("cannot write {}", path.display()))?)
 }
 
-fn run_one(context: &Context, feedback: &FeedbackLoop, setting: &LoopSetting<'_>, which: &str) -> Result<Exit> {
-    let program = Program::Argv(vec![setting.shell.into(), "-c".into(), feedback.command.clone().into()]);
+fn run_one(
+    context: &Context,
+    feedback: &FeedbackLoop,
+    setting: &LoopSetting<'_>,
+    which: &str,
+) -> Result<Exit> {
+    let program = Program::Argv(vec![
+        setting.shell.into(),
+        "-c".into(),
+        feedback.command.clone().into(),
+    ]);
     let log = setting.log_dir.join(log_name(&feedback.name, which));
     let supervised = Supervised {
         deadline: deadline_of(feedback),
         grace: context.settings().runner.grace,
         // A loop's output is not the answer of the command that runs it.
-        show: if setting.show.is_passthrough() { Show::Stderr } else { setting.show },
+        show: if setting.show.is_passthrough() {
+            Show::Stderr
+        } else {
+            setting.show
+        },
         env_set: setting.env.to_vec(),
         log: Some(log_file(context, &log)?),
         log_limit: context.settings().run.log_limit,

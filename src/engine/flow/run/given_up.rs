@@ -34,22 +34,42 @@ pub enum RolledBack {
 
 /// Rolls the files of the iteration back that was given up last, where that is still to be done.
 pub fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
-    let keeps = settings_of(context, run).retry.on_give_up == OnGiveUp::Keep || run.spec.on_failure == OnFailure::Retry;
-    let given_up = run.to_roll_back.filter(|_| !keeps).and_then(|number| run.iterations.get(number));
-    let Some((given_up, began)) = given_up.and_then(|given_up| Some((given_up, given_up.began.as_ref()?))) else {
+    let keeps = settings_of(context, run).retry.on_give_up == OnGiveUp::Keep
+        || run.spec.on_failure == OnFailure::Retry;
+    let given_up = run
+        .to_roll_back
+        .filter(|_| !keeps)
+        .and_then(|number| run.iterations.get(number));
+    let Some((given_up, began)) =
+        given_up.and_then(|given_up| Some((given_up, given_up.began.as_ref()?)))
+    else {
         return Ok(RolledBack::Done);
     };
     let number = given_up.number;
     match try_roll_back(context, &context.load()?.state, run, began) {
         Ok((restored, mixed)) => {
             if restored.changed && mixed.is_none() {
-                let RestoreResult { written, deleted, nested, index, .. } = &restored.result;
+                let RestoreResult {
+                    written,
+                    deleted,
+                    nested,
+                    index,
+                    ..
+                } = &restored.result;
                 let paths: Vec<&RepoPath> = written.iter().chain(deleted).collect();
                 // No path brings a repository inside back.
                 let is_named = paths.len() <= NAMED && nested.is_empty();
-                let (paths, also) = if is_named { (&paths[..], "") } else { (&[][..], AS_THEN) };
+                let (paths, also) = if is_named {
+                    (&paths[..], "")
+                } else {
+                    (&[][..], AS_THEN)
+                };
                 let work = work_of(context, run, given_up, paths);
-                let staged = if index.restored > 0 { " and what it staged is unstaged" } else { "" };
+                let staged = if index.restored > 0 {
+                    " and what it staged is unstaged"
+                } else {
+                    ""
+                };
                 context.note(format!(
                     "iteration {number} was given up: the files are as they were when it began{staged}; to get its work \
                      back{also}: {work}"
@@ -58,7 +78,10 @@ pub fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
             Ok(mixed.map_or(RolledBack::Done, RolledBack::Mixed))
         }
         Err(refused) if refused.kind.is_refusal() || refused.kind == ErrorKind::NoCheckpoint => {
-            let hint = refused.hint.map(|hint| format!("; {}", context.line(hint))).unwrap_or_default();
+            let hint = refused
+                .hint
+                .map(|hint| format!("; {}", context.line(hint)))
+                .unwrap_or_default();
             let why = format!(
                 "iteration {number} was given up, and its files stay as they are, so that the run stops here: {}{hint}",
                 refused.message
@@ -78,7 +101,10 @@ fn try_roll_back(
 ) -> Result<(Restore, Option<Error>)> {
     context.check_safe_mode("a rollback by decision")?;
     let target = state.checkpoint(began).ok_or_else(|| {
-        Error::new(ErrorKind::NoCheckpoint, format!("No checkpoint available: {began}, with which it began, is gone"))
+        Error::new(
+            ErrorKind::NoCheckpoint,
+            format!("No checkpoint available: {began}, with which it began, is gone"),
+        )
     })?;
     if let Some(found) = edits::since(context, state, target)?.first() {
         let Checkpoint { id, seq, .. } = found.checkpoint;
@@ -98,10 +124,18 @@ fn try_roll_back(
 
 /// The command that brings its work back: what is in `paths`, where there are any, else everything as it was then.
 fn work_of(context: &Context, run: &Run, given_up: &Iteration, paths: &[&RepoPath]) -> String {
-    let limits = paths.iter().flat_map(|path| ["--path".to_owned(), glob_of(path)]);
-    let last = given_up.attempts.iter().rev().find_map(|attempt| attempt.checkpoint_id.as_ref());
+    let limits = paths
+        .iter()
+        .flat_map(|path| ["--path".to_owned(), glob_of(path)]);
+    let last = given_up
+        .attempts
+        .iter()
+        .rev()
+        .find_map(|attempt| attempt.checkpoint_id.as_ref());
     context.line(match last {
-        Some(id) => Hint::recover(["checkpoint", "restore", id.as_str()]).args(limits).run(&run.key),
+        Some(id) => Hint::recover(["checkpoint", "restore", id.as_str()])
+            .args(limits)
+            .run(&run.key),
         None => Hint::recover(["undo"]),
     })
 }

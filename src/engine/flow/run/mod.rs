@@ -122,8 +122,14 @@ pub struct Driven {
 /// The run of this work tree in whose attempt this process is.
 fn run_around<'a>(context: &Context, state: &'a State) -> Option<&'a Run> {
     let above = process::ancestors();
-    let is_above = |id: &ProcessId| above.iter().any(|one| (one.pid, one.start_time) == (id.pid, id.start_time));
-    state.runs_of(&context.worktree_id()).find(|run| runs::driver(context.store(), run).is_some_and(is_above))
+    let is_above = |id: &ProcessId| {
+        above
+            .iter()
+            .any(|one| (one.pid, one.start_time) == (id.pid, id.start_time))
+    };
+    state
+        .runs_of(&context.worktree_id())
+        .find(|run| runs::driver(context.store(), run).is_some_and(is_above))
 }
 
 /// The right to begin a run in a work tree: one process has it until it ends. Lanes are there to be at work side by side,
@@ -135,8 +141,11 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
     if run_around(context, state).is_some() {
         return Ok(None);
     }
-    let at_work =
-        || state.runs_of(&context.worktree_id()).filter_map(|run| Some((run, runs::driver(context.store(), run)?)));
+    let at_work = || {
+        state
+            .runs_of(&context.worktree_id())
+            .filter_map(|run| Some((run, runs::driver(context.store(), run)?)))
+    };
     let is_lane = |key: &RunKey| key.lane != NONE;
     let refused = |who: &str, way: &str, hint: Hint| {
         let message = format!("{who} is at work in this work tree: {way}");
@@ -144,18 +153,33 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
     };
     if let Some((run, id)) = at_work().find(|(run, _)| !(is_lane(key) && is_lane(&run.key))) {
         let who = format!("run {} (pid {})", run.key, id.pid);
-        return Err(refused(&who, &runs::way_to_stop(id), Hint::recover(["status"]).run(&run.key)));
+        return Err(refused(
+            &who,
+            &runs::way_to_stop(id),
+            Hint::recover(["status"]).run(&run.key),
+        ));
     }
     if is_lane(key) {
         return Ok(None);
     }
-    let name = format!("worktree-{:08x}.lock", crc32fast::hash(context.worktree_id().to_string().as_bytes()));
-    match FileLock::acquire(context.store().root(), &context.store().private_dir().join(name), Duration::ZERO) {
+    let name = format!(
+        "worktree-{:08x}.lock",
+        crc32fast::hash(context.worktree_id().to_string().as_bytes())
+    );
+    match FileLock::acquire(
+        context.store().root(),
+        &context.store().private_dir().join(name),
+        Duration::ZERO,
+    ) {
         Ok(lock) => Ok(Some(lock)),
         Err(LockError::Held { holder, .. }) => {
             let pid = holder.split_whitespace().nth(1).unwrap_or_default();
             let way = format!("wait for it, or stop it first with kill -INT {pid}");
-            Err(refused(&format!("another run ({holder})"), &way, Hint::recover(["status"])))
+            Err(refused(
+                &format!("another run ({holder})"),
+                &way,
+                Hint::recover(["status"]),
+            ))
         }
         Err(error) => Err(error.into()),
     }
@@ -179,9 +203,13 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
         let server = Server::of(context, &remote)?.to_send()?;
         let naming = context.naming();
         if let Some(id) = &naming.run_id {
-            require_new(&server, &RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()))?;
+            require_new(
+                &server,
+                &RunKey::new(id.clone(), naming.phase.as_deref(), naming.lane.as_deref()),
+            )?;
         }
-        let retry = serde_json::to_value(&context.settings().retry).context("cannot encode the budgets")?;
+        let retry =
+            serde_json::to_value(&context.settings().retry).context("cannot encode the budgets")?;
         spec.policy.get_or_insert(retry);
     }
     crash::recover(context)?;
@@ -198,7 +226,12 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
     let request = Request {
         trigger: trigger::INITIAL.to_owned(),
         after_iteration: Some(0),
-        lane_fields: lane::fill(context, ledger.state(), &key, lane::of_beginning(ledger.state(), &key)),
+        lane_fields: lane::fill(
+            context,
+            ledger.state(),
+            &key,
+            lane::of_beginning(ledger.state(), &key),
+        ),
         ..Request::default()
     };
     let initial = checkpoint::record(context, &ledger, &key, &prepared, request)?;
@@ -216,7 +249,10 @@ pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Resu
 /// The key of a new run. A run of that name may be there already if it has no command yet (a checkpoint came first).
 fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, Vec<NewEvent>)> {
     let naming = context.naming();
-    let id = naming.run_id.clone().unwrap_or_else(|| runs::new_run_id("run", context.clock.now(), state));
+    let id = naming
+        .run_id
+        .clone()
+        .unwrap_or_else(|| runs::new_run_id("run", context.clock.now(), state));
     let key = RunKey::new(id, naming.phase.as_deref(), naming.lane.as_deref());
     match state.run(&key) {
         None => {
@@ -224,7 +260,9 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
             Ok((key, vec![created]))
         }
         Some(run) if run.spec.command.is_empty() && run.live.is_none() => {
-            let changed = crate::model::event::Payload::RunSpecChanged { spec: Box::new(spec) };
+            let changed = crate::model::event::Payload::RunSpecChanged {
+                spec: Box::new(spec),
+            };
             let event = NewEvent::about(&key, changed);
             Ok((key, vec![event]))
         }
@@ -233,9 +271,12 @@ fn new_run(context: &Context, state: &State, spec: RunSpec) -> Result<(RunKey, V
             inside::refuse(context, "run", Reach::Run)?;
             refuse_driven(context, run)?;
             let status = run.status.as_str();
-            let message =
-                format!("run {} already exists ({status}): resume it, or choose another name with --run", run.key);
-            Err(Error::new(ErrorKind::AlreadyExists, message).hint(Hint::recover(["resume"]).run(&run.key)))
+            let message = format!(
+                "run {} already exists ({status}): resume it, or choose another name with --run",
+                run.key
+            );
+            Err(Error::new(ErrorKind::AlreadyExists, message)
+                .hint(Hint::recover(["resume"]).run(&run.key)))
         }
     }
 }

@@ -18,11 +18,20 @@ use crate::process::{SpawnError, find_program, names_beside};
 /// and starts in `dir`.
 pub fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Result<()> {
     let folder = folder_of(context, dir);
-    let Some(problem) = problem_of(context, argv, &folder) else { return Ok(()) };
-    let error = Error::new(ErrorKind::Usage, format!("cannot start the command: {}", problem.text()));
+    let Some(problem) = problem_of(context, argv, &folder) else {
+        return Ok(());
+    };
+    let error = Error::new(
+        ErrorKind::Usage,
+        format!("cannot start the command: {}", problem.text()),
+    );
     Err(match problem.near.zip(argv.first()) {
-        Some((near, program)) if *program == problem.program => error.hint(context.rerun_with(program, &near)),
-        _ if agent::detect(Some(&problem.program), None, b"").is_some() => error.hint(Hint::recover(["agents"])),
+        Some((near, program)) if *program == problem.program => {
+            error.hint(context.rerun_with(program, &near))
+        }
+        _ if agent::detect(Some(&problem.program), None, b"").is_some() => {
+            error.hint(Hint::recover(["agents"]))
+        }
         _ => error,
     })
 }
@@ -38,10 +47,21 @@ pub fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()>
     };
     let is_known = kind.is_some() || spec.agent.as_deref() == Some("none");
     let bounds = [
-        ("max_cost_usd", "cost", retry.max_cost_usd.is_some() && !tells_cost),
-        ("max_tokens", "tokens", retry.max_tokens.is_some() && !tells_tokens),
+        (
+            "max_cost_usd",
+            "cost",
+            retry.max_cost_usd.is_some() && !tells_cost,
+        ),
+        (
+            "max_tokens",
+            "tokens",
+            retry.max_tokens.is_some() && !tells_tokens,
+        ),
     ];
-    let Some((key, what, _)) = bounds.into_iter().find(|(.., unreachable)| *unreachable && is_known) else {
+    let Some((key, what, _)) = bounds
+        .into_iter()
+        .find(|(.., unreachable)| *unreachable && is_known)
+    else {
         return Ok(());
     };
     let message = format!("[retry] {key} can never be reached: {who} reports no {what}");
@@ -50,11 +70,18 @@ pub fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()>
 
 /// Says which of the other commands that come with a run cannot be started: they may come to be while it runs.
 pub fn warn_of_others(context: &Context, spec: &RunSpec) {
-    let until = spec.until.as_ref().map(|line| ("--until", shell_argv(context, spec, line), &spec.until_dir));
-    let fallback = (!spec.fallback.is_empty()).then(|| ("--fallback", spec.fallback.clone(), &spec.fallback_dir));
+    let until = spec
+        .until
+        .as_ref()
+        .map(|line| ("--until", shell_argv(context, spec, line), &spec.until_dir));
+    let fallback = (!spec.fallback.is_empty())
+        .then(|| ("--fallback", spec.fallback.clone(), &spec.fallback_dir));
     for (name, argv, dir) in until.into_iter().chain(fallback) {
         if let Some(problem) = problem_of(context, &argv, &folder_of(context, dir)) {
-            context.warn(format!("{name} cannot be started as it is: {}", problem.text()));
+            context.warn(format!(
+                "{name} cannot be started as it is: {}",
+                problem.text()
+            ));
         }
     }
 }
@@ -71,9 +98,15 @@ pub fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
 
 /// Refuses (2) another attempt where a check could not be started after the last one, and still cannot.
 pub fn require_checks(context: &Context, run: &Run) -> Result<()> {
-    let before: Vec<&String> = last_missing(run).filter(|_| run.attempts().next().is_some()).collect();
-    let still = missing_checks(context, run).into_iter().find(|(name, _)| before.contains(&name));
-    let Some((name, why)) = still else { return Ok(()) };
+    let before: Vec<&String> = last_missing(run)
+        .filter(|_| run.attempts().next().is_some())
+        .collect();
+    let still = missing_checks(context, run)
+        .into_iter()
+        .find(|(name, _)| before.contains(&name));
+    let Some((name, why)) = still else {
+        return Ok(());
+    };
     let message = format!(
         "the check '{name}' could not be started after the last attempt and still cannot: {why}; another attempt would be \
          spent for nothing: mend it, or give another with --feedback {name}=CMD"
@@ -83,14 +116,22 @@ pub fn require_checks(context: &Context, run: &Run) -> Result<()> {
 
 /// What a person reads of a check that cannot be started.
 pub fn told(name: &str, why: &str) -> String {
-    format!("the check '{name}' cannot be started: {why}; where that is still so after an attempt, the run stops")
+    format!(
+        "the check '{name}' cannot be started: {why}; where that is still so after an attempt, the run stops"
+    )
 }
 
 /// The checks that could not be started when they were last run.
 pub fn last_missing(run: &Run) -> impl Iterator<Item = &String> {
-    let latest = run.attempts().rev().map(|(_, attempt)| &attempt.feedback_results).find(|results| !results.is_empty());
+    let latest = run
+        .attempts()
+        .rev()
+        .map(|(_, attempt)| &attempt.feedback_results)
+        .find(|results| !results.is_empty());
     let results = latest.or(run.baseline.as_ref()).into_iter().flatten();
-    results.filter(|(_, result): &(&String, &FeedbackResult)| result.missing).map(|(name, _)| name)
+    results
+        .filter(|(_, result): &(&String, &FeedbackResult)| result.missing)
+        .map(|(name, _)| name)
 }
 
 /// Why a command cannot be started.
@@ -105,7 +146,11 @@ pub struct Problem {
 impl Problem {
     /// In one line.
     pub fn text(&self) -> String {
-        let near = self.near.as_ref().map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        let near = self
+            .near
+            .as_ref()
+            .map(|near| format!("; did you mean '{near}'?"))
+            .unwrap_or_default();
         format!("{}{near}", self.error.message)
     }
 }
@@ -119,13 +164,20 @@ pub fn problem_of(context: &Context, argv: &[String], folder: &Path) -> Option<P
         let here = (!program.contains('/')).then(|| format!("./{program}"));
         let here = here.filter(|here| find_program(here, folder, None).is_ok());
         let names = names_beside(program, folder, path.as_deref());
-        let near = here.or_else(|| misspelt(program, names.iter().map(String::as_str)).map(str::to_owned));
-        Some(Problem { program: program.to_owned(), error, near })
+        let near =
+            here.or_else(|| misspelt(program, names.iter().map(String::as_str)).map(str::to_owned));
+        Some(Problem {
+            program: program.to_owned(),
+            error,
+            near,
+        })
     };
     // A folder that is gone is made before the command starts: what is relative to it is not there.
     let program = argv.first()?;
     let line = match argv {
-        [shell, flag, line] if *shell == context.settings().runner.shell && flag == "-c" => first_program(line),
+        [shell, flag, line] if *shell == context.settings().runner.shell && flag == "-c" => {
+            first_program(line)
+        }
         _ => None,
     };
     look(program).or_else(|| look(&line?))

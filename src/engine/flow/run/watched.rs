@@ -22,16 +22,29 @@ pub fn run_watched(
     mut supervised: Supervised,
     agent: Option<&Watched>,
 ) -> std::io::Result<Exit> {
-    let started = |child: &ProcessId| record_child(context, key, child).map_err(std::io::Error::other);
-    let Some(&Watched { kind, is_read, has_session }) = agent else {
+    let started =
+        |child: &ProcessId| record_child(context, key, child).map_err(std::io::Error::other);
+    let Some(&Watched {
+        kind,
+        is_read,
+        has_session,
+    }) = agent
+    else {
         return supervised.run(&context.interrupts, started);
     };
     let (seen, sessions) = channel();
-    supervised.watcher =
-        Some(Watcher::new(Records { stream: Some(Stream::new(kind)), is_read, seen: has_session.then_some(seen) }));
+    supervised.watcher = Some(Watcher::new(Records {
+        stream: Some(Stream::new(kind)),
+        is_read,
+        seen: has_session.then_some(seen),
+    }));
     let own = context.for_run(key).map_err(std::io::Error::other)?;
     thread::scope(|scope| {
-        scope.spawn(move || sessions.into_iter().for_each(|session: String| record_session(&own, key, &session)));
+        scope.spawn(move || {
+            sessions
+                .into_iter()
+                .for_each(|session: String| record_session(&own, key, &session))
+        });
         let exit = supervised.run(&context.interrupts, started);
         // With it goes the other end.
         drop(supervised);
@@ -77,7 +90,11 @@ impl Watch for Records {
     }
 
     fn end(&mut self) -> Vec<u8> {
-        let rest = self.stream.take().filter(|_| self.is_read).map(|mut stream| stream.end());
+        let rest = self
+            .stream
+            .take()
+            .filter(|_| self.is_read)
+            .map(|mut stream| stream.end());
         rest.unwrap_or_default()
     }
 }
@@ -89,11 +106,15 @@ fn record_session(context: &Context, key: &RunKey, session: &str) {
         if run.agent_session.as_deref() == Some(session) && !run.fresh_session {
             return Ok(());
         }
-        let payload = Payload::AgentSessionSeen { session: session.to_owned() };
+        let payload = Payload::AgentSessionSeen {
+            session: session.to_owned(),
+        };
         context.record_in(ledger, key, vec![payload]).map(drop)
     };
     // It is recorded at the attempt's end all the same.
-    record().unwrap_or_else(|error: Error| tracing::warn!(%error, "the agent's session is not recorded yet"));
+    record().unwrap_or_else(
+        |error: Error| tracing::warn!(%error, "the agent's session is not recorded yet"),
+    );
 }
 
 fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()> {
@@ -102,6 +123,11 @@ fn record_child(context: &Context, key: &RunKey, child: &ProcessId) -> Result<()
         guarded.map_err(|error| Error::io("the watchdog of the run's claim is gone", error))?;
     }
     let mut ledger = context.store().lock()?;
-    let event = NewEvent::about(key, Payload::ChildStarted { child: child.clone() });
+    let event = NewEvent::about(
+        key,
+        Payload::ChildStarted {
+            child: child.clone(),
+        },
+    );
     Ok(ledger.append(context.clock.now(), vec![event])?)
 }

@@ -33,21 +33,36 @@ impl Crossing {
             return Self::default();
         }
         let worktree = context.worktree_id();
-        let all = state.runs.iter().flat_map(|run| run.steps.iter().map(|step| (&run.key, step)));
-        let mut steps: Vec<(&RunKey, &Step)> =
-            all.filter(|(_, step)| step.start.worktree == worktree && step.is_after(request.target.seq)).collect();
+        let all = state
+            .runs
+            .iter()
+            .flat_map(|run| run.steps.iter().map(|step| (&run.key, step)));
+        let mut steps: Vec<(&RunKey, &Step)> = all
+            .filter(|(_, step)| {
+                step.start.worktree == worktree && step.is_after(request.target.seq)
+            })
+            .collect();
         steps.sort_by_key(|(_, step)| std::cmp::Reverse(step.ended_seq));
-        let undone = state.worktrees.get(&worktree).and_then(|worktree| worktree.undo.last());
+        let undone = state
+            .worktrees
+            .get(&worktree)
+            .and_then(|worktree| worktree.undo.last());
         let undone = undone.filter(|_| request.kind == OperationKind::Undo);
         let mut crossing = Self::default();
         for (key, step) in steps {
             match reason(request.kind, step) {
                 Some(Stays::Compensable) => crossing.compensable.push((key.clone(), step.clone())),
-                Some(Stays::Because(why)) => crossing.crossed.push((key.clone(), step.clone(), why)),
+                Some(Stays::Because(why)) => {
+                    crossing.crossed.push((key.clone(), step.clone(), why))
+                }
                 None => {}
             }
         }
-        crossing.crossed.extend(undone.into_iter().flat_map(|entry| compensated_by(state, entry)));
+        crossing.crossed.extend(
+            undone
+                .into_iter()
+                .flat_map(|entry| compensated_by(state, entry)),
+        );
         crossing
     }
 
@@ -59,14 +74,24 @@ impl Crossing {
     /// Their names, for the restore's record.
     pub fn refs(&self) -> Vec<StepRef> {
         let crossed = self.crossed.iter().map(|(key, step, _)| (key, step));
-        let all = self.compensable.iter().map(|(key, step)| (key, step)).chain(crossed);
-        all.map(|(run, step)| StepRef { run: run.clone(), name: step.start.name.clone() }).collect()
+        let all = self
+            .compensable
+            .iter()
+            .map(|(key, step)| (key, step))
+            .chain(crossed);
+        all.map(|(run, step)| StepRef {
+            run: run.clone(),
+            name: step.start.name.clone(),
+        })
+        .collect()
     }
 
     /// Those whose effect stays.
     pub fn crossed(&self) -> Vec<CrossedStep> {
-        let told =
-            |(key, step, why): &(RunKey, Step, &str)| CrossedStep { step: step.told(key), reason: (*why).into() };
+        let told = |(key, step, why): &(RunKey, Step, &str)| CrossedStep {
+            step: step.told(key),
+            reason: (*why).into(),
+        };
         self.crossed.iter().map(told).collect()
     }
 
@@ -82,7 +107,8 @@ impl Crossing {
 }
 
 /// Why the effect of a step stays that was rebuilt from checkpoints.
-const LACKS_SECRET: &str = "its --compensate held a secret, which is not in the checkpoints that it was rebuilt from";
+const LACKS_SECRET: &str =
+    "its --compensate held a secret, which is not in the checkpoints that it was rebuilt from";
 
 enum Stays {
     Compensable,
@@ -92,13 +118,19 @@ enum Stays {
 /// What becomes of the effect of a step that is gone back past; `None` where it has none.
 fn reason(kind: OperationKind, step: &Step) -> Option<Stays> {
     match (step.status, &step.start.compensate) {
-        (StepStatus::Done, Some(_)) if step.start.masked.iter().any(|field| field == "compensate") => {
+        (StepStatus::Done, Some(_))
+            if step.start.masked.iter().any(|field| field == "compensate") =>
+        {
             Some(Stays::Because(LACKS_SECRET))
         }
         (StepStatus::Done, Some(_)) if kind == OperationKind::Rollback => Some(Stays::Compensable),
-        (StepStatus::Done, Some(_)) => Some(Stays::Because("only a rollback takes its effect back")),
+        (StepStatus::Done, Some(_)) => {
+            Some(Stays::Because("only a rollback takes its effect back"))
+        }
         (StepStatus::Done, None) => Some(Stays::Because("it has no --compensate")),
-        (StepStatus::CutOff, _) if !step.rolled_back => Some(Stays::Because("it was cut off: its effect is not known")),
+        (StepStatus::CutOff, _) if !step.rolled_back => {
+            Some(Stays::Because("it was cut off: its effect is not known"))
+        }
         _ => None,
     }
 }
@@ -119,7 +151,11 @@ fn compensated_by(state: &State, entry: &UndoEntry) -> Vec<(RunKey, Step, &'stat
 }
 
 /// Takes the effects back, the latest first. One that fails keeps none of the others from it.
-pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &CheckpointId) -> Result<Vec<Compensated>> {
+pub fn compensate(
+    context: &Context,
+    crossing: &Crossing,
+    checkpoint_id: &CheckpointId,
+) -> Result<Vec<Compensated>> {
     let mut done = Vec::new();
     if !crossing.compensates() {
         return Ok(done);
@@ -129,7 +165,10 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &Checkp
         let name = &step.start.name;
         let _lock = StepLock::take(context, key, name, &|_| {})?;
         let now = context.load()?.state;
-        let waits = now.run(key).filter(|run| run.step(name).is_some_and(|now| now.status == StepStatus::Done));
+        let waits = now.run(key).filter(|run| {
+            run.step(name)
+                .is_some_and(|now| now.status == StepStatus::Done)
+        });
         let Some(of) = waits else {
             // Another rollback was faster.
             continue;
@@ -138,9 +177,15 @@ pub fn compensate(context: &Context, crossing: &Crossing, checkpoint_id: &Checkp
         let succeeded = exit.exit_code == Some(0) && exit.cancelled.is_none();
         let code = exit.shell_code();
         if !succeeded {
-            tracing::warn!("the effect of step '{name}' was not undone: its compensation ended with {code}");
+            tracing::warn!(
+                "the effect of step '{name}' was not undone: its compensation ended with {code}"
+            );
         }
-        let payload = Payload::StepCompensated { name: name.clone(), succeeded, exit_code: Some(code) };
+        let payload = Payload::StepCompensated {
+            name: name.clone(),
+            succeeded,
+            exit_code: Some(code),
+        };
         context.record(key, vec![payload])?;
         let now = context.load()?.state;
         done.extend(recorded(&now, key, name).map(|step| Compensated {
@@ -168,11 +213,29 @@ fn run(
     let program = Program::Argv(vec![shell.into(), "-c".into(), line.clone().into()]);
     // Its folder may have gone with the rollback.
     let folder = step.start.cwd.path();
-    let folder = if folder.is_dir() { folder } else { context.worktree().to_owned() };
-    let mut supervised = Supervised { show: Show::Stderr, ..Supervised::new(program, folder) };
+    let folder = if folder.is_dir() {
+        folder
+    } else {
+        context.worktree().to_owned()
+    };
+    let mut supervised = Supervised {
+        show: Show::Stderr,
+        ..Supervised::new(program, folder)
+    };
     supervised.env_set = variables(context, of, &name);
-    supervised.env_set.push(("RECOVER_CHECKPOINT_ID".into(), checkpoint_id.as_str().into()));
+    supervised.env_set.push((
+        "RECOVER_CHECKPOINT_ID".into(),
+        checkpoint_id.as_str().into(),
+    ));
     supervised.grace = context.settings().runner.grace;
-    context.record(key, vec![Payload::StepCompensating { name, supervisor: context.supervisor_id() }])?;
-    Ok(supervised.run(interrupts, |_| Ok(())).with_context(|| format!("cannot run '{line}'"))?)
+    context.record(
+        key,
+        vec![Payload::StepCompensating {
+            name,
+            supervisor: context.supervisor_id(),
+        }],
+    )?;
+    Ok(supervised
+        .run(interrupts, |_| Ok(()))
+        .with_context(|| format!("cannot run '{line}'"))?)
 }

@@ -29,11 +29,17 @@ pub struct StepLock {
 
 impl StepLock {
     /// Takes it, after as long a wait as it takes: a signal ends that.
-    pub fn take(context: &Context, key: &RunKey, step: &str, notice: &dyn Fn(&Notice)) -> Result<Self> {
+    pub fn take(
+        context: &Context,
+        key: &RunKey,
+        step: &str,
+        notice: &dyn Fn(&Notice),
+    ) -> Result<Self> {
         let folder = context.store().run_dir(key);
         context.create_state_dir(&folder)?;
         if is_ancestor_step(context, key, step) {
-            let message = format!("step '{step}' is run by its own command: give the inner one another name");
+            let message =
+                format!("step '{step}' is run by its own command: give the inner one another name");
             return Err(Error::new(ErrorKind::Usage, message));
         }
         remove_left(context.store().root(), &folder);
@@ -41,13 +47,21 @@ impl StepLock {
         let mut pause = PAUSES.0;
         loop {
             match FileLock::acquire_passing(context.store().root(), &path, Duration::ZERO) {
-                Ok(lock) => return Ok(Self { mark: mark_of(context, key, step), _lock: lock }),
+                Ok(lock) => {
+                    return Ok(Self {
+                        mark: mark_of(context, key, step),
+                        _lock: lock,
+                    });
+                }
                 Err(LockError::Held { holder, .. }) => {
                     if pause == PAUSES.0 {
                         notice(&Notice::Waiting(holder));
                     }
                     context.interrupts.sleep(pause).map_err(|signal| {
-                        let message = format!("interrupted by {} while another process ran the step", signal.name());
+                        let message = format!(
+                            "interrupted by {} while another process ran the step",
+                            signal.name()
+                        );
                         Error::new(ErrorKind::Interrupted(signal.exit_code()), message)
                     })?;
                     pause = (pause * 2).min(PAUSES.1);
@@ -59,7 +73,10 @@ impl StepLock {
 
     /// The variable by which the step's command, and all that it starts, know that this turn is taken.
     pub fn variable(&self, context: &Context) -> (OsString, OsString) {
-        let above = context.env(TURNS).map(|above| above + ":").unwrap_or_default();
+        let above = context
+            .env(TURNS)
+            .map(|above| above + ":")
+            .unwrap_or_default();
         (TURNS.into(), (above + &self.mark).into())
     }
 }
@@ -68,10 +85,16 @@ impl StepLock {
 fn remove_left(root: &Root, folder: &Path) {
     for (name, _) in root.list(folder).unwrap_or_default() {
         let (path, name) = (folder.join(&name), name.to_string_lossy().into_owned());
-        let modified = || root.open(&path).and_then(|file| file.metadata()?.modified());
+        let modified = || {
+            root.open(&path)
+                .and_then(|file| file.metadata()?.modified())
+        };
         if name.starts_with("step-")
             && name.strip_suffix(".lock").is_some()
-            && modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > LEFT)
+            && modified()
+                .ok()
+                .and_then(|at| at.elapsed().ok())
+                .is_some_and(|age| age > LEFT)
             && let Err(error) = FileLock::remove_if_free(root, &path)
         {
             tracing::debug!(%error, name, "the turn's file stays");
@@ -82,13 +105,19 @@ fn remove_left(root: &Root, folder: &Path) {
 /// Whether this process was started, on whatever way, by the step's command.
 pub fn is_ancestor_step(context: &Context, key: &RunKey, step: &str) -> bool {
     let mark = mark_of(context, key, step);
-    context.env(TURNS).is_some_and(|above| above.split(':').any(|held| held == mark))
+    context
+        .env(TURNS)
+        .is_some_and(|above| above.split(':').any(|held| held == mark))
 }
 
 /// The lock's name: lanes share the folder, and a step's name may hold anything.
 fn file_name(key: &RunKey, step: &str) -> String {
     let key = crc32fast::hash(key.to_string().as_bytes());
-    format!("step-{key:08x}-{:08x}-{}.lock", crc32fast::hash(step.as_bytes()), step.len())
+    format!(
+        "step-{key:08x}-{:08x}-{}.lock",
+        crc32fast::hash(step.as_bytes()),
+        step.len()
+    )
 }
 
 /// Names a turn among those of all state directories.

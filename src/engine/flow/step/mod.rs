@@ -106,7 +106,8 @@ pub enum Notice {
 pub fn check(request: &StepRequest) -> Result<()> {
     if let Some(problem) = name_problem(&request.name) {
         let shown = crate::policy::escape::escape(&request.name);
-        let message = format!("the step's name '{shown}' {problem}: a short printable name is wanted");
+        let message =
+            format!("the step's name '{shown}' {problem}: a short printable name is wanted");
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["step", "--help"])));
     }
     selection(request).map(drop)
@@ -115,7 +116,8 @@ pub fn check(request: &StepRequest) -> Result<()> {
 /// What an atomic step covers.
 fn selection(request: &StepRequest) -> Result<Selection> {
     Selection::globs(&request.paths).map_err(|error| {
-        Error::new(ErrorKind::Usage, format!("--path: {error}")).hint(Hint::recover(["step", "--help"]))
+        Error::new(ErrorKind::Usage, format!("--path: {error}"))
+            .hint(Hint::recover(["step", "--help"]))
     })
 }
 
@@ -146,15 +148,27 @@ pub fn as_recorded(context: &Context, request: StepRequest) -> Result<StepReques
         require_agreed_step(context, &run.key, start.supervisor.boot_id.as_deref())?;
     }
     let atomic = start.atomic.as_ref();
-    let recorded = || atomic.map(|atomic| atomic.paths.clone()).unwrap_or_default();
+    let recorded = || {
+        atomic
+            .map(|atomic| atomic.paths.clone())
+            .unwrap_or_default()
+    };
     Ok(StepRequest {
         command: start.command.clone(),
         dir: recorded_dir(context, start),
         stage: request.stage.or_else(|| start.stage.clone()),
-        target_branch: request.target_branch.or_else(|| start.target_branch.clone()),
+        target_branch: request
+            .target_branch
+            .or_else(|| start.target_branch.clone()),
         atomic: request.atomic || atomic.is_some(),
-        intent: request.intent.or_else(|| atomic.and_then(|atomic| atomic.intent.clone())),
-        paths: if request.paths.is_empty() { recorded() } else { request.paths },
+        intent: request
+            .intent
+            .or_else(|| atomic.and_then(|atomic| atomic.intent.clone())),
+        paths: if request.paths.is_empty() {
+            recorded()
+        } else {
+            request.paths
+        },
         compensate: request.compensate.or_else(|| start.compensate.clone()),
         ..request
     })
@@ -170,7 +184,11 @@ fn recorded_dir(context: &Context, start: &StepStart) -> PathBuf {
 }
 
 /// Runs it, unless it is done. `notice` says what has to be said before.
-pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) -> Result<StepReport> {
+pub fn step(
+    context: &Context,
+    request: &StepRequest,
+    notice: &dyn Fn(&Notice),
+) -> Result<StepReport> {
     check(request)?;
     if context.dry_run() {
         return preview(context, request);
@@ -193,8 +211,12 @@ pub fn step(context: &Context, request: &StepRequest, notice: &dyn Fn(&Notice)) 
             // What it does elsewhere cannot be taken back: whoever lost the run does not begin it.
             renew(context, &key)?;
             match earlier {
-                Some(step) if step.status == StepStatus::CutOff => notice(&Notice::CutOff(Box::new(step.clone()))),
-                Some(step) if step.runs_again(&key) => notice(&Notice::RolledBack(Box::new(step.clone()))),
+                Some(step) if step.status == StepStatus::CutOff => {
+                    notice(&Notice::CutOff(Box::new(step.clone())))
+                }
+                Some(step) if step.runs_again(&key) => {
+                    notice(&Notice::RolledBack(Box::new(step.clone())))
+                }
                 _ => {}
             }
             execute(context, &key, request, &lock)?
@@ -219,26 +241,44 @@ fn skipped(context: &Context, key: &RunKey, request: &StepRequest) -> Result<Ste
     let state = context.load()?.state;
     let mut report = report_of(&state, key, &request.name, false)?;
     let step = run_of(&state, key)?.step(&request.name).cloned();
-    if let Some(step) = step.filter(|step| step.start.stage.is_some() && stage_checkpoint(&state, key, step).is_none())
+    if let Some(step) = step
+        .filter(|step| step.start.stage.is_some() && stage_checkpoint(&state, key, step).is_none())
     {
-        report.checkpoint_id = Some(take_stage(context, key, &step.start, of_stage(&step.start, 0))?.id);
+        report.checkpoint_id =
+            Some(take_stage(context, key, &step.start, of_stage(&step.start, 0))?.id);
     }
     Ok(report)
 }
 
-fn execute(context: &Context, key: &RunKey, request: &StepRequest, lock: &StepLock) -> Result<StepReport> {
+fn execute(
+    context: &Context,
+    key: &RunKey,
+    request: &StepRequest,
+    lock: &StepLock,
+) -> Result<StepReport> {
     let start = begin(context, key, request)?;
     let mut supervised = supervised(context, key, request, lock)?;
     supervised.show = request.show;
     let exit = supervised
         .run(&context.interrupts, |child| {
-            let payload = Payload::StepChildStarted { name: start.name.clone(), child: child.clone() };
-            context.record(key, vec![payload]).map_err(std::io::Error::other)
+            let payload = Payload::StepChildStarted {
+                name: start.name.clone(),
+                child: child.clone(),
+            };
+            context
+                .record(key, vec![payload])
+                .map_err(std::io::Error::other)
         })
         .map_err(|error| Error::io(format!("cannot run {}", request.command.join(" ")), error));
     let (exit, failure) = match exit {
         Ok(exit) => (exit, None),
-        Err(error) => (Exit { exit_code: Some(1), ..Exit::default() }, Some(error)),
+        Err(error) => (
+            Exit {
+                exit_code: Some(1),
+                ..Exit::default()
+            },
+            Some(error),
+        ),
     };
     if exit.leaked {
         tracing::warn!("processes of the step outlived it and were ended");
@@ -281,12 +321,20 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         supervisor: context.supervisor_id(),
         masked: Vec::new(),
     };
-    let prepared = if request.atomic { Some(checkpoint::prepare(context)?) } else { None };
+    let prepared = if request.atomic {
+        Some(checkpoint::prepare(context)?)
+    } else {
+        None
+    };
     let mut ledger = context.store().lock()?;
     let now = context.clock.now();
     if let Some(prepared) = &prepared {
         refuse_uncovered(prepared, request)?;
-        let about = request.intent.as_deref().map(|intent| format!(": {intent}")).unwrap_or_default();
+        let about = request
+            .intent
+            .as_deref()
+            .map(|intent| format!(": {intent}"))
+            .unwrap_or_default();
         let before = Request {
             description: format!("Before step {}{about}", request.name),
             trigger: trigger::STEP.to_owned(),
@@ -295,17 +343,33 @@ fn begin(context: &Context, key: &RunKey, request: &StepRequest) -> Result<StepS
         };
         let before = checkpoint::record(context, &ledger, key, prepared, before)?;
         ledger.append(now, vec![checkpoint::event(&before)])?;
-        start.atomic =
-            Some(Atomic { intent: request.intent.clone(), paths: request.paths.clone(), checkpoint_id: before.id });
+        start.atomic = Some(Atomic {
+            intent: request.intent.clone(),
+            paths: request.paths.clone(),
+            checkpoint_id: before.id,
+        });
     }
-    events::append(ledger, key, now, vec![NewEvent::about(key, Payload::StepStarted(Box::new(start.clone())))])?;
+    events::append(
+        ledger,
+        key,
+        now,
+        vec![NewEvent::about(
+            key,
+            Payload::StepStarted(Box::new(start.clone())),
+        )],
+    )?;
     Ok(start)
 }
 
 /// What is covered and could not be captured could not be restored. What is left out by the rules is listed.
 fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
     let covered = selection(request)?;
-    let skipped = prepared.capture.manifest.skipped.iter().filter(|skipped| covered.matches(&skipped.path));
+    let skipped = prepared
+        .capture
+        .manifest
+        .skipped
+        .iter()
+        .filter(|skipped| covered.matches(&skipped.path));
     let skipped: Vec<PathReason> = skipped.cloned().collect();
     if prepared.capture.partial && !skipped.is_empty() {
         let message = "not everything could be captured: a step that fails could not be reverted in full; make these \
@@ -313,7 +377,9 @@ fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
         return Err(Error::new(ErrorKind::Partial, message).paths(skipped));
     }
     for PathReason { path, reason, .. } in skipped.iter().take(5) {
-        tracing::warn!("{path} is not captured ({reason}): it stays as it is then, should the step fail");
+        tracing::warn!(
+            "{path} is not captured ({reason}): it stays as it is then, should the step fail"
+        );
     }
     if skipped.len() > 5 {
         tracing::warn!("and so do {} more", skipped.len() - 5);
@@ -321,7 +387,12 @@ fn refuse_uncovered(prepared: &Prepared, request: &StepRequest) -> Result<()> {
     Ok(())
 }
 
-fn supervised(context: &Context, key: &RunKey, request: &StepRequest, lock: &StepLock) -> Result<Supervised> {
+fn supervised(
+    context: &Context,
+    key: &RunKey,
+    request: &StepRequest,
+    lock: &StepLock,
+) -> Result<Supervised> {
     let argv = request.command.iter().map(OsString::from).collect();
     let mut supervised = Supervised::new(Program::Argv(argv), &request.dir);
     let run = run_of(&context.load()?.state, key)?;
@@ -335,7 +406,11 @@ fn supervised(context: &Context, key: &RunKey, request: &StepRequest, lock: &Ste
 fn variables(context: &Context, run: &Run, name: &str) -> Vec<(OsString, OsString)> {
     let mut all = identity(context, run, run.current_iteration, None);
     let RunKey { phase, lane, .. } = &run.key;
-    for (variable, value) in [("RECOVER_PHASE", phase.as_str()), ("RECOVER_LANE", lane), ("RECOVER_STEP", name)] {
+    for (variable, value) in [
+        ("RECOVER_PHASE", phase.as_str()),
+        ("RECOVER_LANE", lane),
+        ("RECOVER_STEP", name),
+    ] {
         all.push((variable.into(), value.into()));
     }
     all
@@ -344,11 +419,19 @@ fn variables(context: &Context, run: &Run, name: &str) -> Vec<(OsString, OsStrin
 /// The end: the covered files first unless it succeeded, then the event, then the stage's checkpoint.
 fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Result<StepReport> {
     let succeeded = exit.exit_code == Some(0) && exit.cancelled.is_none();
-    let rolled_back = if succeeded { None } else { restore_covered_files(context, key, start)? };
+    let rolled_back = if succeeded {
+        None
+    } else {
+        restore_covered_files(context, key, start)?
+    };
     let code = exit.shell_code();
     let end = StepEnd {
         name: start.name.clone(),
-        status: if succeeded { StepStatus::Done } else { StepStatus::Failed },
+        status: if succeeded {
+            StepStatus::Done
+        } else {
+            StepStatus::Failed
+        },
         exit_code: Some(code),
         duration_ms: millis(exit.duration),
         rolled_back: rolled_back.is_some(),
@@ -356,8 +439,14 @@ fn end(context: &Context, key: &RunKey, start: &StepStart, exit: &Exit) -> Resul
     };
     context.record(key, vec![Payload::StepEnded(end)])?;
     // A stage that failed is recorded as well (C9); one that was interrupted has not come to its end.
-    let fields = if start.stage.is_some() { Some(of_stage(start, code)) } else { of_retry(context, key, start, code)? };
-    let taken = fields.filter(|_| exit.cancelled.is_none()).map(|fields| take_stage(context, key, start, fields));
+    let fields = if start.stage.is_some() {
+        Some(of_stage(start, code))
+    } else {
+        of_retry(context, key, start, code)?
+    };
+    let taken = fields
+        .filter(|_| exit.cancelled.is_none())
+        .map(|fields| take_stage(context, key, start, fields));
     let mut report = report_of(&context.load()?.state, key, &start.name, true)?;
     report.rolled_back = rolled_back;
     report.stage_error = taken.and_then(Result::err).map(|error| error.to_string());
@@ -370,7 +459,14 @@ fn of_stage(start: &StepStart, code: i32) -> LaneFields {
     let tests = start.stage.as_deref() == Some(AFTER_TESTS);
     LaneFields {
         stage: start.stage.clone(),
-        status: Some(if code == 0 { lane::COMPLETE } else { lane::FAILED }.to_owned()),
+        status: Some(
+            if code == 0 {
+                lane::COMPLETE
+            } else {
+                lane::FAILED
+            }
+            .to_owned(),
+        ),
         notes: (code != 0).then(|| last_command(start, code)),
         test_command: tests.then(|| join(&start.command)),
         exit_code: tests.then_some(code),
@@ -385,7 +481,12 @@ fn last_command(start: &StepStart, code: i32) -> String {
 
 /// What the record of a lane's retries says of a step without a stage: that it failed, with the command that was attempted last
 /// (C9), and that it passed after that.
-fn of_retry(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> Result<Option<LaneFields>> {
+fn of_retry(
+    context: &Context,
+    key: &RunKey,
+    start: &StepStart,
+    code: i32,
+) -> Result<Option<LaneFields>> {
     let state = context.load()?.state;
     let with_status = |status: &str| LaneFields {
         stage: Some(RETRY.to_owned()),
@@ -397,22 +498,49 @@ fn of_retry(context: &Context, key: &RunKey, start: &StepStart, code: i32) -> Re
         return Ok(None);
     }
     if code != 0 {
-        let (notes, error) = (last_command(start, code), format!("Step {}: exit code {code}", start.name));
-        return Ok(Some(LaneFields { notes: Some(notes), failure_context: vec![error], ..with_status(lane::FAILED) }));
+        let (notes, error) = (
+            last_command(start, code),
+            format!("Step {}: exit code {code}", start.name),
+        );
+        return Ok(Some(LaneFields {
+            notes: Some(notes),
+            failure_context: vec![error],
+            ..with_status(lane::FAILED)
+        }));
     }
-    let stands = state.lane_stands(key).filter(|record| record.status == Some(lane::FAILED));
-    let failed = stands.and_then(|record| record.checkpoint()).filter(|failed| failed.trigger == trigger::STEP);
+    let stands = state
+        .lane_stands(key)
+        .filter(|record| record.status == Some(lane::FAILED));
+    let failed = stands
+        .and_then(|record| record.checkpoint())
+        .filter(|failed| failed.trigger == trigger::STEP);
     let own = failed.filter(|failed| failed.description == headline(start, false));
     let context_of = |failed: &Checkpoint| failed.lane_fields.failure_context.clone();
-    Ok(own.map(|failed| LaneFields { failure_context: context_of(failed), ..with_status(lane::COMPLETE) }))
+    Ok(own.map(|failed| LaneFields {
+        failure_context: context_of(failed),
+        ..with_status(lane::COMPLETE)
+    }))
 }
 
 fn headline(start: &StepStart, succeeded: bool) -> String {
-    format!("{} {}", if succeeded { "After step" } else { "Failed: step" }, start.name)
+    format!(
+        "{} {}",
+        if succeeded {
+            "After step"
+        } else {
+            "Failed: step"
+        },
+        start.name
+    )
 }
 
 /// The checkpoint of what a step records of its lane.
-fn take_stage(context: &Context, key: &RunKey, start: &StepStart, fields: LaneFields) -> Result<Checkpoint> {
+fn take_stage(
+    context: &Context,
+    key: &RunKey,
+    start: &StepStart,
+    fields: LaneFields,
+) -> Result<Checkpoint> {
     let request = Request {
         description: headline(start, fields.status.as_deref() == Some(lane::COMPLETE)),
         trigger: trigger::STEP.to_owned(),
@@ -425,17 +553,26 @@ fn take_stage(context: &Context, key: &RunKey, start: &StepStart, fields: LaneFi
     let prepared = checkpoint::prepare(context)?;
     let ledger = context.store().lock()?;
     let taken = checkpoint::record(context, &ledger, key, &prepared, request)?;
-    events::append(ledger, key, context.clock.now(), vec![checkpoint::event(&taken)])?;
+    events::append(
+        ledger,
+        key,
+        context.clock.now(),
+        vec![checkpoint::event(&taken)],
+    )?;
     Ok(taken)
 }
 
 /// The stage's checkpoint that came after the step.
 fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<CheckpointId> {
-    let of_stage =
-        |checkpoint: &&Checkpoint| checkpoint.lane_fields.stage == step.start.stage && !step.is_after(checkpoint.seq);
+    let of_stage = |checkpoint: &&Checkpoint| {
+        checkpoint.lane_fields.stage == step.start.stage && !step.is_after(checkpoint.seq)
+    };
     let ended = step.start.stage.is_some() && step.status == StepStatus::Done;
     // One that was gone back past says nothing of where the lane stands now.
-    let found = state.checkpoints_of(key).rfind(of_stage).filter(|found| ended && !state.is_superseded(found));
+    let found = state
+        .checkpoints_of(key)
+        .rfind(of_stage)
+        .filter(|found| ended && !state.is_superseded(found));
     found.map(|checkpoint| checkpoint.id.clone())
 }
 
@@ -443,12 +580,16 @@ fn stage_checkpoint(state: &State, key: &RunKey, step: &Step) -> Option<Checkpoi
 fn report_of(state: &State, key: &RunKey, name: &str, executed: bool) -> Result<StepReport> {
     let run = run_of(state, key)?;
     let step = run.step(name);
-    let before = step.and_then(|step| step.start.atomic.as_ref()).map(|atomic| atomic.checkpoint_id.clone());
+    let before = step
+        .and_then(|step| step.start.atomic.as_ref())
+        .map(|atomic| atomic.checkpoint_id.clone());
     Ok(StepReport {
         step: step.map(|step| step.told(key)),
         executed,
         exit_code: step.and_then(|step| step.exit_code),
-        checkpoint_id: step.and_then(|step| stage_checkpoint(state, key, step)).or(before),
+        checkpoint_id: step
+            .and_then(|step| stage_checkpoint(state, key, step))
+            .or(before),
         rolled_back: None,
         stage_error: None,
         spawn_error: None,
@@ -461,7 +602,10 @@ fn preview(context: &Context, request: &StepRequest) -> Result<StepReport> {
     let run = match select::find(context, &state) {
         Err(error) if error.kind != ErrorKind::RunNotFound => return Err(error),
         // An ended run that nobody names gets no more steps: a new one would be made.
-        found => found.ok().flatten().filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
+        found => found
+            .ok()
+            .flatten()
+            .filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
     };
     let step = run.and_then(|run| run.step(&request.name).map(|step| step.told(&run.key)));
     Ok(StepReport {

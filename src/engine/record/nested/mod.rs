@@ -15,8 +15,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::capture::{Capture, capture};
 use crate::git::checkpoint::{
-    CheckpointParts, Copies, StoredCheckpoint, copy_all, load_checkpoint, name_checkpoint, nested_id, outer_ref,
-    trailers, write_linked,
+    CheckpointParts, Copies, StoredCheckpoint, copy_all, load_checkpoint, name_checkpoint,
+    nested_id, outer_ref, trailers, write_linked,
 };
 use crate::git::repo::{delete_refs, list_refs, ref_exists, ref_name};
 use crate::git::restore::read_journal;
@@ -72,7 +72,11 @@ pub fn capture_all(
     if capture.manifest.nested.is_empty() {
         return Ok(Vec::new());
     }
-    let mut walk = Walk { context, rules, seen: BTreeSet::from([real(repo.git_dir())]) };
+    let mut walk = Walk {
+        context,
+        rules,
+        seen: BTreeSet::from([real(repo.git_dir())]),
+    };
     walk.below(repo, capture, &RepoPath::default(), 1)
 }
 
@@ -93,19 +97,30 @@ impl Walk<'_> {
     ) -> Result<Vec<NestedCapture>> {
         let mut captures = Vec::new();
         for nested in capture.manifest.nested.clone() {
-            let listed = |skipped: &PathReason| skipped.path == nested.path && skipped.reason == NESTED;
+            let listed =
+                |skipped: &PathReason| skipped.path == nested.path && skipped.reason == NESTED;
             // One that is not checked out holds nothing, and is not listed.
             if !capture.manifest.skipped.iter().any(listed) {
                 continue;
             }
-            match self.one(outer, &nested.path, &whole.join(nested.path.as_bytes()), depth)? {
+            match self.one(
+                outer,
+                &nested.path,
+                &whole.join(nested.path.as_bytes()),
+                depth,
+            )? {
                 Ok(one) => {
                     let manifest = &mut capture.manifest;
                     manifest.skipped.retain(|skipped| !listed(skipped));
-                    let inside = one.capture.manifest.skipped.iter().map(|skipped| PathReason {
-                        path: nested.path.join(skipped.path.as_bytes()),
-                        ..skipped.clone()
-                    });
+                    let inside = one
+                        .capture
+                        .manifest
+                        .skipped
+                        .iter()
+                        .map(|skipped| PathReason {
+                            path: nested.path.join(skipped.path.as_bytes()),
+                            ..skipped.clone()
+                        });
                     manifest.skipped.extend(inside);
                     manifest.skipped.sort();
                     manifest.partial |= one.capture.partial;
@@ -113,7 +128,11 @@ impl Walk<'_> {
                 }
                 Err(refusal) => {
                     let reason = format!("{NESTED}: {}", refusal.reason);
-                    let skipped = capture.manifest.skipped.iter_mut().filter(|one| listed(one));
+                    let skipped = capture
+                        .manifest
+                        .skipped
+                        .iter_mut()
+                        .filter(|one| listed(one));
                     skipped.for_each(|one| one.reason.clone_from(&reason));
                     capture.manifest.partial |= refusal.partial;
                 }
@@ -133,14 +152,22 @@ impl Walk<'_> {
     ) -> Result<Result<NestedCapture, Refusal>> {
         if depth > MAX_DEPTH {
             let reason = format!("more than {MAX_DEPTH} repositories inside one another");
-            return Ok(Err(Refusal { reason, partial: false }));
+            return Ok(Err(Refusal {
+                reason,
+                partial: false,
+            }));
         }
         let done = self.open(outer, path).and_then(|repo| {
             let lock = self.context.lock_worktree(&repo)?;
             if let Some(journal) = read_journal(&repo)? {
-                let reason =
-                    format!("{} {} in it was cut off and is not settled yet", journal.kind, journal.operation_id);
-                return Err(Refused::Here(Refusal { reason, partial: true }));
+                let reason = format!(
+                    "{} {} in it was cut off and is not settled yet",
+                    journal.kind, journal.operation_id
+                );
+                return Err(Refused::Here(Refusal {
+                    reason,
+                    partial: true,
+                }));
             }
             let capture = capture(&repo, &lock, self.rules, &BTreeSet::new())?;
             Ok((repo, lock, capture))
@@ -152,7 +179,14 @@ impl Walk<'_> {
             Err(Refused::Git(error)) => return Ok(Err(refusal(&error))),
         };
         let inner = self.below(&repo, &mut capture, whole, depth + 1)?;
-        Ok(Ok(NestedCapture { path: path.clone(), whole: whole.clone(), capture, inner, lock, repo }))
+        Ok(Ok(NestedCapture {
+            path: path.clone(),
+            whole: whole.clone(),
+            capture,
+            inner,
+            lock,
+            repo,
+        }))
     }
 
     fn open(&mut self, outer: &Repo, path: &RepoPath) -> Result<Repo, Refused> {
@@ -161,7 +195,10 @@ impl Walk<'_> {
             return Ok(repo);
         }
         let reason = "it shares its git folder with another work tree".to_owned();
-        Err(Refused::Here(Refusal { reason, partial: false }))
+        Err(Refused::Here(Refusal {
+            reason,
+            partial: false,
+        }))
     }
 }
 
@@ -223,7 +260,8 @@ pub fn unchanged(captures: &[NestedCapture], then: &[Nested]) -> bool {
 pub fn taken(captures: &[NestedCapture], run_id: &RunId, checkpoint: &CheckpointId) -> bool {
     captures.iter().any(|one| {
         let id = nested_id(checkpoint, &one.whole);
-        id.is_ok_and(|id| ref_exists(&one.repo, &ref_name(run_id, &id))) || taken(&one.inner, run_id, checkpoint)
+        id.is_ok_and(|id| ref_exists(&one.repo, &ref_name(run_id, &id)))
+            || taken(&one.inner, run_id, checkpoint)
     })
 }
 
@@ -232,11 +270,14 @@ pub fn remove_strays(context: &Context, state: &State, captures: &[NestedCapture
     for one in captures {
         let mut strays = Vec::new();
         for found in list_refs(&one.repo)?.0 {
-            let Some(outer) = outer_ref(&found.name) else { continue };
+            let Some(outer) = outer_ref(&found.name) else {
+                continue;
+            };
             let id = outer.rsplit('/').next().unwrap_or_default();
             if state.checkpoint(&id.into()).is_none()
                 && !ref_exists(context.repo()?, outer)
-                && load_checkpoint(&one.repo, &found.commit).is_ok_and(|stored| is_ours(context, &stored.message))
+                && load_checkpoint(&one.repo, &found.commit)
+                    .is_ok_and(|stored| is_ours(context, &stored.message))
             {
                 strays.push(found.name);
             }
@@ -252,8 +293,12 @@ pub fn remove_strays(context: &Context, state: &State, captures: &[NestedCapture
 /// Whether a nested checkpoint was made for this work tree from this state directory.
 fn is_ours(context: &Context, message: &str) -> bool {
     let all = trailers::parse(message);
-    let has = |key: &str, value: &str| all.iter().any(|(known, found)| known == key && found == value);
-    has(OUTER_WORKTREE, context.worktree_id().text()) && has(OUTER_STATE, context.state_dir_id().text())
+    let has = |key: &str, value: &str| {
+        all.iter()
+            .any(|(known, found)| known == key && found == value)
+    };
+    has(OUTER_WORKTREE, context.worktree_id().text())
+        && has(OUTER_STATE, context.state_dir_id().text())
 }
 
 /// What a checkpoint holds of the repositories inside.
@@ -279,23 +324,39 @@ pub fn record(
 ) -> Result<Recorded> {
     let mut links = capture.manifest.nested.clone();
     if captures.is_empty() {
-        return Ok(Recorded { links, copies: None });
+        return Ok(Recorded {
+            links,
+            copies: None,
+        });
     }
     let linked = previous.map_or(&[][..], |stored| stored.manifest.nested.as_slice());
     let mut written = Vec::new();
     for one in captures {
         let before = linked.iter().find(|nested| nested.path == one.path);
-        let commit = one.write(context, before.and_then(|nested| nested.checkpoint.as_ref()), checkpoint)?;
+        let commit = one.write(
+            context,
+            before.and_then(|nested| nested.checkpoint.as_ref()),
+            checkpoint,
+        )?;
         for link in links.iter_mut().filter(|link| link.path == one.path) {
             link.checkpoint = Some(commit.clone());
         }
         written.push((one, commit));
     }
-    let all: Vec<_> = written.iter().map(|(one, commit)| (&one.path, &one.repo, commit)).collect();
-    let Copies { tree: copies, failed } = copy_all(outer, capture, previous, &all)?;
+    let all: Vec<_> = written
+        .iter()
+        .map(|(one, commit)| (&one.path, &one.repo, commit))
+        .collect();
+    let Copies {
+        tree: copies,
+        failed,
+    } = copy_all(outer, capture, previous, &all)?;
     for (path, error) in failed {
         tracing::warn!(%error, "{path}: of this nested repository only its own checkpoint has the files");
-        written.iter().filter(|(one, _)| one.path == path).for_each(|(one, _)| mark_suspect(&one.repo));
+        written
+            .iter()
+            .filter(|(one, _)| one.path == path)
+            .for_each(|(one, _)| mark_suspect(&one.repo));
     }
     Ok(Recorded { links, copies })
 }
@@ -304,26 +365,38 @@ impl NestedCapture {
     /// Whether a stored checkpoint of this repository holds the same.
     pub fn is(&self, commit: &ObjectId) -> bool {
         load_checkpoint(&self.repo, commit).is_ok_and(|stored| {
-            self.capture.same_as(&stored, &[]).unwrap_or(false) && unchanged(&self.inner, &stored.manifest.nested)
+            self.capture.same_as(&stored, &[]).unwrap_or(false)
+                && unchanged(&self.inner, &stored.manifest.nested)
         })
     }
 
     /// Whether a stored checkpoint has the same files; HEAD and index are not compared, here or in those inside.
     pub(in crate::engine) fn has_files_of(&self, commit: &ObjectId) -> bool {
-        let Ok(stored) = load_checkpoint(&self.repo, commit) else { return false };
+        let Ok(stored) = load_checkpoint(&self.repo, commit) else {
+            return false;
+        };
         let then = &stored.manifest.nested;
         let same = |one: &Self| {
             let link = then.iter().find(|link| link.path == one.path);
-            link.and_then(|link| link.checkpoint.as_ref()).is_some_and(|commit| one.has_files_of(commit))
+            link.and_then(|link| link.checkpoint.as_ref())
+                .is_some_and(|commit| one.has_files_of(commit))
         };
         let held = then.iter().filter(|link| link.checkpoint.is_some()).count();
-        self.capture.is_same_tree(&stored) && self.inner.len() == held && self.inner.iter().all(same)
+        self.capture.is_same_tree(&stored)
+            && self.inner.len() == held
+            && self.inner.iter().all(same)
     }
 
-    fn write(&self, context: &Context, previous: Option<&ObjectId>, checkpoint: &Checkpoint) -> Result<ObjectId> {
+    fn write(
+        &self,
+        context: &Context,
+        previous: Option<&ObjectId>,
+        checkpoint: &Checkpoint,
+    ) -> Result<ObjectId> {
         let before = previous.and_then(|commit| load_checkpoint(&self.repo, commit).ok());
         let around = (&self.repo, &self.capture);
-        let Recorded { links, copies } = record(context, around, &self.inner, before.as_ref(), checkpoint)?;
+        let Recorded { links, copies } =
+            record(context, around, &self.inner, before.as_ref(), checkpoint)?;
         let id = nested_id(&checkpoint.id, &self.whole)?;
         let same = |stored: &StoredCheckpoint| {
             links == stored.manifest.nested
@@ -335,7 +408,13 @@ impl NestedCapture {
         } else {
             let message = self.message(context, &id, checkpoint)?;
             let (copies, at) = (copies.as_ref(), checkpoint.created_at);
-            let parts = CheckpointParts { memory: &[], events_jsonl: b"", copies, message: &message, at };
+            let parts = CheckpointParts {
+                memory: &[],
+                events_jsonl: b"",
+                copies,
+                message: &message,
+                at,
+            };
             write_linked(&self.repo, &self.capture, &links, None, &parts)?
         };
         let reference = ref_name(&checkpoint.run.run_id, &id);
@@ -346,7 +425,12 @@ impl NestedCapture {
 
     /// The record is that of the outer checkpoint, as seen from here. It names no state directory, so that none takes
     /// it in unasked.
-    fn message(&self, context: &Context, id: &CheckpointId, checkpoint: &Checkpoint) -> Result<String> {
+    fn message(
+        &self,
+        context: &Context,
+        id: &CheckpointId,
+        checkpoint: &Checkpoint,
+    ) -> Result<String> {
         let capture = &self.capture;
         let record = Checkpoint {
             id: id.clone(),

@@ -20,18 +20,32 @@ use super::NestedCapture;
 
 /// What is missing or damaged of the nested checkpoints that one links, as sentences. A repository that is gone takes
 /// nothing away of what can be restored: its files are in the outer checkpoint, and verified with it.
-pub fn verify(context: &Context, outer: &Repo, stored: &StoredCheckpoint) -> GitResult<Vec<String>> {
+pub fn verify(
+    context: &Context,
+    outer: &Repo,
+    stored: &StoredCheckpoint,
+) -> GitResult<Vec<String>> {
     let mut problems = Vec::new();
     for link in &stored.manifest.nested {
-        let Some(commit) = &link.checkpoint else { continue };
-        let has_copy = || stored.nested_copy(outer, &link.path).is_ok_and(|copy| copy.is_some());
+        let Some(commit) = &link.checkpoint else {
+            continue;
+        };
+        let has_copy = || {
+            stored
+                .nested_copy(outer, &link.path)
+                .is_ok_and(|copy| copy.is_some())
+        };
         let found = match Repo::nested(outer, &link.path, context.home()) {
             Ok(repo) if !repo.has_object(commit) && has_copy() => Vec::new(),
             Ok(repo) => verify_one(context, &repo, commit)?,
             Err(git::Error::NotARepository { .. }) if has_copy() => Vec::new(),
             Err(error) => vec![error.to_string()],
         };
-        problems.extend(found.into_iter().map(|problem| format!("nested repository {}: {problem}", link.path)));
+        problems.extend(
+            found
+                .into_iter()
+                .map(|problem| format!("nested repository {}: {problem}", link.path)),
+        );
     }
     Ok(problems)
 }
@@ -55,7 +69,10 @@ fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Ve
 /// Deletes the references in nested repositories of checkpoints that were pruned. One that cannot be deleted now goes
 /// with the next checkpoint.
 pub fn forget(context: &Context, outer: &Repo, gone: &[Checkpoint]) {
-    for checkpoint in gone.iter().filter(|checkpoint| checkpoint.worktree == context.worktree_id()) {
+    for checkpoint in gone
+        .iter()
+        .filter(|checkpoint| checkpoint.worktree == context.worktree_id())
+    {
         if let Ok(stored) = load_checkpoint(outer, &checkpoint.commit)
             && let Err(error) = forget_one(context, outer, &stored, checkpoint)
         {
@@ -64,17 +81,32 @@ pub fn forget(context: &Context, outer: &Repo, gone: &[Checkpoint]) {
     }
 }
 
-fn forget_one(context: &Context, outer: &Repo, stored: &StoredCheckpoint, checkpoint: &Checkpoint) -> GitResult<()> {
+fn forget_one(
+    context: &Context,
+    outer: &Repo,
+    stored: &StoredCheckpoint,
+    checkpoint: &Checkpoint,
+) -> GitResult<()> {
     for link in &stored.manifest.nested {
-        let Some(commit) = &link.checkpoint else { continue };
+        let Some(commit) = &link.checkpoint else {
+            continue;
+        };
         // A repository that is gone has taken its references along.
-        let Ok(repo) = Repo::nested(outer, &link.path, context.home()) else { continue };
+        let Ok(repo) = Repo::nested(outer, &link.path, context.home()) else {
+            continue;
+        };
         if let Ok(inside) = load_checkpoint(&repo, commit) {
             forget_one(context, &repo, &inside, checkpoint)?;
         }
-        let names: Vec<String> =
-            refs_of(&repo, &checkpoint.run.run_id, &checkpoint.id)?.into_iter().map(|found| found.name).collect();
-        delete_refs(&repo, &WorktreeLock::acquire(&repo, context.lock_timeout())?, &names)?;
+        let names: Vec<String> = refs_of(&repo, &checkpoint.run.run_id, &checkpoint.id)?
+            .into_iter()
+            .map(|found| found.name)
+            .collect();
+        delete_refs(
+            &repo,
+            &WorktreeLock::acquire(&repo, context.lock_timeout())?,
+            &names,
+        )?;
     }
     Ok(())
 }
@@ -99,31 +131,52 @@ pub fn changed(
 ) {
     let mut add = |path: &RepoPath, kind| {
         if selection.matches(path) && !changes.iter().any(|change| change.path == *path) {
-            changes.push(Change { path: path.clone(), kind, old_path: None, added: None, deleted: None });
+            changes.push(Change {
+                path: path.clone(),
+                kind,
+                old_path: None,
+                added: None,
+                deleted: None,
+            });
         }
     };
-    let held =
-        |links: &[Nested]| -> Vec<Nested> { links.iter().filter(|link| link.checkpoint.is_some()).cloned().collect() };
+    let held = |links: &[Nested]| -> Vec<Nested> {
+        links
+            .iter()
+            .filter(|link| link.checkpoint.is_some())
+            .cloned()
+            .collect()
+    };
     let then = held(then);
     let paths: Vec<RepoPath> = match now {
         Now::Stored(links) => held(links).into_iter().map(|link| link.path).collect(),
         Now::Captured(captures) => captures.iter().map(|one| one.path.clone()).collect(),
     };
-    for path in paths.iter().filter(|path| !then.iter().any(|link| link.path == **path)) {
+    for path in paths
+        .iter()
+        .filter(|path| !then.iter().any(|link| link.path == **path))
+    {
         add(path, ChangeType::Created);
     }
     for link in &then {
         let same = match now {
-            Now::Stored(links) => {
-                links.iter().find(|other| other.path == link.path && other.checkpoint.is_some()).map(|other| {
+            Now::Stored(links) => links
+                .iter()
+                .find(|other| other.path == link.path && other.checkpoint.is_some())
+                .map(|other| {
                     let repo = Repo::nested(outer, &link.path, context.home());
                     repo.is_ok_and(|repo| same_content(context, &repo, link, other))
-                })
+                }),
+            Now::Captured(captures) => {
+                captures
+                    .iter()
+                    .find(|one| one.path == link.path)
+                    .map(|one| {
+                        link.checkpoint
+                            .as_ref()
+                            .is_some_and(|commit| one.is(commit))
+                    })
             }
-            Now::Captured(captures) => captures
-                .iter()
-                .find(|one| one.path == link.path)
-                .map(|one| link.checkpoint.as_ref().is_some_and(|commit| one.is(commit))),
         };
         match same {
             None => add(&link.path, ChangeType::Deleted),
@@ -139,10 +192,19 @@ fn same_content(context: &Context, repo: &Repo, a: &Nested, b: &Nested) -> bool 
         return true;
     }
     let load = |link: &Nested| load_checkpoint(repo, link.checkpoint.as_ref()?).ok();
-    let (Some(a), Some(b)) = (load(a), load(b)) else { return false };
+    let (Some(a), Some(b)) = (load(a), load(b)) else {
+        return false;
+    };
     let mut inside = Vec::new();
     let nested = Now::Stored(&b.manifest.nested);
-    changed(context, repo, &a.manifest.nested, nested, &Selection::all(), &mut inside);
+    changed(
+        context,
+        repo,
+        &a.manifest.nested,
+        nested,
+        &Selection::all(),
+        &mut inside,
+    );
     a.same_as(&b) && inside.is_empty()
 }
 
@@ -150,13 +212,19 @@ fn same_content(context: &Context, repo: &Repo, a: &Nested, b: &Nested) -> bool 
 /// it, it is taken in first.
 pub fn adopt(context: &Context, selector: &Selector) -> Result<Selector> {
     let as_it_is = || Ok(selector.clone());
-    let Selector::Id(text) = selector else { return as_it_is() };
+    let Selector::Id(text) = selector else {
+        return as_it_is();
+    };
     let is_commit = text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_commit || !context.has_git() {
         return as_it_is();
     }
-    let Ok(stored) = load_checkpoint(context.repo()?, &ObjectId(text.clone())) else { return as_it_is() };
-    let Some(mut found) = record_of(&stored).filter(|found| found.state_dir.is_empty()) else { return as_it_is() };
+    let Ok(stored) = load_checkpoint(context.repo()?, &ObjectId(text.clone())) else {
+        return as_it_is();
+    };
+    let Some(mut found) = record_of(&stored).filter(|found| found.state_dir.is_empty()) else {
+        return as_it_is();
+    };
     let id = Selector::Id(found.id.to_string());
     if !context.dry_run() {
         context.check_safe_mode(OperationKind::Restore.as_str())?;

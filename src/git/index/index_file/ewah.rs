@@ -30,7 +30,10 @@ impl Bitmap {
         while let Some(run) = words.next() {
             // One bit for the value, 32 for how many words have it, 31 for how many literal words follow.
             let length = usize::try_from((run >> 1) & 0xffff_ffff).map_err(|_| beyond())?;
-            let end = length.checked_mul(64).and_then(|bits| base.checked_add(bits)).ok_or_else(beyond)?;
+            let end = length
+                .checked_mul(64)
+                .and_then(|bits| base.checked_add(bits))
+                .ok_or_else(beyond)?;
             if run & 1 == 1 {
                 if end > limit {
                     return Err(beyond());
@@ -39,7 +42,9 @@ impl Bitmap {
             }
             base = end;
             for _ in 0..run >> 33 {
-                let mut word = words.next().ok_or_else(|| damaged("a bitmap is cut short"))?;
+                let mut word = words
+                    .next()
+                    .ok_or_else(|| damaged("a bitmap is cut short"))?;
                 while word != 0 {
                     let position = base + word.trailing_zeros() as usize;
                     if position >= limit {

@@ -30,40 +30,62 @@ impl IndexFile {
                 other => break other?.unwrap_or(index),
             }
         };
-        if read.sparse { read.expanded(repo).map(Some) } else { Ok(Some(read)) }
+        if read.sparse {
+            read.expanded(repo).map(Some)
+        } else {
+            Ok(Some(read))
+        }
     }
 
     /// A split index with the entries of the shared one in `folder`; `None` if it is not split.
     fn merged(&self, folder: &Path) -> Result<Option<Self>> {
-        let Some(link) = &self.link else { return Ok(None) };
-        let Some(shared) = link.shared else { return Ok(None) };
+        let Some(link) = &self.link else {
+            return Ok(None);
+        };
+        let Some(shared) = link.shared else {
+            return Ok(None);
+        };
         let path = folder.join(format!("sharedindex.{shared}"));
         let bytes = fs::read(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => damaged(&format!("{} is missing", path.display())),
             _ => Error::io(&path, error),
         })?;
         if !bytes.ends_with(shared.as_bytes()) || bytes.len() < HASH {
-            return Err(damaged(&format!("{} is another one than its name says", path.display())));
+            return Err(damaged(&format!(
+                "{} is another one than its name says",
+                path.display()
+            )));
         }
         let base = Self::parse(&bytes)?;
         if base.is_split() {
             return Err(damaged("the shared index is split itself"));
         }
-        let mut kept: Vec<Option<(&[u8], Record)>> =
-            base.records.iter().map(|record| Some((base.path(record), record.clone()))).collect();
+        let mut kept: Vec<Option<(&[u8], Record)>> = base
+            .records
+            .iter()
+            .map(|record| Some((base.path(record), record.clone())))
+            .collect();
         let replaced = link.replace.positions(kept.len())?;
         for position in link.delete.positions(kept.len())? {
             kept[position] = None;
         }
-        let nameless = self.records.iter().take_while(|record| record.length == 0).count();
+        let nameless = self
+            .records
+            .iter()
+            .take_while(|record| record.length == 0)
+            .count();
         if replaced.len() != nameless {
             return Err(damaged("the link to the shared index"));
         }
         for (position, record) in replaced.into_iter().zip(&self.records) {
-            let Some((_, old)) = &mut kept[position] else { return Err(damaged("the link to the shared index")) };
+            let Some((_, old)) = &mut kept[position] else {
+                return Err(damaged("the link to the shared index"));
+            };
             *old = record.clone();
         }
-        let added = self.records[nameless..].iter().map(|record| (self.path(record), record.clone()));
+        let added = self.records[nameless..]
+            .iter()
+            .map(|record| (self.path(record), record.clone()));
         let mut merged = Self {
             names: Vec::with_capacity(base.names.len() + self.names.len()),
             records: Vec::with_capacity(kept.len() + self.records.len()),
@@ -131,7 +153,16 @@ impl IndexFile {
             }
             for (path, (mode, oid)) in trees::read(&database, record.oid)? {
                 let (stat, flags, extended) = ([0; 9], 0, SKIP_WORKTREE);
-                let entry = Record { at: 0, start: 0, length: 0, stat, oid, mode, flags, extended };
+                let entry = Record {
+                    at: 0,
+                    start: 0,
+                    length: 0,
+                    stat,
+                    oid,
+                    mode,
+                    flags,
+                    extended,
+                };
                 expanded.add(&[folder, path.as_bytes()].concat(), entry)?;
             }
         }

@@ -21,7 +21,17 @@ pub(in crate::git) struct EntryStat {
 impl EntryStat {
     /// The fields before and after the file mode, in the order of the file.
     fn fields(&self) -> ([u32; 6], [u32; 3]) {
-        ([self.ctime.0, self.ctime.1, self.mtime.0, self.mtime.1, self.dev, self.ino], [self.uid, self.gid, self.size])
+        (
+            [
+                self.ctime.0,
+                self.ctime.1,
+                self.mtime.0,
+                self.mtime.1,
+                self.dev,
+                self.ino,
+            ],
+            [self.uid, self.gid, self.size],
+        )
     }
 }
 
@@ -38,23 +48,35 @@ impl IndexPatch {
     pub fn new(bytes: Vec<u8>) -> Result<Self> {
         let file = IndexFile::parse(&bytes)?;
         if file.is_split() {
-            return Err(Error::Unsupported { what: "a split index".to_owned() });
+            return Err(Error::Unsupported {
+                what: "a split index".to_owned(),
+            });
         }
-        Ok(Self { bytes, file, changed: false })
+        Ok(Self {
+            bytes,
+            file,
+            changed: false,
+        })
     }
 
     /// The entry of a path that is not in conflict.
     pub fn entry(&self, path: &[u8]) -> Option<IndexEntryRef<'_>> {
-        self.position(path).map(|at| self.file.entry(&self.file.records[at]))
+        self.position(path)
+            .map(|at| self.file.entry(&self.file.records[at]))
     }
 
     /// Sets the metadata of a path that has an [`Self::entry`].
     pub fn set(&mut self, path: &[u8], stat: &EntryStat) {
-        let Some(position) = self.position(path) else { return };
+        let Some(position) = self.position(path) else {
+            return;
+        };
         let at = self.file.records[position].at as usize;
         let (before, after) = stat.fields();
         // Bytes 24 to 27 are the file mode.
-        let places = (0..24).step_by(4).zip(before).chain((28..40).step_by(4).zip(after));
+        let places = (0..24)
+            .step_by(4)
+            .zip(before)
+            .chain((28..40).step_by(4).zip(after));
         for (offset, value) in places {
             self.bytes[at + offset..at + offset + 4].copy_from_slice(&value.to_be_bytes());
         }
@@ -65,7 +87,10 @@ impl IndexPatch {
     /// which was written in this second.
     pub fn young(&self, written: u32) -> impl Iterator<Item = &[u8]> {
         let young = self.file.records.iter().filter(move |record| {
-            let (entry, file) = (self.file.entry(record), record.mode != GITLINK && record.mode != SPARSE_FOLDER);
+            let (entry, file) = (
+                self.file.entry(record),
+                record.mode != GITLINK && record.mode != SPARSE_FOLDER,
+            );
             file && entry.stage == 0 && entry.size != 0 && entry.mtime.0 >= written
         });
         young.map(|record| self.file.path(record))
@@ -73,7 +98,9 @@ impl IndexPatch {
 
     /// Makes git look at the content of a path, as git itself does: by a size of 0. Written with the next [`Self::set`].
     pub fn doubt(&mut self, path: &[u8]) {
-        let Some(position) = self.position(path) else { return };
+        let Some(position) = self.position(path) else {
+            return;
+        };
         let at = self.file.records[position].at as usize;
         self.bytes[at + 36..at + 40].fill(0);
     }
@@ -90,6 +117,9 @@ impl IndexPatch {
 
     fn position(&self, path: &[u8]) -> Option<usize> {
         let key = |record: &super::Record| (self.file.path(record), record.stage());
-        self.file.records.binary_search_by(|record| key(record).cmp(&(path, 0))).ok()
+        self.file
+            .records
+            .binary_search_by(|record| key(record).cmp(&(path, 0)))
+            .ok()
     }
 }

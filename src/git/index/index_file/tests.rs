@@ -16,11 +16,19 @@ use super::*;
 /// Runs git with some input; its output.
 fn git(folder: &Path, args: &[&str], input: &[u8]) -> Vec<u8> {
     let mut command = Command::new("git");
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_"))
+    {
         command.env_remove(name);
     }
-    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-    command.current_dir(folder).args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+        .current_dir(folder)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -51,7 +59,13 @@ fn debug(index: &IndexFile) -> Vec<u8> {
             | (u32::from(entry.intent_to_add) << 29)
             | (u32::from(entry.skip_worktree) << 30)
             | (u32::from(entry.intent_to_add || entry.skip_worktree) << 14);
-        text.extend(format!("  ctime: {}:{}\n  mtime: {}:{}\n", ctime.0, ctime.1, mtime.0, mtime.1).into_bytes());
+        text.extend(
+            format!(
+                "  ctime: {}:{}\n  mtime: {}:{}\n",
+                ctime.0, ctime.1, mtime.0, mtime.1
+            )
+            .into_bytes(),
+        );
         text.extend(format!("  dev: {}\tino: {}\n", entry.dev, entry.ino).into_bytes());
         text.extend(format!("  uid: {}\tgid: {}\n", entry.uid, entry.gid).into_bytes());
         text.extend(format!("  size: {}\tflags: {flags:x}\n", entry.size).into_bytes());
@@ -73,7 +87,8 @@ fn make(folder: &Path, wanted: &[Wanted], version: &str) {
     let _ = fs::remove_file(folder.join(".git/index"));
     let mut info = Vec::new();
     let (mut marks, mut done) = (Vec::new(), std::collections::BTreeSet::new());
-    let blob = String::from_utf8(git(folder, &["hash-object", "-w", "--stdin"], b"content")).unwrap();
+    let blob =
+        String::from_utf8(git(folder, &["hash-object", "-w", "--stdin"], b"content")).unwrap();
     let blob = blob.trim();
     for (name, kind, mark) in wanted.iter().filter(|(name, ..)| done.insert(name.clone())) {
         match kind {
@@ -81,7 +96,11 @@ fn make(folder: &Path, wanted: &[Wanted], version: &str) {
                 let path = folder.join(name);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(&path, name).unwrap();
-                let option: &[&str] = if *kind == 0 { &["add", "-N", "--"] } else { &["add", "--"] };
+                let option: &[&str] = if *kind == 0 {
+                    &["add", "-N", "--"]
+                } else {
+                    &["add", "--"]
+                };
                 git(folder, &[option, &[name]].concat(), b"");
             }
             3 => {
@@ -101,9 +120,22 @@ fn make(folder: &Path, wanted: &[Wanted], version: &str) {
     }
     git(folder, &["update-index", "-z", "--index-info"], &info);
     for (option, name) in marks {
-        git(folder, &["update-index", option, "-z", "--stdin"], format!("{name}\0").as_bytes());
+        git(
+            folder,
+            &["update-index", option, "-z", "--stdin"],
+            format!("{name}\0").as_bytes(),
+        );
     }
-    git(folder, &["update-index", "--index-version", version, "--force-write-index"], b"");
+    git(
+        folder,
+        &[
+            "update-index",
+            "--index-version",
+            version,
+            "--force-write-index",
+        ],
+        b"",
+    );
 }
 
 proptest! {
@@ -124,8 +156,15 @@ proptest! {
 /// A few real files to damage.
 fn samples() -> Vec<Vec<u8>> {
     let folder = repository();
-    let wanted: Vec<Wanted> =
-        (0..24_u8).map(|n| (format!("da/{}f{n}", ["", "db/"][usize::from(n % 2)]), n % 6, n % 5)).collect();
+    let wanted: Vec<Wanted> = (0..24_u8)
+        .map(|n| {
+            (
+                format!("da/{}f{n}", ["", "db/"][usize::from(n % 2)]),
+                n % 6,
+                n % 5,
+            )
+        })
+        .collect();
     let index = || fs::read(folder.path().join(".git/index")).unwrap();
     let mut samples = Vec::new();
     for version in ["2", "3", "4"] {
@@ -167,14 +206,20 @@ fn damaged_bytes_are_an_error_or_an_index_and_never_a_panic() {
         let open = without_checksum(sample.clone());
         assert!(IndexFile::parse(&open).is_ok());
         for length in 0..sample.len() {
-            assert!(IndexFile::parse(&sample[..length]).is_err(), "cut at {length}");
+            assert!(
+                IndexFile::parse(&sample[..length]).is_err(),
+                "cut at {length}"
+            );
             use_up(&without_checksum(sample[..length].to_vec()));
         }
         for at in 0..sample.len() - HASH {
             for bit in 0..8 {
                 let mut damaged = sample.clone();
                 damaged[at] ^= 1 << bit;
-                assert!(IndexFile::parse(&damaged).is_err(), "bit {bit} of byte {at}");
+                assert!(
+                    IndexFile::parse(&damaged).is_err(),
+                    "bit {bit} of byte {at}"
+                );
                 use_up(&without_checksum(damaged));
             }
         }
@@ -209,7 +254,11 @@ proptest! {
 fn a_checksum_may_be_left_out_and_a_new_extension_is_not_guessed_at() {
     let folder = repository();
     fs::write(folder.path().join("a"), "").unwrap();
-    git(folder.path(), &["-c", "index.skipHash=true", "add", "a"], b"");
+    git(
+        folder.path(),
+        &["-c", "index.skipHash=true", "add", "a"],
+        b"",
+    );
     let bytes = fs::read(folder.path().join(".git/index")).unwrap();
     assert!(bytes.ends_with(&[0; HASH]));
     assert_eq!(IndexFile::parse(&bytes).unwrap().entries().len(), 1);
@@ -229,11 +278,25 @@ fn speed_of_a_large_index() {
     let blob = "0123456789012345678901234567890123456789";
     let mut info = Vec::new();
     for n in 0..78_000 {
-        write!(info, "100644 {blob} 0\tdrivers/part{}/of{}/file{n}.c\0", n / 1000, n / 50).unwrap();
+        write!(
+            info,
+            "100644 {blob} 0\tdrivers/part{}/of{}/file{n}.c\0",
+            n / 1000,
+            n / 50
+        )
+        .unwrap();
     }
-    git(folder.path(), &["update-index", "-z", "--index-info"], &info);
+    git(
+        folder.path(),
+        &["update-index", "-z", "--index-info"],
+        &info,
+    );
     for version in ["2", "4"] {
-        git(folder.path(), &["update-index", "--index-version", version], b"");
+        git(
+            folder.path(),
+            &["update-index", "--index-version", version],
+            b"",
+        );
         let bytes = fs::read(folder.path().join(".git/index")).unwrap();
         let times: Vec<_> = (0..5)
             .map(|_| {

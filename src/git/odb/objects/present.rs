@@ -34,8 +34,15 @@ impl ObjectWriter {
             let state = self.state();
             oids.iter().map(|oid| state.known.contains(oid)).collect()
         };
-        let there = |tools: &mut Tools, (oid, known): (&Oid, bool)| Ok(known || self.is_sound(tools, *oid)?);
-        self.with_tools(|tools| oids.iter().zip(known).map(|one| there(tools, one)).collect())
+        let there = |tools: &mut Tools, (oid, known): (&Oid, bool)| {
+            Ok(known || self.is_sound(tools, *oid)?)
+        };
+        self.with_tools(|tools| {
+            oids.iter()
+                .zip(known)
+                .map(|one| there(tools, one))
+                .collect()
+        })
     }
 
     /// Whether damage was found in the real database: then what lies there is read before it is believed.
@@ -50,17 +57,27 @@ impl ObjectWriter {
 
     /// Makes what other programs wrote durable, so that what was captured may rely on it.
     pub fn sync_others(&self) -> Result<()> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).sync()
+        self.others
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sync()
     }
 
     /// Whether other programs had written anything that need not be durable.
     pub fn has_unsynced(&self) -> bool {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).is_any_new
+        self.others
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_any_new
     }
 
     /// Ends that, when everything of a capture was written or read.
     pub fn end_doubt(&self) -> Result<()> {
-        if self.doubts() && !self.rehearsal { corruption_marker::clear(&self.own) } else { Ok(()) }
+        if self.doubts() && !self.rehearsal {
+            corruption_marker::clear(&self.own)
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether an object is there and, where damage was found, is what its id says.
@@ -76,7 +93,11 @@ impl ObjectWriter {
         if !doubts && self.read_back.fetch_add(1, Ordering::Relaxed) >= READ_BACK {
             return Ok(true);
         }
-        for folder in if doubts { self.folders.as_slice() } else { std::slice::from_ref(&self.target) } {
+        for folder in if doubts {
+            self.folders.as_slice()
+        } else {
+            std::slice::from_ref(&self.target)
+        } {
             let path = format::loose_path(folder, oid);
             match format::is_whole(&path, oid) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -94,8 +115,14 @@ impl ObjectWriter {
     /// gc` unpacks what nothing refers to before it is removed. Returns whether it is loose.
     pub(super) fn refresh(&self, oid: Oid) -> bool {
         let path = format::loose_path(&self.target, oid);
-        let Ok(modified) = fs::metadata(&path).and_then(|file| file.modified()) else { return false };
-        if !self.rehearsal && SystemTime::now().duration_since(modified).is_ok_and(|age| age > FRESH) {
+        let Ok(modified) = fs::metadata(&path).and_then(|file| file.modified()) else {
+            return false;
+        };
+        if !self.rehearsal
+            && SystemTime::now()
+                .duration_since(modified)
+                .is_ok_and(|age| age > FRESH)
+        {
             // Another user's file may be kept by its owner only; that is git's own limit as well.
             let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         }

@@ -66,18 +66,24 @@ impl ObjectWriter {
 
     /// The draft of a reference to this commit that was made durable, if there is one.
     pub fn take_draft(&self, commit: Oid) -> Option<PathBuf> {
-        self.state().draft.take_if(|(of, _)| *of == commit).map(|(_, draft)| draft)
+        self.state()
+            .draft
+            .take_if(|(of, _)| *of == commit)
+            .map(|(_, draft)| draft)
     }
 
     fn publish_with(&self, draft: Option<&Path>) -> Result<()> {
         if self.rehearsal {
-            return Err(Error::Unsupported { what: "what a rehearsal captured is never published".to_owned() });
+            return Err(Error::Unsupported {
+                what: "what a rehearsal captured is never published".to_owned(),
+            });
         }
         let mut state = self.state();
         self.stage(&mut state)?;
         let is_new = !state.staged.is_empty();
         if is_new && !self.collected.load(Ordering::Relaxed) {
-            self.collected.store(gc::is_announced(&self.common), Ordering::Relaxed);
+            self.collected
+                .store(gc::is_announced(&self.common), Ordering::Relaxed);
         }
         if self.collected.load(Ordering::Relaxed) {
             self.place(&[], draft)?;
@@ -87,13 +93,20 @@ impl ObjectWriter {
         let mut staged = std::mem::take(&mut state.staged);
         for one in &mut staged {
             let Staged::Pack(pack) = one else { continue };
-            if let Some((root, folder)) = self.notes.as_ref().filter(|_| pack.count() <= packing::SMALL) {
+            if let Some((root, folder)) = self
+                .notes
+                .as_ref()
+                .filter(|_| pack.count() <= packing::SMALL)
+            {
                 pack.is_small = owned_objects::note_small(root, folder, &pack.name());
             }
-            publish::write_keep(&self.own, &self.kept, pack).inspect_err(|error| state.give_up(error))?;
+            publish::write_keep(&self.own, &self.kept, pack)
+                .inspect_err(|error| state.give_up(error))?;
             state.needs.keeps = true;
         }
-        let published = self.place(&staged, draft).inspect_err(|error| state.give_up(error))?;
+        let published = self
+            .place(&staged, draft)
+            .inspect_err(|error| state.give_up(error))?;
         state.published.add(published);
         state.needs.placed.extend(staged);
         drop(state);
@@ -103,7 +116,10 @@ impl ObjectWriter {
     /// Makes staged files durable and part of the real database.
     fn place(&self, staged: &[Staged], draft: Option<&Path>) -> Result<Published> {
         let published = publish::publish(&self.objects(), &self.target, staged, draft)?;
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).wrote(staged);
+        self.others
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .wrote(staged);
         Ok(published)
     }
 
@@ -140,7 +156,8 @@ impl ObjectWriter {
     /// reference must then be removed.
     pub fn secure(&self) -> Result<bool> {
         let mut state = self.state();
-        let again = !state.needs.is_empty() && (gc::is_announced(&self.common) || self.is_any_gone(&state)?);
+        let again = !state.needs.is_empty()
+            && (gc::is_announced(&self.common) || self.is_any_gone(&state)?);
         if again {
             self.pack_again(&mut state, false)?;
         }
@@ -172,7 +189,11 @@ impl ObjectWriter {
         needs.bytes += content.map_or(0, |(_, data)| data.len());
         let content = content.map(|(kind, data)| (kind, data.to_vec()));
         if loose || content.is_some() {
-            needs.relied.push(Relied { oid, loose, content });
+            needs.relied.push(Relied {
+                oid,
+                loose,
+                content,
+            });
         } else {
             needs.found.push(oid);
         }
@@ -181,15 +202,24 @@ impl ObjectWriter {
 
     /// Whether a collection took anything that the capture needs.
     fn is_any_gone(&self, state: &State) -> Result<bool> {
-        let Needs { placed, relied, found, .. } = &state.needs;
+        let Needs {
+            placed,
+            relied,
+            found,
+            ..
+        } = &state.needs;
         let is_loose = |oid: Oid| format::loose_path(&self.target, oid).exists();
         let is_there = |staged: &Staged| match staged {
             Staged::Loose { oid, .. } => is_loose(*oid),
-            Staged::Pack(pack) => [&pack.file, &pack.index]
-                .iter()
-                .all(|file| self.target.join("pack").join(file.file_name().unwrap_or_default()).exists()),
+            Staged::Pack(pack) => [&pack.file, &pack.index].iter().all(|file| {
+                self.target
+                    .join("pack")
+                    .join(file.file_name().unwrap_or_default())
+                    .exists()
+            }),
         };
-        if !placed.iter().all(is_there) || !relied.iter().all(|one| !one.loose || is_loose(one.oid)) {
+        if !placed.iter().all(is_there) || !relied.iter().all(|one| !one.loose || is_loose(one.oid))
+        {
             return Ok(true);
         }
         if self.packs.is_subset(&pack_folder::names(&self.target)) {
@@ -197,7 +227,11 @@ impl ObjectWriter {
         }
         // One that was opened before finds what is there no more.
         let now = Tools::new(&self.target)?.target;
-        let mut packed = relied.iter().filter(|one| !one.loose).map(|one| one.oid).chain(found.iter().copied());
+        let mut packed = relied
+            .iter()
+            .filter(|one| !one.loose)
+            .map(|one| one.oid)
+            .chain(found.iter().copied());
         Ok(packed.any(|oid| !now.exists(oid)))
     }
 
@@ -216,7 +250,10 @@ impl ObjectWriter {
         let published = result.inspect_err(|error| state.give_up(error))?;
         state.published.add(published);
         state.staged.clear();
-        state.needs = Needs { keeps: state.needs.keeps, ..Needs::default() };
+        state.needs = Needs {
+            keeps: state.needs.keeps,
+            ..Needs::default()
+        };
         Ok(())
     }
 
@@ -226,13 +263,19 @@ impl ObjectWriter {
         let mut done = HashSet::new();
         for staged in state.staged.iter().chain(&state.needs.placed) {
             match staged {
-                Staged::Loose { oid, path } if done.insert(*oid) => pack.append_loose(*oid, path)?,
+                Staged::Loose { oid, path } if done.insert(*oid) => {
+                    pack.append_loose(*oid, path)?
+                }
                 Staged::Loose { .. } => {}
                 Staged::Pack(other) => pack.append_pack(other, &mut done)?,
             }
         }
         let mut tools = Tools::new(&self.target)?;
-        let at_hand = state.needs.relied.iter().map(|one| (one.oid, one.content.as_ref()));
+        let at_hand = state
+            .needs
+            .relied
+            .iter()
+            .map(|one| (one.oid, one.content.as_ref()));
         let all = at_hand.chain(state.needs.found.iter().map(|oid| (*oid, None)));
         for (oid, content) in all.filter(|(oid, _)| done.insert(*oid)) {
             let entry = if let Some((kind, data)) = content {
@@ -248,9 +291,14 @@ impl ObjectWriter {
 
     /// Reads an object that was found. libgit2 never returns from a loose one that was cut short.
     fn read(&self, tools: &Tools, oid: Oid) -> Result<(ObjectType, Vec<u8>)> {
-        for path in database::folders(&self.target).iter().map(|folder| format::loose_path(folder, oid)) {
+        for path in database::folders(&self.target)
+            .iter()
+            .map(|folder| format::loose_path(folder, oid))
+        {
             if path.exists() && !format::is_whole(&path, oid).map_err(Error::at(&path))? {
-                return Err(Error::corrupt(format!("object {oid} is cut short or damaged")));
+                return Err(Error::corrupt(format!(
+                    "object {oid} is cut short or damaged"
+                )));
             }
         }
         tools.target.read(oid).ok_or_else(|| self.taken())

@@ -20,7 +20,11 @@ impl ObjectWriter {
     /// Writes a blob of exactly `size` bytes without holding it in memory. Returns `None` if the source has fewer or more.
     ///
     /// The outer error is the source's, the inner one the database's.
-    pub fn write_stream(&self, source: &mut dyn Read, size: u64) -> io::Result<Result<Option<Oid>>> {
+    pub fn write_stream(
+        &self,
+        source: &mut dyn Read,
+        size: u64,
+    ) -> io::Result<Result<Option<Oid>>> {
         let path = match self.next_file(&mut self.state()) {
             Ok(path) => path,
             Err(error) => return Ok(Err(error)),
@@ -48,7 +52,9 @@ impl ObjectWriter {
         if !format::is_whole(&path, oid).map_err(Error::at(&path))? {
             // The next writer removes what cannot be removed now.
             let _ = fs::remove_file(&path);
-            return Err(Error::corrupt(format!("object {oid} is cut short or damaged")));
+            return Err(Error::corrupt(format!(
+                "object {oid} is cut short or damaged"
+            )));
         }
         let mut state = self.state();
         if state.known.insert(oid) {
@@ -58,7 +64,12 @@ impl ObjectWriter {
     }
 
     /// Streams into a new loose object. Returns its id and whether the file is needed.
-    fn stream(&self, path: &Path, source: &mut dyn Read, size: u64) -> io::Result<Result<Option<(Oid, bool)>>> {
+    fn stream(
+        &self,
+        path: &Path,
+        source: &mut dyn Read,
+        size: u64,
+    ) -> io::Result<Result<Option<(Oid, bool)>>> {
         let file = match pack::create(path) {
             Ok(file) => file,
             Err(error) => return Ok(Err(error)),
@@ -90,22 +101,33 @@ impl ObjectWriter {
         Ok(self.end_stream(path, packed, hash).map(Some))
     }
 
-    fn end_stream(&self, path: &Path, packed: ZlibEncoder<File>, hash: sha1_checked::Sha1) -> Result<(Oid, bool)> {
+    fn end_stream(
+        &self,
+        path: &Path,
+        packed: ZlibEncoder<File>,
+        hash: sha1_checked::Sha1,
+    ) -> Result<(Oid, bool)> {
         packed.finish().map_err(Error::at(path))?;
         let hash = hash.try_finalize();
         if hash.has_collision() {
-            return Err(Error::corrupt("content that was made to collide with another's id"));
+            return Err(Error::corrupt(
+                "content that was made to collide with another's id",
+            ));
         }
         let oid = Oid::from_bytes(hash.hash()).map_err(Error::git("hash a large file"))?;
-        let is_there =
-            |tools: &mut Tools| Ok(tools.target.exists(oid) && self.is_whole(tools, oid)? && self.relies_on(oid, None));
+        let is_there = |tools: &mut Tools| {
+            Ok(tools.target.exists(oid) && self.is_whole(tools, oid)? && self.relies_on(oid, None))
+        };
         if self.state().known.contains(&oid) || self.with_tools(is_there)? {
             return Ok((oid, false));
         }
         let mut state = self.state();
         let new = state.known.insert(oid);
         if new {
-            state.staged.push(Staged::Loose { oid, path: path.to_owned() });
+            state.staged.push(Staged::Loose {
+                oid,
+                path: path.to_owned(),
+            });
         }
         Ok((oid, new))
     }

@@ -21,7 +21,11 @@ impl Place {
         git2::Repository::init(folder.path()).unwrap();
         let repo = Repo::discover(folder.path(), None).unwrap();
         let lock = WorktreeLock::acquire(&repo, Duration::ZERO).unwrap();
-        Self { _folder: folder, repo, lock }
+        Self {
+            _folder: folder,
+            repo,
+            lock,
+        }
     }
 
     fn writer(&self) -> ObjectWriter {
@@ -34,8 +38,16 @@ impl Place {
 
     fn git(&self, args: &[&str], input: &str) -> Vec<u8> {
         let mut command = Command::new("git");
-        command.arg("-C").arg(self.repo.workdir()).args(args).env("GIT_CONFIG_GLOBAL", "/dev/null");
-        command.env_remove("GIT_DIR").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .arg("-C")
+            .arg(self.repo.workdir())
+            .args(args)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command
+            .env_remove("GIT_DIR")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let output = std::thread::scope(|scope| {
@@ -43,45 +55,91 @@ impl Place {
             child.wait_with_output().unwrap()
         });
         let all = [output.stdout, output.stderr].concat();
-        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&all));
+        assert!(
+            output.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&all)
+        );
         all
     }
 
     /// Checks that git and libgit2 read every one of them back.
     fn check(&self, all: &BTreeMap<Oid, Vec<u8>>) {
-        let names = all.keys().map(Oid::to_string).collect::<Vec<_>>().join("\n");
+        let names = all
+            .keys()
+            .map(Oid::to_string)
+            .collect::<Vec<_>>()
+            .join("\n");
         let expected: Vec<u8> = all
             .iter()
-            .flat_map(|(oid, data)| [format!("{oid} blob {}\n", data.len()).as_bytes(), data, b"\n"].concat())
+            .flat_map(|(oid, data)| {
+                [
+                    format!("{oid} blob {}\n", data.len()).as_bytes(),
+                    data,
+                    b"\n",
+                ]
+                .concat()
+            })
             .collect();
-        assert!(self.git(&["cat-file", "--batch"], &names) == expected, "git reads something else");
+        assert!(
+            self.git(&["cat-file", "--batch"], &names) == expected,
+            "git reads something else"
+        );
         let repository = git2::Repository::open(self.repo.workdir()).unwrap();
         for (oid, data) in all {
             assert_eq!(repository.find_blob(*oid).unwrap().content(), data);
         }
-        assert!(!String::from_utf8_lossy(&self.git(&["fsck", "--strict", "--full"], "")).contains("error"));
+        assert!(
+            !String::from_utf8_lossy(&self.git(&["fsck", "--strict", "--full"], ""))
+                .contains("error")
+        );
     }
 
     fn count(&self, ending: &str) -> usize {
         let pack = self.objects().join("pack");
-        fs::read_dir(pack)
-            .map_or(0, |all| all.flatten().filter(|file| file.file_name().to_string_lossy().ends_with(ending)).count())
+        fs::read_dir(pack).map_or(0, |all| {
+            all.flatten()
+                .filter(|file| file.file_name().to_string_lossy().ends_with(ending))
+                .count()
+        })
     }
 
     fn loose(&self) -> usize {
         let count = self.git(&["count-objects"], "");
-        String::from_utf8(count).unwrap().split(' ').next().unwrap().parse().unwrap()
+        String::from_utf8(count)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 }
 
 /// Content that is neither all the same nor incompressible.
 fn content(seed: u64, size: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
-    (0..size).map(|at| if at % 3 == 0 { random.u8(..) } else { b"abcd"[at % 4] }).collect()
+    (0..size)
+        .map(|at| {
+            if at % 3 == 0 {
+                random.u8(..)
+            } else {
+                b"abcd"[at % 4]
+            }
+        })
+        .collect()
 }
 
 fn object() -> impl Strategy<Value = (u64, usize)> {
-    (0..40_u64, prop_oneof![Just(0_usize), 1..200_usize, 1..5_000_usize, 1..200_000_usize])
+    (
+        0..40_u64,
+        prop_oneof![
+            Just(0_usize),
+            1..200_usize,
+            1..5_000_usize,
+            1..200_000_usize
+        ],
+    )
 }
 
 proptest! {
@@ -142,16 +200,38 @@ fn large_files_are_streamed_and_a_wrong_size_leaves_nothing() {
     for many in [false, true] {
         let writer = place.writer();
         for number in 0..if many { UNPACK_LIMIT + 1 } else { 2 } {
-            writer.write(ObjectType::Blob, format!("{many} {number}").as_bytes()).unwrap();
+            writer
+                .write(ObjectType::Blob, format!("{many} {number}").as_bytes())
+                .unwrap();
         }
-        assert_eq!(writer.write_stream(&mut data.as_slice(), size - 1).unwrap().unwrap(), None);
-        assert_eq!(writer.write_stream(&mut data.as_slice(), size + 1).unwrap().unwrap(), None);
-        let oid = writer.write_stream(&mut data.as_slice(), size).unwrap().unwrap().unwrap();
+        assert_eq!(
+            writer
+                .write_stream(&mut data.as_slice(), size - 1)
+                .unwrap()
+                .unwrap(),
+            None
+        );
+        assert_eq!(
+            writer
+                .write_stream(&mut data.as_slice(), size + 1)
+                .unwrap()
+                .unwrap(),
+            None
+        );
+        let oid = writer
+            .write_stream(&mut data.as_slice(), size)
+            .unwrap()
+            .unwrap()
+            .unwrap();
         assert_eq!(oid, Oid::hash_object(ObjectType::Blob, &data).unwrap());
         writer.publish().unwrap();
         place.check(&BTreeMap::from([(oid, data.clone())]));
     }
-    assert_eq!((place.loose(), place.count(".idx")), (1, 2), "the large one was written once");
+    assert_eq!(
+        (place.loose(), place.count(".idx")),
+        (1, 2),
+        "the large one was written once"
+    );
 }
 
 #[test]
@@ -165,11 +245,15 @@ fn files_are_read_only_and_nothing_stays_in_the_quarantine() {
         let writer = place.writer();
         assert!(!quarantine.join("ab").exists() && !quarantine.join("new-1").exists());
         for number in 0..if many { UNPACK_LIMIT + 1 } else { 3 } {
-            writer.write(ObjectType::Blob, format!("{many} {number}").as_bytes()).unwrap();
+            writer
+                .write(ObjectType::Blob, format!("{many} {number}").as_bytes())
+                .unwrap();
         }
         // More than what is kept in memory at once, and few of them: loose objects.
         for seed in 0..if many { 0 } else { 9 } {
-            writer.write(ObjectType::Blob, &content(seed, LARGE)).unwrap();
+            writer
+                .write(ObjectType::Blob, &content(seed, LARGE))
+                .unwrap();
         }
         writer.repository().unwrap();
         writer.publish().unwrap();
@@ -177,13 +261,22 @@ fn files_are_read_only_and_nothing_stays_in_the_quarantine() {
         for entry in fs::read_dir(&quarantine).unwrap().flatten() {
             let is_empty = || fs::read_dir(entry.path()).unwrap().next().is_none();
             let name = entry.file_name();
-            assert!(name == "info" || name == "pack" && is_empty(), "{}", entry.path().display());
+            assert!(
+                name == "info" || name == "pack" && is_empty(),
+                "{}",
+                entry.path().display()
+            );
         }
     }
     assert_eq!((place.loose(), place.count(".pack")), (2, 2));
     for folder in fs::read_dir(place.objects()).unwrap().flatten() {
         for file in fs::read_dir(folder.path()).unwrap().flatten() {
-            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o444, "{}", file.path().display());
+            assert_eq!(
+                file.metadata().unwrap().permissions().mode() & 0o777,
+                0o444,
+                "{}",
+                file.path().display()
+            );
         }
     }
 }
@@ -199,21 +292,37 @@ fn small_packs_become_one_and_are_never_too_many() {
         assert!(!writer.secure().unwrap());
     };
     (0..40).for_each(|number| store(&place, number));
-    assert!((2..=18).contains(&place.count(".pack")), "{}", place.count(".pack"));
+    assert!(
+        (2..=18).contains(&place.count(".pack")),
+        "{}",
+        place.count(".pack")
+    );
     assert_eq!(place.loose(), 0);
     // Captures that are under way in other worktrees do not hinder it.
     let elsewhere = owned_objects::lock_shared(&place.repo).unwrap();
     (40..60).for_each(|number| store(&place, number));
-    assert!(place.count(".pack") <= 18 && place.loose() == 0, "{} {}", place.count(".pack"), place.loose());
+    assert!(
+        place.count(".pack") <= 18 && place.loose() == 0,
+        "{} {}",
+        place.count(".pack"),
+        place.loose()
+    );
     drop(elsewhere);
     // Where it cannot be done, no more are made.
     let others = owned_objects::try_lock_packing(&place.repo).unwrap();
     (60..110).for_each(|number| store(&place, number));
-    assert!(place.count(".pack") <= 34 && place.loose() > 60, "{} {}", place.count(".pack"), place.loose());
+    assert!(
+        place.count(".pack") <= 34 && place.loose() > 60,
+        "{} {}",
+        place.count(".pack"),
+        place.loose()
+    );
     drop(others);
     store(&place, 110);
     assert!(place.count(".pack") <= 3, "{}", place.count(".pack"));
-    let notes = fs::read_dir(place.repo.common_dir().join("recover/written")).unwrap().count();
+    let notes = fs::read_dir(place.repo.common_dir().join("recover/written"))
+        .unwrap()
+        .count();
     assert_eq!(notes, 2, "the packs, and the last small one");
     place.check(&all);
 }
@@ -226,7 +335,11 @@ fn a_portion_is_kept_until_the_reference_is_set() {
     writer.publish_from(50_000);
     let all = write_all(&writer, &contents(1, 600));
     let before = place.count(".pack");
-    assert!(before > 0 && place.count("keep") == before, "{before} {}", place.count("keep"));
+    assert!(
+        before > 0 && place.count("keep") == before,
+        "{before} {}",
+        place.count("keep")
+    );
     place.git(&["repack", "-adq"], "");
     writer.publish().unwrap();
     place.check(&all);
@@ -248,20 +361,34 @@ fn a_damaged_small_pack_does_not_end_packing() {
         writer.secure().unwrap();
     };
     store(0);
-    let pack = fs::read_dir(place.objects().join("pack")).unwrap().flatten().map(|file| file.path());
-    let pack = pack.into_iter().find(|file| file.extension().is_some_and(|end| end == "pack")).unwrap();
+    let pack = fs::read_dir(place.objects().join("pack"))
+        .unwrap()
+        .flatten()
+        .map(|file| file.path());
+    let pack = pack
+        .into_iter()
+        .find(|file| file.extension().is_some_and(|end| end == "pack"))
+        .unwrap();
     fs::set_permissions(&pack, fs::Permissions::from_mode(0o644)).unwrap();
     let mut bytes = fs::read(&pack).unwrap();
     let length = bytes.len();
     bytes[length - 25] ^= 1;
     fs::write(&pack, bytes).unwrap();
     (1..100).for_each(&mut store);
-    assert!(place.count(".pack") <= 19 && place.loose() == 0, "{} {}", place.count(".pack"), place.loose());
+    assert!(
+        place.count(".pack") <= 19 && place.loose() == 0,
+        "{} {}",
+        place.count(".pack"),
+        place.loose()
+    );
     assert!(pack.exists() && crate::git::repo::corruption_marker::is_suspect(place.repo.own()));
     // Written again, it is whole.
     store(0);
     let database = database::Database::open(&place.repo).unwrap();
-    assert!(all.iter().all(|(oid, data)| database.blob(*oid).unwrap() == *data));
+    assert!(
+        all.iter()
+            .all(|(oid, data)| database.blob(*oid).unwrap() == *data)
+    );
 }
 
 // git touches a pack that has what it writes: it becomes part of a larger one all the same, as do those of large captures.
@@ -276,10 +403,17 @@ fn packs_are_few_whatever_is_captured_and_committed() {
         writer.publish().unwrap();
         writer.secure().unwrap();
         let later = SystemTime::now() + Duration::from_millis(50);
-        let packs = fs::read_dir(place.objects().join("pack")).unwrap().flatten();
-        packs.filter(|file| file.path().extension().is_some_and(|end| end == "pack")).for_each(|file| {
-            File::open(file.path()).unwrap().set_modified(later).unwrap();
-        });
+        let packs = fs::read_dir(place.objects().join("pack"))
+            .unwrap()
+            .flatten();
+        packs
+            .filter(|file| file.path().extension().is_some_and(|end| end == "pack"))
+            .for_each(|file| {
+                File::open(file.path())
+                    .unwrap()
+                    .set_modified(later)
+                    .unwrap();
+            });
         all.extend(written);
     }
     assert!(place.count(".pack") <= 24, "{}", place.count(".pack"));
@@ -294,9 +428,16 @@ fn a_pack_that_was_not_published_whole_is_taken_back() {
     writer.publish().unwrap();
     drop(writer);
     // As a kill leaves it right before the index: the quarantine has both.
-    let quarantine = place.repo.recover_dir().unwrap().join("quarantine/objects/pack");
+    let quarantine = place
+        .repo
+        .recover_dir()
+        .unwrap()
+        .join("quarantine/objects/pack");
     fs::create_dir_all(&quarantine).unwrap();
-    for file in fs::read_dir(place.objects().join("pack")).unwrap().flatten() {
+    for file in fs::read_dir(place.objects().join("pack"))
+        .unwrap()
+        .flatten()
+    {
         fs::hard_link(file.path(), quarantine.join(file.file_name())).unwrap();
         if file.path().extension().is_some_and(|end| end == "idx") {
             fs::remove_file(file.path()).unwrap();
@@ -336,11 +477,16 @@ fn costs_of_a_writer() {
         let writer = place.writer();
         let opened = begun.elapsed();
         for number in 0..45 {
-            writer.write(ObjectType::Blob, &content(round * 100 + number, 4_000)).unwrap();
+            writer
+                .write(ObjectType::Blob, &content(round * 100 + number, 4_000))
+                .unwrap();
         }
         let written = begun.elapsed();
         writer.publish().unwrap();
-        eprintln!("opened {opened:?}, 45 written {written:?}, published {:?}", begun.elapsed());
+        eprintln!(
+            "opened {opened:?}, 45 written {written:?}, published {:?}",
+            begun.elapsed()
+        );
     }
     for threads in [1, 2] {
         let writer = place.writer();
@@ -351,24 +497,34 @@ fn costs_of_a_writer() {
                 scope.spawn(move || {
                     for number in 0..4_000 / threads {
                         let seed = 1_000_000 * threads + 10_000 * thread + number;
-                        writer.write(ObjectType::Blob, &content(seed, 16_000)).unwrap();
+                        writer
+                            .write(ObjectType::Blob, &content(seed, 16_000))
+                            .unwrap();
                     }
                 });
             }
         });
         let written = begun.elapsed();
         writer.publish().unwrap();
-        eprintln!("{threads} threads: 4000 of 16 kB written {written:?}, published {:?}", begun.elapsed());
+        eprintln!(
+            "{threads} threads: 4000 of 16 kB written {written:?}, published {:?}",
+            begun.elapsed()
+        );
     }
 }
 
 /// Writes these as blobs.
 fn write_all(writer: &ObjectWriter, contents: &[Vec<u8>]) -> BTreeMap<Oid, Vec<u8>> {
-    contents.iter().map(|data| (writer.write(ObjectType::Blob, data).unwrap(), data.clone())).collect()
+    contents
+        .iter()
+        .map(|data| (writer.write(ObjectType::Blob, data).unwrap(), data.clone()))
+        .collect()
 }
 
 fn contents(seed: u64, count: u64) -> Vec<Vec<u8>> {
-    (0..count).map(|number| content(seed + number, 100)).collect()
+    (0..count)
+        .map(|number| content(seed + number, 100))
+        .collect()
 }
 
 /// As `git prune --expire=now` and `git repack -ad` do where nothing refers to anything.
@@ -397,14 +553,22 @@ fn what_a_collection_took_before_the_reference_was_set_is_published_again() {
         let mut all = write_all(&writer, &contents(1, count));
         all.extend(write_all(&writer, &found));
         let large = content(7, 3 << 20);
-        let oid = writer.write_stream(&mut large.as_slice(), large.len() as u64).unwrap().unwrap().unwrap();
+        let oid = writer
+            .write_stream(&mut large.as_slice(), large.len() as u64)
+            .unwrap()
+            .unwrap()
+            .unwrap();
         all.insert(oid, large);
         writer.publish().unwrap();
         collect(&place);
         assert!(writer.secure().unwrap(), "{before} {count}");
         drop(writer);
         place.check(&all);
-        assert_eq!((place.loose(), place.count("keep")), (0, 0), "{before} {count}");
+        assert_eq!(
+            (place.loose(), place.count("keep")),
+            (0, 0),
+            "{before} {count}"
+        );
     }
 }
 
@@ -417,7 +581,11 @@ fn during_a_collection_a_pack_is_kept_until_the_reference_is_set() {
     earlier.publish().unwrap();
     drop(earlier);
     let pid = place.repo.common_dir().join("gc.pid");
-    let host = rustix::system::uname().nodename().to_str().unwrap().to_owned();
+    let host = rustix::system::uname()
+        .nodename()
+        .to_str()
+        .unwrap()
+        .to_owned();
     std::fs::write(&pid, format!("{} {host}", std::process::id())).unwrap();
     let writer = place.writer();
     let mut all = write_all(&writer, &contents(1, 5));
@@ -447,11 +615,18 @@ fn during_a_collection_a_pack_is_kept_until_the_reference_is_set() {
 #[test]
 fn a_pack_that_a_dead_process_kept_is_let_go_of() {
     let place = Place::new();
-    let (quarantine, packs) = (place.repo.recover_dir().unwrap().join("quarantine"), place.objects().join("pack"));
+    let (quarantine, packs) = (
+        place.repo.recover_dir().unwrap().join("quarantine"),
+        place.objects().join("pack"),
+    );
     let dead = || {
         std::fs::create_dir_all(quarantine.join("objects/pack")).unwrap();
         for folder in [&packs, &quarantine.join("objects/pack")] {
-            std::fs::write(folder.join("pack-1.keep"), "recover: until the checkpoint's reference is set").unwrap();
+            std::fs::write(
+                folder.join("pack-1.keep"),
+                "recover: until the checkpoint's reference is set",
+            )
+            .unwrap();
         }
         std::fs::write(packs.join("pack-2.keep"), "the user's").unwrap();
     };
@@ -461,7 +636,10 @@ fn a_pack_that_a_dead_process_kept_is_let_go_of() {
     // The worktree of the dead one may be gone.
     dead();
     std::fs::remove_dir_all(&quarantine).unwrap();
-    assert_eq!(crate::git::prune::discard::discard(&place.repo, &place.lock, &[]).left, None);
+    assert_eq!(
+        crate::git::prune::discard::discard(&place.repo, &place.lock, &[]).left,
+        None
+    );
     assert_eq!(place.count("keep"), 1);
     assert!(packs.join("pack-2.keep").exists());
 }
@@ -475,10 +653,18 @@ fn what_keeps_a_pack_is_known_again_whatever_was_left() {
         let writer = place.writer();
         write_all(&writer, &contents(seed, 3));
         writer.publish().unwrap();
-        let all = fs::read_dir(place.objects().join("pack")).unwrap().flatten().map(|entry| entry.path());
-        let keeps: Vec<_> = all.filter(|path| path.extension().is_some_and(|end| end == "keep")).collect();
+        let all = fs::read_dir(place.objects().join("pack"))
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
+        let keeps: Vec<_> = all
+            .filter(|path| path.extension().is_some_and(|end| end == "keep"))
+            .collect();
         let text = fs::read_to_string(&keeps[0]).unwrap();
-        assert!(keeps.len() == 1 && text.starts_with("recover: until"), "{left:?}: {keeps:?} {text:?}");
+        assert!(
+            keeps.len() == 1 && text.starts_with("recover: until"),
+            "{left:?}: {keeps:?} {text:?}"
+        );
     }
 }
 
@@ -489,7 +675,11 @@ fn what_was_stored_before_a_capture_was_stopped_is_found_again() {
     let place = Place::new();
     let content = |number: u32| -> Vec<u8> {
         (0..1000)
-            .map(|at| Oid::hash_object(ObjectType::Blob, format!("{number} {at}").as_bytes()).unwrap().as_bytes()[0])
+            .map(|at| {
+                Oid::hash_object(ObjectType::Blob, format!("{number} {at}").as_bytes())
+                    .unwrap()
+                    .as_bytes()[0]
+            })
             .collect()
     };
     // How many it had to write of the first `count`.
@@ -507,17 +697,33 @@ fn what_was_stored_before_a_capture_was_stopped_is_found_again() {
         written
     };
     let portion = Some(50_000);
-    assert_eq!((stopped(400, None), stopped(400, None)), (400, 400), "nothing is kept that is not asked for");
+    assert_eq!(
+        (stopped(400, None), stopped(400, None)),
+        (400, 400),
+        "nothing is kept that is not asked for"
+    );
     assert_eq!(stopped(400, portion), 400);
     let again = stopped(600, portion);
-    assert!((200..380).contains(&again), "{again} of 600 were written, 400 of them were before");
+    assert!(
+        (200..380).contains(&again),
+        "{again} of 600 were written, 400 of them were before"
+    );
     // The last one comes to its end: all of it is there, whoever wrote it.
     let mut writer = place.writer();
     writer.publish_from(50_000);
-    let all: BTreeMap<Oid, Vec<u8>> =
-        (0..700).map(|number| (writer.write(ObjectType::Blob, &content(number)).unwrap(), content(number))).collect();
+    let all: BTreeMap<Oid, Vec<u8>> = (0..700)
+        .map(|number| {
+            (
+                writer.write(ObjectType::Blob, &content(number)).unwrap(),
+                content(number),
+            )
+        })
+        .collect();
     let last = writer.state().known.len();
-    assert!(last < 350, "{last} of 700 were written, 600 of them were before");
+    assert!(
+        last < 350,
+        "{last} of 700 were written, 600 of them were before"
+    );
     writer.publish().unwrap();
     assert!(!writer.secure().unwrap());
     drop(writer);

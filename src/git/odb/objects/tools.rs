@@ -26,7 +26,10 @@ pub(super) enum Target {
 impl Tools {
     /// Opens the folder of objects that are there already.
     pub fn new(objects: &Path) -> Result<Self> {
-        Ok(Self { target: Target::open(objects)?, compress: Compress::new(Compression::new(LEVEL), true) })
+        Ok(Self {
+            target: Target::open(objects)?,
+            compress: Compress::new(Compression::new(LEVEL), true),
+        })
     }
 }
 
@@ -38,14 +41,17 @@ impl Target {
             odb.add_disk_alternate(path).map_err(failed())?;
             return Ok(Self::Odb(odb));
         }
-        git2::Repository::open(objects.parent().unwrap_or(objects)).map(Self::Repository).map_err(failed())
+        git2::Repository::open(objects.parent().unwrap_or(objects))
+            .map(Self::Repository)
+            .map_err(failed())
     }
 
     /// Kind and content of an object; `None` where it cannot be read or is not what its id says.
     pub fn read(&self, oid: Oid) -> Option<(ObjectType, Vec<u8>)> {
         let read = |odb: &Odb<'_>| {
             let object = odb.read(oid).ok()?;
-            let whole = object_id::id_of(object.kind(), object.data()).is_ok_and(|read| read == oid);
+            let whole =
+                object_id::id_of(object.kind(), object.data()).is_ok_and(|read| read == oid);
             whole.then(|| (object.kind(), object.data().to_vec()))
         };
         match self {
@@ -58,9 +64,9 @@ impl Target {
     pub fn exists(&self, oid: Oid) -> bool {
         match self {
             Self::Odb(odb) => odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH),
-            Self::Repository(repository) => {
-                repository.odb().is_ok_and(|odb| odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH))
-            }
+            Self::Repository(repository) => repository
+                .odb()
+                .is_ok_and(|odb| odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH)),
         }
     }
 }
@@ -75,12 +81,18 @@ pub(super) struct Permit<'p>(&'p Permits);
 
 impl Permits {
     pub fn new(count: usize) -> Self {
-        Self { free: Mutex::new(count), given_back: Condvar::new() }
+        Self {
+            free: Mutex::new(count),
+            given_back: Condvar::new(),
+        }
     }
 
     pub fn take(&self) -> Permit<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = self.given_back.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .given_back
+            .wait_while(free, |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
         Permit(self)
     }

@@ -29,8 +29,16 @@ type World = BTreeMap<RepoPath, Thing>;
 const NAMES: [&str; 6] = ["a", "a-b", "a.b", "a0", "b", "\u{e9}"];
 
 fn path() -> impl Strategy<Value = RepoPath> {
-    prop::collection::vec(0..NAMES.len(), 1..4)
-        .prop_map(|names| RepoPath::from(names.iter().map(|n| NAMES[*n]).collect::<Vec<_>>().join("/").as_str()))
+    prop::collection::vec(0..NAMES.len(), 1..4).prop_map(|names| {
+        RepoPath::from(
+            names
+                .iter()
+                .map(|n| NAMES[*n])
+                .collect::<Vec<_>>()
+                .join("/")
+                .as_str(),
+        )
+    })
 }
 
 fn thing() -> impl Strategy<Value = Option<Thing>> {
@@ -60,7 +68,12 @@ fn apply(world: &mut World, changes: &[(RepoPath, Option<Thing>)]) {
 type FolderModes = BTreeMap<RepoPath, u32>;
 
 /// A work tree as it is stored.
-fn stored(repo: &Repo, world: &World, listed: &FolderModes, modes: DefaultModes) -> (ObjectId, Manifest) {
+fn stored(
+    repo: &Repo,
+    world: &World,
+    listed: &FolderModes,
+    modes: DefaultModes,
+) -> (ObjectId, Manifest) {
     let mut manifest = Manifest {
         version: MANIFEST_VERSION,
         modes,
@@ -80,66 +93,137 @@ fn stored(repo: &Repo, world: &World, listed: &FolderModes, modes: DefaultModes)
         outputs: Vec::new(),
         times: FileTimes::default(),
     };
-    let oid = |kind: &str, number: u8| git2::Oid::hash_object(ObjectType::Blob, format!("{kind} {number}").as_bytes());
+    let oid = |kind: &str, number: u8| {
+        git2::Oid::hash_object(ObjectType::Blob, format!("{kind} {number}").as_bytes())
+    };
     let mut flat = Flat::new();
     for (path, thing) in world {
         let (mode, id) = match *thing {
             Thing::File(content, mode) => {
                 if mode != modes.of_file(mode & 0o100 != 0) {
-                    manifest.file_modes.push(PathMode { path: path.clone(), mode });
+                    manifest.file_modes.push(PathMode {
+                        path: path.clone(),
+                        mode,
+                    });
                 }
-                (if mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 }, oid("file", content))
+                (
+                    if mode & 0o100 == 0 {
+                        0o100_644
+                    } else {
+                        0o100_755
+                    },
+                    oid("file", content),
+                )
             }
             Thing::Link(target) => (0o120_000, oid("link", target)),
             Thing::Gitlink(commit) => (0o160_000, oid("commit", commit)),
             Thing::Empty(mode) => {
-                manifest.empty_folders.push(PathMode { path: path.clone(), mode });
+                manifest.empty_folders.push(PathMode {
+                    path: path.clone(),
+                    mode,
+                });
                 continue;
             }
         };
         flat.insert(path.clone(), (mode, id.unwrap()));
     }
     // The modes of folders that hold files; of others nothing is listed.
-    let folders: BTreeSet<RepoPath> = world.keys().flat_map(|path| path.ancestors().collect::<Vec<_>>()).collect();
-    for (path, mode) in listed.iter().filter(|(path, mode)| folders.contains(path) && **mode != modes.folder) {
-        manifest.folder_modes.push(PathMode { path: path.clone(), mode: *mode });
+    let folders: BTreeSet<RepoPath> = world
+        .keys()
+        .flat_map(|path| path.ancestors().collect::<Vec<_>>())
+        .collect();
+    for (path, mode) in listed
+        .iter()
+        .filter(|(path, mode)| folders.contains(path) && **mode != modes.folder)
+    {
+        manifest.folder_modes.push(PathMode {
+            path: path.clone(),
+            mode: *mode,
+        });
     }
     let odb = repo.inner.odb().unwrap();
-    let entries: Vec<_> = flat.iter().map(|(path, (mode, oid))| (path.as_bytes(), *mode, *oid)).collect();
-    let tree = trees::build(&entries, &mut |bytes| Ok(odb.write(ObjectType::Tree, bytes).unwrap())).unwrap();
+    let entries: Vec<_> = flat
+        .iter()
+        .map(|(path, (mode, oid))| (path.as_bytes(), *mode, *oid))
+        .collect();
+    let tree = trees::build(&entries, &mut |bytes| {
+        Ok(odb.write(ObjectType::Tree, bytes).unwrap())
+    })
+    .unwrap();
     (ObjectId(tree.to_string()), manifest)
 }
 
 /// Checks that a snapshot and another one are without nothing but what is the same in both.
 fn check(full: [&Snapshot; 2], few: [&Snapshot; 2]) -> Result<(), TestCaseError> {
-    let paths: BTreeSet<_> = full.iter().chain(&few).flat_map(|side| side.entries.keys()).collect();
+    let paths: BTreeSet<_> = full
+        .iter()
+        .chain(&few)
+        .flat_map(|side| side.entries.keys())
+        .collect();
     for path in paths {
-        let (all, some) = (full.map(|side| side.entries.get(path)), few.map(|side| side.entries.get(path)));
-        prop_assert!(some == all || (all[0] == all[1] && some == [None, None]), "{}: {:?} of {:?}", path, some, all);
-        for (few, full) in few.iter().zip(full).filter(|(few, _)| few.entries.contains_key(path)) {
+        let (all, some) = (
+            full.map(|side| side.entries.get(path)),
+            few.map(|side| side.entries.get(path)),
+        );
+        prop_assert!(
+            some == all || (all[0] == all[1] && some == [None, None]),
+            "{}: {:?} of {:?}",
+            path,
+            some,
+            all
+        );
+        for (few, full) in few
+            .iter()
+            .zip(full)
+            .filter(|(few, _)| few.entries.contains_key(path))
+        {
             for above in path.ancestors() {
-                prop_assert_eq!(few.dirs.get(&above), full.dirs.get(&above), "{} above {}", above, path);
+                prop_assert_eq!(
+                    few.dirs.get(&above),
+                    full.dirs.get(&above),
+                    "{} above {}",
+                    above,
+                    path
+                );
                 prop_assert!(few.dirs.contains_key(&above));
             }
         }
     }
-    let folders: BTreeSet<_> = full.iter().chain(&few).flat_map(|side| side.dirs.keys()).collect();
+    let folders: BTreeSet<_> = full
+        .iter()
+        .chain(&few)
+        .flat_map(|side| side.dirs.keys())
+        .collect();
     for path in folders {
-        let (all, some) = (full.map(|side| side.dirs.get(path)), few.map(|side| side.dirs.get(path)));
-        prop_assert!(some == all || (all[0] == all[1] && some == [None, None]), "{}: {:?} of {:?}", path, some, all);
+        let (all, some) = (
+            full.map(|side| side.dirs.get(path)),
+            few.map(|side| side.dirs.get(path)),
+        );
+        prop_assert!(
+            some == all || (all[0] == all[1] && some == [None, None]),
+            "{}: {:?} of {:?}",
+            path,
+            some,
+            all
+        );
     }
-    prop_assert_eq!(few.map(|side| &side.skipped), full.map(|side| &side.skipped));
+    prop_assert_eq!(
+        few.map(|side| &side.skipped),
+        full.map(|side| &side.skipped)
+    );
     Ok(())
 }
 
 /// What changed, computed from the worlds alone.
 fn told(before: &World, after: &World) -> BTreeMap<RepoPath, ChangeType> {
     let is_folder = |world: &World, path: &RepoPath| {
-        world.iter().any(
-            |(other, thing)| {
-                if other == path { matches!(thing, Thing::Empty(_)) } else { other.starts_with(path) }
-            },
-        )
+        world.iter().any(|(other, thing)| {
+            if other == path {
+                matches!(thing, Thing::Empty(_))
+            } else {
+                other.starts_with(path)
+            }
+        })
     };
     let is_new = |world: &World, path: &RepoPath, thing: &Thing| match thing {
         Thing::Empty(_) => !is_folder(world, path),

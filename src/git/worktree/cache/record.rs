@@ -104,14 +104,19 @@ impl<'a> CachedFolder<'a> {
     /// A file system that keeps the times of folders as POSIX asks is the caller's to make sure of.
     pub fn holds_the_same(&self, stat: &FileStat) -> bool {
         self.flags & (flag::COMPLETE | flag::SETTLED) == flag::COMPLETE | flag::SETTLED
-            && (stat.mtime, stat.ctime, stat.ino, stat.dev) == (self.mtime, self.ctime, self.ino, self.dev)
+            && (stat.mtime, stat.ctime, stat.ino, stat.dev)
+                == (self.mtime, self.ctime, self.ino, self.dev)
     }
 
     /// Whether it has an item or an ignored file of this name.
     pub fn has_file(&self, name: &[u8]) -> bool {
         let is = |known: &[u8]| known == name;
-        self.items().take_while(|item| item.name <= name).any(|item| is(item.name))
-            || self.others().any(|(other, what)| is(other) && what == Other::IgnoredFile)
+        self.items()
+            .take_while(|item| item.name <= name)
+            .any(|item| is(item.name))
+            || self
+                .others()
+                .any(|(other, what)| is(other) && what == Other::IgnoredFile)
     }
 
     /// Its items, sorted by name.
@@ -131,7 +136,12 @@ impl<'a> CachedFolder<'a> {
             let oid = Oid::from_bytes(rest).ok()?;
             let (name, after) = names.split_at_checked(usize::from(length))?;
             names = after;
-            Some(CachedEntry { name, stat, oid, flags })
+            Some(CachedEntry {
+                name,
+                stat,
+                oid,
+                flags,
+            })
         })
     }
 }
@@ -156,11 +166,17 @@ pub(in crate::git) struct NewFolder<'a> {
 impl Builder {
     /// Begins one. Folders follow in the order of a walk.
     pub fn new() -> Self {
-        Self { bytes: MAGIC.to_vec() }
+        Self {
+            bytes: MAGIC.to_vec(),
+        }
     }
 
     /// Adds a folder and its items, sorted by name.
-    pub fn folder<'i>(&mut self, folder: &NewFolder<'_>, items: impl Iterator<Item = CachedEntry<'i>> + Clone) {
+    pub fn folder<'i>(
+        &mut self,
+        folder: &NewFolder<'_>,
+        items: impl Iterator<Item = CachedEntry<'i>> + Clone,
+    ) {
         let bytes = &mut self.bytes;
         put_length(bytes, folder.path.len());
         bytes.extend_from_slice(folder.path);
@@ -190,7 +206,10 @@ impl Builder {
         for item in items {
             bytes.extend_from_slice(item.name);
         }
-        put_length(bytes, folder.others.iter().map(|(name, _)| name.len() + 2).sum());
+        put_length(
+            bytes,
+            folder.others.iter().map(|(name, _)| name.len() + 2).sum(),
+        );
         for (name, what) in folder.others {
             bytes.extend_from_slice(&[u8::try_from(name.len()).unwrap_or(u8::MAX), *what as u8]);
             bytes.extend_from_slice(name);
@@ -199,7 +218,8 @@ impl Builder {
 
     /// Ends with the header, and replaces the worktree's cache.
     pub fn store(mut self, header: &Header, root: &Root, file: &std::path::Path) -> Result<()> {
-        let header = serde_json::to_vec(header).map_err(|error| Error::corrupt(error.to_string()))?;
+        let header =
+            serde_json::to_vec(header).map_err(|error| Error::corrupt(error.to_string()))?;
         self.bytes.extend_from_slice(&header);
         put_length(&mut self.bytes, header.len());
         let checksum = crc32fast::hash(&self.bytes);
@@ -225,7 +245,10 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Parsed> {
         return None;
     }
     let (rest, length) = body.split_last_chunk::<4>()?;
-    let (folders_end, header) = rest.split_at_checked(rest.len().checked_sub(u32::from_le_bytes(*length) as usize)?)?;
+    let (folders_end, header) = rest.split_at_checked(
+        rest.len()
+            .checked_sub(u32::from_le_bytes(*length) as usize)?,
+    )?;
     let header = serde_json::from_slice(header).ok()?;
     let mut rest = folders_end.strip_prefix(MAGIC.as_slice())?;
     let (mut folders, mut by_path) = (Vec::new(), HashMap::new());
@@ -244,8 +267,14 @@ pub(super) fn parse_folder<'a>(rest: &mut &'a [u8]) -> Option<CachedFolder<'a>> 
     let tree = Oid::from_bytes(&take::<20>(rest)?).ok()?;
     let [flags] = take(rest)?;
     let subtrees = u32::from_le_bytes(take(rest)?);
-    let (dev, ino) = (u64::from_le_bytes(take(rest)?), u64::from_le_bytes(take(rest)?));
-    let (mtime, ctime) = (i64::from_le_bytes(take(rest)?), i64::from_le_bytes(take(rest)?));
+    let (dev, ino) = (
+        u64::from_le_bytes(take(rest)?),
+        u64::from_le_bytes(take(rest)?),
+    );
+    let (mtime, ctime) = (
+        i64::from_le_bytes(take(rest)?),
+        i64::from_le_bytes(take(rest)?),
+    );
     let count = u32::from_le_bytes(take(rest)?);
     let names = u32::from_le_bytes(take(rest)?);
     let (items, after) = rest.split_at_checked(count as usize * ITEM)?;
@@ -253,7 +282,21 @@ pub(super) fn parse_folder<'a>(rest: &mut &'a [u8]) -> Option<CachedFolder<'a>> 
     *rest = after;
     let others = take_slice(rest)?;
     let tree = (!tree.is_zero()).then_some(tree);
-    Some(CachedFolder { path, rules, tree, flags, subtrees, count, items, names, others, dev, ino, mtime, ctime })
+    Some(CachedFolder {
+        path,
+        rules,
+        tree,
+        flags,
+        subtrees,
+        count,
+        items,
+        names,
+        others,
+        dev,
+        ino,
+        mtime,
+        ctime,
+    })
 }
 
 fn take_slice<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {

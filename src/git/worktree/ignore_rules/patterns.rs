@@ -34,7 +34,11 @@ impl Patterns {
     /// Reads an ignore file. Every line is a pattern, whatever its bytes: one that means nothing matches nothing.
     pub fn read(content: &[u8]) -> Self {
         let mut patterns = Vec::new();
-        let mut start = if content.starts_with(BOM) { BOM.len() } else { 0 };
+        let mut start = if content.starts_with(BOM) {
+            BOM.len()
+        } else {
+            0
+        };
         for line in content[start..].split(|byte| *byte == b'\n') {
             if !matches!(line.first(), None | Some(b'#')) {
                 patterns.extend(Pattern::read(line, start));
@@ -46,13 +50,31 @@ impl Patterns {
 
     /// What the last pattern that matches says of a path below the file's folder: `true` is ignored. `content` is what the
     /// patterns were read from.
-    pub fn verdict(&self, content: &[u8], path: &[u8], is_folder: bool, fold: bool) -> Option<bool> {
-        let name = path.iter().rposition(|byte| *byte == b'/').map_or(path, |slash| &path[slash + 1..]);
+    pub fn verdict(
+        &self,
+        content: &[u8],
+        path: &[u8],
+        is_folder: bool,
+        fold: bool,
+    ) -> Option<bool> {
+        let name = path
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(path, |slash| &path[slash + 1..]);
         let fits = |pattern: &&Pattern| {
             (is_folder || !pattern.folders_only)
-                && pattern.matches(&content[pattern.start..pattern.start + pattern.length], path, name, fold)
+                && pattern.matches(
+                    &content[pattern.start..pattern.start + pattern.length],
+                    path,
+                    name,
+                    fold,
+                )
         };
-        self.0.iter().rev().find(fits).map(|pattern| !pattern.negated)
+        self.0
+            .iter()
+            .rev()
+            .find(fits)
+            .map(|pattern| !pattern.negated)
     }
 }
 
@@ -79,19 +101,36 @@ impl Pattern {
         if line.first() == Some(&b'/') {
             (line, start) = (&line[1..], start + 1);
         }
-        let literal = line.iter().position(|byte| is_wildcard(*byte)).unwrap_or(line.len());
+        let literal = line
+            .iter()
+            .position(|byte| is_wildcard(*byte))
+            .unwrap_or(line.len());
         let length = line.len();
-        (length > 0).then_some(Self { start, length, literal, negated, folders_only, kind })
+        (length > 0).then_some(Self {
+            start,
+            length,
+            literal,
+            negated,
+            folders_only,
+            kind,
+        })
     }
 
     fn matches(&self, pattern: &[u8], path: &[u8], name: &[u8], fold: bool) -> bool {
-        let same = |a: &[u8], b: &[u8]| if fold { a.eq_ignore_ascii_case(b) } else { a == b };
+        let same = |a: &[u8], b: &[u8]| {
+            if fold {
+                a.eq_ignore_ascii_case(b)
+            } else {
+                a == b
+            }
+        };
         match self.kind {
             // What follows the literal part is a pattern of its own: `**` at its beginning is one between slashes.
             Kind::Path => {
                 let (literal, rest) = pattern.split_at(self.literal);
                 let start = path.get(..literal.len());
-                start.is_some_and(|start| same(literal, start)) && wildmatch(rest, &path[literal.len()..], fold)
+                start.is_some_and(|start| same(literal, start))
+                    && wildmatch(rest, &path[literal.len()..], fold)
             }
             Kind::Name if self.literal == pattern.len() => same(pattern, name),
             Kind::Name => wildmatch(pattern, name, fold),
@@ -150,7 +189,12 @@ mod tests {
             (b"a\0b", "a"),
             (b"/dir/", "dir"),
         ] {
-            assert_eq!(verdict(content, path), Some(true), "{} {path}", content.escape_ascii());
+            assert_eq!(
+                verdict(content, path),
+                Some(true),
+                "{} {path}",
+                content.escape_ascii()
+            );
         }
         for (content, path) in [
             (b"#a".as_slice(), "#a"),
@@ -161,7 +205,12 @@ mod tests {
             (b"!", "!"),
             (b"dir/", "x"),
         ] {
-            assert_eq!(verdict(content, path), None, "{} {path}", content.escape_ascii());
+            assert_eq!(
+                verdict(content, path),
+                None,
+                "{} {path}",
+                content.escape_ascii()
+            );
         }
     }
 }

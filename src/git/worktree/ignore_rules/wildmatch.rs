@@ -35,7 +35,10 @@ pub(super) fn wildmatch(pattern: &[u8], text: &[u8], fold: bool) -> bool {
         if pattern.get(p) == Some(&b'*') {
             let stars;
             (stars, p) = read_stars(pattern, p);
-            let retry = Retry { pattern: p, text: t };
+            let retry = Retry {
+                pattern: p,
+                text: t,
+            };
             if let Stars::Name = stars {
                 within = Some(retry);
             } else {
@@ -54,14 +57,22 @@ pub(super) fn wildmatch(pattern: &[u8], text: &[u8], fold: bool) -> bool {
                 }
             }
         }
-        if let Some(retry) = within.as_mut().filter(|retry| text.get(retry.text).is_some_and(|byte| *byte != b'/')) {
+        if let Some(retry) = within
+            .as_mut()
+            .filter(|retry| text.get(retry.text).is_some_and(|byte| *byte != b'/'))
+        {
             retry.text += 1;
             (p, t) = (retry.pattern, retry.text);
             continue;
         }
-        let Some((retry, stars)) = &mut across else { return false };
+        let Some((retry, stars)) = &mut across else {
+            return false;
+        };
         let further = match stars {
-            Stars::Folders => text[retry.text..].iter().position(|byte| *byte == b'/').map(|slash| slash + 1),
+            Stars::Folders => text[retry.text..]
+                .iter()
+                .position(|byte| *byte == b'/')
+                .map(|slash| slash + 1),
             _ => (retry.text < text.len()).then_some(1),
         };
         let Some(further) = further else { return false };
@@ -72,7 +83,11 @@ pub(super) fn wildmatch(pattern: &[u8], text: &[u8], fold: bool) -> bool {
 
 /// The stars at a position of the pattern, and the position behind them.
 fn read_stars(pattern: &[u8], at: usize) -> (Stars, usize) {
-    let end = at + pattern[at..].iter().take_while(|byte| **byte == b'*').count();
+    let end = at
+        + pattern[at..]
+            .iter()
+            .take_while(|byte| **byte == b'*')
+            .count();
     if end - at < 2 || (at > 0 && pattern[at - 1] != b'/') {
         return (Stars::Name, end);
     }
@@ -85,13 +100,21 @@ fn read_stars(pattern: &[u8], at: usize) -> (Stars, usize) {
 
 /// The length of what the pattern begins with, no star, if it takes the byte.
 fn take(pattern: &[u8], byte: u8, fold: bool) -> Option<usize> {
-    let folded = |byte: u8| if fold { byte.to_ascii_lowercase() } else { byte };
+    let folded = |byte: u8| {
+        if fold {
+            byte.to_ascii_lowercase()
+        } else {
+            byte
+        }
+    };
     let lower = folded(byte);
     let (first, rest) = pattern.split_first()?;
     match *first {
         b'?' => (byte != b'/').then_some(1),
         b'\\' => (rest.first() == Some(&lower)).then_some(2),
-        b'[' => class(rest, lower, fold).filter(|(takes, _)| *takes && byte != b'/').map(|(_, length)| 1 + length),
+        b'[' => class(rest, lower, fold)
+            .filter(|(takes, _)| *takes && byte != b'/')
+            .map(|(_, length)| 1 + length),
         literal => (folded(literal) == lower).then_some(1),
     }
 }
@@ -111,7 +134,8 @@ fn class(pattern: &[u8], byte: u8, fold: bool) -> Option<(bool, usize)> {
             (b'-', Some(low)) if is_range => {
                 at += if pattern[at + 1] == b'\\' { 2 } else { 1 };
                 let range = low..=*pattern.get(at)?;
-                takes |= range.contains(&byte) || (fold && range.contains(&byte.to_ascii_uppercase()));
+                takes |=
+                    range.contains(&byte) || (fold && range.contains(&byte.to_ascii_uppercase()));
                 before = None;
             }
             (b'[', _) if pattern.get(at + 1) == Some(&b':') => {
@@ -177,7 +201,10 @@ mod tests {
             ("*/b", "a/b"),
             ("**/*a*/b*c", "x/yaz/w/bab/bxc"),
         ] {
-            assert!(wildmatch(pattern.as_bytes(), text.as_bytes(), false), "{pattern} {text}");
+            assert!(
+                wildmatch(pattern.as_bytes(), text.as_bytes(), false),
+                "{pattern} {text}"
+            );
         }
         for (pattern, text) in [
             ("a*c", "a/c"),
@@ -192,7 +219,10 @@ mod tests {
             ("[", "["),
             ("[[:no:]a]", "a"),
         ] {
-            assert!(!wildmatch(pattern.as_bytes(), text.as_bytes(), false), "{pattern} {text}");
+            assert!(
+                !wildmatch(pattern.as_bytes(), text.as_bytes(), false),
+                "{pattern} {text}"
+            );
         }
     }
 
@@ -209,19 +239,32 @@ mod tests {
             ("[A-C]", "b", true),
             ("A", "a", true),
         ] {
-            assert!(wildmatch(pattern.as_bytes(), text.as_bytes(), fold), "{pattern} {text}");
+            assert!(
+                wildmatch(pattern.as_bytes(), text.as_bytes(), fold),
+                "{pattern} {text}"
+            );
         }
-        for (pattern, text, fold) in
-            [("[A]", "a", true), ("\\A", "a", true), ("[a-Z]", "q", true), ("[^a]", "a", false)]
-        {
-            assert!(!wildmatch(pattern.as_bytes(), text.as_bytes(), fold), "{pattern} {text}");
+        for (pattern, text, fold) in [
+            ("[A]", "a", true),
+            ("\\A", "a", true),
+            ("[a-Z]", "q", true),
+            ("[^a]", "a", false),
+        ] {
+            assert!(
+                !wildmatch(pattern.as_bytes(), text.as_bytes(), fold),
+                "{pattern} {text}"
+            );
         }
     }
 
     #[test]
     fn many_stars_take_no_time() {
         let pattern = b"*a".repeat(40);
-        assert!(!wildmatch(&[&pattern[..], b"b"].concat(), &b"a".repeat(4000), false));
+        assert!(!wildmatch(
+            &[&pattern[..], b"b"].concat(),
+            &b"a".repeat(4000),
+            false
+        ));
         let pattern = b"**/*a".repeat(20);
         assert!(!wildmatch(&pattern, &b"a/".repeat(2000), false));
     }

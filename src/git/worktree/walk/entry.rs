@@ -43,12 +43,17 @@ impl<'a> Walk<'a> {
         let was = known.map_or(0, |item| item.flags);
         let taken_before = here.same_rules && was & flag::BY_RULES != 0 && was & flag::TRACKED == 0;
         let mut flags = flag::BY_RULES | if tracked { flag::TRACKED } else { 0 };
-        let settled = here.same_rules && is_content && (taken_before || (tracked && was & flag::TRACKED != 0));
+        let settled = here.same_rules
+            && is_content
+            && (taken_before || (tracked && was & flag::TRACKED != 0));
         if !settled {
             let path = folder.path.join(name);
             // The rules are asked last: most files of most work trees are tracked.
-            let ignored =
-                || here.ignored || here.rules.matches(path.as_bytes(), false) || self.editor_temp.matches(&path);
+            let ignored = || {
+                here.ignored
+                    || here.rules.matches(path.as_bytes(), false)
+                    || self.editor_temp.matches(&path)
+            };
             let wanted = tracked || self.include.matches(&path) || !ignored();
             if !wanted && !self.also.contains(&path) {
                 return scan.add_other(folder, name, Other::IgnoredFile);
@@ -86,13 +91,21 @@ impl<'a> Walk<'a> {
     ) {
         if flags & flag::TRACKED == 0 {
             if stat.kind() == FileType::RegularFile && stat.size > self.max_file_size {
-                return scan.skip(folder.path.join(name), "over max_file_size", Some(stat.size));
+                return scan.skip(
+                    folder.path.join(name),
+                    "over max_file_size",
+                    Some(stat.size),
+                );
             }
-            here.untracked = (here.untracked.0 + 1, here.untracked.1.saturating_add(stat.size));
+            here.untracked = (
+                here.untracked.0 + 1,
+                here.untracked.1.saturating_add(stat.size),
+            );
         }
         let blob = self.content(here, name, stat, known);
-        let is_same =
-            |item: &CachedEntry<'_>| blob == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat);
+        let is_same = |item: &CachedEntry<'_>| {
+            blob == Content::Known(item.oid) && git_mode(&item.stat) == git_mode(stat)
+        };
         if let Some(item) = known.filter(|item| is_same(item)) {
             here.known += usize::from(item.flags == flags | flag::SETTLED);
             flags |= flag::SAME;
@@ -101,7 +114,13 @@ impl<'a> Walk<'a> {
     }
 
     /// Whether the user's index has the path.
-    fn tracked(&self, folder: &Folder, here: &DirContext<'_>, name: &[u8], known: Option<&CachedEntry<'_>>) -> bool {
+    fn tracked(
+        &self,
+        folder: &Folder,
+        here: &DirContext<'_>,
+        name: &[u8],
+        known: Option<&CachedEntry<'_>>,
+    ) -> bool {
         match &here.index {
             Some(inside) => inside.get(name).is_some_and(|entry| entry.mode != GITLINK),
             None => match known {
@@ -111,16 +130,38 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn content(&self, here: &DirContext<'_>, name: &[u8], stat: &FileStat, known: Option<&CachedEntry<'_>>) -> Content {
-        if let Some(item) = known.filter(|item| item.flags & flag::SETTLED != 0 && item.stat == *stat) {
-            return if self.cache.alive { Content::Known(item.oid) } else { Content::Cached(item.oid) };
+    fn content(
+        &self,
+        here: &DirContext<'_>,
+        name: &[u8],
+        stat: &FileStat,
+        known: Option<&CachedEntry<'_>>,
+    ) -> Content {
+        if let Some(item) =
+            known.filter(|item| item.flags & flag::SETTLED != 0 && item.stat == *stat)
+        {
+            return if self.cache.alive {
+                Content::Known(item.oid)
+            } else {
+                Content::Cached(item.oid)
+            };
         }
         let entry = here.index.and_then(|inside| inside.get(name));
-        let written = self.index.and_then(|index| index.identity.as_ref()).map_or(0, Identity::mtime);
+        let written = self
+            .index
+            .and_then(|index| index.identity.as_ref())
+            .map_or(0, Identity::mtime);
         match entry {
-            Some(entry) if same_kind(entry.mode, stat) && entry.stat.is_some_and(|known| known.matches(stat)) => {
+            Some(entry)
+                if same_kind(entry.mode, stat)
+                    && entry.stat.is_some_and(|known| known.matches(stat)) =>
+            {
                 // git takes content for unchanged that changed in the tick in which the index was written; we do not.
-                if is_settled(stat, written) { Content::FromIndex(entry.oid) } else { Content::Unread }
+                if is_settled(stat, written) {
+                    Content::FromIndex(entry.oid)
+                } else {
+                    Content::Unread
+                }
             }
             _ => Content::Unread,
         }
@@ -135,8 +176,12 @@ impl<'a> Walk<'a> {
         scan: &mut Scan,
     ) {
         let path = folder.path.join(name);
-        let known = self.cache.folder(path.as_bytes()).filter(|_| here.same_rules);
-        let taken_before = known.is_some_and(|known| known.flags & (flag::WANTED | flag::IGNORED) == flag::WANTED);
+        let known = self
+            .cache
+            .folder(path.as_bytes())
+            .filter(|_| here.same_rules);
+        let taken_before =
+            known.is_some_and(|known| known.flags & (flag::WANTED | flag::IGNORED) == flag::WANTED);
         if taken_before {
             scan.add_other(folder, name, Other::Folder);
             return queue.push(here.below(name, path, false, true));
@@ -144,8 +189,13 @@ impl<'a> Walk<'a> {
         let ignored = here.ignored || here.rules.matches(path.as_bytes(), true);
         // A path that the index has as a file may be a folder by now.
         let tracked = self.links.contains_key(&path) || self.tracked(folder, here, name, None);
-        let wanted = !ignored || tracked || self.include.matches(&path) || self.also.contains(&path);
-        let below = || self.tracked_below(&path) || self.also_below(&path) || self.include.may_match_below(&path);
+        let wanted =
+            !ignored || tracked || self.include.matches(&path) || self.also.contains(&path);
+        let below = || {
+            self.tracked_below(&path)
+                || self.also_below(&path)
+                || self.include.may_match_below(&path)
+        };
         if !wanted && !below() {
             return scan.add_other(folder, name, Other::IgnoredFolder);
         }
@@ -167,12 +217,19 @@ impl<'a> Walk<'a> {
         let inside = |path: &&RepoPath| path.as_bytes().starts_with(first.as_bytes());
         // A folder that is ignored is in the cache only for something tracked or included in it.
         self.cache.folder(folder.as_bytes()).is_some()
-            || self.absent.range::<RepoPath, _>(&first..).next().is_some_and(inside)
+            || self
+                .absent
+                .range::<RepoPath, _>(&first..)
+                .next()
+                .is_some_and(inside)
     }
 
     fn also_below(&self, folder: &RepoPath) -> bool {
         let first = folder.join(b"");
-        self.also.range(&first..).next().is_some_and(|path| path.as_bytes().starts_with(first.as_bytes()))
+        self.also
+            .range(&first..)
+            .next()
+            .is_some_and(|path| path.as_bytes().starts_with(first.as_bytes()))
     }
 }
 

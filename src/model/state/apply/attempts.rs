@@ -8,7 +8,8 @@ use crate::model::event::{AttemptEnd, Event, Payload};
 use crate::model::failure::{Cause, CauseDetail, Condition};
 use crate::model::iterations::{End, checksum};
 use crate::model::run::{
-    Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, RestoredFiles, Run, RunStatus, run_of_subtask,
+    Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, RestoredFiles, Run, RunStatus,
+    run_of_subtask,
 };
 use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
@@ -66,7 +67,10 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     run.to_roll_back = None;
     let begun = started.clone();
     run.iterations.begin(*iteration, &started, move |entry| {
-        if !matches!(entry.status, IterationStatus::InProgress | IterationStatus::Failed | IterationStatus::Cancelled) {
+        if !matches!(
+            entry.status,
+            IterationStatus::InProgress | IterationStatus::Failed | IterationStatus::Cancelled
+        ) {
             // What it left before is over: it begins where the work tree is now.
             entry.began = None;
         }
@@ -96,7 +100,12 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         AttemptOutcome::Passed => IterationStatus::Completed,
         AttemptOutcome::Cancelled => IterationStatus::Cancelled,
         // Progress was made and goes on in another session: not failed (A8).
-        AttemptOutcome::Failed if end.decision.as_ref().is_some_and(|d| d.has(Action::Continue)) => {
+        AttemptOutcome::Failed
+            if end
+                .decision
+                .as_ref()
+                .is_some_and(|d| d.has(Action::Continue)) =>
+        {
             IterationStatus::InProgress
         }
         AttemptOutcome::Failed => IterationStatus::Failed,
@@ -112,7 +121,11 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     let ended = end.clone();
     run.iterations.end(&known, move |entry| {
         entry.status = status;
-        if let Some(attempt) = entry.attempts.iter_mut().rfind(|attempt| attempt.number == ended.attempt) {
+        if let Some(attempt) = entry
+            .attempts
+            .iter_mut()
+            .rfind(|attempt| attempt.number == ended.attempt)
+        {
             note_end(attempt, &ended, seq);
         }
     });
@@ -124,8 +137,15 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
     }
     if end.outcome != AttemptOutcome::Cancelled {
         // What could not be replaced is there until a restore replaces it.
-        let left = run.restored.take().filter(|restored| !restored.kept.is_empty());
-        run.restored = left.map(|restored| RestoredFiles { written: 0, deleted: 0, ..restored });
+        let left = run
+            .restored
+            .take()
+            .filter(|restored| !restored.kept.is_empty());
+        run.restored = left.map(|restored| RestoredFiles {
+            written: 0,
+            deleted: 0,
+            ..restored
+        });
     }
     // Said once: what was meant for this attempt's prompt is not repeated in the next.
     run.next_instructions = None;
@@ -194,21 +214,36 @@ fn failed(run: &mut Run, end: &AttemptEnd, at: Timestamp) {
         run.last_error = Some(failure.message.clone());
         run.last_error_at = Some(at);
     }
-    let Some(decision) = &end.decision else { return };
+    let Some(decision) = &end.decision else {
+        return;
+    };
     run.cooldown_until = decision.not_before;
-    let broken = end.failure.as_ref().is_some_and(|failure| failure.cause == Cause::BrokenBuild);
+    let broken = end
+        .failure
+        .as_ref()
+        .is_some_and(|failure| failure.cause == Cause::BrokenBuild);
     if broken && decision.has(Action::Rollback) && decision.leads_to_attempt() {
         run.rollbacks_used = run.rollbacks_used.saturating_add(1);
     }
     // In a full context nothing goes on, and what goes in a circle needs another beginning.
     let circular = end.conditions.contains(&Condition::CircularFix);
-    let unknown = end.failure.as_ref().is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound));
-    run.fresh_session |= circular || unknown || decision.has(Action::Continue) || decision.has(Action::Restart);
+    let unknown = end
+        .failure
+        .as_ref()
+        .is_some_and(|failure| failure.detail == Some(CauseDetail::SessionNotFound));
+    run.fresh_session |=
+        circular || unknown || decision.has(Action::Continue) || decision.has(Action::Restart);
     run.parked = decision
         .not_before
         .filter(|_| decision.has(Action::Park))
-        .map(|until| Parked { until, reason: decision.reason.clone() });
-    let lost = end.failure.as_ref().is_some_and(|failure| failure.detail == Some(CauseDetail::SupervisorLost));
+        .map(|until| Parked {
+            until,
+            reason: decision.reason.clone(),
+        });
+    let lost = end
+        .failure
+        .as_ref()
+        .is_some_and(|failure| failure.detail == Some(CauseDetail::SupervisorLost));
     run.status = if lost {
         // Nothing goes on by itself any more, whatever may be done next.
         RunStatus::Paused
@@ -229,16 +264,27 @@ fn begin_elsewhere(run: &mut Run, iteration: u32, subtask: &str) {
     for attempt in run.iterations.unended_mut() {
         attempt.outcome = Some(AttemptOutcome::Cancelled);
     }
-    let skips = run.decision.as_ref().is_some_and(|decision| decision.has(Action::Skip));
+    let skips = run
+        .decision
+        .as_ref()
+        .is_some_and(|decision| decision.has(Action::Skip));
     let failed = run.failure.as_ref().and_then(|failure| failure.iteration);
-    let (Some(failed), true) = (failed, skips) else { return };
+    let (Some(failed), true) = (failed, skips) else {
+        return;
+    };
     if failed < iteration {
-        let reason = run.decision.as_ref().map(|decision| decision.reason.clone());
+        let reason = run
+            .decision
+            .as_ref()
+            .map(|decision| decision.reason.clone());
         let entry = iteration_entry(run, failed);
         entry.status = IterationStatus::Skipped;
         entry.reason = reason;
         leave_failure_of(run, failed);
-    } else if run.standing_attempt().is_some_and(|attempt| attempt.subtask != subtask) {
+    } else if run
+        .standing_attempt()
+        .is_some_and(|attempt| attempt.subtask != subtask)
+    {
         leave_failure_of(run, failed);
     }
 }

@@ -21,7 +21,9 @@ pub(super) fn apply(run: &mut Run, event: &Event, last_checkpoint: u64) {
                 step.compensating = Some(supervisor.clone());
             }
         }
-        Payload::StepCompensated { name, succeeded, .. } => {
+        Payload::StepCompensated {
+            name, succeeded, ..
+        } => {
             if let Some(step) = step_mut(run, name) {
                 step.compensating = None;
                 if *succeeded {
@@ -62,7 +64,9 @@ fn started(run: &mut Run, start: &StepStart, event: &Event) {
 
 fn ended(run: &mut Run, end: &StepEnd, event: &Event, last_checkpoint: u64) {
     run.own_commits.extend(end.commits.iter().cloned());
-    let Some(step) = step_mut(run, &end.name) else { return };
+    let Some(step) = step_mut(run, &end.name) else {
+        return;
+    };
     step.status = end.status;
     step.ended_at = Some(event.at);
     step.ended_seq = event.seq;

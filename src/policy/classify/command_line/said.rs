@@ -81,7 +81,17 @@ const REFUSED: &[&str] = &[
     "error parsing ",
     "not support ",
 ];
-const REFUSES: &[&str] = &["wants", "expects", "requires", "must ", "needs", "cannot", "not ", "takes ", "conflicts"];
+const REFUSES: &[&str] = &[
+    "wants",
+    "expects",
+    "requires",
+    "must ",
+    "needs",
+    "cannot",
+    "not ",
+    "takes ",
+    "conflicts",
+];
 const REFUSES_VALUE: &[&str] = &[
     "not a valid",
     "not valid",
@@ -96,9 +106,15 @@ const REFUSES_VALUE: &[&str] = &[
 
 /// What a line says of a word, right before or right after it.
 pub(super) fn said_of(said: &str, word: Word<'_>) -> Option<Said> {
-    let mut places = said.match_indices(word.text).map(|(start, _)| (start, start + word.text.len()));
+    let mut places = said
+        .match_indices(word.text)
+        .map(|(start, _)| (start, start + word.text.len()));
     places.find_map(|(start, end)| {
-        if is_the_word(said.as_bytes(), start, end) { said_around(&said[..start], word, &said[end..]) } else { None }
+        if is_the_word(said.as_bytes(), start, end) {
+            said_around(&said[..start], word, &said[end..])
+        } else {
+            None
+        }
     })
 }
 
@@ -117,9 +133,13 @@ fn is_the_word(bytes: &[u8], start: usize, end: usize) -> bool {
 /// What is said of a word by what stands before and after it.
 fn said_around(before: &str, word: Word<'_>, after: &str) -> Option<Said> {
     let before = before.to_ascii_lowercase();
-    let after = after.trim_start_matches(['\'', '"', '`', '\u{2019}', '\u{bb}', ' ']).to_ascii_lowercase();
+    let after = after
+        .trim_start_matches(['\'', '"', '`', '\u{2019}', '\u{bb}', ' '])
+        .to_ascii_lowercase();
     let verbs = ["was ", "is ", "does ", "could ", "can "];
-    let after = verbs.iter().fold(after.as_str(), |after, verb| after.strip_prefix(verb).unwrap_or(after));
+    let after = verbs.iter().fold(after.as_str(), |after, verb| {
+        after.strip_prefix(verb).unwrap_or(after)
+    });
     let precede = |phrases: &[&str]| phrases.iter().any(|phrase| leads_to_end(&before, phrase));
     let follow = |phrases: &[&str]| phrases.iter().any(|phrase| after.starts_with(phrase));
     let refused = match word.role {
@@ -131,8 +151,10 @@ fn said_around(before: &str, word: Word<'_>, after: &str) -> Option<Said> {
         return Some(Said::Refused);
     }
     let named = before.trim_end_matches([' ', '\'', '"', '`', '\u{2018}', '\u{201c}']);
-    let none_named = before.contains("no ") && (named.ends_with(" named") || named.ends_with(" called"));
-    let no_file = word.text.contains(['/', '.']) && after.starts_with(':') && after.contains("no such file");
+    let none_named =
+        before.contains("no ") && (named.ends_with(" named") || named.ends_with(" called"));
+    let no_file =
+        word.text.contains(['/', '.']) && after.starts_with(':') && after.contains("no such file");
     (no_file || none_named || precede(BEFORE) || follow(AFTER)).then_some(Said::Missing)
 }
 
@@ -142,6 +164,8 @@ fn leads_to_end(text: &str, phrase: &str) -> bool {
     between.is_some_and(|between| {
         // Another name between them is what is meant.
         let named = between.matches(['"', '`', '\'']).count() > 1;
-        between.split_whitespace().count() <= BETWEEN && !named && !between.contains([',', '.', ';', ')'])
+        between.split_whitespace().count() <= BETWEEN
+            && !named
+            && !between.contains([',', '.', ';', ')'])
     })
 }

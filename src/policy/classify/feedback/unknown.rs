@@ -24,21 +24,37 @@ impl<'a> Feedback<'a> {
 
     /// A linter or type checker found fault with its own configuration, and with nothing else.
     pub(super) fn own_configuration(&self) -> Option<Conclusion> {
-        let command = self.inputs.evidence.command.as_deref().filter(|_| self.stages & BUILD == 0)?;
+        let command = self
+            .inputs
+            .evidence
+            .command
+            .as_deref()
+            .filter(|_| self.stages & BUILD == 0)?;
         self.streams().into_iter().find_map(|(source, text)| {
             let line = command_line::own_configuration(command, text)?;
-            Some(Conclusion::of_line("shape.configuration", INVALID, source, line))
+            Some(Conclusion::of_line(
+                "shape.configuration",
+                INVALID,
+                source,
+                line,
+            ))
         })
     }
 
     /// Nothing was said but a warning, and that says what was refused or not there.
     fn warned(&self) -> Option<Conclusion> {
-        let warns = |line: &Line<'_>| line.bytes.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"warn"));
+        let warns = |line: &Line<'_>| {
+            line.bytes
+                .get(..4)
+                .is_some_and(|start| start.eq_ignore_ascii_case(b"warn"))
+        };
         self.streams().into_iter().find_map(|(source, text)| {
             let line = text.lines().rev().find(warns)?;
             let families = [Family::Input, Family::Missing].into_iter();
             let rules = families.flat_map(|family| FAMILIES[family as usize].matches(line.bytes));
-            let rule = rules.into_iter().find(|rule| rule.stages & self.stages != 0)?;
+            let rule = rules
+                .into_iter()
+                .find(|rule| rule.stages & self.stages != 0)?;
             Some(Conclusion::of_line(rule.id, rule.verdict, source, line))
         })
     }
@@ -54,10 +70,18 @@ impl<'a> Feedback<'a> {
         ask: impl Fn(&str, &'a Text) -> Option<command_line::Answer<'a>>,
     ) -> Option<Conclusion> {
         let command = self.inputs.evidence.command.as_deref()?;
-        self.streams().into_iter().take(streams).find_map(|(source, text)| {
-            let answer = ask(command, text).filter(|_| !shape::tests_ran(text))?;
-            Some(Conclusion::of_line(answer.rule, answer.verdict, source, answer.line))
-        })
+        self.streams()
+            .into_iter()
+            .take(streams)
+            .find_map(|(source, text)| {
+                let answer = ask(command, text).filter(|_| !shape::tests_ran(text))?;
+                Some(Conclusion::of_line(
+                    answer.rule,
+                    answer.verdict,
+                    source,
+                    answer.line,
+                ))
+            })
     }
 
     /// What a stream ended with, where that is a complaint.
@@ -95,10 +119,18 @@ impl<'a> Feedback<'a> {
     fn diagnostic(&self) -> Option<Conclusion> {
         let build = self.stages & (BUILD | TEST) != 0;
         let ran = self.asserted() || self.inputs.counts != Counts::default();
-        self.streams().into_iter().filter(|_| build && !ran).find_map(|(source, text)| {
-            let line = shape::diagnostic(text).filter(|_| !shape::tests_ran(text))?;
-            Some(Conclusion::of_line("shape.diagnostic", BROKEN, source, line))
-        })
+        self.streams()
+            .into_iter()
+            .filter(|_| build && !ran)
+            .find_map(|(source, text)| {
+                let line = shape::diagnostic(text).filter(|_| !shape::tests_ran(text))?;
+                Some(Conclusion::of_line(
+                    "shape.diagnostic",
+                    BROKEN,
+                    source,
+                    line,
+                ))
+            })
     }
 
     /// It ended with a complaint that no rule knows: what failed is what the stage is about. A linter or type checker that
@@ -110,16 +142,25 @@ impl<'a> Feedback<'a> {
             CheckKind::Lint | CheckKind::Typecheck => ("shape.check", FAILED, 2),
             CheckKind::Agent => return None,
         };
-        self.streams().into_iter().take(streams).find_map(|(source, text)| {
-            let line = shape::complaint(text, self.stages & TEST != 0)?;
-            let complains = || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));
-            Some(self.lacking(source, line).unwrap_or_else(complains))
-        })
+        self.streams()
+            .into_iter()
+            .take(streams)
+            .find_map(|(source, text)| {
+                let line = shape::complaint(text, self.stages & TEST != 0)?;
+                let complains =
+                    || self.unless_carried(Conclusion::of_line(rule, verdict, source, line));
+                Some(self.lacking(source, line).unwrap_or_else(complains))
+            })
     }
 
     /// That something does not build, unless nothing was built: who only fetches and stores speaks of no source.
     fn unless_carried(&self, mut conclusion: Conclusion) -> Conclusion {
-        let carried = self.inputs.evidence.command.as_deref().is_some_and(command_line::only_carries);
+        let carried = self
+            .inputs
+            .evidence
+            .command
+            .as_deref()
+            .is_some_and(command_line::only_carries);
         if conclusion.verdict == BROKEN && carried {
             conclusion.verdict = UNCLEAR;
         }
@@ -132,8 +173,12 @@ impl<'a> Feedback<'a> {
         if let Some(fact) = process::bare_124(evidence) {
             return Conclusion::of_fact(fact);
         }
-        let silent = evidence.stdout.trim_ascii().is_empty() && evidence.stderr.trim_ascii().is_empty();
-        let told = evidence.message.as_ref().is_some_and(|message| !message.trim().is_empty());
+        let silent =
+            evidence.stdout.trim_ascii().is_empty() && evidence.stderr.trim_ascii().is_empty();
+        let told = evidence
+            .message
+            .as_ref()
+            .is_some_and(|message| !message.trim().is_empty());
         if self.inputs.stage.is_none() {
             if let Some(conclusion) = author_message::headed(self.inputs) {
                 return conclusion;
@@ -146,8 +191,13 @@ impl<'a> Feedback<'a> {
         if let Some(conclusion) = self.not_there() {
             return conclusion;
         }
-        if let Some(fact) = process::usage_status(evidence, self.inputs.stage, self.inputs.counts.failed) {
-            return Conclusion { message: last_words(self.inputs), ..Conclusion::of_fact(fact) };
+        if let Some(fact) =
+            process::usage_status(evidence, self.inputs.stage, self.inputs.counts.failed)
+        {
+            return Conclusion {
+                message: last_words(self.inputs),
+                ..Conclusion::of_fact(fact)
+            };
         }
         if let Some(conclusion) = self.diagnostic() {
             return conclusion;
@@ -156,13 +206,20 @@ impl<'a> Feedback<'a> {
         if let Some(mut hit) = families.into_iter().find_map(|family| self.best(family))
             && !(silent && self.inputs.stage.is_none())
         {
-            let mut streams = self.streams().into_iter().filter(|(source, _)| *source == hit.source);
-            if let Some(line) =
-                streams.find_map(|(_, text)| conclusion::raised(text)).filter(|_| hit.rule.id == TRACEBACK)
+            let mut streams = self
+                .streams()
+                .into_iter()
+                .filter(|(source, _)| *source == hit.source);
+            if let Some(line) = streams
+                .find_map(|(_, text)| conclusion::raised(text))
+                .filter(|_| hit.rule.id == TRACEBACK)
             {
                 hit.line = line;
             }
-            let last = || self.complained(hit.source).and_then(|line| self.lacking(hit.source, line));
+            let last = || {
+                self.complained(hit.source)
+                    .and_then(|line| self.lacking(hit.source, line))
+            };
             let lacking = self.lacking(hit.source, hit.line).or_else(last);
             return lacking.unwrap_or_else(|| self.unless_carried(self.of_hit(hit)));
         }
@@ -171,12 +228,18 @@ impl<'a> Feedback<'a> {
         }
         let message = last_words(self.inputs);
         match self.inputs.stage {
-            Some(CheckKind::Build) if told && silent => Conclusion::bare("message.build", BROKEN, message),
+            Some(CheckKind::Build) if told && silent => {
+                Conclusion::bare("message.build", BROKEN, message)
+            }
             Some(CheckKind::Test | CheckKind::Lint | CheckKind::Typecheck) if told && silent => {
                 Conclusion::bare("message.check", FAILED, message)
             }
-            Some(CheckKind::Build) if evidence.is_check => Conclusion::unexplained("check.failed", BROKEN, self.inputs),
-            Some(_) if evidence.is_check => Conclusion::unexplained("check.failed", FAILED, self.inputs),
+            Some(CheckKind::Build) if evidence.is_check => {
+                Conclusion::unexplained("check.failed", BROKEN, self.inputs)
+            }
+            Some(_) if evidence.is_check => {
+                Conclusion::unexplained("check.failed", FAILED, self.inputs)
+            }
             _ => Conclusion::unexplained("none", UNCLEAR, self.inputs),
         }
     }

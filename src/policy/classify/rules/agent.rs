@@ -4,8 +4,8 @@
 
 use super::rule::{ANY, Rule, rule};
 use crate::policy::classify::verdict::{
-    AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CONTEXT, COST_LIMIT, MAX_TURNS, NO_MODEL, NO_SESSION, OVERLOADED,
-    SERVICE, THROTTLED, USAGE_LIMIT,
+    AGENT_NETWORK, AGENT_UNKNOWN, AUTH, BAD_REQUEST, CONTEXT, COST_LIMIT, MAX_TURNS, NO_MODEL,
+    NO_SESSION, OVERLOADED, SERVICE, THROTTLED, USAGE_LIMIT,
 };
 
 /// What the error says.
@@ -123,7 +123,12 @@ pub(super) const LINES: &[Rule] = &[
         r"^\W*(?:\w+ )?E(?:CONN(?:REFUSED|RESET|ABORTED)|NOTFOUND|AI_AGAIN|TIMEDOUT|HOSTUNREACH|NETUNREACH|PIPE)\b|^\W*socket hang up\b|^(?:\S*/)?curl: \(\d+\) |^request to \S+ failed\b|^dial (?:tcp|udp)\b",
         AGENT_UNKNOWN,
     ),
-    rule("agent-line.exception", ANY, r"^[^\w]*(?:\w+\.)*\w*(?:Error|Exception|Exceeded)\b ?[:({\[]", AGENT_UNKNOWN),
+    rule(
+        "agent-line.exception",
+        ANY,
+        r"^[^\w]*(?:\w+\.)*\w*(?:Error|Exception|Exceeded)\b ?[:({\[]",
+        AGENT_UNKNOWN,
+    ),
     rule(
         "agent-line.sentence",
         ANY,

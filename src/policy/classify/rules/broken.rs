@@ -31,7 +31,12 @@ pub(super) const COMPILE: &[Rule] = &[
     ),
     // TeX marks its errors so, whatever they are about; that there is nothing to read is another matter.
     rule("build.tex", RUN, r"^! (?:[A-HJ-Z]|I[^ ]|I [^c])", BROKEN),
-    rule("build.xml-parse", FEEDBACK, r":\d+: (?:namespace error|parser error) : ", BROKEN),
+    rule(
+        "build.xml-parse",
+        FEEDBACK,
+        r":\d+: (?:namespace error|parser error) : ",
+        BROKEN,
+    ),
     rule(
         "build.lint-parse",
         LINT,
@@ -99,7 +104,12 @@ pub(super) const COMPILE: &[Rule] = &[
         r"(?i)^\W{0,3}\[?(?:fatal )?error\b[^\]]{0,40}\]:? \S+\.\w+:\d+|\berrors? (?:while |when |in )?compiling\b|\bcompilererror\b|compilerexception",
         BROKEN,
     ),
-    rule("build.tsc-syntax", FEEDBACK, r"error TS1(?:00[1-9]|0[1-9]\d|[1-4]\d\d)\b", BROKEN),
+    rule(
+        "build.tsc-syntax",
+        FEEDBACK,
+        r"error TS1(?:00[1-9]|0[1-9]\d|[1-4]\d\d)\b",
+        BROKEN,
+    ),
     rule(
         "build.go",
         FEEDBACK,
@@ -108,7 +118,12 @@ pub(super) const COMPILE: &[Rule] = &[
     ),
     // The heading of what is wrong in a package; what `go vet` finds has it, too.
     rule("build.go-package", NOT_LINT, r"^# \S+/\S+$", BROKEN),
-    rule("build.golangci-typecheck", LINT, r"\(typecheck\)|level=error msg=\x22.*typechecking error", BROKEN),
+    rule(
+        "build.golangci-typecheck",
+        LINT,
+        r"\(typecheck\)|level=error msg=\x22.*typechecking error",
+        BROKEN,
+    ),
     rule(
         "build.python-syntax",
         FEEDBACK,
@@ -155,7 +170,12 @@ pub(super) const COMPILE: &[Rule] = &[
 
 /// Words that most likely mean that it does not load, resolve or install; a place in a file is a finding instead.
 pub(super) const LIKELY: &[Rule] = &[
-    rule("build.python-import", RUN, r"^(?:E\s+)?(?:ModuleNotFoundError|ImportError): ", BROKEN),
+    rule(
+        "build.python-import",
+        RUN,
+        r"^(?:E\s+)?(?:ModuleNotFoundError|ImportError): ",
+        BROKEN,
+    ),
     rule(
         "build.javascript-syntax",
         FEEDBACK,
@@ -286,7 +306,12 @@ pub(super) const WEAK: &[Rule] = &[
         BROKEN,
     ),
     // What it was raised as stands at its end: the classifier looks there.
-    rule(TRACEBACK, BUILD, r"^Traceback \(most recent call last\)", BROKEN),
+    rule(
+        TRACEBACK,
+        BUILD,
+        r"^Traceback \(most recent call last\)",
+        BROKEN,
+    ),
     rule(
         "build.exception",
         BUILD,

@@ -55,8 +55,18 @@ pub(super) const RULES: &[Rule] = &[
         CANCELLED,
     ),
     // What command-line libraries print of an interrupt, and nothing else.
-    rule("cancel.library", FEEDBACK, r"^\W*Aborted!$|^Gracefully stopping\.\.\. \(press Ctrl\+C", CANCELLED),
-    rule("cancel.shutdown", FEEDBACK, r"\b(?:[A-Z]\w+|server|build) (?:server |daemon )?is shutting down", CANCELLED),
+    rule(
+        "cancel.library",
+        FEEDBACK,
+        r"^\W*Aborted!$|^Gracefully stopping\.\.\. \(press Ctrl\+C",
+        CANCELLED,
+    ),
+    rule(
+        "cancel.shutdown",
+        FEEDBACK,
+        r"\b(?:[A-Z]\w+|server|build) (?:server |daemon )?is shutting down",
+        CANCELLED,
+    ),
     rule(
         "cancel.nextest",
         FEEDBACK,
@@ -69,22 +79,42 @@ pub(super) const RULES: &[Rule] = &[
         r"(?i)\bbuild (?:was )?(?:interrupted|cancell?ed)\b|Caught interrupt signal|command interrupted",
         CANCELLED,
     ),
-    rule("cancel.gradle", FEEDBACK, r"^\W*Build cancelled|> Build cancelled", CANCELLED),
+    rule(
+        "cancel.gradle",
+        FEEDBACK,
+        r"^\W*Build cancelled|> Build cancelled",
+        CANCELLED,
+    ),
     rule(
         "cancel.node",
         FEEDBACK,
         r"^\W*(?:Interrupted|SIGINT|Aborted by Ctrl-C|Cancell?ed)[.!]?\s*$|'The test was cancelled due to .*interrupt|Interrupted while running",
         CANCELLED,
     ),
-    rule("cancel.ninja", FEEDBACK, r"^ninja: build stopped: interrupted", CANCELLED),
-    rule("cancel.ruby", FEEDBACK, r"^\S*: Interrupt$|\bInterrupt(?: \(Interrupt\))?$|^Interrupt:", CANCELLED),
+    rule(
+        "cancel.ninja",
+        FEEDBACK,
+        r"^ninja: build stopped: interrupted",
+        CANCELLED,
+    ),
+    rule(
+        "cancel.ruby",
+        FEEDBACK,
+        r"^\S*: Interrupt$|\bInterrupt(?: \(Interrupt\))?$|^Interrupt:",
+        CANCELLED,
+    ),
     rule(
         "cancel.shell",
         ANY,
         r"^(?:\S+: )?(?:line \d+: +\d+ )(?:Terminated|Interrupt|Hangup|Beendet)\b|^Terminated$|^Session terminated",
         CANCELLED,
     ),
-    rule("cancel.maven", FEEDBACK, r"InterruptedException$|The build was cancell?ed", CANCELLED),
+    rule(
+        "cancel.maven",
+        FEEDBACK,
+        r"InterruptedException$|The build was cancell?ed",
+        CANCELLED,
+    ),
     rule(
         "cancel.generic",
         ANY,

@@ -55,9 +55,24 @@ pub(super) const MEMORY: &[Rule] = &[
         r"fatal error: (?:runtime: )?(?:out of memory|cannot allocate memory)|^runtime: out of memory",
         OUT_OF_MEMORY,
     ),
-    rule("memory.php", ANY, r"Allowed memory size of \d+ bytes exhausted|^PHP .*Out of memory", OUT_OF_MEMORY),
-    rule("memory.ruby", ANY, r"NoMemoryError|failed to allocate memory", OUT_OF_MEMORY),
-    rule("memory.dotnet", ANY, r"System\.OutOfMemoryException|^Out of memory\.$", OUT_OF_MEMORY),
+    rule(
+        "memory.php",
+        ANY,
+        r"Allowed memory size of \d+ bytes exhausted|^PHP .*Out of memory",
+        OUT_OF_MEMORY,
+    ),
+    rule(
+        "memory.ruby",
+        ANY,
+        r"NoMemoryError|failed to allocate memory",
+        OUT_OF_MEMORY,
+    ),
+    rule(
+        "memory.dotnet",
+        ANY,
+        r"System\.OutOfMemoryException|^Out of memory\.$",
+        OUT_OF_MEMORY,
+    ),
     rule(
         "memory.haskell",
         ANY,
@@ -92,7 +107,12 @@ pub(super) const DIED: &[Rule] = &[
         r"\(signal: \d+, SIG(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b|^\W*signal: SIG(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\W*$|signal: (?:segmentation fault|aborted|abort trap|bus error|illegal instruction|floating point exception|trace/breakpoint trap)",
         CRASHED,
     ),
-    rule("crash.nextest", FEEDBACK, r"^\s*(?:TRY \d+ )?SIG(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|KILL) \[", CRASHED),
+    rule(
+        "crash.nextest",
+        FEEDBACK,
+        r"^\s*(?:TRY \d+ )?SIG(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|KILL) \[",
+        CRASHED,
+    ),
     rule(
         "crash.make",
         ANY,
@@ -165,7 +185,12 @@ pub(super) const DIED: &[Rule] = &[
         r"(?i:exit(?:ed)?(?: with)?(?: a)?(?: non-zero)?(?: exit)?(?: status| code| value)?|ELIFECYCLE|Command failed with exit code)[ :=]*\(?(?:139|134|135|136|132|-11|-6)\b",
         CRASHED,
     ),
-    rule("crash.python", ANY, r"^Fatal Python error: |Windows fatal exception", CRASHED),
+    rule(
+        "crash.python",
+        ANY,
+        r"^Fatal Python error: |Windows fatal exception",
+        CRASHED,
+    ),
     // A harness that names the signal of a wait status.
     rule(
         "crash.wait-status",
@@ -173,8 +198,18 @@ pub(super) const DIED: &[Rule] = &[
         r"\b[Ss]ignal: (?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b|\(Signal: (?:SIG)?(?:SEGV|ABRT|BUS|ILL|FPE|TRAP|SYS)\b",
         CRASHED,
     ),
-    rule("crash.harness", FEEDBACK, r"^\W*(?:\S+ )*Unexpected signal caught\b|\bCrash(?:ing|ed|es): *[1-9]", CRASHED),
-    rule("crash.xdist", FEEDBACK, r"worker '?gw\d+'? crashed|node down: Not properly terminated", CRASHED),
+    rule(
+        "crash.harness",
+        FEEDBACK,
+        r"^\W*(?:\S+ )*Unexpected signal caught\b|\bCrash(?:ing|ed|es): *[1-9]",
+        CRASHED,
+    ),
+    rule(
+        "crash.xdist",
+        FEEDBACK,
+        r"worker '?gw\d+'? crashed|node down: Not properly terminated",
+        CRASHED,
+    ),
     rule(
         "crash.stack",
         ANY,
@@ -200,7 +235,12 @@ pub(super) const DIED: &[Rule] = &[
         r"\*\*\*Exception: (?:SegFault|Child aborted|Illegal|Bus error|Numerical|Other)|Subprocess (?:aborted|killed)\*\*\*|\((?:SEGFAULT|Subprocess aborted|ILLEGAL|BUS_ERROR|NUMERICAL)\)\s*$",
         CRASHED,
     ),
-    rule("crash.meson", FEEDBACK, r"killed by signal (?:11|6|7|4|8|9)\b", CRASHED),
+    rule(
+        "crash.meson",
+        FEEDBACK,
+        r"killed by signal (?:11|6|7|4|8|9)\b",
+        CRASHED,
+    ),
     rule(
         "crash.worker",
         FEEDBACK,
@@ -219,8 +259,18 @@ pub(super) const DIED: &[Rule] = &[
         r"internal compiler error: (?:Segmentation fault|Aborted|Illegal|Bus error)|unable to execute command: (?:Segmentation fault|Aborted|Killed)|frontend command failed due to signal|rustc interrupted by SIG|compiler crashed with|error: compile command failed due to signal",
         CRASHED,
     ),
-    rule("crash.ruby", ANY, r"\[BUG\] (?:Segmentation fault|Illegal|Bus Error|Stack)", CRASHED),
-    rule("crash.v8", ANY, r"^#\s*Fatal error in|^FATAL ERROR: (?:v8|node)::", CRASHED),
+    rule(
+        "crash.ruby",
+        ANY,
+        r"\[BUG\] (?:Segmentation fault|Illegal|Bus Error|Stack)",
+        CRASHED,
+    ),
+    rule(
+        "crash.v8",
+        ANY,
+        r"^#\s*Fatal error in|^FATAL ERROR: (?:v8|node)::",
+        CRASHED,
+    ),
     rule(
         "crash.sanitizer",
         ANY,
@@ -239,7 +289,12 @@ pub(super) const DIED: &[Rule] = &[
         r"Exited with (?:unexpected )?signal code \d+|Crash: \S+ at |^Fatal error: .*: file .*, line \d+$",
         CRASHED,
     ),
-    rule("crash.bun", ANY, r"^panic\(main thread\): |oh no: Bun has crashed|Deno has panicked", CRASHED),
+    rule(
+        "crash.bun",
+        ANY,
+        r"^panic\(main thread\): |oh no: Bun has crashed|Deno has panicked",
+        CRASHED,
+    ),
     rule(
         "crash.segfault-word",
         FEEDBACK,

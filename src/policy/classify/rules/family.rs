@@ -75,18 +75,32 @@ pub(in crate::policy::classify) struct FamilyTable {
 impl FamilyTable {
     /// The rules that match a text, in the table's order.
     pub(in crate::policy::classify) fn matches(&self, text: &[u8]) -> Vec<&'static Rule> {
-        let patterns = self.patterns.get_or_init(|| Patterns::new(self.rules.iter().map(|rule| rule.pattern)));
+        let patterns = self
+            .patterns
+            .get_or_init(|| Patterns::new(self.rules.iter().map(|rule| rule.pattern)));
         let mut room = Matches::default();
-        patterns.matches(text, &mut room).iter().map(|number| &self.rules[usize::from(*number)]).collect()
+        patterns
+            .matches(text, &mut room)
+            .iter()
+            .map(|number| &self.rules[usize::from(*number)])
+            .collect()
     }
 
     /// A family of which the first line that matches says the most.
     pub(super) fn first_line(rules: &'static [Rule], skips: &'static [Quote]) -> Self {
-        Self { rules, skips, first_line: true, patterns: OnceLock::new() }
+        Self {
+            rules,
+            skips,
+            first_line: true,
+            patterns: OnceLock::new(),
+        }
     }
 
     /// A family of which the last line that matches says the most.
     pub(super) fn last_line(rules: &'static [Rule], skips: &'static [Quote]) -> Self {
-        Self { first_line: false, ..Self::first_line(rules, skips) }
+        Self {
+            first_line: false,
+            ..Self::first_line(rules, skips)
+        }
     }
 }

@@ -7,8 +7,18 @@ const CHECK: u8 = LINT | TYPECHECK;
 const FEEDBACK: u8 = BUILD | TEST | LINT | TYPECHECK;
 
 pub(super) const RULES: &[Rule] = &[
-    rule("lint.rustc-denied", LINT, r"implied by `-D |#\[deny\(", FAILED),
-    rule("lint.clippy", LINT | BUILD | TEST, r"clippy::|rust-clippy", FAILED),
+    rule(
+        "lint.rustc-denied",
+        LINT,
+        r"implied by `-D |#\[deny\(",
+        FAILED,
+    ),
+    rule(
+        "lint.clippy",
+        LINT | BUILD | TEST,
+        r"clippy::|rust-clippy",
+        FAILED,
+    ),
     rule(
         "lint.eslint",
         FEEDBACK,
@@ -39,9 +49,24 @@ pub(super) const RULES: &[Rule] = &[
         r"^\s*\S+:\d+:\d+ - (?:error|warning)|^[1-9]\d* errors?, \d+ warnings?|ERROR \S+:\d+:\d+-|error\[[a-z-]+\]",
         FAILED,
     ),
-    rule("lint.tsc", TYPECHECK, r"error TS\d+:|^Found \d+ errors?", FAILED),
-    rule("lint.go", CHECK, r"^\S+\.go:\d+(?::\d+)?: .+| \([a-z]+\)$|^\d+ issues?:?$", FAILED),
-    rule("lint.shell", CHECK, r"\bSC\d{4}\b|DL\d{4}|^In \S+ line \d+:", FAILED),
+    rule(
+        "lint.tsc",
+        TYPECHECK,
+        r"error TS\d+:|^Found \d+ errors?",
+        FAILED,
+    ),
+    rule(
+        "lint.go",
+        CHECK,
+        r"^\S+\.go:\d+(?::\d+)?: .+| \([a-z]+\)$|^\d+ issues?:?$",
+        FAILED,
+    ),
+    rule(
+        "lint.shell",
+        CHECK,
+        r"\bSC\d{4}\b|DL\d{4}|^In \S+ line \d+:",
+        FAILED,
+    ),
     rule(
         "lint.ruby",
         CHECK,
@@ -89,8 +114,18 @@ pub(super) const WEAK: &[Rule] = &[
         FAILED,
     ),
     // `gofmt -l`, `zig fmt --check`: all that is said is which files.
-    rule("check.paths", LINT, r"^(?:\.{0,2}/)?(?:[\w@.+-]+/)*[\w@.+-]*\w\.[a-z]\w{0,9}$", FAILED),
-    rule("check.issue", CHECK, r"^>> Issue:|(?i)^\W*severity: (?:low|medium|high|error|warning|critical)", FAILED),
+    rule(
+        "check.paths",
+        LINT,
+        r"^(?:\.{0,2}/)?(?:[\w@.+-]+/)*[\w@.+-]*\w\.[a-z]\w{0,9}$",
+        FAILED,
+    ),
+    rule(
+        "check.issue",
+        CHECK,
+        r"^>> Issue:|(?i)^\W*severity: (?:low|medium|high|error|warning|critical)",
+        FAILED,
+    ),
     rule(
         "check.words",
         TEST | CHECK,

@@ -107,7 +107,12 @@ pub(super) const RULES: &[Rule] = &[
         r"(?:: )(?:Keine Berechtigung|Erlaubnis verweigert|Zugriff verweigert|Accès refusé|Acceso denegado|Accesso negato|Acesso negado|Permission non accordée|Permiso denegado|Permissão negada|Permesso negato|Отказано в доступе|许可权不够|权限不够|許可がありません|Vorgang nicht zulässig|Opération non permise|Operación no permitida)",
         DENIED,
     ),
-    rule("limit.argument-list", ANY, r": Argument list too long|\bE2BIG\b|\(os error 7\)|\[Errno 7\]", LIMIT),
+    rule(
+        "limit.argument-list",
+        ANY,
+        r": Argument list too long|\bE2BIG\b|\(os error 7\)|\[Errno 7\]",
+        LIMIT,
+    ),
     rule(
         "limit.other",
         ANY,
@@ -215,5 +220,10 @@ pub(super) const MISSING_TOOL: &[Rule] = &[
         r"(?i)\bExecutable `[^`]+` not found|\bfailed to spawn: [`'\x22]?\w|: [\w.+-]+ command not found$|\b(?:program|executable) (?:[`'\x22]?[\w.+-]+[`'\x22]? )?(?:was |is |could )?not (?:be )?found\b|\bnot found (?:in|on) (?:your |the )?\$?PATH\b|program is available in your PATH|`?[\w.-]+`? not found\. (?:is it installed|please install|check your PATH)|(?:please|must|need to) install (?:the )?`?\w[\w.-]*`? (?:first|before|and (?:make|try|ensure))|(?:is|are) (?:not installed|not found in (?:your |the )?\$?PATH|not (?:on|in) (?:your |the )?\$?PATH|missing from (?:your )?PATH)|\b(?:which|type): no \S+ in \(|^\W*(?:(?:error|fatal|warning)(?:\[\w+\])?: |[\w.-]+: (?:error: )?)?[`'\x22]?[\w.+/-]+[`'\x22]? (?:(?:was|is|could) )?not (?:be )?found\b.{0,80}\b(?:select a different|(?:or|and|please|to|must|first|can) (?:re-?)?install\b|apt(?:-get)? install|brew install|dnf install)|\brequired,? but (?:it )?(?:is |was |could )?(?:not|n't) (?:be )?(?:installed|found)\b|(?:cannot|can't|could not|couldn't|unable to|failed to) (?:find|locate) (?:\S+ ){0,3}(?:executable|program|binary|interpreter)\b|\bmake sure .{0,60}\b(?:executables?|programs?|binar(?:y|ies)|commands?|installed)\b.{0,60}\bPATH\b|\bno (?:interpreter|compiler|toolchain)s? (?:was |were )?found\b|required (?:tool|program|executable|binary|command)s? .*(?:not found|missing)|missing (?:required )?(?:tool|program|executable|binary|command)s?:? ",
         NO_TOOL,
     ),
-    rule("tool.agent", AGENT, r"(?i)native binary not found|Cannot find module '/\S*/(?:cli|index|bin)\S*'", NO_TOOL),
+    rule(
+        "tool.agent",
+        AGENT,
+        r"(?i)native binary not found|Cannot find module '/\S*/(?:cli|index|bin)\S*'",
+        NO_TOOL,
+    ),
 ];

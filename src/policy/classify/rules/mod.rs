@@ -82,7 +82,8 @@ pub(super) struct StageRules {
 impl StageRules {
     /// The rules of `stages`, read once.
     pub(super) fn of(stages: u8) -> &'static Self {
-        static STAGES: [OnceLock<StageRules>; 1 + ANY as usize] = [const { OnceLock::new() }; 1 + ANY as usize];
+        static STAGES: [OnceLock<StageRules>; 1 + ANY as usize] =
+            [const { OnceLock::new() }; 1 + ANY as usize];
         STAGES[usize::from(stages & ANY)].get_or_init(|| Self::read(stages))
     }
 
@@ -92,7 +93,11 @@ impl StageRules {
             .flat_map(|(family, table)| (0..table.rules.len()).map(move |rule| (family, rule)))
             .filter(|(family, rule)| FAMILIES[*family].rules[*rule].stages & stages != 0)
             .collect();
-        let patterns = Patterns::new(places.iter().map(|(family, rule)| FAMILIES[*family].rules[*rule].pattern));
+        let patterns = Patterns::new(
+            places
+                .iter()
+                .map(|(family, rule)| FAMILIES[*family].rules[*rule].pattern),
+        );
         Self { patterns, places }
     }
 }
@@ -109,7 +114,13 @@ mod tests {
     #[test]
     fn no_rule_goes_unasked_where_it_matches() {
         for family in FAMILIES.iter() {
-            oracle::nothing_is_missed(&family.rules.iter().map(|rule| rule.pattern).collect::<Vec<_>>());
+            oracle::nothing_is_missed(
+                &family
+                    .rules
+                    .iter()
+                    .map(|rule| rule.pattern)
+                    .collect::<Vec<_>>(),
+            );
         }
     }
 

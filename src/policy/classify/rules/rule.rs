@@ -29,6 +29,16 @@ pub(in crate::policy::classify) struct Rule {
 }
 
 /// A rule of a table.
-pub(super) const fn rule(id: &'static str, stages: u8, pattern: &'static str, verdict: Verdict) -> Rule {
-    Rule { id, stages, pattern, verdict }
+pub(super) const fn rule(
+    id: &'static str,
+    stages: u8,
+    pattern: &'static str,
+    verdict: Verdict,
+) -> Rule {
+    Rule {
+        id,
+        stages,
+        pattern,
+        verdict,
+    }
 }

@@ -18,8 +18,18 @@ pub(super) const ASSERTION: &[Rule] = &[
 
 /// The runner says that it could not collect, load or build tests.
 pub(super) const LOAD: &[Rule] = &[
-    rule("load.perl", FEEDBACK, r"aborted due to compilation errors|^BEGIN failed--compilation aborted", BROKEN),
-    rule("load.shell", FEEDBACK, r": unbound variable$|: parameter not set$", BROKEN),
+    rule(
+        "load.perl",
+        FEEDBACK,
+        r"aborted due to compilation errors|^BEGIN failed--compilation aborted",
+        BROKEN,
+    ),
+    rule(
+        "load.shell",
+        FEEDBACK,
+        r": unbound variable$|: parameter not set$",
+        BROKEN,
+    ),
     rule(
         "load.pytest",
         FEEDBACK,
@@ -44,14 +54,24 @@ pub(super) const LOAD: &[Rule] = &[
         r"(?i)\b(?:could not|couldn't|cannot|can't|unable to|failed to) (?:import|load|collect|parse) (?:\S+ ){0,2}(?:test|spec)s?(?: |-)?(?:module|file|suite|class)s?\b",
         BROKEN,
     ),
-    rule("load.rspec", FEEDBACK, r"An error occurred while loading |errors? occurred outside of examples", BROKEN),
+    rule(
+        "load.rspec",
+        FEEDBACK,
+        r"An error occurred while loading |errors? occurred outside of examples",
+        BROKEN,
+    ),
     rule(
         "load.junit",
         FEEDBACK,
         r"Compilation failed; see the compiler|COMPILATION ERROR|:compile\w*(?:Java|Kotlin|Scala|Groovy)\w*'?\.?(?: FAILED)?$|Failed to compile|\(Test / compileIncremental\) Compilation failed|\bcompileIncremental\b.*failed",
         BROKEN,
     ),
-    rule("load.deno", FEEDBACK, r"^\W*(?:error: )?Type checking failed|\(uncaught error\)", BROKEN),
+    rule(
+        "load.deno",
+        FEEDBACK,
+        r"^\W*(?:error: )?Type checking failed|\(uncaught error\)",
+        BROKEN,
+    ),
     rule(
         "load.dotnet",
         FEEDBACK,
@@ -105,7 +125,12 @@ pub(super) const TESTS_FAILED: &[Rule] = &[
         r"^Tests:\s+[1-9]\d* failed|^\s*Tests\s+[1-9]\d* failed|^Snapshots?:?\s+[1-9]\d* (?:failed|obsolete)|\x22numFailedTests\x22:\s*[1-9]",
         FAILED,
     ),
-    rule("tests.mocha", FEEDBACK, r"^\s*[1-9]\d* failing\b|^\s*(?:[1-9]\d*) (?:of \d+ )?failed\s*(?:\(|$)", FAILED),
+    rule(
+        "tests.mocha",
+        FEEDBACK,
+        r"^\s*[1-9]\d* failing\b|^\s*(?:[1-9]\d*) (?:of \d+ )?failed\s*(?:\(|$)",
+        FAILED,
+    ),
     rule(
         "tests.tap",
         FEEDBACK,
@@ -160,7 +185,12 @@ pub(super) const TESTS_FAILED: &[Rule] = &[
         r"^//\S+\s+(?:FAILED|TIMEOUT|FLAKY)\b.* in |^Executed \d+ out of \d+ tests?: .*fails? locally|^FAIL: //",
         FAILED,
     ),
-    rule("tests.bats", FEEDBACK, r"^\d+ tests?, [1-9]\d* failures?|\(in test file \S+, line \d+\)", FAILED),
+    rule(
+        "tests.bats",
+        FEEDBACK,
+        r"^\d+ tests?, [1-9]\d* failures?|\(in test file \S+, line \d+\)",
+        FAILED,
+    ),
     rule(
         "tests.dotnet",
         FEEDBACK,
@@ -197,7 +227,12 @@ pub(super) const TESTS_FAILED: &[Rule] = &[
         r"Executed \d+ tests?, with [1-9]\d* failures?|Test (?:Suite|Case) '.*' failed|^✘ Test run with|error: -\[\S+ \S+\] :|\*\* TEST FAILED \*\*",
         FAILED,
     ),
-    rule("tests.dart", FEEDBACK, r"^\d\d:\d\d \+\d+.* -[1-9]\d*: Some tests failed|Some tests failed\.", FAILED),
+    rule(
+        "tests.dart",
+        FEEDBACK,
+        r"^\d\d:\d\d \+\d+.* -[1-9]\d*: Some tests failed|Some tests failed\.",
+        FAILED,
+    ),
     rule(
         "tests.ava",
         FEEDBACK,
@@ -275,7 +310,12 @@ pub(super) const FLAKY: &[Rule] = &[
         r"(?i)\bflak(?:y|es)(?: tests?)?\s*[:=]\s*[1-9]|^\s*[1-9]\d* flaky\b|\b[1-9]\d* (?:tests? (?:is|are|was|were) )?flaky\b|\(\d+ flaky\)",
         FAILED,
     ),
-    rule("flaky.mark", FEEDBACK, r"^\s*FLAKY(?:[: ]|$)|\bFLAKY,? failed in|\bFLAKY \d+/\d+|^\[?FLAKY\]?\b", FAILED),
+    rule(
+        "flaky.mark",
+        FEEDBACK,
+        r"^\s*FLAKY(?:[: ]|$)|\bFLAKY,? failed in|\bFLAKY \d+/\d+|^\[?FLAKY\]?\b",
+        FAILED,
+    ),
     rule(
         "flaky.declared",
         FEEDBACK,

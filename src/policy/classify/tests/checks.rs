@@ -3,7 +3,12 @@
 use super::{Case, check};
 
 const LINTS: &[Case] = &[
-    ('l', 1, "./a.yaml\n  2:2  error  syntax error: expected ',' or ']' (syntax)", "f BROKEN_BUILD"),
+    (
+        'l',
+        1,
+        "./a.yaml\n  2:2  error  syntax error: expected ',' or ']' (syntax)",
+        "f BROKEN_BUILD",
+    ),
     (
         'l',
         1,
@@ -22,9 +27,24 @@ const LINTS: &[Case] = &[
         "nope.py: error: Cannot read file: No such file or directory\nFound 1 error in 1 file",
         "f RESOURCE_NOT_FOUND",
     ),
-    ('l', 1, "src/a.py:3:80: E501 line too long (92 > 79 characters)", "f VERIFICATION_FAILED"),
-    ('l', 1, "a.py:1:7: E999 SyntaxError: invalid syntax", "f BROKEN_BUILD"),
-    ('l', 1, "would reformat src/a.py\nOh no! 1 file would be reformatted.", "f VERIFICATION_FAILED"),
+    (
+        'l',
+        1,
+        "src/a.py:3:80: E501 line too long (92 > 79 characters)",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        'l',
+        1,
+        "a.py:1:7: E999 SyntaxError: invalid syntax",
+        "f BROKEN_BUILD",
+    ),
+    (
+        'l',
+        1,
+        "would reformat src/a.py\nOh no! 1 file would be reformatted.",
+        "f VERIFICATION_FAILED",
+    ),
     (
         'l',
         123,
@@ -55,14 +75,24 @@ const LINTS: &[Case] = &[
         "main.go:8:2: Error return value is not checked (errcheck)\n1 issues:\n* errcheck: 1",
         "f VERIFICATION_FAILED",
     ),
-    ('l', 1, "a.rb:1:1: C: Style/Foo: Missing comment.\n1 file inspected, 1 offense detected", "f VERIFICATION_FAILED"),
+    (
+        'l',
+        1,
+        "a.rb:1:1: C: Style/Foo: Missing comment.\n1 file inspected, 1 offense detected",
+        "f VERIFICATION_FAILED",
+    ),
     (
         'l',
         1,
         "a.css\n  3:5  ✖  Unexpected unknown property \"colr\"  property-no-unknown\n\n✖ 1 problem (1 error, 0 warnings)",
         "f VERIFICATION_FAILED",
     ),
-    ('l', 1, "Dockerfile:3 DL3008 warning: Pin versions in apt get install", "f VERIFICATION_FAILED"),
+    (
+        'l',
+        1,
+        "Dockerfile:3 DL3008 warning: Pin versions in apt get install",
+        "f VERIFICATION_FAILED",
+    ),
     (
         'l',
         1,
@@ -87,7 +117,12 @@ const LINTS: &[Case] = &[
         "error[E0425]: cannot find value `x` in this scope\n --> src/lib.rs:3:5\nerror: could not compile `a` (lib) due to 1 previous error",
         "f BROKEN_BUILD",
     ),
-    ('l', 1, "src/timeout.rs:429: trailing whitespace", "f VERIFICATION_FAILED"),
+    (
+        'l',
+        1,
+        "src/timeout.rs:429: trailing whitespace",
+        "f VERIFICATION_FAILED",
+    ),
     (
         'c',
         1,
@@ -112,14 +147,24 @@ const LINTS: &[Case] = &[
         "a.py:3: error: Too many arguments for \"f\"  [call-arg]\nFound 1 error in 1 file",
         "f VERIFICATION_FAILED",
     ),
-    ('c', 2, "src/a.ts(3,1): error TS1005: ';' expected.", "f BROKEN_BUILD"),
+    (
+        'c',
+        2,
+        "src/a.ts(3,1): error TS1005: ';' expected.",
+        "f BROKEN_BUILD",
+    ),
     (
         'c',
         101,
         "error[E0308]: mismatched types\nerror: could not compile `a` (lib) due to 1 previous error",
         "f BROKEN_BUILD",
     ),
-    ('c', 2, "usage: mypy [-h]\nmypy: error: unrecognized arguments: --strickt", "f INVALID_INPUT"),
+    (
+        'c',
+        2,
+        "usage: mypy [-h]\nmypy: error: unrecognized arguments: --strickt",
+        "f INVALID_INPUT",
+    ),
 ];
 
 #[test]

@@ -8,20 +8,72 @@ use crate::policy::classify::classify;
 type Said = (&'static str, &'static str, &'static str);
 
 const COMPARISONS: &[Said] = &[
-    ("-at", "Test failed: expected 200 got 404", "f VERIFICATION_FAILED"),
-    ("-at", "AssertionError: expected 404 to equal 200", "f VERIFICATION_FAILED"),
-    ("-at", "Test failed: expected 200 got 500", "f VERIFICATION_FAILED"),
-    ("-at", "expected status 429 but got 200", "f VERIFICATION_FAILED"),
-    ("-at", "Error: expected status 429 but got 200", "f VERIFICATION_FAILED"),
-    ("-at", "expected 200 OK, got 503 Service Unavailable", "f VERIFICATION_FAILED"),
-    ("-at", "expected status code to be 401, received 500", "f VERIFICATION_FAILED"),
-    ("-at", "login_test.go:12: got 429, want 200", "f VERIFICATION_FAILED"),
-    ("-at", "AssertionError: expected 3 to equal 4", "f VERIFICATION_FAILED"),
-    ("-at", "AssertionError [ERR_ASSERTION]: 429 == 200", "f VERIFICATION_FAILED"),
+    (
+        "-at",
+        "Test failed: expected 200 got 404",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "AssertionError: expected 404 to equal 200",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "Test failed: expected 200 got 500",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "expected status 429 but got 200",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "Error: expected status 429 but got 200",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "expected 200 OK, got 503 Service Unavailable",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "expected status code to be 401, received 500",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "login_test.go:12: got 429, want 200",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "AssertionError: expected 3 to equal 4",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "AssertionError [ERR_ASSERTION]: 429 == 200",
+        "f VERIFICATION_FAILED",
+    ),
     ("-at", "assert 404 == 200", "f VERIFICATION_FAILED"),
-    ("-at", "assertion `left == right` failed", "f VERIFICATION_FAILED"),
-    ("-at", "assertion failed: status 500 is not 200", "f VERIFICATION_FAILED"),
-    ("-at", "AssertionError: expected 'No space left on device' to equal 'ok'", "f VERIFICATION_FAILED"),
+    (
+        "-at",
+        "assertion `left == right` failed",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "assertion failed: status 500 is not 200",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "AssertionError: expected 'No space left on device' to equal 'ok'",
+        "f VERIFICATION_FAILED",
+    ),
 ];
 
 const STATUSES: &[Said] = &[
@@ -31,11 +83,31 @@ const STATUSES: &[Said] = &[
     ("-a", "HTTP 429", "a RATE_LIMITED+"),
     ("-a", "502 Bad Gateway", "a UNKNOWN+"),
     ("-a", "503 Service Unavailable", "a UNKNOWN+"),
-    ("-a", "We're currently experiencing high demand", "a RATE_LIMITED+"),
-    ("-a", "We\u{2019}re currently experiencing high demand, which may cause temporary errors.", "a RATE_LIMITED+"),
-    ("-a", "Selected model is at capacity. Please try a different model.", "a RATE_LIMITED+"),
-    ("-a", "ERROR: exceeded retry limit, last status: 500 Internal Server Error", "a RATE_LIMITED+"),
-    ("-a", "ERROR: exceeded retry limit, last status: 429 Too Many Requests, request id: x", "a RATE_LIMITED+"),
+    (
+        "-a",
+        "We're currently experiencing high demand",
+        "a RATE_LIMITED+",
+    ),
+    (
+        "-a",
+        "We\u{2019}re currently experiencing high demand, which may cause temporary errors.",
+        "a RATE_LIMITED+",
+    ),
+    (
+        "-a",
+        "Selected model is at capacity. Please try a different model.",
+        "a RATE_LIMITED+",
+    ),
+    (
+        "-a",
+        "ERROR: exceeded retry limit, last status: 500 Internal Server Error",
+        "a RATE_LIMITED+",
+    ),
+    (
+        "-a",
+        "ERROR: exceeded retry limit, last status: 429 Too Many Requests, request id: x",
+        "a RATE_LIMITED+",
+    ),
     ("-a", "API rate limit exceeded", "a RATE_LIMITED+"),
     ("a", "ETIMEDOUT", "a NETWORK_ERROR+"),
     ("-a", "oauth_org_not_allowed", "a AUTH_FAILED"),
@@ -53,8 +125,16 @@ const STATUSES: &[Said] = &[
 ];
 
 const LIMITS: &[Said] = &[
-    ("-abt", "Operation timed out after 10 minutes", "t TOOL_TIMEOUT+"),
-    ("-abt", "Error: Timeout of 2000ms exceeded.", "t TOOL_TIMEOUT+"),
+    (
+        "-abt",
+        "Operation timed out after 10 minutes",
+        "t TOOL_TIMEOUT+",
+    ),
+    (
+        "-abt",
+        "Error: Timeout of 2000ms exceeded.",
+        "t TOOL_TIMEOUT+",
+    ),
     (
         "-at",
         "Error: Timeout of 2000ms exceeded. For async tests and hooks, ensure \"done()\" is called.",
@@ -72,8 +152,16 @@ const LIMITS: &[Said] = &[
     ("-", "request timed out", "s NETWORK_ERROR+"),
     ("a", "request timed out", "a NETWORK_ERROR+"),
     ("a", "Connection timed out", "a NETWORK_ERROR+"),
-    ("-b", "curl: (28) Operation timed out after 30001 milliseconds with 0 bytes received", "s NETWORK_ERROR+"),
-    ("-b", "dial tcp 10.0.0.1:443: i/o timeout", "s NETWORK_ERROR+"),
+    (
+        "-b",
+        "curl: (28) Operation timed out after 30001 milliseconds with 0 bytes received",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        "-b",
+        "dial tcp 10.0.0.1:443: i/o timeout",
+        "s NETWORK_ERROR+",
+    ),
 ];
 
 const CHECKS: &[Said] = &[
@@ -82,23 +170,67 @@ const CHECKS: &[Said] = &[
     ("-at", "npm test failed", "f VERIFICATION_FAILED"),
     ("-al", "lint failed", "f VERIFICATION_FAILED"),
     ("-al", "clippy: 3 warnings denied", "f VERIFICATION_FAILED"),
-    ("-at", "Test failed: AuthService.register", "f VERIFICATION_FAILED"),
+    (
+        "-at",
+        "Test failed: AuthService.register",
+        "f VERIFICATION_FAILED",
+    ),
     ("-at", "3 of 10 tests failed", "f VERIFICATION_FAILED"),
     ("-at", "Unit tests are failing", "f VERIFICATION_FAILED"),
-    ("-at", "cargo test failed with exit code 101", "f VERIFICATION_FAILED"),
-    ("-at", "Tests failed: rate_limit_spec.rb, timeout_spec.rb", "f VERIFICATION_FAILED"),
+    (
+        "-at",
+        "cargo test failed with exit code 101",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-at",
+        "Tests failed: rate_limit_spec.rb, timeout_spec.rb",
+        "f VERIFICATION_FAILED",
+    ),
     ("-ac", "mypy found 3 errors", "f VERIFICATION_FAILED"),
-    ("-t", "Tests failed: connect ECONNREFUSED 127.0.0.1:5432", "s NETWORK_ERROR+"),
-    ("-at", "Tests failed: No space left on device", "s DISK_FULL"),
+    (
+        "-t",
+        "Tests failed: connect ECONNREFUSED 127.0.0.1:5432",
+        "s NETWORK_ERROR+",
+    ),
+    (
+        "-at",
+        "Tests failed: No space left on device",
+        "s DISK_FULL",
+    ),
 ];
 
 const BUILDS: &[Said] = &[
-    ("-abt", "could not compile `foo` (lib) due to 2 previous errors", "f BROKEN_BUILD"),
-    ("-abt", "error: could not compile `foo` (lib) due to 2 previous errors", "f BROKEN_BUILD"),
-    ("-abt", "error: could not compile `foo` (bin \"foo\") due to 1 previous error", "f BROKEN_BUILD"),
-    ("-abt", "could not compile `foo` (bin \"foo\") due to 1 previous error; 3 warnings emitted", "f BROKEN_BUILD"),
-    ("-abt", "fatal error: foo.h: No such file or directory", "f BROKEN_BUILD"),
-    ("-abt", "fatal error: 'foo.h' file not found", "f BROKEN_BUILD"),
+    (
+        "-abt",
+        "could not compile `foo` (lib) due to 2 previous errors",
+        "f BROKEN_BUILD",
+    ),
+    (
+        "-abt",
+        "error: could not compile `foo` (lib) due to 2 previous errors",
+        "f BROKEN_BUILD",
+    ),
+    (
+        "-abt",
+        "error: could not compile `foo` (bin \"foo\") due to 1 previous error",
+        "f BROKEN_BUILD",
+    ),
+    (
+        "-abt",
+        "could not compile `foo` (bin \"foo\") due to 1 previous error; 3 warnings emitted",
+        "f BROKEN_BUILD",
+    ),
+    (
+        "-abt",
+        "fatal error: foo.h: No such file or directory",
+        "f BROKEN_BUILD",
+    ),
+    (
+        "-abt",
+        "fatal error: 'foo.h' file not found",
+        "f BROKEN_BUILD",
+    ),
     ("-abt", "Build failed", "f BROKEN_BUILD"),
     ("-abt", "npm run build failed", "f BROKEN_BUILD"),
     ("-abt", "compilation failed", "f BROKEN_BUILD"),
@@ -106,7 +238,11 @@ const BUILDS: &[Said] = &[
     ("-abt", "TS2304: Cannot find name 'x'.", "f BROKEN_BUILD"),
     ("-abt", "The project does not compile", "f BROKEN_BUILD"),
     ("-ab", "Build failed: src/main.rs", "f BROKEN_BUILD"),
-    ("-ab", "Build failed: No space left on device", "s DISK_FULL"),
+    (
+        "-ab",
+        "Build failed: No space left on device",
+        "s DISK_FULL",
+    ),
 ];
 
 const ENDS: &[Said] = &[
@@ -115,8 +251,16 @@ const ENDS: &[Said] = &[
     ("-abt", "Process crashed", "c CRASHED"),
     ("-abt", "node received SIGABRT", "c CRASHED"),
     ("-abt", "SIGKILL", "c CRASHED+"),
-    ("-abt", "Killed process 123 (node) total-vm: Out of memory", "c OUT_OF_MEMORY"),
-    ("-abt", "Killed process 123 (node), UID 0, total-vm:4kB, anon-rss:2kB", "c OUT_OF_MEMORY"),
+    (
+        "-abt",
+        "Killed process 123 (node) total-vm: Out of memory",
+        "c OUT_OF_MEMORY",
+    ),
+    (
+        "-abt",
+        "Killed process 123 (node), UID 0, total-vm:4kB, anon-rss:2kB",
+        "c OUT_OF_MEMORY",
+    ),
     ("-abt", "OOM", "c OUT_OF_MEMORY"),
     ("-a", "Context exhausted", "a CONTEXT_EXHAUSTED"),
     ("-a", "token limit exceeded", "a CONTEXT_EXHAUSTED"),
@@ -154,23 +298,63 @@ const HARMLESS: &[Said] = &[
     ("-a", "The expected 200 lines were written", "? UNKNOWN"),
     ("a", "0 of 3 tests failed", "? UNKNOWN"),
     ("a", "build is not broken", "? UNKNOWN"),
-    ("a", "API Error: 400 messages.1: expected \"text\" but got \"image\"", "a INVALID_INPUT"),
-    ("a", "ERROR: unexpected status 401 Unauthorized", "a AUTH_FAILED"),
+    (
+        "a",
+        "API Error: 400 messages.1: expected \"text\" but got \"image\"",
+        "a INVALID_INPUT",
+    ),
+    (
+        "a",
+        "ERROR: unexpected status 401 Unauthorized",
+        "a AUTH_FAILED",
+    ),
     ("b", "Error: expected `;`, found `}`", "f BROKEN_BUILD"),
     ("b", "429 Too Many Requests", "s NETWORK_ERROR+"),
     ("b", "502 Bad Gateway", "s NETWORK_ERROR+"),
-    ("-b", "src/a.ts(3,1): error TS2554: Expected 2 arguments, but got 1.", "f BROKEN_BUILD"),
-    ("l", "error: could not compile `foo` (lib) due to 2 previous errors", "f VERIFICATION_FAILED"),
-    ("-b", "cc1: fatal error: foo.c: No such file or directory", "f RESOURCE_NOT_FOUND"),
+    (
+        "-b",
+        "src/a.ts(3,1): error TS2554: Expected 2 arguments, but got 1.",
+        "f BROKEN_BUILD",
+    ),
+    (
+        "l",
+        "error: could not compile `foo` (lib) due to 2 previous errors",
+        "f VERIFICATION_FAILED",
+    ),
+    (
+        "-b",
+        "cc1: fatal error: foo.c: No such file or directory",
+        "f RESOURCE_NOT_FOUND",
+    ),
     ("-", "model trained in 3 s", "f UNKNOWN"),
 ];
 
 /// More than a message: what stands in a log is no summary.
 const LOGS: &[Case] = &[
-    ('b', 1, "step 1\nstep 2\ntimeout\nstep 3\nerror[E0308]: mismatched types", "f BROKEN_BUILD"),
-    ('a', 1, "thinking\nTests failed\nfixing\nTests passed\nAPI Error: 529 Overloaded", "a RATE_LIMITED+"),
-    ('a', 1, "reading\ntrying\nagain\nError: expected status 429 but got 200", "a UNKNOWN+"),
-    ('-', 1, "Test failed: expected 200 got 404\n    at login (auth.test.js:3:4)", "f VERIFICATION_FAILED"),
+    (
+        'b',
+        1,
+        "step 1\nstep 2\ntimeout\nstep 3\nerror[E0308]: mismatched types",
+        "f BROKEN_BUILD",
+    ),
+    (
+        'a',
+        1,
+        "thinking\nTests failed\nfixing\nTests passed\nAPI Error: 529 Overloaded",
+        "a RATE_LIMITED+",
+    ),
+    (
+        'a',
+        1,
+        "reading\ntrying\nagain\nError: expected status 429 but got 200",
+        "a UNKNOWN+",
+    ),
+    (
+        '-',
+        1,
+        "Test failed: expected 200 got 404\n    at login (auth.test.js:3:4)",
+        "f VERIFICATION_FAILED",
+    ),
     (
         '-',
         101,
@@ -193,10 +377,18 @@ fn check_said(said: &[Said]) {
                 message: Some((*text).to_owned()),
                 ..FailureEvidence::default()
             };
-            for evidence in [message, evidence(letter, 1, text, false), evidence(letter, 1, text, true)] {
+            for evidence in [
+                message,
+                evidence(letter, 1, text, false),
+                evidence(letter, 1, text, true),
+            ] {
                 let failure = classify(&evidence, None, &[], now());
                 if short(&failure) != wanted {
-                    misses.push(format!("{letter} {text:?}: {}, by {:?}", short(&failure), failure.evidence[0].rule));
+                    misses.push(format!(
+                        "{letter} {text:?}: {}, by {:?}",
+                        short(&failure),
+                        failure.evidence[0].rule
+                    ));
                     break;
                 }
             }

@@ -33,7 +33,11 @@ fn stage(letter: char) -> Option<CheckKind> {
 }
 
 fn evidence(letter: char, code: i32, output: &str, on_stderr: bool) -> FailureEvidence {
-    let (stdout, stderr) = if on_stderr { ("", output) } else { (output, "") };
+    let (stdout, stderr) = if on_stderr {
+        ("", output)
+    } else {
+        (output, "")
+    };
     FailureEvidence {
         stage: stage(letter),
         exit_code: Some(code),
@@ -61,13 +65,27 @@ fn check(cases: &[Case]) {
     let mut misses = Vec::new();
     for (letter, code, output, wanted) in cases {
         for on_stderr in [false, true] {
-            let failure = classify(&evidence(*letter, *code, output, on_stderr), None, &[], now());
+            let failure = classify(
+                &evidence(*letter, *code, output, on_stderr),
+                None,
+                &[],
+                now(),
+            );
             if short(&failure) != *wanted {
                 let seen = short(&failure);
-                misses.push(format!("wanted {wanted}, seen {seen} by {:?}\n{output}\n", failure.evidence[0]));
+                misses.push(format!(
+                    "wanted {wanted}, seen {seen} by {:?}\n{output}\n",
+                    failure.evidence[0]
+                ));
                 break;
             }
         }
     }
-    assert!(misses.is_empty(), "{} of {}:\n{}", misses.len(), cases.len(), misses.join("\n"));
+    assert!(
+        misses.is_empty(),
+        "{} of {}:\n{}",
+        misses.len(),
+        cases.len(),
+        misses.join("\n")
+    );
 }

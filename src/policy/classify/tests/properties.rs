@@ -42,10 +42,18 @@ proptest! {
 
 #[test]
 fn a_deadline_beats_everything() {
-    let mut evidence = evidence('t', 0, "1 failed, 2 passed in 0.1s\nKeyboardInterrupt", false);
+    let mut evidence = evidence(
+        't',
+        0,
+        "1 failed, 2 passed in 0.1s\nKeyboardInterrupt",
+        false,
+    );
     evidence.duration = Some(Duration::from_secs(60));
     evidence.deadline = Some(Duration::from_secs(60));
-    assert_eq!(short(&classify(&evidence, None, &[], now())), "t TOOL_TIMEOUT+");
+    assert_eq!(
+        short(&classify(&evidence, None, &[], now())),
+        "t TOOL_TIMEOUT+"
+    );
     evidence.deadline = Some(Duration::from_secs(61));
     assert_eq!(short(&classify(&evidence, None, &[], now())), "x CANCELLED");
 }
@@ -67,10 +75,24 @@ fn timeout1_counts_only_when_its_time_was_up() {
 fn what_cannot_start_is_missing_or_refused() {
     let run = |error: &str| {
         let spawn_error = Some(error.to_owned());
-        short(&classify(&FailureEvidence { spawn_error, ..FailureEvidence::default() }, None, &[], now()))
+        short(&classify(
+            &FailureEvidence {
+                spawn_error,
+                ..FailureEvidence::default()
+            },
+            None,
+            &[],
+            now(),
+        ))
     };
-    assert_eq!(run("No such file or directory (os error 2)"), "s RESOURCE_NOT_FOUND");
-    assert_eq!(run("Permission denied (os error 13)"), "s PERMISSION_DENIED");
+    assert_eq!(
+        run("No such file or directory (os error 2)"),
+        "s RESOURCE_NOT_FOUND"
+    );
+    assert_eq!(
+        run("Permission denied (os error 13)"),
+        "s PERMISSION_DENIED"
+    );
 }
 
 #[test]
@@ -86,7 +108,10 @@ fn user_rules_come_first() {
     };
     let evidence = evidence('b', 1, "a.c:1:1: error: x\nno license server today", true);
     let failure = classify(&evidence, None, &[rule], now());
-    assert_eq!((short(&failure).as_str(), failure.evidence[0].line), ("s NETWORK_ERROR+", Some(2)));
+    assert_eq!(
+        (short(&failure).as_str(), failure.evidence[0].line),
+        ("s NETWORK_ERROR+", Some(2))
+    );
 }
 
 #[test]
@@ -100,7 +125,14 @@ fn a_limit_that_a_user_rule_names_resets_when_its_line_says() {
         cause: Cause::RateLimited,
         retryable: None,
     };
-    let said = |line: &str| classify(&evidence('b', 1, line, true), None, std::slice::from_ref(&rule), now());
+    let said = |line: &str| {
+        classify(
+            &evidence('b', 1, line, true),
+            None,
+            std::slice::from_ref(&rule),
+            now(),
+        )
+    };
     let waits = said("all licences are in use, try again in 90 seconds").retry_after;
     assert_eq!(waits, Some(now().plus(std::time::Duration::from_secs(90))));
     assert_eq!(said("all licences are in use").retry_after, None);
@@ -108,7 +140,9 @@ fn a_limit_that_a_user_rule_names_resets_when_its_line_says() {
 
 #[test]
 fn megabytes_of_noise_hide_nothing() {
-    let mut output = "2026 GET /a/b?c=1 200 connection pool 17 of 20, 3 retries, error rate 0.1 %\n".repeat(40_000);
+    let mut output =
+        "2026 GET /a/b?c=1 200 connection pool 17 of 20, 3 retries, error rate 0.1 %\n"
+            .repeat(40_000);
     output.push_str("--- FAIL: TestX (0.00s)\nFAIL\tx\t0.1s\n");
     let failure = classify(&evidence('t', 1, &output, false), None, &[], now());
     assert_eq!(short(&failure), "f VERIFICATION_FAILED");
@@ -119,6 +153,9 @@ fn verdicts_say_why_and_hide_secrets() {
     let output = "curl: (6) Could not resolve host: x\nerror: https://me:hunter22@x/y failed\n";
     let failure = classify(&evidence('b', 6, output, true), None, &[], now());
     assert_eq!(failure.evidence[0].rule, "network.name");
-    assert_eq!((failure.evidence[0].source, failure.evidence[0].line), (EvidenceSource::Stderr, Some(1)));
+    assert_eq!(
+        (failure.evidence[0].source, failure.evidence[0].line),
+        (EvidenceSource::Stderr, Some(1))
+    );
     assert!(!failure.details.unwrap().contains("hunter22"));
 }

@@ -100,5 +100,9 @@ fn step() -> impl AnyOf<Value = Step> {
 
 fn usage_limit() -> Failure {
     let detail = Some(CauseDetail::UsageLimit);
-    Failure { detail, retry_after: Some(at(3600)), ..failure(Cause::RateLimited) }
+    Failure {
+        detail,
+        retry_after: Some(at(3600)),
+        ..failure(Cause::RateLimited)
+    }
 }

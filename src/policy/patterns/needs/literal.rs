@@ -17,7 +17,10 @@ pub(in crate::policy::patterns) struct Literal {
 impl Literal {
     /// None of it yet, at the beginning of a word or elsewhere.
     pub(super) fn at(begins_word: bool) -> Self {
-        Self { begins_word, ..Self::default() }
+        Self {
+            begins_word,
+            ..Self::default()
+        }
     }
 
     /// One byte more.

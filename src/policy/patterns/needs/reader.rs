@@ -81,7 +81,10 @@ impl Reader<'_> {
                     self.boundary = boundary;
                     self.add(&mut run, byte);
                 }
-                Atom::Part(Need { exact: Some(text), bytes: part }) if at_least_once => {
+                Atom::Part(Need {
+                    exact: Some(text),
+                    bytes: part,
+                }) if at_least_once => {
                     bytes.add_part(&part);
                     if run.is_empty() {
                         run = text;
@@ -182,11 +185,16 @@ impl Reader<'_> {
         }
         let mut text = Literal::default();
         text.extend(&self.bytes()[start..self.at]);
-        Atom::Part(Need { exact: Some(text), bytes: Required::each_of(&self.bytes()[start..self.at]) })
+        Atom::Part(Need {
+            exact: Some(text),
+            bytes: Required::each_of(&self.bytes()[start..self.at]),
+        })
     }
 
     fn escape(&mut self) -> Atom {
-        let Some(byte) = self.peek() else { return Atom::Any };
+        let Some(byte) = self.peek() else {
+            return Atom::Any;
+        };
         self.at += 1;
         match byte {
             b'b' if self.peek() != Some(b'{') => Atom::Boundary,
@@ -226,7 +234,10 @@ impl Reader<'_> {
         if self.braces() {
             return None;
         }
-        let digits = self.bytes().get(self.at..self.at + 2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = self
+            .bytes()
+            .get(self.at..self.at + 2)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         self.at += 2;
         u8::from_str_radix(digits?, 16).ok()
     }
@@ -283,8 +294,14 @@ impl Reader<'_> {
 
     /// The characters from `first` on, in a class: one, or a range of them.
     fn range(&mut self, first: u8) -> Option<Range<u8>> {
-        let last = self.bytes().get(self.at + 1).copied().filter(|last| self.peek() == Some(b'-') && *last != b']');
-        let Some(last) = last else { return Some(first..first + 1) };
+        let last = self
+            .bytes()
+            .get(self.at + 1)
+            .copied()
+            .filter(|last| self.peek() == Some(b'-') && *last != b']');
+        let Some(last) = last else {
+            return Some(first..first + 1);
+        };
         if !last.is_ascii_alphanumeric() {
             return None;
         }
@@ -301,7 +318,10 @@ impl Reader<'_> {
                 let start = self.at;
                 self.skip_to(b":)");
                 // Spaces that do not count, and tables of Unicode.
-                let set = self.bytes()[start..self.at].split(|byte| *byte == b'-').next().unwrap_or_default();
+                let set = self.bytes()[start..self.at]
+                    .split(|byte| *byte == b'-')
+                    .next()
+                    .unwrap_or_default();
                 self.lost |= set.iter().any(|flag| matches!(flag, b'x' | b'u'));
                 if self.eat(b')') {
                     // Flags that are set twice are not followed.
@@ -321,7 +341,10 @@ impl Reader<'_> {
             let other = self.concatenation(&mut inner);
             // Each of them has to need something.
             all &= self.strings.len() > next;
-            need = Need { exact: None, bytes: need.bytes.or(&other.bytes) };
+            need = Need {
+                exact: None,
+                bytes: need.bytes.or(&other.bytes),
+            };
         }
         self.eat(b')');
         if !all {

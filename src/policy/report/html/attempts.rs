@@ -19,7 +19,12 @@ pub fn attempts(report: &Report) -> Markup {
         }
         @for one in &report.attempts { (attempt(one)) }
     };
-    section("attempts", "Attempts made", Some(report.summary.attempts.total.to_string()), content)
+    section(
+        "attempts",
+        "Attempts made",
+        Some(report.summary.attempts.total.to_string()),
+        content,
+    )
 }
 
 fn attempt(attempt: &AttemptLine) -> Markup {
@@ -66,8 +71,15 @@ fn facts(attempt: &AttemptLine) -> Markup {
 }
 
 fn cause(attempt: &AttemptLine, failure: &FailureLine) -> String {
-    let mut parts = vec![failure.cause.as_str().to_owned(), failure.kind.as_str().replace('_', " ")];
-    parts.extend(words::ending(attempt.exit_code, attempt.signal.as_deref(), attempt.timed_out));
+    let mut parts = vec![
+        failure.cause.as_str().to_owned(),
+        failure.kind.as_str().replace('_', " "),
+    ];
+    parts.extend(words::ending(
+        attempt.exit_code,
+        attempt.signal.as_deref(),
+        attempt.timed_out,
+    ));
     parts.join(" · ")
 }
 

@@ -26,7 +26,9 @@ pub fn chart(report: &Report) -> Markup {
     let scale = Scale::of(&report.attempts, report.generated_at);
     let mut rows: BTreeMap<u32, Vec<Markup>> = BTreeMap::new();
     for (attempt, place) in report.attempts.iter().zip(&scale.bars) {
-        rows.entry(attempt.iteration).or_default().push(bar(attempt, *place));
+        rows.entry(attempt.iteration)
+            .or_default()
+            .push(bar(attempt, *place));
     }
     let skipped = rows.len().saturating_sub(MAX_ROWS);
     let marks = marks(&scale, report);
@@ -72,8 +74,15 @@ fn row(name: &str, shapes: &[Markup]) -> Markup {
 
 fn bar(attempt: &AttemptLine, (from, to): (f64, f64)) -> Markup {
     let width = (to - from - 1.5).max(3.0);
-    let took = attempt.duration_ms.map(|took| format!(", {}", words::span(took))).unwrap_or_default();
-    let title = format!("Attempt {}: {}{took}", attempt.number, words::outcome(attempt.outcome));
+    let took = attempt
+        .duration_ms
+        .map(|took| format!(", {}", words::span(took)))
+        .unwrap_or_default();
+    let title = format!(
+        "Attempt {}: {}{took}",
+        attempt.number,
+        words::outcome(attempt.outcome)
+    );
     rect(tone(attempt.outcome), from, width, &title)
 }
 
@@ -85,15 +94,32 @@ fn rect(class: &str, x: f64, width: f64, title: &str) -> Markup {
 }
 
 fn marks(scale: &Scale, report: &Report) -> Vec<Markup> {
-    let restored = |kind| matches!(kind, MomentKind::Rollback | MomentKind::Undo | MomentKind::ManualFix);
-    let moments = report.timeline.iter().filter(|moment| restored(moment.kind));
-    let mark = |moment: &Moment| rect("mark", scale.at(moment.at).clamp(0.0, WIDTH - 4.0), 4.0, &moment.title);
+    let restored = |kind| {
+        matches!(
+            kind,
+            MomentKind::Rollback | MomentKind::Undo | MomentKind::ManualFix
+        )
+    };
+    let moments = report
+        .timeline
+        .iter()
+        .filter(|moment| restored(moment.kind));
+    let mark = |moment: &Moment| {
+        rect(
+            "mark",
+            scale.at(moment.at).clamp(0.0, WIDTH - 4.0),
+            4.0,
+            &moment.title,
+        )
+    };
     moments.map(mark).collect()
 }
 
 fn end(attempt: &AttemptLine, now: Timestamp) -> Timestamp {
     match attempt.duration_ms {
-        Some(took) => attempt.started_at.plus(std::time::Duration::from_millis(took)),
+        Some(took) => attempt
+            .started_at
+            .plus(std::time::Duration::from_millis(took)),
         None => now.max(attempt.started_at),
     }
 }
@@ -110,8 +136,15 @@ struct Scale {
 impl Scale {
     fn of(attempts: &[AttemptLine], now: Timestamp) -> Self {
         // They come in order.
-        let spans: Vec<(Timestamp, Timestamp)> = attempts.iter().map(|a| (a.started_at, end(a, now))).collect();
-        let active: f64 = spans.iter().map(|(from, to)| gap(*from, *to)).sum::<f64>().max(1.0);
+        let spans: Vec<(Timestamp, Timestamp)> = attempts
+            .iter()
+            .map(|a| (a.started_at, end(a, now)))
+            .collect();
+        let active: f64 = spans
+            .iter()
+            .map(|(from, to)| gap(*from, *to))
+            .sum::<f64>()
+            .max(1.0);
         let (sliver, longest_gap) = (active / 80.0, active / 6.0);
         let mut knots = vec![(spans[0].0, 0.0)];
         let (mut bars, mut shortened) = (Vec::new(), false);
@@ -126,15 +159,28 @@ impl Scale {
         }
         let full = knots[knots.len() - 1].1.max(f64::MIN_POSITIVE);
         let scaled = |place: f64| place * WIDTH / full;
-        let knots = knots.into_iter().map(|(at, place)| (at, scaled(place))).collect();
-        let bars = bars.into_iter().map(|(begin, end)| (scaled(begin), scaled(end))).collect();
-        Self { knots, bars, shortened }
+        let knots = knots
+            .into_iter()
+            .map(|(at, place)| (at, scaled(place)))
+            .collect();
+        let bars = bars
+            .into_iter()
+            .map(|(begin, end)| (scaled(begin), scaled(end)))
+            .collect();
+        Self {
+            knots,
+            bars,
+            shortened,
+        }
     }
 
     fn at(&self, time: Timestamp) -> f64 {
         // The last knot of that very time: what begins there begins after what ended there.
         let after = self.knots.partition_point(|(at, _)| *at <= time);
-        match (after.checked_sub(1).map(|before| self.knots[before]), self.knots.get(after)) {
+        match (
+            after.checked_sub(1).map(|before| self.knots[before]),
+            self.knots.get(after),
+        ) {
             (Some((from, left)), Some((to, right))) => {
                 left + (right - left) * gap(from, time) / gap(from, *to).max(1.0)
             }
@@ -185,29 +231,55 @@ mod tests {
 
     fn bars(attempts: &[AttemptLine]) -> Scale {
         let scale = Scale::of(attempts, Timestamp::from_millis(100_000));
-        let places: Vec<f64> = scale.bars.iter().flat_map(|(from, to)| [*from, *to]).collect();
+        let places: Vec<f64> = scale
+            .bars
+            .iter()
+            .flat_map(|(from, to)| [*from, *to])
+            .collect();
         assert!(
-            places.is_sorted() && places[0] >= 0.0 && (places[places.len() - 1] - WIDTH).abs() < 0.01,
+            places.is_sorted()
+                && places[0] >= 0.0
+                && (places[places.len() - 1] - WIDTH).abs() < 0.01,
             "{places:?}"
         );
-        assert!(scale.bars.iter().all(|(from, to)| to - from > 3.0), "{places:?}");
+        assert!(
+            scale.bars.iter().all(|(from, to)| to - from > 3.0),
+            "{places:?}"
+        );
         scale
     }
 
     #[test]
     fn every_attempt_is_seen_and_long_waits_are_short() {
-        let scale = bars(&[attempt(0, Some(1000)), attempt(90_000, Some(1000)), attempt(91_000, Some(0))]);
-        assert!(scale.shortened && scale.bars[1].0 < 600.0, "{:?}", scale.bars);
+        let scale = bars(&[
+            attempt(0, Some(1000)),
+            attempt(90_000, Some(1000)),
+            attempt(91_000, Some(0)),
+        ]);
+        assert!(
+            scale.shortened && scale.bars[1].0 < 600.0,
+            "{:?}",
+            scale.bars
+        );
         assert!(!bars(&[attempt(0, Some(1000)), attempt(1000, Some(9000))]).shortened);
         // All at once, of no length, under way, out of order.
         bars(&[attempt(5, Some(0)), attempt(5, Some(0)), attempt(5, None)]);
-        bars(&[attempt(0, Some(500)), attempt(100, Some(100)), attempt(200, Some(1))]);
+        bars(&[
+            attempt(0, Some(500)),
+            attempt(100, Some(100)),
+            attempt(200, Some(1)),
+        ]);
     }
 
     #[test]
     fn marks_are_where_their_time_is() {
         let scale = bars(&[attempt(0, Some(1000)), attempt(2000, Some(1000))]);
         let at = |millis| scale.at(Timestamp::from_millis(millis));
-        assert!(at(-5).abs() < 0.01 && at(500) < at(1500) && at(1500) < at(2500) && (at(9000) - WIDTH).abs() < 0.01);
+        assert!(
+            at(-5).abs() < 0.01
+                && at(500) < at(1500)
+                && at(1500) < at(2500)
+                && (at(9000) - WIDTH).abs() < 0.01
+        );
     }
 }

@@ -39,12 +39,30 @@ mod tests {
     fn no_markup_and_no_control_character_is_left() {
         let hostile = "</pre><script>x('\"')</script>&amp;";
         let markup = maud::html! { p title=(Line(hostile)) { (Line(hostile)) } }.into_string();
-        assert!(!markup.contains("<script") && !markup.contains("&amp;amp;amp;"), "{markup}");
-        assert_eq!(markup.matches('"').count(), 2, "the quotes of the attribute itself: {markup}");
-        assert_eq!(Line("a\nb\u{0}\u{1b}[0m\u{202e}").render().into_string(), "a\\nb\\u{0}\\u{1b}[0m\\u{202e}");
+        assert!(
+            !markup.contains("<script") && !markup.contains("&amp;amp;amp;"),
+            "{markup}"
+        );
+        assert_eq!(
+            markup.matches('"').count(),
+            2,
+            "the quotes of the attribute itself: {markup}"
+        );
+        assert_eq!(
+            Line("a\nb\u{0}\u{1b}[0m\u{202e}").render().into_string(),
+            "a\\nb\\u{0}\\u{1b}[0m\\u{202e}"
+        );
         let masked = "{&quot;password&quot;:&quot;[redacted]&quot;}";
-        assert_eq!(Line(r#"{"password":"p<hunter22>"}"#).render().into_string(), masked);
-        assert_eq!(Lines(r#"{"password":"p<hunter22>"}"#).render().into_string(), masked);
+        assert_eq!(
+            Line(r#"{"password":"p<hunter22>"}"#).render().into_string(),
+            masked
+        );
+        assert_eq!(
+            Lines(r#"{"password":"p<hunter22>"}"#)
+                .render()
+                .into_string(),
+            masked
+        );
         assert_eq!(Lines("a\n\tb\u{0}").render().into_string(), "a\n\tb\\u{0}");
     }
 }

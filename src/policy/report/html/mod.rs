@@ -25,7 +25,9 @@ pub fn html(report: &Report) -> String {
     let body = body(report);
     // A hash of all the text, so that nobody whose text is in it can know the nonce beforehand.
     let nonce = format!("{:x}", Sha1::digest(body.0.as_bytes()));
-    let policy = format!("default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'");
+    let policy = format!(
+        "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'"
+    );
     let page = html! {
         (DOCTYPE)
         (PreEscaped(format!("<!-- {MARK} -->")))
@@ -115,11 +117,20 @@ fn files(files: &Files) -> Markup {
             }
         }
     };
-    section("files", "Files involved", Some(files.total.to_string()), list)
+    section(
+        "files",
+        "Files involved",
+        Some(files.total.to_string()),
+        list,
+    )
 }
 
 fn file(file: &FileLine) -> Markup {
-    let names: Vec<String> = file.attempts.iter().map(|name| format!("{}.{}", name.iteration, name.attempt)).collect();
+    let names: Vec<String> = file
+        .attempts
+        .iter()
+        .map(|name| format!("{}.{}", name.iteration, name.attempt))
+        .collect();
     html! {
         li {
             (mono(&file.path.to_lossy()))

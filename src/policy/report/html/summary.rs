@@ -50,7 +50,10 @@ pub fn tone(status: &str) -> &'static str {
 fn figures(report: &Report) -> Markup {
     let summary = &report.summary;
     let good = report.checkpoints.last_good.as_ref();
-    let good = good.map_or_else(|| "no good one".to_owned(), |good| format!("last good @{}", good.seq));
+    let good = good.map_or_else(
+        || "no good one".to_owned(),
+        |good| format!("last good @{}", good.seq),
+    );
     let completed = html! {
         (summary.iterations.completed)
         @if let Some(total) = summary.run.iterations_total { " " small { "of " (total) } }
@@ -78,10 +81,24 @@ fn failed(failure: &FailureLine) -> Markup {
         _ => String::new(),
     };
     let at = failure.at.map(words::date_time).unwrap_or_default();
-    let recoverable = if failure.recoverable { "recoverable" } else { "not recoverable" };
-    let mut words =
-        vec![failure.kind.as_str().replace('_', " "), severity.to_owned(), recoverable.to_owned(), place, at];
-    words.extend(failure.conditions.iter().map(|condition| words::condition(*condition).to_owned()));
+    let recoverable = if failure.recoverable {
+        "recoverable"
+    } else {
+        "not recoverable"
+    };
+    let mut words = vec![
+        failure.kind.as_str().replace('_', " "),
+        severity.to_owned(),
+        recoverable.to_owned(),
+        place,
+        at,
+    ];
+    words.extend(
+        failure
+            .conditions
+            .iter()
+            .map(|condition| words::condition(*condition).to_owned()),
+    );
     words.retain(|word| !word.is_empty());
     html! {
         div.failure {
@@ -104,10 +121,17 @@ fn stuck(stuck: &Stuck) -> Markup {
 fn facts(summary: &Summary) -> Markup {
     let run = &summary.run;
     let decision = summary.decision.as_ref().map(|decision| {
-        let until = decision.not_before.map(|until| format!(", not before {}", words::date_time(until)));
-        format!("{}{}", words::actions(&decision.actions), until.unwrap_or_default())
+        let until = decision
+            .not_before
+            .map(|until| format!(", not before {}", words::date_time(until)));
+        format!(
+            "{}{}",
+            words::actions(&decision.actions),
+            until.unwrap_or_default()
+        )
     });
-    let place = (run.phase != "-" || run.lane != "-").then(|| format!("{} / {}", run.phase, run.lane));
+    let place =
+        (run.phase != "-" || run.lane != "-").then(|| format!("{} / {}", run.phase, run.lane));
     html! {
         dl.facts {
             @if let Some(reason) = &summary.stopped_because { (fact("Why it stopped", Line(reason))) }
@@ -156,7 +180,12 @@ pub fn checkpoints(report: &Report) -> Markup {
             }
         }
     };
-    section("checkpoints", "Checkpoints", Some(all.count.to_string()), list)
+    section(
+        "checkpoints",
+        "Checkpoints",
+        Some(all.count.to_string()),
+        list,
+    )
 }
 
 fn point(checkpoint: &CheckpointLine) -> Markup {

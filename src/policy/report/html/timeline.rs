@@ -11,7 +11,9 @@ use super::parts::{mono, none, section, tone};
 
 /// Every moment, oldest first, with the date where a day begins.
 pub fn timeline(report: &Report) -> Markup {
-    let days = report.timeline.chunk_by(|one, next| words::date(one.at) == words::date(next.at));
+    let days = report
+        .timeline
+        .chunk_by(|one, next| words::date(one.at) == words::date(next.at));
     let content = html! {
         @if report.timeline_omitted > 0 {
             @let before = words::count(report.timeline_omitted, "moment");
@@ -29,8 +31,15 @@ pub fn timeline(report: &Report) -> Markup {
 
 fn entry(moment: &Moment) -> Markup {
     let kind = kind(moment.kind);
-    let tone = if moment.kind == MomentKind::Attempt { tone(moment.outcome) } else { kind };
-    let id = moment.checkpoint_id.as_ref().filter(|_| moment.kind == MomentKind::Checkpoint);
+    let tone = if moment.kind == MomentKind::Attempt {
+        tone(moment.outcome)
+    } else {
+        kind
+    };
+    let id = moment
+        .checkpoint_id
+        .as_ref()
+        .filter(|_| moment.kind == MomentKind::Checkpoint);
     html! {
         li class={ (kind) " " (tone) } {
             time datetime=(moment.at) { (words::time(moment.at)) }

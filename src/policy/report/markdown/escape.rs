@@ -9,7 +9,10 @@ pub fn text(text: &str) -> String {
     let mut out = String::with_capacity(visible.len() + 8);
     for (at, c) in chars.iter().enumerate() {
         let between_words = |at: usize| {
-            let word = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
+            let word = |at: Option<usize>| {
+                at.and_then(|at| chars.get(at))
+                    .is_some_and(|c| c.is_alphanumeric())
+            };
             word(at.checked_sub(1)) && word(Some(at + 1))
         };
         let special = match c {
@@ -35,7 +38,11 @@ pub fn code(text: &str) -> String {
         return "(empty)".to_owned();
     }
     let ticks = "`".repeat(longest_run(&visible) + 1);
-    let apart = if visible.starts_with(['`', ' ']) || visible.ends_with(['`', ' ']) { " " } else { "" };
+    let apart = if visible.starts_with(['`', ' ']) || visible.ends_with(['`', ' ']) {
+        " "
+    } else {
+        ""
+    };
     format!("{ticks}{apart}{visible}{apart}{ticks}")
 }
 
@@ -43,7 +50,10 @@ pub fn code(text: &str) -> String {
 pub fn fenced(language: &str, text: &str) -> String {
     let visible = escape_lines(text);
     let fence = "`".repeat(longest_run(&visible).max(2) + 1);
-    format!("{fence}{language}\n{}\n{fence}", visible.trim_end_matches('\n'))
+    format!(
+        "{fence}{language}\n{}\n{fence}",
+        visible.trim_end_matches('\n')
+    )
 }
 
 fn longest_run(text: &str) -> usize {
@@ -57,9 +67,15 @@ mod tests {
     #[test]
     fn text_starts_nothing_and_ends_nothing() {
         for (given, expected) in [
-            ("plain, VERIFICATION_FAILED (1).", "plain, VERIFICATION_FAILED (1)."),
+            (
+                "plain, VERIFICATION_FAILED (1).",
+                "plain, VERIFICATION_FAILED (1).",
+            ),
             ("| a | b |", "\\| a \\| b \\|"),
-            ("<script>alert(1)</script>", "\\<script\\>alert(1)\\</script\\>"),
+            (
+                "<script>alert(1)</script>",
+                "\\<script\\>alert(1)\\</script\\>",
+            ),
             ("**bold** _x_ `c`", "\\*\\*bold\\*\\* \\_x\\_ \\`c\\`"),
             ("[a](http://x)", "\\[a\\](http://x)"),
             ("# head", "\\# head"),
@@ -79,7 +95,10 @@ mod tests {
         assert_eq!(code("`"), "`` ` ``");
         assert_eq!(code("a|b\nc"), "`a|b\\nc`");
         assert_eq!(code(" "), "(empty)");
-        assert_eq!(fenced("text", "a\n```\n# b\n"), "````text\na\n```\n# b\n````");
+        assert_eq!(
+            fenced("text", "a\n```\n# b\n"),
+            "````text\na\n```\n# b\n````"
+        );
         assert_eq!(fenced("sh", "x"), "```sh\nx\n```");
     }
 }

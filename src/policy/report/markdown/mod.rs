@@ -7,7 +7,9 @@ use std::fmt::Write;
 use crate::model::time::Timestamp;
 use crate::model::usage;
 
-use super::data::{AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Report, ReportKind, Stuck};
+use super::data::{
+    AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Report, ReportKind, Stuck,
+};
 use super::words::{self, MARK};
 use escape::{code, fenced, text};
 
@@ -22,8 +24,11 @@ macro_rules! line {
 
 /// Writes it.
 pub fn markdown(report: &Report) -> String {
-    let mut out =
-        format!("<!-- {MARK} -->\n# {}: {}\n\n", title(report.kind), code(report.summary.run.run_id.as_str()));
+    let mut out = format!(
+        "<!-- {MARK} -->\n# {}: {}\n\n",
+        title(report.kind),
+        code(report.summary.run.run_id.as_str())
+    );
     night(&mut out, report);
     out.push_str(&heading(report));
     summary(&mut out, report);
@@ -69,9 +74,18 @@ fn summary(out: &mut String, report: &Report) {
     let summary = &report.summary;
     let run = &summary.run;
     line!(out, "### Summary\n\n{}\n", text(&summary.headline));
-    let lane =
-        if run.phase == "-" && run.lane == "-" { String::new() } else { format!(" ({}/{})", run.phase, run.lane) };
-    line!(out, "- **Run:** {}{}, {}", code(run.run_id.as_str()), text(&lane), run.status);
+    let lane = if run.phase == "-" && run.lane == "-" {
+        String::new()
+    } else {
+        format!(" ({}/{})", run.phase, run.lane)
+    };
+    line!(
+        out,
+        "- **Run:** {}{}, {}",
+        code(run.run_id.as_str()),
+        text(&lane),
+        run.status
+    );
     if let Some(task) = &run.task_id {
         line!(out, "- **Task:** {}", text(task.as_str()));
     }
@@ -85,21 +99,54 @@ fn summary(out: &mut String, report: &Report) {
         failed(out, failure);
     }
     let begun = words::date_time(summary.started_at);
-    line!(out, "- **Time:** {begun}, {}", words::span(summary.duration_ms));
+    line!(
+        out,
+        "- **Time:** {begun}, {}",
+        words::span(summary.duration_ms)
+    );
     let (iterations, attempts) = (summary.iterations, summary.attempts);
-    let total = run.iterations_total.map_or_else(String::new, |total| format!(" of {total}"));
-    let given_up = if iterations.skipped > 0 { format!(", {} given up", iterations.skipped) } else { String::new() };
-    line!(out, "- **Iterations:** {}{total} begun, {} completed{given_up}", iterations.begun, iterations.completed);
-    line!(out, "- **Attempts:** {}, {} passed, {} failed", attempts.total, attempts.passed, attempts.failed);
+    let total = run
+        .iterations_total
+        .map_or_else(String::new, |total| format!(" of {total}"));
+    let given_up = if iterations.skipped > 0 {
+        format!(", {} given up", iterations.skipped)
+    } else {
+        String::new()
+    };
+    line!(
+        out,
+        "- **Iterations:** {}{total} begun, {} completed{given_up}",
+        iterations.begun,
+        iterations.completed
+    );
+    line!(
+        out,
+        "- **Attempts:** {}, {} passed, {} failed",
+        attempts.total,
+        attempts.passed,
+        attempts.failed
+    );
     if let Some(used) = usage::text(summary.cost_usd, summary.tokens) {
         let session = summary.session_usage;
         let of_session = usage::text(session.cost_usd, session.tokens).filter(|text| *text != used);
-        let of_session = of_session.map(|text| format!("; all runs of its session: {text}")).unwrap_or_default();
+        let of_session = of_session
+            .map(|text| format!("; all runs of its session: {text}"))
+            .unwrap_or_default();
         line!(out, "- **Cost:** {used}{of_session}");
     }
     for budget in &summary.budgets {
-        let stopped = if summary.stopped_by == Some(budget.scope) { " (stopped it)" } else { "" };
-        line!(out, "- **Budget, {}:** {} of {} used{stopped}", budget.scope.as_str(), budget.used, budget.limit);
+        let stopped = if summary.stopped_by == Some(budget.scope) {
+            " (stopped it)"
+        } else {
+            ""
+        };
+        line!(
+            out,
+            "- **Budget, {}:** {} of {} used{stopped}",
+            budget.scope.as_str(),
+            budget.used,
+            budget.limit
+        );
     }
     if let Some(command) = &run.command {
         line!(out, "- **Command:** {}", code(command));
@@ -112,19 +159,36 @@ fn summary(out: &mut String, report: &Report) {
 
 fn failed(out: &mut String, failure: &FailureLine) {
     let severity = failure.severity.as_str();
-    let at = failure.at.map(|at| format!(", {}", words::date_time(at))).unwrap_or_default();
-    let recoverable = if failure.recoverable { "recoverable" } else { "not recoverable" };
+    let at = failure
+        .at
+        .map(|at| format!(", {}", words::date_time(at)))
+        .unwrap_or_default();
+    let recoverable = if failure.recoverable {
+        "recoverable"
+    } else {
+        "not recoverable"
+    };
     let (kind, cause) = (failure.kind.as_str(), failure.cause.as_str());
-    line!(out, "- **Failure:** {kind} ({cause}), severity {severity}, {recoverable}{at}");
+    line!(
+        out,
+        "- **Failure:** {kind} ({cause}), severity {severity}, {recoverable}{at}"
+    );
     if !failure.conditions.is_empty() {
-        line!(out, "- **Conditions:** {}", words::conditions(&failure.conditions, &[]));
+        line!(
+            out,
+            "- **Conditions:** {}",
+            words::conditions(&failure.conditions, &[])
+        );
     }
 }
 
 fn checkpoints(out: &mut String, report: &Report) {
     let all = &report.checkpoints;
     let named = |checkpoint: &Option<CheckpointLine>| {
-        checkpoint.as_ref().map_or_else(|| "none".to_owned(), |checkpoint| code(checkpoint.id.as_str()))
+        checkpoint.as_ref().map_or_else(
+            || "none".to_owned(),
+            |checkpoint| code(checkpoint.id.as_str()),
+        )
     };
     line!(
         out,
@@ -139,7 +203,12 @@ fn checkpoints(out: &mut String, report: &Report) {
 fn stuck(out: &mut String, stuck: &[Stuck]) {
     for stuck in stuck {
         let tried = words::count(stuck.attempt_count, "attempt");
-        line!(out, "- **Stuck:** {} after {tried}: {}", code(&stuck.subtask_id), text(&stuck.reason));
+        line!(
+            out,
+            "- **Stuck:** {} after {tried}: {}",
+            code(&stuck.subtask_id),
+            text(&stuck.reason)
+        );
     }
 }
 
@@ -149,14 +218,33 @@ fn attempts(out: &mut String, report: &Report) {
         line!(out, "None.");
     }
     if report.attempts_omitted > 0 {
-        line!(out, "The latest ones; {} came before.\n", words::count(report.attempts_omitted, "attempt"));
+        line!(
+            out,
+            "The latest ones; {} came before.\n",
+            words::count(report.attempts_omitted, "attempt")
+        );
     }
-    let several = report.attempts.iter().any(|attempt| attempt.iteration != report.attempts[0].iteration);
+    let several = report
+        .attempts
+        .iter()
+        .any(|attempt| attempt.iteration != report.attempts[0].iteration);
     for (number, attempt) in report.attempts.iter().enumerate() {
-        let iteration = if several { format!(" of iteration {}", attempt.iteration) } else { String::new() };
-        let approach = attempt.approach.as_deref().map_or_else(|| "(approach not recorded)".to_owned(), text);
+        let iteration = if several {
+            format!(" of iteration {}", attempt.iteration)
+        } else {
+            String::new()
+        };
+        let approach = attempt
+            .approach
+            .as_deref()
+            .map_or_else(|| "(approach not recorded)".to_owned(), text);
         let outcome = words::outcome(attempt.outcome).to_uppercase();
-        line!(out, "{}. Attempt {}{iteration}: {approach} - {outcome}", number + 1, attempt.number);
+        line!(
+            out,
+            "{}. Attempt {}{iteration}: {approach} - {outcome}",
+            number + 1,
+            attempt.number
+        );
         // As far in as the item's text, so that it is part of the item.
         let inset = " ".repeat((number + 1).to_string().len() + 2);
         details(out, attempt, &inset);
@@ -167,12 +255,24 @@ fn attempts(out: &mut String, report: &Report) {
 fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
     let mut facts = vec![words::date_time(attempt.started_at)];
     facts.extend(attempt.duration_ms.map(words::span));
-    facts.extend(words::ending(attempt.exit_code, attempt.signal.as_deref(), attempt.timed_out).map(|how| text(&how)));
+    facts.extend(
+        words::ending(
+            attempt.exit_code,
+            attempt.signal.as_deref(),
+            attempt.timed_out,
+        )
+        .map(|how| text(&how)),
+    );
     facts.extend(usage::text(attempt.cost_usd, attempt.tokens));
     facts.push(format!("subtask {}", code(&attempt.subtask)));
     line!(out, "{inset}- {}", facts.join(", "));
     if let Some(failure) = &attempt.failure {
-        line!(out, "{inset}- {}: {}", failure.cause.as_str(), text(&failure.message));
+        line!(
+            out,
+            "{inset}- {}: {}",
+            failure.cause.as_str(),
+            text(&failure.message)
+        );
     }
     let conditions = words::conditions(&attempt.conditions, &attempt.notes);
     if !conditions.is_empty() {
@@ -180,14 +280,27 @@ fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
     }
     for feedback in &attempt.feedback {
         let verdict = if feedback.passed { "passed" } else { "failed" };
-        line!(out, "{inset}- Check {}: {verdict} ({})", code(&feedback.name), text(&feedback.summary));
+        line!(
+            out,
+            "{inset}- Check {}: {verdict} ({})",
+            code(&feedback.name),
+            text(&feedback.summary)
+        );
     }
     if let Some(decision) = &attempt.decision {
-        line!(out, "{inset}- Decision: {}: {}", words::actions(&decision.actions), text(&decision.reason));
+        line!(
+            out,
+            "{inset}- Decision: {}: {}",
+            words::actions(&decision.actions),
+            text(&decision.reason)
+        );
     }
     if let Some(changes) = attempt.changes {
         let (modified, created, deleted) = (changes.modified, changes.created, changes.deleted);
-        line!(out, "{inset}- Files: {modified} modified, {created} created, {deleted} deleted");
+        line!(
+            out,
+            "{inset}- Files: {modified} modified, {created} created, {deleted} deleted"
+        );
     }
     if let Some(id) = &attempt.checkpoint_id {
         line!(out, "{inset}- Checkpoint: {}", code(id.as_str()));
@@ -204,11 +317,21 @@ fn errors(out: &mut String, errors: &[ErrorDetails]) {
     }
     for error in errors {
         let at = error.attempt;
-        line!(out, "**Iteration {}, attempt {}:** {}\n", at.iteration, at.attempt, text(&error.message));
+        line!(
+            out,
+            "**Iteration {}, attempt {}:** {}\n",
+            at.iteration,
+            at.attempt,
+            text(&error.message)
+        );
         if let Some(output) = &error.text {
             line!(out, "{}\n", fenced("text", output));
         }
-        let rules: Vec<String> = error.evidence.iter().map(|evidence| code(&evidence.rule)).collect();
+        let rules: Vec<String> = error
+            .evidence
+            .iter()
+            .map(|evidence| code(&evidence.rule))
+            .collect();
         if !rules.is_empty() {
             line!(out, "Recognised by {}.\n", rules.join(", "));
         }
@@ -226,9 +349,18 @@ fn files(out: &mut String, report: &Report) {
             (Some(added), Some(deleted)) => format!("+{added} −{deleted}"),
             _ => "binary".to_owned(),
         };
-        let names = file.attempts.iter().map(|name| format!("{}.{}", name.iteration, name.attempt));
+        let names = file
+            .attempts
+            .iter()
+            .map(|name| format!("{}.{}", name.iteration, name.attempt));
         let names: Vec<String> = names.collect();
-        line!(out, "- {} ({}, {lines}; attempt {})", code(&file.path.to_lossy()), file.kind.as_str(), names.join(", "));
+        line!(
+            out,
+            "- {} ({}, {lines}; attempt {})",
+            code(&file.path.to_lossy()),
+            file.kind.as_str(),
+            names.join(", ")
+        );
     }
     if files.total > files.entries.len() {
         line!(out, "- … and {} more", files.total - files.entries.len());
@@ -242,7 +374,11 @@ fn actions(out: &mut String, report: &Report) {
         line!(out, "None: nothing is left to do.");
     }
     for action in &report.recommended_actions {
-        let mark = if action.recommended { " **(recommended)**" } else { "" };
+        let mark = if action.recommended {
+            " **(recommended)**"
+        } else {
+            ""
+        };
         line!(out, "- [ ] {}{mark}", text(&action.description));
         if let Some(command) = &action.command {
             line!(out, "  {}", fenced("sh", command).replace('\n', "\n  "));
@@ -254,13 +390,20 @@ fn actions(out: &mut String, report: &Report) {
 fn timeline(out: &mut String, report: &Report) {
     line!(out, "### Timeline\n");
     if report.timeline_omitted > 0 {
-        line!(out, "The latest part; {} came before.\n", words::count(report.timeline_omitted, "moment"));
+        line!(
+            out,
+            "The latest part; {} came before.\n",
+            words::count(report.timeline_omitted, "moment")
+        );
     }
     line!(out, "| Time (UTC) | What | Details |\n| --- | --- | --- |");
     let mut day: Option<String> = None;
     for moment in &report.timeline {
         let at = when(&mut day, moment.at);
-        let took = moment.duration_ms.map(|took| format!(" ({})", words::span(took))).unwrap_or_default();
+        let took = moment
+            .duration_ms
+            .map(|took| format!(" ({})", words::span(took)))
+            .unwrap_or_default();
         let detail = moment.detail.as_deref().map(text).unwrap_or_default();
         line!(out, "| {at} | {}{took} | {detail} |", text(&moment.title));
     }

@@ -32,7 +32,11 @@ struct Judging {
 
 impl Asker {
     pub(super) fn new(sender: Sender<Wake>, interrupts: Interrupts) -> Self {
-        Self { sender, judging: Arc::default(), interrupts }
+        Self {
+            sender,
+            judging: Arc::default(),
+            interrupts,
+        }
     }
 
     /// Asks; answers whether anybody is there to be asked.

@@ -102,7 +102,9 @@ impl<'a> Watch<'a> {
         follow::on_signal(context, move || {
             let _ = signals.send(Wake::Signal);
         })?;
-        let base = state.checkpoint(&session.checkpoint_id).map(|base| base.tree.clone());
+        let base = state
+            .checkpoint(&session.checkpoint_id)
+            .map(|base| base.tree.clone());
         Ok(Self {
             context,
             key,
@@ -115,7 +117,10 @@ impl<'a> Watch<'a> {
             tree: None,
             judged: session.verified_tree.clone().or(base),
             session,
-            loops: loops_of_fix(context, &run).into_iter().map(|feedback| feedback.name).collect(),
+            loops: loops_of_fix(context, &run)
+                .into_iter()
+                .map(|feedback| feedback.name)
+                .collect(),
             asked: false,
             announced: false,
             pace: Pace::new(Instant::now()),
@@ -174,8 +179,16 @@ impl<'a> Watch<'a> {
     /// Waits for a report, a question, a signal, or the next thing to do.
     fn wait(&mut self, now: Instant, deadline: Option<Instant>) {
         let times = [Some(self.look_at()), self.verify_at(), deadline];
-        let until = times.into_iter().flatten().min().unwrap_or(now).min(now + TICK);
-        let first = match self.wakes.recv_timeout(until.saturating_duration_since(now)) {
+        let until = times
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(now)
+            .min(now + TICK);
+        let first = match self
+            .wakes
+            .recv_timeout(until.saturating_duration_since(now))
+        {
             Ok(first) => first,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
         };
@@ -195,7 +208,8 @@ impl<'a> Watch<'a> {
     }
 
     fn look_at(&self) -> Instant {
-        self.pace.look_at(self.context.settings().manual_fix.poll_interval, self.polls)
+        self.pace
+            .look_at(self.context.settings().manual_fix.poll_interval, self.polls)
     }
 
     /// When to run the loops, if nothing changes until then.
@@ -226,14 +240,19 @@ impl<'a> Watch<'a> {
 
     fn compare(&mut self, prepared: &Prepared) -> Result<()> {
         let found = self.differences(prepared)?;
-        let sources: BTreeSet<&str> = found.values().filter_map(|(change, _)| change.old_path.as_deref()).collect();
+        let sources: BTreeSet<&str> = found
+            .values()
+            .filter_map(|(change, _)| change.old_path.as_deref())
+            .collect();
         let mut told = Vec::new();
         for (path, (change, _)) in &self.known {
             if !found.contains_key(path) && !sources.contains(&*path.to_lossy()) {
                 told.push(Step::Reverted(change.clone()));
             }
         }
-        let new = found.iter().filter(|(path, seen)| self.known.get(*path) != Some(*seen));
+        let new = found
+            .iter()
+            .filter(|(path, seen)| self.known.get(*path) != Some(*seen));
         told.extend(new.map(|(_, (change, _))| Step::Changed(change.clone())));
         let tree = Some(prepared.capture.tree.clone());
         if !told.is_empty() || self.tree != tree {
@@ -244,14 +263,20 @@ impl<'a> Watch<'a> {
         self.known = found;
         self.tree = tree;
         let root = self.context.worktree();
-        let folders = prepared.capture.folders().iter().map(|folder| folder.below(root)).collect();
+        let folders = prepared
+            .capture
+            .folders()
+            .iter()
+            .map(|folder| folder.below(root))
+            .collect();
         if self.watcher.follow(folders) {
             // What changed in the new ones before they were watched is seen now.
             self.pace.report(Instant::now());
         }
         if let Some(reason) = self.watcher.unavailable().filter(|_| !self.polls) {
             let interval = self.context.settings().manual_fix.poll_interval;
-            self.told.push_front(Step::Polling(reason.to_owned(), interval));
+            self.told
+                .push_front(Step::Polling(reason.to_owned(), interval));
             self.polls = true;
         }
         Ok(())
@@ -260,7 +285,8 @@ impl<'a> Watch<'a> {
     /// What differs from the session's beginning.
     fn differences(&self, prepared: &Prepared) -> Result<Seen> {
         let state = self.context.load()?.state;
-        let changes = changes_with_seen(self.context, &state, &self.session, prepared, &self.known)?;
+        let changes =
+            changes_with_seen(self.context, &state, &self.session, prepared, &self.known)?;
         let opened = prepared.capture.objects().open();
         let lookup = TreeLookup::new(&opened)?;
         let side = prepared.capture.view();
@@ -284,7 +310,13 @@ impl<'a> Watch<'a> {
         if self.asker.judging_ended() {
             // The request came from who asked, who is answered next.
             self.context.interrupts.take();
-            if matches!(&judged, Err(Error { kind: ErrorKind::Interrupted(_), .. })) {
+            if matches!(
+                &judged,
+                Err(Error {
+                    kind: ErrorKind::Interrupted(_),
+                    ..
+                })
+            ) {
                 (self.judged, self.asked) = (None, false);
                 return Ok(None);
             }
@@ -297,8 +329,14 @@ impl<'a> Watch<'a> {
                 self.pace.changed(now);
                 return Ok(None);
             }
-            Err(Error { kind: ErrorKind::Interrupted(code), .. }) => return Ok(Some(Step::Stopped(code))),
-            Err(Error { kind: ErrorKind::NoSession, .. }) => return Ok(Some(Step::Ended)),
+            Err(Error {
+                kind: ErrorKind::Interrupted(code),
+                ..
+            }) => return Ok(Some(Step::Stopped(code))),
+            Err(Error {
+                kind: ErrorKind::NoSession,
+                ..
+            }) => return Ok(Some(Step::Ended)),
             Err(error) => return Err(error),
         };
         self.asked = false;

@@ -31,7 +31,12 @@ pub(super) struct Pace {
 impl Pace {
     /// Begins with a look.
     pub fn new(now: Instant) -> Self {
-        Self { reported: Some((now, now)), looked: (now, Duration::ZERO), changed_at: now, outdated: 0 }
+        Self {
+            reported: Some((now, now)),
+            looked: (now, Duration::ZERO),
+            changed_at: now,
+            outdated: 0,
+        }
     }
 
     /// Something may have changed.
@@ -80,10 +85,14 @@ impl Pace {
     /// When to look next: soon after a report, else seldom; at the poll interval where nothing is reported.
     pub fn look_at(&self, poll_interval: Duration, polls: bool) -> Instant {
         let (ended, took) = self.looked;
-        let seldom = poll_interval.saturating_mul(SELDOM).max(took.saturating_mul(20));
+        let seldom = poll_interval
+            .saturating_mul(SELDOM)
+            .max(took.saturating_mul(20));
         let interval = if polls { poll_interval } else { seldom };
         let seldom = ended + interval.max(took.saturating_mul(SHARE)).min(LONGEST_PAUSE);
-        let calm = self.reported.map(|(first, last)| (last + CALM).min(first + RESTLESS));
+        let calm = self
+            .reported
+            .map(|(first, last)| (last + CALM).min(first + RESTLESS));
         let pause = took.saturating_mul(SHARE).min(took.max(PAUSE));
         calm.map_or(seldom, |calm| seldom.min(calm.max(ended + pause)))
     }
@@ -91,6 +100,9 @@ impl Pace {
     /// When it was quiet for long enough; that takes the longer, the more results were outdated in a row.
     pub fn quiet_at(&self, quiet_period: Duration) -> Instant {
         let longer = 1 << self.outdated.saturating_sub(1).min(16);
-        self.changed_at + quiet_period.saturating_mul(longer).min(LONGEST_PAUSE.max(quiet_period))
+        self.changed_at
+            + quiet_period
+                .saturating_mul(longer)
+                .min(LONGEST_PAUSE.max(quiet_period))
     }
 }

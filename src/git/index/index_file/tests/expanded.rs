@@ -67,12 +67,23 @@ fn a_shared_index_that_is_gone_or_another_one_is_an_error() {
     git(folder.path(), &["add", "a"], b"");
     git(folder.path(), &["update-index", "--split-index"], b"");
     assert_eq!(expanded(folder.path()).unwrap().entries().len(), 1);
-    let names = fs::read_dir(folder.path().join(".git")).unwrap().map(|entry| entry.unwrap().path());
-    let shared = names.into_iter().find(|path| path.to_string_lossy().contains("sharedindex")).unwrap();
+    let names = fs::read_dir(folder.path().join(".git"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let shared = names
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains("sharedindex"))
+        .unwrap();
     fs::remove_file(&shared).unwrap();
-    assert!(matches!(expanded(folder.path()), Err(Error::Corrupt { .. })));
+    assert!(matches!(
+        expanded(folder.path()),
+        Err(Error::Corrupt { .. })
+    ));
     fs::copy(folder.path().join(".git/index"), &shared).unwrap();
-    assert!(matches!(expanded(folder.path()), Err(Error::Corrupt { .. })));
+    assert!(matches!(
+        expanded(folder.path()),
+        Err(Error::Corrupt { .. })
+    ));
 }
 
 #[test]
@@ -87,17 +98,42 @@ fn a_sparse_index_is_read_whole() {
         git(folder.path(), &["add", "-A"], b"");
         git(
             folder.path(),
-            &["-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"],
+            &[
+                "-c",
+                "user.name=A",
+                "-c",
+                "user.email=a@b",
+                "commit",
+                "-q",
+                "--allow-empty",
+                "-m",
+                "x",
+            ],
             b"",
         );
-        git(folder.path(), &["update-index", "--index-version", version], b"");
-        git(folder.path(), &["sparse-checkout", "set", "--cone", "--sparse-index", "a"], b"");
+        git(
+            folder.path(),
+            &["update-index", "--index-version", version],
+            b"",
+        );
+        git(
+            folder.path(),
+            &["sparse-checkout", "set", "--cone", "--sparse-index", "a"],
+            b"",
+        );
         let sparse = read(folder.path());
         assert!(sparse.sparse && sparse.entries().any(|entry| entry.path == b"c/"));
         let whole = expanded(folder.path()).unwrap();
         assert!(!whole.sparse);
-        assert_eq!(String::from_utf8_lossy(&debug(&whole)), listing(folder.path()));
-        assert!(whole.entries().any(|entry| entry.path == b"c/d/f/g" && entry.skip_worktree));
+        assert_eq!(
+            String::from_utf8_lossy(&debug(&whole)),
+            listing(folder.path())
+        );
+        assert!(
+            whole
+                .entries()
+                .any(|entry| entry.path == b"c/d/f/g" && entry.skip_worktree)
+        );
         git(folder.path(), &["sparse-checkout", "disable"], b"");
     }
 }
