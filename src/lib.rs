@@ -16,14 +16,21 @@
 //!
 //! `tests/layering.rs` reads the sources and holds these rules.
 
-pub mod agent;
-pub mod cli;
-pub mod config;
-pub mod durable;
-pub mod engine;
-pub mod git;
-pub mod model;
-pub mod policy;
-pub mod process;
-pub mod store;
-pub mod watch;
+#![warn(unreachable_pub)]
+
+mod agent;
+mod cli;
+mod config;
+mod durable;
+mod engine;
+mod git;
+mod model;
+mod policy;
+mod process;
+mod store;
+mod watch;
+
+#[doc(hidden)]
+pub mod testing;
+
+pub use cli::main;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    recover::cli::main(std::env::args_os())
+    recover::main(std::env::args_os())
 }

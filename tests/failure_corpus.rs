@@ -7,10 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
-use recover::model::check_kind::CheckKind;
-use recover::model::failure::{Failure, FailureEvidence};
-use recover::model::time::Timestamp;
-use recover::{agent, policy::classify::classify};
+use recover::testing::agent;
+use recover::testing::model::CheckKind;
+use recover::testing::model::Timestamp;
+use recover::testing::model::{Failure, FailureEvidence};
+use recover::testing::policy::classify;
 use serde_json::Value;
 
 fn bytes(case: &Value, name: &str) -> Vec<u8> {

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 
 /// A top-level module with those it may name.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("model", &[]),
     ("policy", &["model"]),
     ("durable", &["model"]),
@@ -32,6 +32,13 @@ const LAYERS: [(&str, &[&str]); 11] = [
         &[
             "model", "policy", "durable", "config", "git", "store", "process", "agent", "watch",
             "engine",
+        ],
+    ),
+    (
+        "testing",
+        &[
+            "model", "policy", "durable", "config", "git", "store", "process", "agent", "watch",
+            "engine", "cli",
         ],
     ),
 ];

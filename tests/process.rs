@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use recover::process::{
+use recover::testing::process::{
     Exit, GroupEnd, Interrupts, Keep, ProcessId, Program, Show, SpawnErrorKind, Supervised,
     end_group, is_alive,
 };

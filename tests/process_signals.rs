@@ -13,7 +13,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use recover::process::{GroupEnd, Interrupts, ProcessId, Program, Show, Supervised, end_group};
+use recover::testing::process::{
+    GroupEnd, Interrupts, ProcessId, Program, Show, Supervised, end_group,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What the supervisor does in these tests. Prints `up` when its child runs and a summary at the end, both on stderr.

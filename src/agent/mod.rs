@@ -8,7 +8,7 @@ mod claude;
 mod codex;
 mod copilot;
 mod gemini;
-pub mod hooks;
+pub(crate) mod hooks;
 mod opencode;
 mod qwen;
 mod records;

@@ -6,7 +6,7 @@ use crate::model::decision::Standing;
 
 /// What the process ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExitCode {
+pub(super) enum ExitCode {
     /// Done, or nothing to do.
     Done,
     /// Failed for another reason.
@@ -51,7 +51,7 @@ pub enum ExitCode {
 
 impl ExitCode {
     /// Every code with its meaning, as the man page and the README list them.
-    pub const DOCUMENTED: [(Self, &'static str); 22] = [
+    pub(super) const DOCUMENTED: [(Self, &'static str); 22] = [
         (Self::Done, "Done, or nothing to do."),
         (
             Self::Failed,
@@ -113,7 +113,7 @@ impl ExitCode {
     ];
 
     /// The number.
-    pub fn number(self) -> u8 {
+    pub(super) fn number(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
@@ -139,12 +139,12 @@ impl ExitCode {
     }
 
     /// From a number that is one already.
-    pub fn other(number: i32) -> Self {
+    pub(super) fn other(number: i32) -> Self {
         Self::Other(u8::try_from(number).unwrap_or(1))
     }
 
     /// What a standing means for a script.
-    pub fn of_standing(standing: Standing) -> Self {
+    pub(super) fn of_standing(standing: Standing) -> Self {
         match standing {
             Standing::Allowed => Self::Done,
             Standing::Wait(_) => Self::Wait,
@@ -154,7 +154,7 @@ impl ExitCode {
     }
 
     /// What a failed attempt means for a script.
-    pub fn of_failed(standing: Standing) -> Self {
+    pub(super) fn of_failed(standing: Standing) -> Self {
         match standing {
             Standing::Allowed => Self::RetryAllowed,
             other => Self::of_standing(other),
@@ -162,7 +162,7 @@ impl ExitCode {
     }
 
     /// What the end of a run means for a script.
-    pub fn of_driven(driven: &Driven) -> Self {
+    pub(super) fn of_driven(driven: &Driven) -> Self {
         match driven.outcome {
             _ if driven.unstartable.is_some() => Self::Usage,
             _ if driven.mixed.is_some() => Self::NeedsPerson,
@@ -214,7 +214,7 @@ impl From<ErrorKind> for ExitCode {
 }
 
 /// The error's word in JSON.
-pub fn code(kind: ErrorKind) -> &'static str {
+pub(super) fn code(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Failed => "failed",
         ErrorKind::Usage => "usage",

@@ -72,7 +72,7 @@ pub fn command() -> clap::Command {
 }
 
 /// Writes the man pages into `folder`, one a command.
-pub fn man_pages(folder: &Path) -> Result<()> {
+pub(super) fn man_pages(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     pages(&command(), None, folder)?;
     let others = [

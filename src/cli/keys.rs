@@ -7,7 +7,7 @@ use crate::process::{Registered, Suspension, Terminal, Typing, on_suspend};
 
 /// What was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub(super) enum Key {
     /// A printable character.
     Char(char),
     /// Arrow up.
@@ -43,14 +43,16 @@ pub enum Key {
 }
 
 /// Keys are taken for as long as this lives.
-pub struct Keys {
+pub(super) struct Keys {
     terminal: Terminal,
     _again: Option<Registered>,
 }
 
 impl Keys {
     /// Has `pressed` called for each key, from another thread, until it answers false.
-    pub fn listen(mut pressed: impl FnMut(Key) -> bool + Send + 'static) -> io::Result<Self> {
+    pub(super) fn listen(
+        mut pressed: impl FnMut(Key) -> bool + Send + 'static,
+    ) -> io::Result<Self> {
         let typed = move |bytes: &[u8]| {
             if bytes.is_empty() {
                 pressed(Key::Gone)
@@ -65,7 +67,7 @@ impl Keys {
     }
 
     /// Has the keys sent to the answer.
-    pub fn channel() -> io::Result<(Self, Receiver<Key>)> {
+    pub(super) fn channel() -> io::Result<(Self, Receiver<Key>)> {
         let (sender, keys) = channel();
         let again = sender.clone();
         let listening = Self::listen(move |key| sender.send(key).is_ok())?;
@@ -85,7 +87,7 @@ impl Keys {
     }
 
     /// Leaves the terminal alone for a while, or takes it again.
-    pub fn pause(&self, paused: bool) {
+    pub(super) fn pause(&self, paused: bool) {
         self.terminal.pause(paused);
     }
 }

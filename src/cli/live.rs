@@ -32,21 +32,21 @@ use super::ui::{Ui, escape};
 use status_line::{Doing, View};
 use story::Story;
 
-pub use status_line::{cut, cut_at_word};
+pub(super) use status_line::{cut, cut_at_word};
 
 /// How often the line is drawn again.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Shows a run as it goes on to whoever is there: a display on a terminal, else its story in lines.
 #[derive(Default)]
-pub struct Watch {
+pub(super) struct Watch {
     display: Option<Display>,
     story: Option<Story>,
 }
 
 impl Watch {
     /// Shows what `context` does from now on.
-    pub fn start(context: &Context, ui: &Ui) -> Self {
+    pub(super) fn start(context: &Context, ui: &Ui) -> Self {
         Self {
             display: Display::start(context, ui),
             story: Story::start(context, ui, false),
@@ -54,7 +54,7 @@ impl Watch {
     }
 
     /// The same beside a command that has our streams to itself, `--passthrough`: nothing is said while all goes well.
-    pub fn beside(context: &Context, ui: &Ui) -> Self {
+    pub(super) fn beside(context: &Context, ui: &Ui) -> Self {
         Self {
             display: Display::beside(context, ui),
             story: Story::start(context, ui, true),
@@ -62,7 +62,7 @@ impl Watch {
     }
 
     /// Shows nothing any more; `key` is the run that was shown.
-    pub fn end(self, context: &Context, key: Option<&RunKey>) {
+    pub(super) fn end(self, context: &Context, key: Option<&RunKey>) {
         drop(self.display);
         if let Some(story) = self.story {
             story.end(context, key);

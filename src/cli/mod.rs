@@ -1,7 +1,7 @@
 //! The command line: parses the arguments, runs one command of the engine, prints its answer and ends with its exit code.
 //! Only what prints, prompts or parses belongs here.
 
-pub mod args;
+pub(crate) mod args;
 mod commands;
 mod completion;
 mod exit;
@@ -11,7 +11,7 @@ mod live;
 mod people;
 mod render;
 mod replies;
-pub mod schema;
+pub(crate) mod schema;
 mod screens;
 mod setup;
 mod ui;

@@ -17,7 +17,7 @@ use crate::model::state::State;
 
 /// What is known of the place that a text is about.
 #[derive(Clone, Debug, Default)]
-pub struct People(Arc<Mutex<Known>>);
+pub(super) struct People(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -33,7 +33,7 @@ impl People {
     }
 
     /// Has a look at what is recorded now. Without that texts are as scripts get them.
-    pub fn learn(&self, context: &Context) {
+    pub(super) fn learn(&self, context: &Context) {
         if context.store().exists()
             && let Ok(loaded) = context.load()
         {
@@ -42,7 +42,7 @@ impl People {
     }
 
     /// Takes over what is recorded.
-    pub fn know(&self, context: &Context, state: &State) {
+    pub(super) fn know(&self, context: &Context, state: &State) {
         let numbers = state
             .checkpoints
             .numbers()
@@ -53,7 +53,7 @@ impl People {
     }
 
     /// `@7` for the checkpoint of that number, else its id.
-    pub fn id(&self, id: &CheckpointId) -> String {
+    pub(super) fn id(&self, id: &CheckpointId) -> String {
         self.known()
             .numbers
             .get(id.as_str())
@@ -61,12 +61,12 @@ impl People {
     }
 
     /// The text with the numbers of checkpoints in the place of their ids.
-    pub fn numbered(&self, text: &str) -> String {
+    pub(super) fn numbered(&self, text: &str) -> String {
         with_numbers(text, &self.known().numbers)
     }
 
     /// The text for whoever reads it here, on a terminal of so many columns.
-    pub fn text(&self, text: &str, width: usize) -> String {
+    pub(super) fn text(&self, text: &str, width: usize) -> String {
         let known = self.known();
         let text = without_place(text);
         let text = known
@@ -150,12 +150,12 @@ fn with_numbers(text: &str, numbers: &HashMap<String, u64>) -> String {
 /// The text with lines that end between two words; what follows is set in as far as the line's own content. A word that is
 /// longer than a line stays whole, and so does a command that fits on a line; a longer one goes on behind a sign that a shell
 /// knows.
-pub fn wrapped(text: &str, width: usize) -> String {
+pub(super) fn wrapped(text: &str, width: usize) -> String {
     by_line(text, width, |line| wrap(line, width, &spans_of(line)))
 }
 
 /// The same for a text in which nothing is a command, whatever it looks like.
-pub fn between_words(text: &str, width: usize) -> String {
+pub(super) fn between_words(text: &str, width: usize) -> String {
     by_line(text, width, |line| wrap(line, width, &[]))
 }
 

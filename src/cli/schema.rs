@@ -156,7 +156,7 @@ const READS: [&str; 9] = [
 ];
 
 /// The commands that answer with a document.
-pub fn commands() -> impl Iterator<Item = &'static str> {
+pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
     DOCUMENTS.iter().map(|(command, _)| *command)
 }
 
@@ -178,7 +178,7 @@ pub fn all() -> Value {
 }
 
 /// For people: of each command the fields of its document with their types, and the objects that several of them hold.
-pub fn fields() -> Vec<(String, Vec<(String, String)>)> {
+pub(crate) fn fields() -> Vec<(String, Vec<(String, String)>)> {
     let all = all();
     let documents = all["anyOf"]
         .as_array()

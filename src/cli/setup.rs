@@ -26,7 +26,7 @@ fn misplaced(cwd: &std::path::Path, why: &str) -> Error {
 }
 
 /// The context of a command that works in `-C`, or in the current folder.
-pub fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
+pub(super) fn context(global: &GlobalArgs, command: Option<&Command>) -> Result<Context> {
     let failed = |error| Error::io("cannot find the current folder", error);
     // An absolute -C works without the current folder, which may be gone.
     let absolute = global.directory.clone().filter(|named| named.is_absolute());
@@ -104,7 +104,7 @@ fn asked() -> Option<Vec<String>> {
 }
 
 /// What the flags and the environment say.
-pub fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
+pub(super) fn setup(global: &GlobalArgs, command: Option<&Command>, cwd: PathBuf) -> Setup {
     let env = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let run = command
         .and_then(commands::named_run)

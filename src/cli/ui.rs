@@ -23,11 +23,11 @@ use super::replies::error::ErrorDocument;
 use super::replies::{Document, Repository, document_text};
 use super::warned;
 
-pub use crate::policy::escape::{escape, escape_lines};
+pub(super) use crate::policy::escape::{escape, escape_lines};
 
 /// What a command answers.
 #[derive(Debug)]
-pub struct Reply {
+pub(super) struct Reply {
     /// The document's fields, `schema_version` and `command` aside, as they are written for people; an error where they
     /// cannot be written as JSON.
     document: serde_json::Result<String>,
@@ -47,7 +47,7 @@ pub struct Reply {
 
 /// What a text is, and what may be done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     /// For whoever sits there: shorter where they know the rest.
     People,
     /// It stands by itself, wherever it is read: only its lines are fitted to a terminal.
@@ -60,7 +60,7 @@ pub enum Form {
 
 /// What goes through a pager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paged {
+pub(super) enum Paged {
     /// A patch, always: the pager may be there to colour it. With what git calls the command that prints it.
     Patch(&'static str),
     /// A text, where it is longer than the terminal.
@@ -69,7 +69,7 @@ pub enum Paged {
 
 impl Reply {
     /// An answer made of a document and text.
-    pub fn new(document: impl Serialize, text: impl Into<String>) -> Self {
+    pub(super) fn new(document: impl Serialize, text: impl Into<String>) -> Self {
         let document = serde_json::to_string_pretty(&document);
         Self {
             document,
@@ -83,19 +83,19 @@ impl Reply {
     }
 
     /// An answer for people, where no document was asked for.
-    pub fn text(text: impl Into<String>) -> Self {
+    pub(super) fn text(text: impl Into<String>) -> Self {
         Self::new(Map::new(), text)
     }
 
     /// As content that a program is to take as it is (a patch, a script): nothing of it is masked.
     #[must_use]
-    pub fn content(self) -> Self {
+    pub(super) fn content(self) -> Self {
         self.form(Form::Content)
     }
 
     /// Through a pager, where it is long.
     #[must_use]
-    pub fn paged(self, paged: Paged) -> Self {
+    pub(super) fn paged(self, paged: Paged) -> Self {
         Self {
             paged: Some(paged),
             ..self
@@ -104,20 +104,20 @@ impl Reply {
 
     /// As a text of this form.
     #[must_use]
-    pub fn form(self, form: Form) -> Self {
+    pub(super) fn form(self, form: Form) -> Self {
         Self { form, ..self }
     }
 
     /// With what was warned of, where there is any.
     #[must_use]
-    pub fn warned(mut self, warnings: Vec<String>) -> Self {
+    pub(super) fn warned(mut self, warnings: Vec<String>) -> Self {
         self.warnings = warnings;
         self
     }
 
     /// With the state of the repository.
     #[must_use]
-    pub fn repository(self, state: Option<RepositoryState>) -> Self {
+    pub(super) fn repository(self, state: Option<RepositoryState>) -> Self {
         Self {
             repository: state.map(|state| Repository { state }),
             ..self
@@ -126,7 +126,7 @@ impl Reply {
 
     /// With this exit code.
     #[must_use]
-    pub fn exit(mut self, exit: ExitCode) -> Self {
+    pub(super) fn exit(mut self, exit: ExitCode) -> Self {
         self.exit = exit;
         self
     }
@@ -138,7 +138,7 @@ impl Reply {
     clippy::struct_excessive_bools,
     reason = "flags are what a command line is made of"
 )]
-pub struct Ui {
+pub(super) struct Ui {
     /// One JSON document on stdout.
     pub json: bool,
     /// Only errors on stderr.
@@ -175,12 +175,12 @@ pub struct Ui {
 
 impl Ui {
     /// The text for people, which is not even made where a program asks: long tables take longer than all else.
-    pub fn text(&self, render: impl FnOnce() -> String) -> String {
+    pub(super) fn text(&self, render: impl FnOnce() -> String) -> String {
         if self.json { String::new() } else { render() }
     }
 
     /// Reads flags, `NO_COLOR` and the terminal.
-    pub fn new(global: &GlobalArgs) -> Self {
+    pub(super) fn new(global: &GlobalArgs) -> Self {
         let terminal = io::stdout().is_terminal();
         let stderr_terminal = io::stderr().is_terminal();
         let (plain, redraws) = (wants_no_color(), terminal_is_known());
@@ -218,7 +218,7 @@ impl Ui {
 
     /// With colour as the user's configuration wants it, unless the command line or the environment says otherwise.
     #[must_use]
-    pub fn colored(self, configured: ColorWhen) -> Self {
+    pub(super) fn colored(self, configured: ColorWhen) -> Self {
         let wanted = |terminal| match self.color_asked.unwrap_or(configured) {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
@@ -237,7 +237,7 @@ impl Ui {
 
     /// Prints the answer of `command` and says what to end with: the reply's own code, unless the answer was lost. A
     /// closed pipe ends quietly.
-    pub fn answer(&self, command: &str, reply: Reply) -> ExitCode {
+    pub(super) fn answer(&self, command: &str, reply: Reply) -> ExitCode {
         let written = if self.json {
             let document = if reply.form == Form::Content {
                 reply.document
@@ -301,14 +301,14 @@ impl Ui {
     }
 
     /// Has a look at what a person knows who reads a text on this terminal. A script needs all that it gets.
-    pub fn learn(&self, context: &Context) {
+    pub(super) fn learn(&self, context: &Context) {
         if !self.json && (self.width.is_some() || self.stderr_terminal) {
             self.people.learn(context);
         }
     }
 
     /// What stands for a checkpoint on stdout: its number for people, its id for scripts.
-    pub fn id(&self, id: &CheckpointId) -> String {
+    pub(super) fn id(&self, id: &CheckpointId) -> String {
         if self.width.is_some() {
             self.people.id(id)
         } else {
@@ -317,7 +317,7 @@ impl Ui {
     }
 
     /// A text with such numbers, for a table, whose columns are as wide as what is in them.
-    pub fn numbered(&self, text: &str) -> String {
+    pub(super) fn numbered(&self, text: &str) -> String {
         if self.width.is_some() {
             self.people.numbered(text)
         } else {
@@ -326,7 +326,7 @@ impl Ui {
     }
 
     /// A text as it is printed on stdout: where that is a terminal, for whoever sits there.
-    pub fn for_people<'a>(&self, text: Cow<'a, str>, form: Form) -> Cow<'a, str> {
+    pub(super) fn for_people<'a>(&self, text: Cow<'a, str>, form: Form) -> Cow<'a, str> {
         match (self.width, form) {
             (Some(width), Form::People) => Cow::Owned(self.people.text(&text, width.into())),
             (Some(width), Form::Alone) => Cow::Owned(wrapped(&text, width.into())),
@@ -335,7 +335,7 @@ impl Ui {
     }
 
     /// Words of ours with a plain sign for what this terminal cannot show.
-    pub fn plain(&self, text: &str) -> String {
+    pub(super) fn plain(&self, text: &str) -> String {
         if self.unicode {
             text.to_owned()
         } else {
@@ -344,12 +344,12 @@ impl Ui {
     }
 
     /// The text as this terminal can show it.
-    pub fn shown(&self, text: &str) -> String {
+    pub(super) fn shown(&self, text: &str) -> String {
         self.shown_whole(&redact(text))
     }
 
     /// The same where nothing is masked: a person is to judge it.
-    pub fn shown_whole(&self, text: &str) -> String {
+    pub(super) fn shown_whole(&self, text: &str) -> String {
         let text = escape(text);
         if self.unicode {
             text
@@ -361,14 +361,14 @@ impl Ui {
     }
 
     /// Says something beside the answer, on stderr.
-    pub fn note(&self, text: &str) {
+    pub(super) fn note(&self, text: &str) {
         if !self.quiet {
             Self::say(text);
         }
     }
 
     /// Prints a line on stderr, also with `--quiet`.
-    pub fn say(text: &str) {
+    pub(super) fn say(text: &str) {
         let text = format!("{}\n", escape(text));
         let text = match stderr_columns() {
             Some(width) => wrapped(&text, width.into()),
@@ -379,14 +379,14 @@ impl Ui {
     }
 
     /// Says something beside the answer that must not be overlooked, on stderr, also where notes are not wanted.
-    pub fn warn(text: &str) {
+    pub(super) fn warn(text: &str) {
         // With stderr closed there is nobody left to report to.
         let _ = writeln!(io::stderr(), "warning: {}", escape_lines(&redact(text)));
         warned::note(text.to_owned());
     }
 
     /// Prints an error: on stderr for people, as a document with `--json`.
-    pub fn error(&self, command: &str, error: &Error) -> ExitCode {
+    pub(super) fn error(&self, command: &str, error: &Error) -> ExitCode {
         let exit = ExitCode::from(error.kind);
         let hint = error.hint.as_ref().map(ToString::to_string);
         if self.json {
@@ -496,7 +496,7 @@ fn locale_is_utf8() -> bool {
 }
 
 /// Prints a document, redacted. A closed pipe is the caller's to ignore.
-pub fn write_document(document: &impl Serialize) -> io::Result<()> {
+pub(super) fn write_document(document: &impl Serialize) -> io::Result<()> {
     write_line(redacted_json_text(document)?)
 }
 

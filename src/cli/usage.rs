@@ -62,7 +62,7 @@ const OTHER_WORDS: [(&[&str], &str, &str); 9] = [
 const OTHER_FLAGS: [&str; 5] = ["--check", "--checks", "--test", "--verify", "--validate"];
 
 /// Prints it; with `--json` a usage error is a document too.
-pub fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
+pub(super) fn answer(args: &[OsString], error: &mut clap::Error) -> ExitCode {
     if !error.use_stderr() {
         // Help and version are answers. A closed pipe ends quietly.
         let _ = error.print();
@@ -198,7 +198,7 @@ fn line_of_program(args: &[OsString], error: &clap::Error) -> Option<String> {
 }
 
 /// The subcommands that the arguments name.
-pub fn command_of(args: &[OsString]) -> String {
+pub(super) fn command_of(args: &[OsString]) -> String {
     let mut at = generate::command();
     let mut names = Vec::new();
     let mut words = args.iter().skip(1).map(|arg| arg.to_string_lossy());

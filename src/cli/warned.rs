@@ -17,7 +17,7 @@ static WARNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Notes each warning of this program once, as it stands on stderr.
 #[derive(Debug)]
-pub struct Collector;
+pub(super) struct Collector;
 
 impl<S: Subscriber> Layer<S> for Collector {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -35,10 +35,10 @@ impl<S: Subscriber> Layer<S> for Collector {
 
 /// Warnings look like every other line on stderr; what is more detailed is as `tracing` has it.
 #[derive(Debug)]
-pub struct AsLine(format::Format<format::Full, ()>);
+pub(super) struct AsLine(format::Format<format::Full, ()>);
 
 impl AsLine {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(
             format::Format::default()
                 .without_time()
@@ -73,7 +73,7 @@ where
 }
 
 /// Notes what is said on stderr in another way.
-pub fn note(text: String) {
+pub(super) fn note(text: String) {
     add(
         &mut WARNED.lock().unwrap_or_else(PoisonError::into_inner),
         text,
@@ -81,7 +81,7 @@ pub fn note(text: String) {
 }
 
 /// What a command noted, and then what was warned of beside it.
-pub fn with_others(mut noted: Vec<String>) -> Vec<String> {
+pub(super) fn with_others(mut noted: Vec<String>) -> Vec<String> {
     for text in WARNED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         add(&mut noted, text.clone());
     }

@@ -11,7 +11,7 @@ use super::parse::{Document, Layer};
 use super::schema::is_guarded;
 
 /// By key: a full key path, `feedback.NAME` for each check, both below `task.NAME` where they are a task's.
-pub type Guarded = BTreeMap<String, Json>;
+pub(crate) type Guarded = BTreeMap<String, Json>;
 
 /// What a file asks for, whichever task it is for.
 pub(super) fn of(document: &Document) -> Guarded {
@@ -53,7 +53,7 @@ fn add(all: &mut Guarded, prefix: &str, layer: &Layer) {
 }
 
 /// Whether a guarded value says what is masked: it starts nothing.
-pub fn is_mask(key: &str) -> bool {
+pub(crate) fn is_mask(key: &str) -> bool {
     key.split_once("redact.")
         .is_some_and(|(before, _)| before.is_empty() || before.starts_with("task."))
 }

@@ -34,22 +34,23 @@ use parse::{Document, Layer};
 use schema::{ENVIRONMENT, Owner};
 use value::{Kind, Raw};
 
-pub use error::{ConfigError, Place};
-pub use guarded::{Guarded, is_mask};
+pub use error::ConfigError;
+pub(crate) use error::Place;
+pub(crate) use guarded::{Guarded, is_mask};
 pub use layers::Origin;
-pub use recipes::{NOTIFY_RECIPES, Recipe};
-pub use size::{InvalidSize, format_size, parse_size};
-pub use template::{reference, template};
+pub use recipes::NOTIFY_RECIPES;
+pub(crate) use size::parse_size;
+pub(crate) use template::{reference, template};
 pub use user::UserConfig;
 
 /// The path of `--attempts` among the origins; it is not a key of the file.
 const OVERRIDE: &str = "retry.override_attempts";
 
 /// More than any configuration has, in bytes.
-pub const MAX_FILE: u64 = 1 << 20;
+pub(crate) const MAX_FILE: u64 = 1 << 20;
 
 /// Reads an environment variable.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What is laid around the values of a project's file.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 /// Why a text is not a size.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("'{0}' is not a size (write 100, 100KiB, 50MiB, 1GiB or 10MB)")]
-pub struct InvalidSize(pub String);
+pub(crate) struct InvalidSize(pub String);
 
 /// Units, larger ones first; binary ones first among equals, because they are written by [`format_size`].
 const UNITS: [(&str, u64); 9] = [
@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 9] = [
 ];
 
 /// Reads `100`, `100KiB`, `50MiB`, `1GiB`, `10MB`; a bare number is bytes, upper and lower case are alike.
-pub fn parse_size(text: &str) -> Result<u64, InvalidSize> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, InvalidSize> {
     let invalid = || InvalidSize(text.to_owned());
     let trimmed = text.trim();
     let digits = trimmed
@@ -40,7 +40,7 @@ pub fn parse_size(text: &str) -> Result<u64, InvalidSize> {
 }
 
 /// Writes a size so that [`parse_size`] reads it back: the largest binary unit that divides it.
-pub fn format_size(bytes: u64) -> String {
+pub(crate) fn format_size(bytes: u64) -> String {
     let binary = UNITS.iter().filter(|(name, _)| name.ends_with("iB"));
     for (name, size) in binary {
         if bytes > 0 && bytes.is_multiple_of(*size) {

@@ -33,7 +33,7 @@ const TASKS: &str = "
 /// The text of a new `recover.toml`: every key with its default, commented out, and what it means.
 ///
 /// Keys carry their section's name, so that each can be uncommented alone and a section can be appended to the file.
-pub fn template() -> String {
+pub(crate) fn template() -> String {
     let defaults = defaults().unwrap_or_default();
     let mut text = HEAD.to_owned();
     for section in SECTIONS
@@ -145,7 +145,7 @@ fn alias(text: &mut String, section: &Section) {
 
 /// A section of the configuration, for the documentation.
 #[derive(Clone, Debug)]
-pub struct SectionReference {
+pub(crate) struct SectionReference {
     /// How its header is written.
     pub title: String,
     /// What it is about, and in which files it counts.
@@ -156,7 +156,7 @@ pub struct SectionReference {
 
 /// A key, for the documentation.
 #[derive(Clone, Debug)]
-pub struct KeyReference {
+pub(crate) struct KeyReference {
     /// Its name.
     pub name: &'static str,
     /// What it takes.
@@ -168,7 +168,7 @@ pub struct KeyReference {
 }
 
 /// All sections with all keys.
-pub fn reference() -> Vec<SectionReference> {
+pub(crate) fn reference() -> Vec<SectionReference> {
     let defaults = defaults().unwrap_or_default();
     let of_key = |section: &Section, key: &Key| {
         let default = match section.shape {

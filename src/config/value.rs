@@ -95,7 +95,7 @@ pub(super) enum Raw {
 
 impl Raw {
     /// A value of the file.
-    pub fn from_toml(value: &DeValue<'_>) -> Self {
+    pub(super) fn from_toml(value: &DeValue<'_>) -> Self {
         match value {
             DeValue::String(text) => Self::Text(text.clone().into_owned()),
             DeValue::Integer(number) => integer(number),
@@ -123,7 +123,7 @@ impl Raw {
     }
 
     /// A text of the environment or the command line, for a key of `kind`.
-    pub fn from_text(kind: Kind, text: &str) -> Self {
+    pub(super) fn from_text(kind: Kind, text: &str) -> Self {
         let text = text.trim();
         let number = || text.parse().ok().map(Self::Integer);
         let parsed = match kind {
@@ -179,7 +179,7 @@ pub(super) struct Mismatch {
 
 impl Kind {
     /// What it takes, in words.
-    pub fn expected(self, optional: bool) -> String {
+    pub(super) fn expected(self, optional: bool) -> String {
         let own = match self {
             Self::Bool => "true or false".to_owned(),
             Self::Count(min) | Self::Retries(min) => format!("a whole number of at least {min}"),
@@ -230,7 +230,7 @@ impl Kind {
     }
 
     /// Reads a value into its canonical form, which is that of the settings' JSON; `null` for `"none"`.
-    pub fn read(self, raw: &Raw, optional: bool) -> Result<Json, Mismatch> {
+    pub(super) fn read(self, raw: &Raw, optional: bool) -> Result<Json, Mismatch> {
         if optional && matches!(raw, Raw::Text(text) if text.eq_ignore_ascii_case("none")) {
             return Ok(Json::Null);
         }
@@ -361,7 +361,7 @@ impl Kind {
     }
 
     /// Writes a canonical value as TOML.
-    pub fn to_toml(self, value: &Json) -> String {
+    pub(super) fn to_toml(self, value: &Json) -> String {
         match (self, value) {
             (Self::Command, Json::Null) => "[]".to_owned(),
             (_, Json::Null) => "\"none\"".to_owned(),

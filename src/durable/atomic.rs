@@ -174,13 +174,13 @@ impl Root {
 }
 
 /// [`Root::write`] for a file that the user named: mode 0644 as far as the umask allows, and what is there makes way.
-pub fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_atomic(path: &Path, content: &[u8]) -> io::Result<()> {
     let (root, name) = Root::of_file(path);
     root.replace(Path::new(name), content, Sync::All)
 }
 
 /// Makes names in `folder` survive a crash of the machine.
-pub fn sync_dir(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_dir(folder: &Path) -> io::Result<()> {
     Root::shared(folder).sync_dir(Path::new(""))
 }
 

@@ -17,7 +17,7 @@ use super::temporary::{is_dead, temporary_prefix};
 const UNNAMED: Duration = Duration::from_secs(10);
 
 /// Whether the file system has no kernel locks.
-pub fn has_no_locks(error: &io::Error) -> bool {
+pub(crate) fn has_no_locks(error: &io::Error) -> bool {
     let errnos = [Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL, Errno::NOLCK];
     errnos
         .iter()
@@ -33,7 +33,7 @@ pub(super) struct Exclusive {
 
 impl Exclusive {
     /// Takes the lock whose kernel lock would be on the file `lock`; `None` while another holder lives.
-    pub fn take(root: &Root, lock: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn take(root: &Root, lock: &Path) -> io::Result<Option<Self>> {
         let path = beside(lock);
         let (dir, name) = root.parent(&path)?;
         if is_held(root, &path)? {
@@ -53,7 +53,7 @@ impl Exclusive {
     }
 
     /// Whether a process holds it.
-    pub fn is_taken(root: &Root, lock: &Path) -> io::Result<bool> {
+    pub(super) fn is_taken(root: &Root, lock: &Path) -> io::Result<bool> {
         is_held(root, &beside(lock))
     }
 }

@@ -10,7 +10,7 @@ const LEAST: u64 = 64 * 1024;
 
 /// Why nothing more can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub(crate) enum Lack {
     /// No bytes, or no files, are left.
     Space,
     /// It is read-only, or may not be written.
@@ -18,7 +18,7 @@ pub enum Lack {
 }
 
 /// What stands in the way of writing in `folder`; nothing is tried.
-pub fn lack(folder: &Path) -> io::Result<Option<Lack>> {
+pub(crate) fn lack(folder: &Path) -> io::Result<Option<Lack>> {
     let found = statvfs(folder)?;
     if found.f_flag.contains(StatVfsMountFlags::RDONLY) || access(folder, Access::WRITE_OK).is_err()
     {

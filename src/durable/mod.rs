@@ -17,12 +17,14 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 
-pub use atomic::{Sync, sync_dir, write_atomic};
-pub use exclusive::has_no_locks;
-pub use free_space::{Lack, lack};
-pub use lock::{FileLock, LockError};
-pub use refused::Refused;
-pub use root::{Root, cannot_link, tighten};
-pub use rustix::fs::FileType as Kind;
-pub use sudo::{create_dir_all, give_to_sudo_caller, sudo_caller};
-pub use temporary::{TemporaryFolder, is_left_over, is_temporary, reap, temporary_prefix};
+pub(crate) use atomic::{Sync, sync_dir, write_atomic};
+pub(crate) use exclusive::has_no_locks;
+pub(crate) use free_space::{Lack, lack};
+pub use lock::FileLock;
+pub(crate) use lock::LockError;
+pub(crate) use refused::Refused;
+pub use root::Root;
+pub(crate) use root::{cannot_link, tighten};
+pub(crate) use rustix::fs::FileType as Kind;
+pub(crate) use sudo::{create_dir_all, give_to_sudo_caller, sudo_caller};
+pub(crate) use temporary::{TemporaryFolder, is_left_over, is_temporary, reap, temporary_prefix};

@@ -9,7 +9,7 @@ use crate::model::hint::{Hint, Place};
 
 /// What belongs in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub(super) enum Wanted {
     /// A regular file.
     File,
     /// A folder.

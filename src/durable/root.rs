@@ -509,7 +509,7 @@ impl Root {
 }
 
 /// Takes from an open file or folder what it allows others.
-pub fn tighten(open: impl AsFd) -> io::Result<()> {
+pub(crate) fn tighten(open: impl AsFd) -> io::Result<()> {
     let mode = Mode::from_raw_mode(rustix::fs::fstat(&open)?.st_mode);
     if mode.intersects(Mode::RWXG | Mode::RWXO) {
         rustix::fs::fchmod(&open, mode & Mode::RWXU)?;
@@ -572,7 +572,7 @@ fn open_without_links(_: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
 }
 
 /// Whether a file system has no hard links, or none from one place to the other.
-pub fn cannot_link(error: &io::Error) -> bool {
+pub(crate) fn cannot_link(error: &io::Error) -> bool {
     let errnos = [
         Errno::XDEV,
         Errno::PERM,

@@ -19,7 +19,7 @@ static CALLER: LazyLock<Option<u32>> = LazyLock::new(|| {
 });
 
 /// Who called `sudo`, where this process is root by that.
-pub fn sudo_caller() -> Option<u32> {
+pub(crate) fn sudo_caller() -> Option<u32> {
     *CALLER
 }
 
@@ -48,7 +48,7 @@ pub(super) fn give(folder: impl AsFd, made: impl AsFd) -> Result<(), Errno> {
 }
 
 /// The same of what was just made at a path.
-pub fn give_to_sudo_caller(path: &Path) -> io::Result<()> {
+pub(crate) fn give_to_sudo_caller(path: &Path) -> io::Result<()> {
     if sudo_caller().is_none() {
         return Ok(());
     }
@@ -68,7 +68,7 @@ pub fn give_to_sudo_caller(path: &Path) -> io::Result<()> {
 }
 
 /// Makes a folder with those above it, which are the caller's of `sudo` as far as the folder is that they are in.
-pub fn create_dir_all(path: &Path) -> io::Result<()> {
+pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path
         .ancestors()
         .take_while(|folder| !folder.exists())

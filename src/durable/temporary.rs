@@ -16,18 +16,18 @@ use super::root::Root;
 const PREFIX: &str = ".recover-tmp-";
 
 /// What the names of this process's temporary files begin with.
-pub fn temporary_prefix() -> String {
+pub(crate) fn temporary_prefix() -> String {
     format!("{PREFIX}{}-", std::process::id())
 }
 
 /// Whether a name is that of a temporary file of some process.
-pub fn is_temporary(name: &[u8]) -> bool {
+pub(crate) fn is_temporary(name: &[u8]) -> bool {
     owner(name).is_some()
 }
 
 /// Whether a name is that of a temporary file that nobody writes any more. This process itself counts as gone: it holds
 /// none between operations.
-pub fn is_left_over(name: &[u8]) -> bool {
+pub(crate) fn is_left_over(name: &[u8]) -> bool {
     owner(name).is_some_and(is_dead)
 }
 
@@ -101,7 +101,7 @@ impl Root {
 }
 
 /// [`Root::reap`] for a folder that the user named.
-pub fn reap(folder: &Path) {
+pub(crate) fn reap(folder: &Path) {
     Root::shared(folder).reap(Path::new(""));
 }
 
@@ -110,7 +110,7 @@ pub fn reap(folder: &Path) {
 /// Others share that place who are not seen from here, as the containers of a machine: by a kernel lock they know that it is
 /// in use.
 #[derive(Debug)]
-pub struct TemporaryFolder {
+pub(crate) struct TemporaryFolder {
     folder: TempDir,
     /// Released after the folder is gone; `None` where the file system has no locks, so that nobody else gets one either.
     _lock: Option<File>,
@@ -118,7 +118,7 @@ pub struct TemporaryFolder {
 
 impl TemporaryFolder {
     /// A new one; what killed processes left of theirs goes now.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         static REAPED: Once = Once::new();
         let place = std::env::temp_dir();
         REAPED.call_once(|| {
@@ -155,7 +155,7 @@ impl TemporaryFolder {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }

@@ -9,13 +9,13 @@
 //! - [`recovery`]: what a crash left, dealt with before every command that writes.
 //! - [`flow`]: the commands, one file a command or one folder a feature.
 
-pub mod attempt;
-pub mod base;
-pub mod flow;
-pub mod record;
-pub mod recovery;
-pub mod restore;
+pub(crate) mod attempt;
+pub(crate) mod base;
+pub(crate) mod flow;
+pub(crate) mod record;
+pub(crate) mod recovery;
+pub(crate) mod restore;
 
-pub use base::clock::Clock;
 pub use base::context::Context;
-pub use base::error::{Error, ErrorKind, Result};
+pub(crate) use base::error::Result;
+pub use base::error::{Error, ErrorKind};

@@ -21,19 +21,20 @@
 //!
 //! Nothing here reads a clock for a decision, a configuration of ours, or the ledger: the caller gives what is needed.
 
-pub mod base;
-pub mod capture;
-pub mod checkpoint;
-pub mod history;
-pub mod index;
-pub mod odb;
-pub mod program;
-pub mod prune;
-pub mod remote;
-pub mod repo;
-pub mod restore;
-pub mod tree;
-pub mod worktree;
+pub(crate) mod base;
+pub(crate) mod capture;
+pub(crate) mod checkpoint;
+pub(crate) mod history;
+pub(crate) mod index;
+pub(crate) mod odb;
+pub(crate) mod program;
+pub(crate) mod prune;
+pub(crate) mod remote;
+pub(crate) mod repo;
+pub(crate) mod restore;
+pub(crate) mod tree;
+pub(crate) mod worktree;
 
 pub use base::{Error, Result};
-pub use repo::{Repo, WorktreeLock, refuse_root};
+pub(crate) use repo::refuse_root;
+pub use repo::{Repo, WorktreeLock};

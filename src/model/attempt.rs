@@ -178,7 +178,7 @@ impl Attempt {
 }
 
 /// [`Attempt::is_weakened`] of one that ends like this.
-pub fn is_weakened(outcome: Option<AttemptOutcome>, conditions: &[Condition]) -> bool {
+pub(crate) fn is_weakened(outcome: Option<AttemptOutcome>, conditions: &[Condition]) -> bool {
     outcome == Some(AttemptOutcome::Passed) && conditions.contains(&Condition::Tampered)
 }
 

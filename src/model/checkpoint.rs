@@ -12,7 +12,7 @@ use super::snapshot::ObjectId;
 use super::time::Timestamp;
 
 /// The stage of a lane's records of attempts that failed (C2); no position in the order of the stages.
-pub const RETRY: &str = "retry_attempt";
+pub(crate) const RETRY: &str = "retry_attempt";
 
 /// What the feedback loops said of a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -65,48 +65,48 @@ pub enum CheckpointType {
 }
 
 /// Why a checkpoint was taken: one of these, or a caller's own word.
-pub mod trigger {
+pub(crate) mod trigger {
     use super::CheckpointType;
 
     /// By a person or a script.
-    pub const MANUAL: &str = "manual";
+    pub(crate) const MANUAL: &str = "manual";
     /// Before a run's first attempt.
-    pub const INITIAL: &str = "initial";
+    pub(crate) const INITIAL: &str = "initial";
     /// At an attempt's end.
-    pub const ATTEMPT: &str = "attempt";
+    pub(crate) const ATTEMPT: &str = "attempt";
     /// Right before a restore.
-    pub const SAFETY: &str = "safety";
+    pub(crate) const SAFETY: &str = "safety";
     /// At the start or end of a manual fix.
-    pub const MANUAL_FIX: &str = "manual_fix";
+    pub(crate) const MANUAL_FIX: &str = "manual_fix";
     /// What was found after a killed attempt.
-    pub const CRASH: &str = "crash";
+    pub(crate) const CRASH: &str = "crash";
     /// Before an atomic step, or after one that completes a stage.
-    pub const STEP: &str = "step";
+    pub(crate) const STEP: &str = "step";
     /// The latest one was as old as `[checkpoint] interval` (S10).
-    pub const INTERVAL: &str = "interval";
+    pub(crate) const INTERVAL: &str = "interval";
     /// So many operations were recorded since the latest one (S10).
-    pub const OPERATION: &str = "operation";
+    pub(crate) const OPERATION: &str = "operation";
     /// Before files are modified (S10).
-    pub const BEFORE_EDIT: &str = "before_edit";
+    pub(crate) const BEFORE_EDIT: &str = "before_edit";
     /// Before something is called whose effect is outside the work tree (S10).
-    pub const EXTERNAL: &str = "external";
+    pub(crate) const EXTERNAL: &str = "external";
     /// Before what may destroy work (S10).
-    pub const RISKY: &str = "risky";
+    pub(crate) const RISKY: &str = "risky";
     /// Between two phases (S10).
-    pub const PHASE: &str = "phase";
+    pub(crate) const PHASE: &str = "phase";
     /// An agent's turn or session is over (S10).
-    pub const SESSION: &str = "session";
+    pub(crate) const SESSION: &str = "session";
     /// What somebody else changed since the run's last checkpoint, found before an attempt.
-    pub const EDITED: &str = "edited";
+    pub(crate) const EDITED: &str = "edited";
 
     /// Whether a checkpoint that was taken for `earlier` says of the same content what one for `later` would. That it comes
     /// before what may destroy work is said by nothing else.
-    pub fn covers(earlier: &str, later: &str) -> bool {
+    pub(crate) fn covers(earlier: &str, later: &str) -> bool {
         later != RISKY || earlier == RISKY
     }
 
     /// What kind of moment a trigger marks where nobody says.
-    pub fn kind_of(trigger: &str) -> CheckpointType {
+    pub(crate) fn kind_of(trigger: &str) -> CheckpointType {
         match trigger {
             INTERVAL | OPERATION | BEFORE_EDIT | EXTERNAL | RISKY | EDITED => {
                 CheckpointType::Operation
@@ -194,7 +194,7 @@ impl LaneFields {
 }
 
 /// So many of the paths that changed are in a checkpoint's record: it is in the ledger, and must stay small.
-pub const MAX_CHANGED_PATHS: usize = 200;
+pub(crate) const MAX_CHANGED_PATHS: usize = 200;
 
 /// One capture of work tree, index, HEAD and state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -310,10 +310,10 @@ impl From<&Checkpoint> for Removed {
 const BETWEEN_LABELS: &str = "; ";
 
 /// The label that marks a checkpoint as damaged.
-pub const DAMAGED: &str = "damaged: it cannot be restored in full";
+pub(crate) const DAMAGED: &str = "damaged: it cannot be restored in full";
 
 /// The label that takes [`DAMAGED`] back.
-pub const UNDAMAGED: &str = "no longer damaged";
+pub(crate) const UNDAMAGED: &str = "no longer damaged";
 
 /// So many bytes a description with several labels may have.
 const LONGEST_DESCRIPTION: usize = 400;

@@ -53,4 +53,4 @@ pub struct FeedbackResult {
 }
 
 /// Results by the loop's name.
-pub type FeedbackResults = BTreeMap<String, FeedbackResult>;
+pub(crate) type FeedbackResults = BTreeMap<String, FeedbackResult>;

@@ -132,7 +132,7 @@ impl fmt::Display for Command {
 }
 
 /// The words as a line for a shell.
-pub fn join(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
+pub(crate) fn join(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
     words
         .into_iter()
         .map(|word| quote(word.as_ref()))
@@ -141,7 +141,7 @@ pub fn join(words: impl IntoIterator<Item: AsRef<OsStr>>) -> String {
 }
 
 /// A word for a shell; where it is not UTF-8 for one that knows `$'…'`.
-pub fn quote(word: impl AsRef<OsStr>) -> String {
+pub(crate) fn quote(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref();
     if let Some(word) = word.to_str().and_then(|text| shlex::try_quote(text).ok()) {
         return word.into_owned();

@@ -40,7 +40,7 @@ impl ImportKind {
 }
 
 /// What an imported attempt's session is called: this, and its number in the document.
-pub const IMPORTED_SESSION: &str = "imported session ";
+pub(crate) const IMPORTED_SESSION: &str = "imported session ";
 
 /// A document that was taken over, word for word: until the run moves on, its view says just the same again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -139,7 +139,7 @@ fn pending(number: u32) -> Iteration {
 }
 
 /// Of a subtask's name: which pages speak of it is known by these.
-pub fn checksum(subtask: &str) -> u32 {
+pub(crate) fn checksum(subtask: &str) -> u32 {
     crc32fast::hash(subtask.as_bytes())
 }
 

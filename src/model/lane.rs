@@ -1,25 +1,25 @@
 //! Lanes: the stages of the lane contract, and where a lane stands (C1–C5).
 
-pub use super::checkpoint::RETRY;
+pub(crate) use super::checkpoint::RETRY;
 use super::checkpoint::{Checkpoint, Verdict};
 use super::import::{ImportKind, ImportedDocument};
 use super::run::{NONE, Run, RunKey};
 use super::state::State;
 
 /// Before anything of the lane is made.
-pub const BEFORE_START: &str = "before_lane_start";
+pub(crate) const BEFORE_START: &str = "before_lane_start";
 /// Its work tree is there.
-pub const AFTER_START: &str = "after_lane_start";
+pub(crate) const AFTER_START: &str = "after_lane_start";
 /// Its tests were run.
-pub const AFTER_TESTS: &str = "after_lane_tests";
+pub(crate) const AFTER_TESTS: &str = "after_lane_tests";
 /// Right before it is merged.
-pub const PRE_PR: &str = "pre_pr";
+pub(crate) const PRE_PR: &str = "pre_pr";
 
 /// The stages of the lane contract (C2).
-pub const STAGES: [&str; 5] = [BEFORE_START, AFTER_START, AFTER_TESTS, PRE_PR, RETRY];
+pub(crate) const STAGES: [&str; 5] = [BEFORE_START, AFTER_START, AFTER_TESTS, PRE_PR, RETRY];
 
 /// What the contract calls a record that was gone back past.
-pub const ROLLED_BACK: &str = "rolled_back";
+pub(crate) const ROLLED_BACK: &str = "rolled_back";
 
 /// Where a record comes from.
 #[derive(Clone, Copy, Debug)]
@@ -259,12 +259,12 @@ fn imported(run: Option<&Run>) -> impl Iterator<Item = LaneRecord<'_>> {
 }
 
 /// Whether records are kept of this run: it is named as a lane, or has them already.
-pub fn is_lane(state: &State, key: &RunKey) -> bool {
+pub(crate) fn is_lane(state: &State, key: &RunKey) -> bool {
     key.lane != NONE || !state.lane_records(key).is_empty()
 }
 
 /// Checkpoints of a lane's stages that came after the one numbered `seq`.
-pub fn stages_after(state: &State, run: &Run, seq: u64) -> Vec<u64> {
+pub(crate) fn stages_after(state: &State, run: &Run, seq: u64) -> Vec<u64> {
     let staged =
         |checkpoint: &&Checkpoint| checkpoint.seq > seq && checkpoint.lane_fields.stage.is_some();
     state

@@ -13,7 +13,7 @@ use super::snapshot::ObjectId;
 use super::time::Timestamp;
 
 /// The version that this program writes; a manifest with a newer one is not read.
-pub const MANIFEST_VERSION: u32 = 1;
+pub(crate) const MANIFEST_VERSION: u32 = 1;
 
 /// What a capture takes, and what it leaves out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

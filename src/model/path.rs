@@ -145,12 +145,12 @@ pub struct PathReason {
 }
 
 /// The reason of a folder that was left out because there were more untracked files than are captured.
-pub const TOO_MANY: &str = "too_many";
+pub(crate) const TOO_MANY: &str = "too_many";
 
 /// How the reason of a path begins that is a repository of its own.
-pub const NESTED: &str = "nested repository";
+pub(crate) const NESTED: &str = "nested repository";
 /// How the reason of a path begins that should have been captured and could not be.
-pub const UNREADABLE: &str = "cannot be read";
+pub(crate) const UNREADABLE: &str = "cannot be read";
 
 /// Why the system does not let a restore replace a path: a fixed word each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,7 +218,7 @@ const LONGEST_PART: usize = 100;
 /// A part of a name, cut where no file system would take it; a checksum of `whole` then keeps it apart from others
 /// that begin alike. `name` is plain ASCII.
 #[must_use]
-pub fn short_part(mut name: String, whole: &str) -> String {
+pub(crate) fn short_part(mut name: String, whole: &str) -> String {
     if name.len() > LONGEST_PART {
         name.truncate(LONGEST_PART);
         name.push_str(&format!("-{:08x}", crc32fast::hash(whole.as_bytes())));

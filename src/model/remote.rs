@@ -7,11 +7,11 @@ use super::run::RunKey;
 use super::snapshot::ObjectId;
 
 /// The schema of what lies there that this version writes. A newer one is refused (15).
-pub const REMOTE_SCHEMA: u32 = 1;
+pub(crate) const REMOTE_SCHEMA: u32 = 1;
 
 /// Who may speak for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
+pub(crate) struct Claim {
     /// The clone that holds it: the id of its state directory.
     pub holder: String,
     /// The name of its machine, for people.
@@ -26,7 +26,7 @@ pub struct Claim {
 
 /// A place in a run's chain of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub(crate) struct Link {
     /// Events so far.
     pub run_seq: u64,
     /// SHA-256 of the line of the last of them, hexadecimal; empty before the first.
@@ -35,7 +35,7 @@ pub struct Link {
 
 /// What a state is about, beside claim and events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Meta {
+pub(crate) struct Meta {
     /// The schema it was written with.
     pub schema: u32,
     /// The run.
@@ -64,7 +64,7 @@ pub struct Meta {
 
 /// An event as it lies there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChainedEvent {
+pub(crate) struct ChainedEvent {
     /// Names it for good: a push that is repeated does not add it twice.
     pub id: String,
     /// The event; its `seq` is its number in the chain.
@@ -73,7 +73,7 @@ pub struct ChainedEvent {
 
 /// One state of a run, read and found to be well-formed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RemoteState {
+pub(crate) struct RemoteState {
     /// Its commit.
     pub commit: ObjectId,
     /// The state before; `None` for the first.

@@ -26,11 +26,14 @@ use super::step::Step;
 use super::time::Timestamp;
 use super::usage::Usage;
 
-pub use super::attempt::{
-    Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt, ProcessId,
+pub use super::attempt::ProcessId;
+pub(crate) use super::attempt::{
+    Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt,
 };
-pub use super::run_key::{NONE, RunKey};
-pub use super::spec::{ConfiguredChecks, OnFailure, RunSpec, SessionMode};
+pub(crate) use super::run_key::NONE;
+pub use super::run_key::RunKey;
+pub use super::spec::RunSpec;
+pub(crate) use super::spec::{ConfiguredChecks, OnFailure, SessionMode};
 
 /// Where a run stands. One that a newer version names is read as `failed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
@@ -273,7 +276,7 @@ pub struct RunDetails {
 }
 
 /// How the reason begins for which a run is paused whose work tree cannot be captured.
-pub const NO_CHECKPOINT: &str = "no checkpoint could be taken: ";
+pub(crate) const NO_CHECKPOINT: &str = "no checkpoint could be taken: ";
 
 /// What a run was accepted as.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -595,7 +598,7 @@ impl Run {
 }
 
 /// The id of the run without a task whose iteration has this name as its subtask.
-pub fn run_of_subtask(subtask: &str) -> Option<&str> {
+pub(crate) fn run_of_subtask(subtask: &str) -> Option<&str> {
     let (run_id, number) = subtask.rsplit_once("/iteration-")?;
     number.parse::<u32>().is_ok().then_some(run_id)
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What stands for "no phase" and "no lane".
-pub const NONE: &str = "-";
+pub(crate) const NONE: &str = "-";
 
 /// What identifies a run.
 #[derive(

@@ -72,7 +72,7 @@ pub struct Snapshot {
 }
 
 /// A path that is not the same before and after: what it was, and what it is.
-pub type Unlike<'a> = (&'a RepoPath, Option<&'a Entry>, Option<&'a Entry>);
+pub(crate) type Unlike<'a> = (&'a RepoPath, Option<&'a Entry>, Option<&'a Entry>);
 
 impl Snapshot {
     /// What is not the same in a later one, sorted by path.

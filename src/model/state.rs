@@ -17,8 +17,8 @@ use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
 use super::usage::Usage;
 
-pub use counting::Named;
-pub use select::SelectionError;
+pub(crate) use counting::Named;
+pub(crate) use select::SelectionError;
 
 /// Everything known, as of the last event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

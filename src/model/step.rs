@@ -11,7 +11,7 @@ use super::snapshot::ObjectId;
 use super::time::Timestamp;
 
 /// The longest name that a step may have, in bytes.
-pub const MAX_NAME: usize = 200;
+pub(crate) const MAX_NAME: usize = 200;
 
 /// Where a step stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -252,7 +252,7 @@ pub struct StepRef {
 }
 
 /// What is wrong with a step's name.
-pub fn name_problem(name: &str) -> Option<String> {
+pub(crate) fn name_problem(name: &str) -> Option<String> {
     if name.trim().is_empty() {
         return Some("is empty".to_owned());
     }

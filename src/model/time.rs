@@ -167,10 +167,10 @@ impl Visitor<'_> for TextOrMillis {
 /// Why a text is not a duration.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("'{0}' is not a duration (write 90, 90s, 10m, 2h, 7d or 500ms)")]
-pub struct InvalidDuration(pub String);
+pub(crate) struct InvalidDuration(pub String);
 
 /// Reads `90`, `90s`, `10m`, `2h`, `7d`, `500ms`; a bare number is seconds.
-pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
     let invalid = || InvalidDuration(text.to_owned());
     let text_trimmed = text.trim();
     let digits = text_trimmed
@@ -192,7 +192,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
 }
 
 /// Writes a duration so that [`parse_duration`] reads it back: the largest unit that divides it.
-pub fn format_duration(duration: Duration) -> String {
+pub(crate) fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     for (unit, size) in [
         ("d", 86_400_000),
@@ -208,7 +208,7 @@ pub fn format_duration(duration: Duration) -> String {
 }
 
 /// A duration as people say it, rounded down: `40 s`, `3 min`, `2 h`, `5 d`.
-pub fn spoken_duration(duration: Duration) -> String {
+pub(crate) fn spoken_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let units = [("d", 86_400), ("h", 3_600), ("min", 60)];
     let fitting = units.into_iter().find(|(_, size)| seconds >= *size);
@@ -219,18 +219,23 @@ pub fn spoken_duration(duration: Duration) -> String {
 }
 
 /// Durations as whole milliseconds, for documents and events.
-pub mod millis {
+pub(crate) mod millis {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
 
     /// Writes the milliseconds.
-    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        duration: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Reads the milliseconds.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }

@@ -99,7 +99,7 @@ impl Usage {
 }
 
 /// Dollars and tokens in words; `None` where nothing is known.
-pub fn text(cost_usd: Option<f64>, tokens: Option<Tokens>) -> Option<String> {
+pub(crate) fn text(cost_usd: Option<f64>, tokens: Option<Tokens>) -> Option<String> {
     let cost = cost_usd.map(|cost| format!("${cost:.2}"));
     let tokens = tokens.map(|tokens| format!("{} tokens", short(tokens.total)));
     match (cost, tokens) {
@@ -133,7 +133,7 @@ impl std::iter::Sum for Usage {
 }
 
 /// A count in three figures or so: `999`, `12.3k`, `4.56M`.
-pub fn short(count: u64) -> String {
+pub(crate) fn short(count: u64) -> String {
     let in_units = |unit: u64, name: &str| {
         let tenths = count / (unit / 10);
         format!("{}.{}{name}", tenths / 10, tenths % 10)

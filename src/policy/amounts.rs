@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// `12.3 MiB`.
-pub fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
     let mut tenths = u128::from(bytes) * 10;
@@ -18,7 +18,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// `1 file`, `2 files`.
-pub fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, word: &str) -> String {
+pub(crate) fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, word: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {word}{plural}")
 }

@@ -8,7 +8,7 @@ use super::settings::{DelayKind, DelaySettings, Jitter};
 ///
 /// Exponential is `base · 2^(failures−1)`, at most `max`, with full jitter: anything from nothing to that. `random`
 /// is in `[0, 1)`. `cooldown` is the general pause after an error.
-pub fn delay(
+pub(crate) fn delay(
     settings: &DelaySettings,
     failures: u32,
     cooldown: Duration,

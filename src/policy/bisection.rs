@@ -5,7 +5,7 @@
 
 /// What a test says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub(crate) enum Judged {
     /// It passes.
     Good,
     /// It fails.
@@ -16,10 +16,10 @@ pub enum Judged {
 
 impl Judged {
     /// The exit code of a command that cannot say, as for `git bisect run`.
-    pub const SKIP: i32 = 125;
+    pub(crate) const SKIP: i32 = 125;
 
     /// What an exit code below 128 says.
-    pub fn of(code: i32) -> Self {
+    pub(crate) fn of(code: i32) -> Self {
         match code {
             0 => Self::Good,
             Self::SKIP => Self::Skipped,
@@ -30,7 +30,7 @@ impl Judged {
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// This one is to be tested.
     Test(usize),
     /// This is the first one that is bad; the one before it is good.
@@ -46,7 +46,7 @@ pub enum Next {
 
 /// The search.
 #[derive(Clone, Debug)]
-pub struct Bisection {
+pub(crate) struct Bisection {
     judged: Vec<Option<Judged>>,
     good: usize,
     bad: usize,
@@ -54,7 +54,7 @@ pub struct Bisection {
 
 impl Bisection {
     /// Among `count`, at least two.
-    pub fn new(count: usize) -> Self {
+    pub(crate) fn new(count: usize) -> Self {
         Self {
             judged: vec![None; count],
             good: 0,
@@ -63,7 +63,7 @@ impl Bisection {
     }
 
     /// Notes what a test said.
-    pub fn judge(&mut self, at: usize, judged: Judged) {
+    pub(crate) fn judge(&mut self, at: usize, judged: Judged) {
         self.judged[at] = Some(judged);
         match judged {
             Judged::Good => self.good = self.good.max(at),
@@ -73,12 +73,12 @@ impl Bisection {
     }
 
     /// How many may still be the first bad one.
-    pub fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.bad - self.good
     }
 
     /// What to do now.
-    pub fn next_step(&self) -> Next {
+    pub(crate) fn next_step(&self) -> Next {
         if self.judged[0].is_none() {
             return Next::Test(0);
         }

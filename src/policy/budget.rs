@@ -17,7 +17,7 @@ const MICROS_PER_CENT: u64 = 10_000;
 
 /// Whose failures count for an attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct Account<'a> {
+pub(crate) struct Account<'a> {
     /// Everything known.
     pub state: &'a State,
     /// The run.
@@ -32,7 +32,7 @@ pub struct Account<'a> {
 
 /// Failed attempts so far that no success or reset has forgiven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Of this cause in the subtask.
     pub cause: u32,
     /// Of any cause in the subtask.
@@ -52,7 +52,7 @@ pub struct Counts {
 impl Counts {
     /// With one failure more.
     #[must_use]
-    pub fn plus_one(self) -> Self {
+    pub(crate) fn plus_one(self) -> Self {
         Self {
             cause: self.cause.saturating_add(1),
             subtask: self.subtask.saturating_add(1),
@@ -65,7 +65,7 @@ impl Counts {
 
 impl Account<'_> {
     /// Counts what is recorded, and `usage` that is not yet.
-    pub fn counts(&self, cause: Cause, now: Timestamp, usage: Usage) -> Counts {
+    pub(crate) fn counts(&self, cause: Cause, now: Timestamp, usage: Usage) -> Counts {
         let usage = self.run.usage() + usage;
         let clamp = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let mut counts = Counts {
@@ -121,7 +121,7 @@ impl Account<'_> {
 
     /// Attempts of other runs that are under way, as `lives` tells, and may still be charged to the same task and
     /// session.
-    pub fn under_way_elsewhere(&self, lives: impl Fn(&LiveAttempt) -> bool) -> Counts {
+    pub(crate) fn under_way_elsewhere(&self, lives: impl Fn(&LiveAttempt) -> bool) -> Counts {
         let mut counts = Counts::default();
         for run in self.state.runs.iter().filter(|run| run.key != self.run.key) {
             let Some(live) = run.live.as_ref().filter(|live| lives(live)) else {
@@ -145,7 +145,11 @@ impl Account<'_> {
 ///
 /// A cause's own limit takes the place of the global one; task and session always apply, time and money where they are
 /// configured. `--attempts` of the run overrides every limit on attempts, and counts those of all causes.
-pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts) -> Vec<Budget> {
+pub(crate) fn budgets(
+    retry: &RetrySettings,
+    failure: Option<&Failure>,
+    counts: Counts,
+) -> Vec<Budget> {
     let mut budgets = Vec::with_capacity(3);
     if let Some(failure) = failure {
         let own = retry.limit_for(failure.cause, failure.detail);
@@ -195,7 +199,7 @@ pub fn budgets(retry: &RetrySettings, failure: Option<&Failure>, counts: Counts)
 }
 
 /// When a run began. Where that is still to come (the clock was set back since), the first of its attempts that is not.
-pub fn begun(run: &Run, now: Timestamp) -> Timestamp {
+pub(crate) fn begun(run: &Run, now: Timestamp) -> Timestamp {
     if run.created_at <= now {
         return run.created_at;
     }
@@ -207,7 +211,7 @@ pub fn begun(run: &Run, now: Timestamp) -> Timestamp {
 }
 
 /// A spent budget as a sentence.
-pub fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
+pub(crate) fn spent_text(spent: &Budget, cause: Option<Cause>) -> String {
     let (used, limit) = (spent.used.min(spent.limit), spent.limit);
     match (spent.scope, cause) {
         (BudgetScope::Cause, Some(cause)) => format!(
@@ -248,12 +252,12 @@ fn attempts(count: u64) -> u32 {
 }
 
 /// Attempts that the first budget has counted.
-pub fn used(budgets: &[Budget]) -> u32 {
+pub(crate) fn used(budgets: &[Budget]) -> u32 {
     budgets.first().map_or(0, |budget| attempts(budget.used))
 }
 
 /// Attempts left in the tightest budget; none where time, money or tokens are spent.
-pub fn left(budgets: &[Budget]) -> Option<u32> {
+pub(crate) fn left(budgets: &[Budget]) -> Option<u32> {
     let counts_attempts = |budget: &&Budget| budget.scope.unit() == "attempts";
     let tightest = budgets
         .iter()

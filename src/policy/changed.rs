@@ -4,7 +4,7 @@ use crate::model::snapshot::ObjectId;
 
 /// A path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChangedFile {
+pub(crate) struct ChangedFile {
     /// Where it is, relative to the work tree.
     pub path: String,
     /// What it held; `None` where it was not there.
@@ -15,7 +15,7 @@ pub struct ChangedFile {
 
 /// What a file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
+pub(crate) struct Content {
     /// The object.
     pub oid: ObjectId,
     /// Its text; `None` for what is binary, or too much to be read.
@@ -24,17 +24,17 @@ pub struct Content {
 
 impl ChangedFile {
     /// The text before; empty where there was none.
-    pub fn old_text(&self) -> &str {
+    pub(crate) fn old_text(&self) -> &str {
         text_of(self.before.as_ref())
     }
 
     /// The text now; empty where there is none.
-    pub fn new_text(&self) -> &str {
+    pub(crate) fn new_text(&self) -> &str {
         text_of(self.after.as_ref())
     }
 
     /// Whether what it held and what it holds can be compared line by line.
-    pub fn is_text(&self) -> bool {
+    pub(crate) fn is_text(&self) -> bool {
         [&self.before, &self.after]
             .into_iter()
             .flatten()

@@ -173,7 +173,10 @@ pub(crate) struct Counts {
 
 /// Sums up a feedback loop's output: a line for people ("8 passed, 0 failed"), passed and failed checks where the
 /// output tells. Without counts the line is the exit status.
-pub fn summarize(output: &[u8], exit_code: Option<i32>) -> (String, Option<u64>, Option<u64>) {
+pub(crate) fn summarize(
+    output: &[u8],
+    exit_code: Option<i32>,
+) -> (String, Option<u64>, Option<u64>) {
     let counts = count([&Text::new(output)]);
     let line = match (counts.passed, counts.failed) {
         (None, None) => exit_code.map_or_else(

@@ -19,11 +19,11 @@ const ALIKE: f64 = 0.6;
 
 /// The lines that an attempt's work adds and removes, each by its path: hashes, because only likeness is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NetLines(BTreeSet<u64>);
+pub(crate) struct NetLines(BTreeSet<u64>);
 
 /// What an attempt that failed left.
 #[derive(Clone, Debug)]
-pub struct Tried<'a> {
+pub(crate) struct Tried<'a> {
     /// The work tree.
     pub tree: &'a ObjectId,
     /// What differs from the last good checkpoint; `None` where that is not known.
@@ -36,7 +36,7 @@ pub struct Tried<'a> {
 
 impl NetLines {
     /// Of the files that differ. A line that is there three times more counts three times.
-    pub fn of(files: &[ChangedFile]) -> Self {
+    pub(crate) fn of(files: &[ChangedFile]) -> Self {
         let mut lines = BTreeSet::new();
         let differs = |file: &&ChangedFile| file.before != file.after;
         for file in files.iter().filter(differs) {
@@ -60,7 +60,7 @@ impl NetLines {
     }
 
     /// Lines that both have, in proportion to those that either has (Jaccard). Nothing is like nothing.
-    pub fn likeness(&self, other: &Self) -> f64 {
+    pub(crate) fn likeness(&self, other: &Self) -> f64 {
         jaccard(&self.0, &other.0)
     }
 }
@@ -106,7 +106,7 @@ fn jaccard<T: Ord>(one: &BTreeSet<T>, other: &BTreeSet<T>) -> f64 {
 }
 
 /// How alike two descriptions are, by their words.
-pub fn approach_likeness(one: &str, other: &str) -> f64 {
+pub(crate) fn approach_likeness(one: &str, other: &str) -> f64 {
     let words = |text: &str| -> BTreeSet<String> {
         let parts = text
             .split(|c: char| !c.is_alphanumeric())
@@ -121,7 +121,11 @@ pub fn approach_likeness(one: &str, other: &str) -> f64 {
 /// Three attempts it takes: the work tree comes back to one that failed before, or the net differences from the last
 /// good checkpoint (`base`) are alike. Approaches that are alike count only beside such a likeness. Fewer failing checks
 /// than ever before is progress, not a circle; and attempts that left everything as it was have tried no fix at all.
-pub fn goes_in_circle(base: Option<&ObjectId>, earlier: &[Tried<'_>], current: &Tried<'_>) -> bool {
+pub(crate) fn goes_in_circle(
+    base: Option<&ObjectId>,
+    earlier: &[Tried<'_>],
+    current: &Tried<'_>,
+) -> bool {
     if earlier.len() + 1 < CIRCLE || is_progress(earlier, current) {
         return false;
     }
@@ -154,14 +158,14 @@ fn is_progress(earlier: &[Tried<'_>], current: &Tried<'_>) -> bool {
 }
 
 /// Whether a failure says something about the work: that a build or a check of the project failed.
-pub fn is_about_the_work(failure: &Failure, in_feedback_loop: bool) -> bool {
+pub(crate) fn is_about_the_work(failure: &Failure, in_feedback_loop: bool) -> bool {
     failure.kind == FailureType::FeedbackFailure
         || (in_feedback_loop && failure.kind != FailureType::Cancellation)
 }
 
 /// Earlier attempts that may make a circle with one that fails like this: those of its iteration and subtask with the
 /// same signature, among the last few since anything was forgiven.
-pub fn same_failures<'a>(
+pub(crate) fn same_failures<'a>(
     run: &'a Run,
     iteration: u32,
     subtask: &str,
@@ -193,7 +197,7 @@ pub fn same_failures<'a>(
 }
 
 /// How many checks failed, as the feedback loops report; a loop that does not say counts as one.
-pub fn failed_checks(results: &FeedbackResults) -> Option<u64> {
+pub(crate) fn failed_checks(results: &FeedbackResults) -> Option<u64> {
     let failed: Vec<u64> = results
         .values()
         .filter(|result| !result.passed)

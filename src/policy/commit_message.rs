@@ -8,7 +8,7 @@ use super::redact::redact;
 const LONGEST: usize = 72;
 
 /// What a run was about, in a line: its prompt's first line, its task, else its name.
-pub fn title(run: &Run) -> String {
+pub(crate) fn title(run: &Run) -> String {
     let prompt = run.spec.prompt.as_deref().map(|prompt| {
         prompt
             .trim_start_matches(['#', ' ', '\n', '\r', '\t'])
@@ -38,13 +38,13 @@ fn subject(title: &str, after: &str) -> String {
 }
 
 /// The title in the length of a subject.
-pub fn headline(run: &Run) -> String {
+pub(crate) fn headline(run: &Run) -> String {
     subject(&title(run), "")
 }
 
 /// What a commit is of.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     /// The run.
     pub run: &'a Run,
     /// The iteration, where a commit is of one.
@@ -58,7 +58,7 @@ pub struct Subject<'a> {
 }
 
 /// The whole message; what was given stands as it is, but for the number of the iteration.
-pub fn message(about: &Subject<'_>) -> String {
+pub(crate) fn message(about: &Subject<'_>) -> String {
     let Subject {
         run,
         iteration,

@@ -33,7 +33,7 @@ static TRIGGERS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// Reads `input` to its end; all that is kept of it, in order.
-pub fn condensed(mut input: impl Read) -> io::Result<Vec<u8>> {
+pub(crate) fn condensed(mut input: impl Read) -> io::Result<Vec<u8>> {
     let mut output = Condensed::default();
     loop {
         let room = BLOCK_BYTES - output.recent.len();

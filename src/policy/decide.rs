@@ -14,7 +14,7 @@ use super::backoff;
 use super::budget::{self, Account, Counts};
 use super::settings::{DelayKind, Settings};
 
-pub use fallback::{Fallback, fallback_of};
+pub(crate) use fallback::{Fallback, fallback_of};
 
 /// A usage limit is over a little after it says so; runs that wait for it together must not come back together.
 const PARK_BUFFER: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const PARK_UNKNOWN: Duration = Duration::from_secs(3600);
 
 /// What the decision depends on beside the failure.
 #[derive(Clone, Copy, Debug)]
-pub struct DecisionInput<'a> {
+pub(crate) struct DecisionInput<'a> {
     /// Whose failures count.
     pub account: Account<'a>,
     /// The project's settings, with the run's overrides.
@@ -50,7 +50,7 @@ pub struct DecisionInput<'a> {
 }
 
 /// Decides. `failure` is not recorded yet: it counts on top of what the ledger holds.
-pub fn decide(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
+pub(crate) fn decide(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
     match input.fallback {
         Fallback::Failed {
             exhausted,
@@ -78,7 +78,7 @@ fn decide_itself(failure: &Failure, input: &DecisionInput<'_>) -> Decision {
 
 /// Whether a failure uses up an attempt: not when the run is parked for a known time, when somebody stopped it, or when
 /// nothing was tried because the agent had lost the session that it was to go on in.
-pub fn is_charged(failure: &Failure, decision: &Decision, resumed: Option<&str>) -> bool {
+pub(crate) fn is_charged(failure: &Failure, decision: &Decision, resumed: Option<&str>) -> bool {
     !decision.has(Action::Park)
         && failure.kind != FailureType::Cancellation
         && !is_session_lost(failure, resumed)

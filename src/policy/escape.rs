@@ -1,12 +1,12 @@
 //! Escapes control characters in untrusted text.
 
 /// Control characters as escapes, so that a path or a message can neither steer the terminal nor feign a line.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     escape_but(text, &[])
 }
 
 /// Like [`escape`], but newlines and tabs stay.
-pub fn escape_lines(text: &str) -> String {
+pub(crate) fn escape_lines(text: &str) -> String {
     escape_but(text, &['\n', '\t'])
 }
 

@@ -4,7 +4,7 @@ use super::redact::redact;
 use super::text::Text;
 
 /// How long an excerpt is at most, in bytes.
-pub const MAX_BYTES: usize = 8 << 10;
+pub(crate) const MAX_BYTES: usize = 8 << 10;
 /// How much of it the first error with its surroundings may take.
 const ERROR_BYTES: usize = 3 << 10;
 /// How many lines follow an error.
@@ -12,11 +12,7 @@ const LINES_AFTER: usize = 14;
 /// How many lines come before one.
 const LINES_BEFORE: usize = 2;
 
-/// Takes the surroundings of the line numbered `error_line` and the last lines of `output`, redacted, at most 8 KiB.
-pub fn excerpt(output: &[u8], error_line: Option<u64>) -> String {
-    of_text(&Text::new(output), error_line, MAX_BYTES)
-}
-
+/// Takes the surroundings of the line numbered `error_line` and the last lines of `text`, redacted.
 pub(crate) fn of_text(text: &Text, error_line: Option<u64>, max_bytes: usize) -> String {
     let lines: Vec<String> = text
         .lines()
@@ -79,6 +75,10 @@ pub(crate) fn cut(text: &mut String, max_bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn excerpt(output: &[u8], error_line: Option<u64>) -> String {
+        of_text(&Text::new(output), error_line, MAX_BYTES)
+    }
 
     #[test]
     fn the_error_and_the_end_are_kept() {

@@ -67,7 +67,7 @@ impl Fingerprints {
 
 /// The same, to look texts through.
 #[derive(Clone, Debug)]
-pub struct Finder {
+pub(crate) struct Finder {
     salt: String,
     /// By length, the longest first.
     lengths: Vec<OfLength>,
@@ -118,12 +118,12 @@ impl From<Fingerprints> for Finder {
 
 impl Finder {
     /// Whether both are of the same salt, which each state has for itself.
-    pub fn is_of_state_of(&self, other: &Self) -> bool {
+    pub(crate) fn is_of_state_of(&self, other: &Self) -> bool {
         self.salt == other.salt
     }
 
     /// The text with `mask` in place of each value, longer ones first; `None` where it holds none.
-    pub fn mask(&self, text: &str, mask: &str) -> Option<String> {
+    pub(crate) fn mask(&self, text: &str, mask: &str) -> Option<String> {
         let mut masked = None;
         for of_length in &self.lengths {
             masked = self

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 /// Reads an environment variable.
-pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The file that describes the event, as GitHub and what follows it name it.
-pub fn event_file(env: Environment<'_>) -> Option<String> {
+pub(crate) fn event_file(env: Environment<'_>) -> Option<String> {
     let kind = env("GITHUB_EVENT_NAME")?;
     (kind.starts_with("pull_request") || kind == "workflow_run")
         .then(|| env("GITHUB_EVENT_PATH").unwrap_or_default())
@@ -15,7 +15,7 @@ pub fn event_file(env: Environment<'_>) -> Option<String> {
 
 /// The repository that the pull request of this job comes from, where that is another one; `None` where it is not, or there is
 /// none. `event` is what [`event_file`] holds; one that says nothing may be a stranger's.
-pub fn foreign_pull_request(env: Environment<'_>, event: Option<&Value>) -> Option<String> {
+pub(crate) fn foreign_pull_request(env: Environment<'_>, event: Option<&Value>) -> Option<String> {
     let unknown = || "a repository that is not named".to_owned();
     if event_file(env).is_some() {
         let text = |path: &str| {

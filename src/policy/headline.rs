@@ -7,7 +7,7 @@ use super::redact::redact;
 const LONGEST: usize = 100;
 
 /// The first line that says something, without the marks of Markdown, and cut between words; `None` where there is none.
-pub fn headline(text: &str) -> Option<String> {
+pub(crate) fn headline(text: &str) -> Option<String> {
     let text = plain_text(text.as_bytes());
     let lines = text.lines().map(|line| {
         line.trim()

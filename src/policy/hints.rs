@@ -10,7 +10,7 @@ use crate::policy::tamper::tampering_text;
 const SHOWN: usize = 5;
 
 /// The text for the next prompt; `None` before the first failure of this subtask.
-pub fn hints(run: &Run, subtask: &str) -> Option<String> {
+pub(crate) fn hints(run: &Run, subtask: &str) -> Option<String> {
     let earlier: Vec<&Attempt> = run
         .iterations
         .attempts_on(subtask)
@@ -64,7 +64,7 @@ fn remarks(attempt: &Attempt) -> Vec<String> {
 }
 
 /// What to say after an attempt that passed and weakened what judges it; `None` after any other.
-pub fn weakened(run: &Run) -> Option<String> {
+pub(crate) fn weakened(run: &Run) -> Option<String> {
     let last = run.iterations.last_ended()?;
     let passed = last.outcome == Some(AttemptOutcome::Passed);
     if !passed || !last.conditions.contains(&Condition::Tampered) {

@@ -70,7 +70,7 @@ fn note_of(payload: &mut Payload) -> Option<&mut Vec<String>> {
 
 /// Notes what an event from a checkpoint or a remote lacks: an earlier version masked it and noted nothing. By the mask's
 /// text, for nothing else is left to know it by: a command that was typed so has to be given again once too often.
-pub fn note_masks(payload: &mut Payload) {
+pub(crate) fn note_masks(payload: &mut Payload) {
     let lacking = match &*payload {
         Payload::RunCreated { spec, .. } | Payload::RunSpecChanged { spec } => with_masks(&**spec),
         Payload::StepStarted(start) => with_masks(&**start),
@@ -83,7 +83,7 @@ pub fn note_masks(payload: &mut Payload) {
 
 /// A payload by which two records of the same event are the same: without secrets, and without the note of what was masked,
 /// which one of them may lack.
-pub fn without_secrets(payload: &Payload) -> Payload {
+pub(crate) fn without_secrets(payload: &Payload) -> Payload {
     let mut payload = masked_payload(payload).into_owned();
     if let Some(note) = note_of(&mut payload) {
         note.clear();
@@ -116,7 +116,7 @@ fn unlike<T: Serialize>(one: &T, other: &T) -> Vec<String> {
 }
 
 /// Of the fields that were masked those that still are: whatever was given anew is whole.
-pub fn still_masked(spec: &RunSpec) -> Vec<String> {
+pub(crate) fn still_masked(spec: &RunSpec) -> Vec<String> {
     let masks = with_masks(spec);
     spec.masked
         .iter()
@@ -161,7 +161,8 @@ fn differing(one: &Value, other: &Value, place: String, places: &mut Vec<String>
 }
 
 /// Why what is recorded cannot be run.
-pub const MASKED: &str = "held a secret, which is not in the checkpoints that it was rebuilt from";
+pub(crate) const MASKED: &str =
+    "held a secret, which is not in the checkpoints that it was rebuilt from";
 
 #[cfg(test)]
 mod tests {

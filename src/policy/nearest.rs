@@ -1,7 +1,10 @@
 //! "Did you mean …?": the known name that is nearest to an unknown one.
 
 /// The candidate that is most like `text`.
-pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(
+    text: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let by_distance =
         candidates.map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate));
     by_distance
@@ -10,7 +13,10 @@ pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
 }
 
 /// The candidate that `text` may be a slip of: at most one letter in three is another one.
-pub fn misspelt<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn misspelt<'a>(
+    text: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let slips = (text.chars().count() / 3).max(1);
     let close =
         |candidate: &&str| candidate.len().abs_diff(text.len()) <= slips && *candidate != text;

@@ -13,7 +13,7 @@ use super::recommended::{self, Outlook};
 /// One way to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "option")]
-pub struct ResumeOption {
+pub(crate) struct ResumeOption {
     /// The strategy.
     pub strategy: Strategy,
     /// A short name.
@@ -30,7 +30,7 @@ pub struct ResumeOption {
 
 /// The options of a run that stands at a failure; empty when the failure is not recoverable (see [`manual_steps`]). A run
 /// without a good checkpoint may go back to where it began. Where something else is recommended, none of them is.
-pub fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeOption> {
+pub(crate) fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeOption> {
     let Some(failure) = run.failure.as_ref().filter(|failure| failure.recoverable) else {
         return Vec::new();
     };
@@ -76,7 +76,7 @@ pub fn resume_options(state: &State, run: &Run, outlook: Outlook) -> Vec<ResumeO
 const UNCHECKED: &str = "Make changes yourself; to continue, add checks that verify them";
 
 /// A strategy's short name.
-pub fn label(strategy: Strategy) -> &'static str {
+pub(crate) fn label(strategy: Strategy) -> &'static str {
     match strategy {
         Strategy::RetrySame => "Retry iteration",
         Strategy::RetryWithContext => "Retry iteration with error context",
@@ -118,7 +118,7 @@ fn description(
 
 /// What a person does about a failure that nothing automatic helps against (B5). `ends_by` are the words that end a fix that
 /// is open.
-pub fn manual_steps(failure: &Failure, ends_by: Option<&[&str]>) -> Vec<String> {
+pub(crate) fn manual_steps(failure: &Failure, ends_by: Option<&[&str]>) -> Vec<String> {
     let specific: &[&str] = match failure.cause {
         Cause::DiskFull => &[
             "Free space on the disk (`df -h`, `df -i`)",

@@ -60,7 +60,7 @@ impl Selection {
 }
 
 /// A glob that selects a path: what would mean something in it stands for any one byte.
-pub fn glob_of(path: &RepoPath) -> String {
+pub(crate) fn glob_of(path: &RepoPath) -> String {
     let mut glob = String::new();
     for chunk in path.as_bytes().utf8_chunks() {
         glob.extend(

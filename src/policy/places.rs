@@ -6,7 +6,7 @@ use regex::Regex;
 
 /// A line of a file, as it was written in the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The file's path; whether there is such a file is not known.
     pub path: String,
     /// 1-based.
@@ -29,7 +29,7 @@ static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 });
 
 /// The places that a text names, in its order.
-pub fn places(text: &str) -> Vec<Place> {
+pub(crate) fn places(text: &str) -> Vec<Place> {
     let mut found = Vec::new();
     for line in text.lines() {
         let mut here: Vec<(usize, Place)> = Vec::new();

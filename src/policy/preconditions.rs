@@ -10,12 +10,12 @@ use crate::model::time::Timestamp;
 const MAX_CANDIDATES: usize = 64;
 
 /// Whether a failure with this cause depends on something that somebody has to change.
-pub fn is_conditional(cause: Cause) -> bool {
+pub(crate) fn is_conditional(cause: Cause) -> bool {
     matches!(cause, Cause::PermissionDenied | Cause::AuthFailed)
 }
 
 /// What the run waits for to change. `None` where it waits for nothing of that kind, or its budget is used up.
-pub fn awaited(run: &Run) -> Option<&Preconditions> {
+pub(crate) fn awaited(run: &Run) -> Option<&Preconditions> {
     let failure = run
         .failure
         .as_ref()
@@ -37,7 +37,7 @@ pub fn awaited(run: &Run) -> Option<&Preconditions> {
 }
 
 /// The decision once something changed: the very same again. `None` while all is as it was.
-pub fn reconsidered(
+pub(crate) fn reconsidered(
     run: &Run,
     before: &Preconditions,
     after: &[Precondition],
@@ -88,7 +88,7 @@ fn sentence(of: &Precondition, was: Option<&str>, is: Option<&str>) -> String {
 }
 
 /// What the messages of a failure may name as a path, and whether it is nothing else: a word may be just a word.
-pub fn named_paths(failure: &Failure) -> Vec<(&str, bool)> {
+pub(crate) fn named_paths(failure: &Failure) -> Vec<(&str, bool)> {
     let texts = failure
         .evidence
         .iter()

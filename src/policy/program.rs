@@ -7,15 +7,15 @@
 const DEPTH: usize = 8;
 
 /// A program with its arguments; the first word is its name without a folder.
-pub type Words = Vec<String>;
+pub(crate) type Words = Vec<String>;
 
 /// The programs of a command that is started directly.
-pub fn of_command(words: &[String]) -> Vec<Words> {
+pub(crate) fn of_command(words: &[String]) -> Vec<Words> {
     unwrap(words, 0)
 }
 
 /// The programs of a line for a shell.
-pub fn of_line(line: &str) -> Vec<Words> {
+pub(crate) fn of_line(line: &str) -> Vec<Words> {
     of_script(line, 0)
 }
 

@@ -12,7 +12,7 @@ use crate::model::check_kind::CheckKind;
 
 /// A file or folder at the top of a project, with its content where [`READ`] names it.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// Its name.
     pub name: String,
     /// What it holds; empty where that was not read.
@@ -20,7 +20,7 @@ pub struct Found {
 }
 
 /// The files whose content matters.
-pub const READ: [&str; 9] = [
+pub(crate) const READ: [&str; 9] = [
     "Cargo.toml",
     "package.json",
     "pyproject.toml",
@@ -55,7 +55,7 @@ const KINDS: [CheckKind; 4] = [
 
 /// A check that fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Suggested {
+pub(crate) struct Suggested {
     /// Its kind.
     pub kind: CheckKind,
     /// The shell command.
@@ -66,7 +66,7 @@ pub struct Suggested {
 
 /// What fits a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Project {
+pub(crate) struct Project {
     /// In the order in which they should run.
     pub checks: Vec<Suggested>,
     /// The agents that somebody here works with.
@@ -74,7 +74,7 @@ pub struct Project {
 }
 
 /// Looks at what lies at the top of a project.
-pub fn recognise(found: &[Found]) -> Project {
+pub(crate) fn recognise(found: &[Found]) -> Project {
     let top = Top(found);
     let mut checks = targets(&top);
     let own: BTreeSet<&str> = checks.iter().map(|check| check.kind.as_str()).collect();
@@ -100,7 +100,7 @@ pub fn recognise(found: &[Found]) -> Project {
 }
 
 /// The lines of a `recover.toml` for a project.
-pub fn configuration(project: &Project) -> String {
+pub(crate) fn configuration(project: &Project) -> String {
     let mut text =
         "# How `recover` supervises runs in this project. All keys: recover init --full\n"
             .to_owned();

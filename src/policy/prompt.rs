@@ -15,7 +15,7 @@ const LEFT: usize = 20;
 
 /// What goes into an attempt's prompt.
 #[derive(Clone, Copy, Debug)]
-pub struct PromptParts<'a> {
+pub(crate) struct PromptParts<'a> {
     /// The run, as it stands.
     pub run: &'a Run,
     /// What the attempt is booked on.
@@ -31,7 +31,7 @@ pub struct PromptParts<'a> {
 }
 
 /// The prompt; `None` when there is nothing at all to say.
-pub fn prompt(parts: &PromptParts<'_>) -> Option<String> {
+pub(crate) fn prompt(parts: &PromptParts<'_>) -> Option<String> {
     let mut sections = Vec::new();
     if let Some(base) = parts.run.spec.prompt.as_deref() {
         sections.push(base.trim_end().to_owned());
@@ -221,7 +221,7 @@ fn error_context(failure: &Failure, strategy: Option<Strategy>) -> String {
 }
 
 /// What a manual fix adds to the next prompt (B9).
-pub fn manual_fix_context(session: &ManualFixSession) -> String {
+pub(crate) fn manual_fix_context(session: &ManualFixSession) -> String {
     let issue = session
         .issue
         .as_ref()

@@ -17,7 +17,7 @@ use super::masked_event::{note_masks, without_secrets};
 
 /// A checkpoint with the events that it carries.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     /// Its record.
     pub checkpoint: Checkpoint,
     /// The run's events since its previous checkpoint, and those that were to follow its own.
@@ -26,7 +26,7 @@ pub struct Recorded {
 
 /// A ledger that was put together again.
 #[derive(Clone, Debug, Default)]
-pub struct Rebuilt {
+pub(crate) struct Rebuilt {
     /// Its events; their numbers are old ones still.
     pub events: Vec<Event>,
     /// How many of them are in the checkpoints only.
@@ -47,7 +47,7 @@ struct Item {
 /// Events that are in both are taken once. A run or checkpoint that was only taken in from its reference gives way to the
 /// real events. Where a run's beginning was pruned, it is made up from its first checkpoint. A run whose iterations are
 /// all done counts as complete: the event that says so comes after its last checkpoint.
-pub fn rebuild(left: Vec<Event>, recorded: Vec<Recorded>, now: Timestamp) -> Rebuilt {
+pub(crate) fn rebuild(left: Vec<Event>, recorded: Vec<Recorded>, now: Timestamp) -> Rebuilt {
     let mut chains = chains(recorded);
     let left = drop_stand_ins(left, &chains);
     let same_numbers = {
@@ -315,7 +315,7 @@ fn end_open_steps(events: &mut Vec<Event>, touched: &[RunKey], now: Timestamp) {
 }
 
 /// What events add up to once they are numbered in their order.
-pub fn fold(events: &[Event]) -> State {
+pub(crate) fn fold(events: &[Event]) -> State {
     let mut state = State::default();
     for (seq, event) in (1..).zip(events) {
         state.apply(&Event {

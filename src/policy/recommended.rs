@@ -5,7 +5,7 @@ use crate::model::decision::{Action, Strategy};
 use crate::model::run::{IterationStatus, OnFailure, Run, RunStatus};
 
 /// The strategy with which a run that failed is best taken up; of an unchecked one nothing can verify a fix.
-pub fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
+pub(crate) fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
     let decided = run.decision.as_ref().and_then(|decision| decision.strategy);
     let decided =
         decided.filter(|strategy| *strategy != Strategy::ManualThenContinue || !is_unchecked);
@@ -37,7 +37,7 @@ pub fn strategy(run: &Run, is_unchecked: bool) -> Strategy {
 
 /// What there is to accept of a run that is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ToAccept {
+pub(crate) enum ToAccept {
     /// Nothing, or nothing that is committed without its name: it looks like secrets.
     #[default]
     Nothing,
@@ -47,7 +47,7 @@ pub enum ToAccept {
 
 impl ToAccept {
     /// The words of the command that commits it.
-    pub fn command(self) -> Option<Vec<&'static str>> {
+    pub(crate) fn command(self) -> Option<Vec<&'static str>> {
         match self {
             Self::Nothing => None,
             Self::Changes => Some(vec!["accept"]),
@@ -57,7 +57,7 @@ impl ToAccept {
 
 /// What the record of a run does not say of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub(crate) struct Outlook {
     /// What there is to accept; nothing while it is not over.
     pub to_accept: ToAccept,
     /// Whether another `recover` is at work on it, be it that it waits.
@@ -70,14 +70,14 @@ pub struct Outlook {
 
 impl Outlook {
     /// Whether nothing comes before taking the run up by a strategy.
-    pub fn is_open(self) -> bool {
+    pub(crate) fn is_open(self) -> bool {
         self.to_accept == ToAccept::Nothing && !self.at_work && !self.task_spent
     }
 }
 
 /// The words of the command that goes on with a run, without those that name it; what can be accepted, is. `None` where
 /// there is nothing to go on with: it is done, or somebody is at work on it.
-pub fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
+pub(crate) fn next_command(run: &Run, outlook: Outlook) -> Option<Vec<&'static str>> {
     if run.is_being_fixed() {
         let is_verified = run
             .manual_fix
@@ -131,12 +131,12 @@ fn needs_word(run: &Run) -> bool {
 
 /// The words of the command with which a person says that a fix is done; where nothing can verify it, that it is given up
 /// as a fix: the files stay.
-pub fn end_of_fix(is_unchecked: bool) -> Vec<&'static str> {
+pub(crate) fn end_of_fix(is_unchecked: bool) -> Vec<&'static str> {
     vec!["manual-fix", if is_unchecked { "abort" } else { "verify" }]
 }
 
 /// The words of the command that takes a run up; where a person is at it, that they are done.
-pub fn resume_command(run: &Run, is_unchecked: bool) -> Vec<&'static str> {
+pub(crate) fn resume_command(run: &Run, is_unchecked: bool) -> Vec<&'static str> {
     if run.is_being_fixed() {
         end_of_fix(is_unchecked)
     } else if needs_word(run) && !run.status.is_done() {
@@ -147,7 +147,7 @@ pub fn resume_command(run: &Run, is_unchecked: bool) -> Vec<&'static str> {
 }
 
 /// The words of the command that goes back where a run did not complete.
-pub fn way_back(has_good_checkpoint: bool) -> &'static [&'static str] {
+pub(crate) fn way_back(has_good_checkpoint: bool) -> &'static [&'static str] {
     if has_good_checkpoint {
         &["rollback", "--to", "good"]
     } else {

@@ -17,7 +17,7 @@ use super::patterns::{Found, Patterns, Single};
 use super::settings::RedactSettings;
 
 /// What a secret becomes.
-pub const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Each pattern keeps its group `keep`, where it has one, and `after`, and replaces the rest. Each has words without which
 /// it finds nothing, so that most texts cost one search for those; they are written out far enough that no field of our own
@@ -123,7 +123,7 @@ const SHORTEST_NAMED: usize = 4;
 
 /// What is masked beside the usual patterns.
 #[derive(Clone, Debug, Default)]
-pub struct Redactor {
+pub(crate) struct Redactor {
     /// Longest first: one may be part of another.
     values: Vec<String>,
     /// The same as they stand in a JSON text, where that is something else.
@@ -138,7 +138,7 @@ static REDACTOR: LazyLock<RwLock<Arc<Redactor>>> = LazyLock::new(RwLock::default
 impl Redactor {
     /// The secrets among the variables `env`, by their names or as `settings` name them, and the configured patterns.
     /// `is_path` tells whether a value is a path that exists, which is no secret.
-    pub fn new(
+    pub(crate) fn new(
         env: impl IntoIterator<Item = (String, String)>,
         settings: &RedactSettings,
         is_path: impl Fn(&str) -> bool,
@@ -180,7 +180,7 @@ impl Redactor {
     /// With what is known of the secrets of earlier processes, beside what is known by the one that holds: a process may look
     /// at the states of several work trees.
     #[must_use]
-    pub fn knowing(mut self, known: Fingerprints) -> Self {
+    pub(crate) fn knowing(mut self, known: Fingerprints) -> Self {
         self.known.clone_from(&Self::current().known);
         if !known.is_empty() {
             let known = Finder::from(known);
@@ -192,22 +192,22 @@ impl Redactor {
     }
 
     /// Has [`redact`] mask this too, from now on.
-    pub fn install(self) {
+    pub(crate) fn install(self) {
         *REDACTOR.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(self);
     }
 
     /// The one that holds.
-    pub fn current() -> Arc<Self> {
+    pub(crate) fn current() -> Arc<Self> {
         Arc::clone(&REDACTOR.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The values that are masked, longest first.
-    pub fn values(&self) -> &[String] {
+    pub(crate) fn values(&self) -> &[String] {
         &self.values
     }
 
     /// The values as they may stand in a text.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.values.iter().chain(&self.in_json).map(String::as_str)
     }
 
@@ -252,7 +252,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
 }
 
 /// [`redact`] of every text in a document, names of fields included.
-pub fn redact_json(mut document: Value) -> Value {
+pub(crate) fn redact_json(mut document: Value) -> Value {
     mask(&mut document, &mut Names::default());
     document
 }
@@ -310,12 +310,12 @@ fn renamed(fields: Map<String, Value>, names: &mut Names) -> Map<String, Value> 
 }
 
 /// A document as JSON text for people, redacted.
-pub fn redacted_json_text(document: &impl Serialize) -> serde_json::Result<String> {
+pub(crate) fn redacted_json_text(document: &impl Serialize) -> serde_json::Result<String> {
     redact_json_text(serde_json::to_string_pretty(document)?)
 }
 
 /// [`redact_json`] of a document that is written for people.
-pub fn redact_json_text(text: String) -> serde_json::Result<String> {
+pub(crate) fn redact_json_text(text: String) -> serde_json::Result<String> {
     if !may_hold_secret(&text) {
         return Ok(text);
     }
@@ -326,7 +326,7 @@ pub fn redact_json_text(text: String) -> serde_json::Result<String> {
 }
 
 /// Whether [`redact_json`] may find anything in this document: hardly any holds a secret, and one look at the text is cheap.
-pub fn may_hold_secret(json: &str) -> bool {
+pub(crate) fn may_hold_secret(json: &str) -> bool {
     let redactor = Redactor::current();
     // Each text of the document is part of a line, and what may be in a part may be in the whole.
     SECRETS.0.may_match_a_line(json.as_bytes())
@@ -397,7 +397,7 @@ fn redact_usual(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a variable of that name holds a secret, as far as the name shows.
-pub fn is_secret_name(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     const WORDS: [&str; 7] = [
         "TOKEN",
         "SECRET",

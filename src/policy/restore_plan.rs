@@ -39,10 +39,10 @@ pub enum Edits {
 }
 
 /// Why the file that this program's own output goes to is kept.
-pub const OUTPUT: &str = "recover's own output goes to it";
+pub(crate) const OUTPUT: &str = "recover's own output goes to it";
 
 /// Why a path is kept that a person edited.
-pub const EDITED_BY_HAND: &str = "edited by hand";
+pub(crate) const EDITED_BY_HAND: &str = "edited by hand";
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]

@@ -19,7 +19,7 @@ use super::settings::{OnRunFailure, RetentionSettings};
 
 /// What the caller asks for; without any of them the configured retention holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Keep the newest so many of each run.
     pub keep_last: Option<u32>,
     /// Keep what is not older.
@@ -53,7 +53,7 @@ impl Limits {
     }
 
     /// Whether these limits say what to keep, and it is nothing.
-    pub fn keeps_nothing(&self) -> bool {
+    pub(crate) fn keeps_nothing(&self) -> bool {
         let none = |count: Option<u32>| count.unwrap_or(0) == 0;
         self.keeps()
             && [
@@ -78,7 +78,7 @@ impl Limits {
 
 /// A checkpoint and why it is kept or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Reasoned {
+pub(crate) struct Reasoned {
     /// The checkpoint.
     pub id: CheckpointId,
     /// Why, at least one.
@@ -87,7 +87,7 @@ pub struct Reasoned {
 
 /// What a prune would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RetentionPlan {
+pub(crate) struct RetentionPlan {
     /// Kept, oldest first.
     pub kept: Vec<Reasoned>,
     /// Removed, oldest first.
@@ -98,7 +98,7 @@ pub struct RetentionPlan {
 
 /// Whose checkpoints are decided over.
 #[derive(Clone, Copy, Debug)]
-pub enum Which<'a> {
+pub(crate) enum Which<'a> {
     /// Those of every run.
     All,
     /// Those of one run.
@@ -109,7 +109,7 @@ pub enum Which<'a> {
 
 impl<'a> Which<'a> {
     /// One run, if there is one.
-    pub fn run(self) -> Option<&'a RunKey> {
+    pub(crate) fn run(self) -> Option<&'a RunKey> {
         match self {
             Self::Run(key) => Some(key),
             Self::All | Self::Due => None,
@@ -118,10 +118,10 @@ impl<'a> Which<'a> {
 }
 
 /// What the checkpoints are measured with: the bytes that each holds beyond the newer ones and what branches hold.
-pub type Sizes<'a> = &'a dyn Fn(&Checkpoint) -> u64;
+pub(crate) type Sizes<'a> = &'a dyn Fn(&Checkpoint) -> u64;
 
 /// Decides over checkpoints.
-pub fn retain(
+pub(crate) fn retain(
     state: &State,
     which: Which<'_>,
     limits: &Limits,

@@ -13,7 +13,7 @@ use super::settings::RetrySettings;
 
 /// Whether a decision was made at a time that is still to come: the clock was set back since, or was wrong then. How much
 /// of its wait is over cannot be known: it counts from when that was first seen.
-pub fn is_from_the_future(decision: &Decision, now: Timestamp) -> bool {
+pub(crate) fn is_from_the_future(decision: &Decision, now: Timestamp) -> bool {
     decision.decided_at > now && decision.not_before.is_some()
 }
 
@@ -49,7 +49,7 @@ pub fn retry_status(
 }
 
 /// The status for a supervisor: `witnessed` are the causes of the failures at a subtask that it saw itself.
-pub fn witnessed_status(
+pub(crate) fn witnessed_status(
     state: &State,
     run: &Run,
     retry: &RetrySettings,

@@ -33,7 +33,7 @@ const KEYS: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
 const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
 
 /// Whether a file's name, whatever folder it is in, is one that secrets are kept under.
-pub fn is_secret_path(path: &RepoPath) -> bool {
+pub(crate) fn is_secret_path(path: &RepoPath) -> bool {
     let name = path
         .as_bytes()
         .rsplit(|byte| *byte == b'/')
@@ -57,7 +57,7 @@ fn is_secret_name(name: &str) -> bool {
 const HEAD: usize = 8000;
 
 /// Whether content has what is masked wherever it is shown. What is no text has nothing.
-pub fn has_secret(content: &[u8]) -> bool {
+pub(crate) fn has_secret(content: &[u8]) -> bool {
     if content.iter().take(HEAD).any(|byte| *byte == 0) {
         return false;
     }

@@ -12,13 +12,13 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Whether a word is the shell's own.
-pub fn is_own(word: &str) -> bool {
+pub(crate) fn is_own(word: &str) -> bool {
     KNOWN.contains(&word)
 }
 
 /// The program of the line's first command; `None` where that is the shell's own word, or is made up when the line runs
 /// (a variable, a pattern, a function).
-pub fn first_program(line: &str) -> Option<String> {
+pub(crate) fn first_program(line: &str) -> Option<String> {
     let end = line
         .find([';', '&', '|', '\n', '<', '>'])
         .unwrap_or(line.len());

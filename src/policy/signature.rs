@@ -72,7 +72,7 @@ fn has_hash(text: &str) -> bool {
 }
 
 /// The message without paths, line numbers, times, durations, addresses, hashes and temporary names.
-pub fn normalize(message: &str) -> String {
+pub(crate) fn normalize(message: &str) -> String {
     let mut text = message.trim().to_owned();
     for Varying {
         pattern,
@@ -108,7 +108,7 @@ fn one_space(text: &str) -> String {
 }
 
 /// Sixteen hexadecimal digits of the cause and the normalised message; the same on every platform and version.
-pub fn signature(cause: Cause, message: &str) -> String {
+pub(crate) fn signature(cause: Cause, message: &str) -> String {
     // FNV-1a, 64 bits: short, and defined once and for all.
     let text = format!("{}\n{}", cause.as_str(), normalize(message));
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -132,7 +132,7 @@ impl Text {
 }
 
 /// Output as lines of plain text.
-pub fn plain_text(output: &[u8]) -> String {
+pub(crate) fn plain_text(output: &[u8]) -> String {
     Text::new(output)
         .lines()
         .map(|line| line.to_text() + "\n")

@@ -21,7 +21,7 @@ use crate::policy::redact::redact;
 use crate::policy::settings::RedactSettings;
 
 /// What the helper is called with before what it masks, as JSON ([`RedactSettings`]), and the command.
-pub const DETACHED: &str = "__detached";
+pub(crate) const DETACHED: &str = "__detached";
 /// How long the command may take.
 const LIMIT: Duration = Duration::from_secs(10);
 /// How long it may take to end then.
@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// A command to start and forget.
 #[derive(Debug)]
-pub struct Detached {
+pub(crate) struct Detached {
     /// The program and its arguments.
     pub argv: Vec<OsString>,
     /// Where it starts.
@@ -49,7 +49,7 @@ impl Detached {
     ///
     /// # Errors
     /// The helper could not be started, or took nothing. Whatever the command does is the log's to say.
-    pub fn start(self) -> io::Result<()> {
+    pub(crate) fn start(self) -> io::Result<()> {
         fcntl_setfl(&self.log, fcntl_getfl(&self.log)? | OFlags::APPEND)?;
         let mut helper = Command::new(own_program()?);
         helper
@@ -76,7 +76,7 @@ impl Detached {
 }
 
 /// The helper: runs the command, the words after what it masks, in a session of its own, and says on stderr if that fails.
-pub fn run_detached(argv: &[OsString]) -> u8 {
+pub(crate) fn run_detached(argv: &[OsString]) -> u8 {
     match supervised(argv) {
         Ok(None) => 0,
         Ok(Some(problem)) => failed(argv, &problem),

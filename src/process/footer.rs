@@ -24,13 +24,13 @@ static STATE: Mutex<State> = Mutex::new(State::NEW);
 
 /// The line, kept on the terminal of stderr until this is dropped.
 #[derive(Debug)]
-pub struct Footer {
+pub(crate) struct Footer {
     terminal: File,
 }
 
 impl Footer {
     /// `moves` says whether the terminal's cursor may be moved.
-    pub fn new(moves: bool) -> io::Result<Self> {
+    pub(crate) fn new(moves: bool) -> io::Result<Self> {
         let terminal = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         *state() = State {
             moves,
@@ -40,18 +40,18 @@ impl Footer {
     }
 
     /// Columns that the line may have.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         width_of(&self.terminal)
     }
 
     /// Whether others have the terminal while this process goes on in the background: the line would be drawn over a
     /// shell's prompt.
-    pub fn is_others(&self) -> bool {
+    pub(crate) fn is_others(&self) -> bool {
         tcgetpgrp(&self.terminal).is_ok_and(|group| group != getpgrp())
     }
 
     /// Shows this line from now on: one line of plain text, already as short as [`Self::width`]. `None` for none.
-    pub fn draw(&self, line: Option<String>) {
+    pub(crate) fn draw(&self, line: Option<String>) {
         let columns = self.width();
         let mut state = state();
         if state.drawn.is_some() && state.wanted == line {
@@ -99,7 +99,7 @@ pub(super) fn pass<R>(terminal: &File, bytes: &[u8], write: impl FnOnce() -> R) 
 
 /// This process's stderr; what is written to it comes above the line, at the beginning of a line of its own, without secrets.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Stderr;
+pub(crate) struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -120,7 +120,7 @@ impl Write for Stderr {
 
 impl Stderr {
     /// Writes what must not be masked: who reads it is told secrets to mask them.
-    pub fn write_as_is(self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write_as_is(self, bytes: &[u8]) -> io::Result<()> {
         if !is_open() {
             return io::stderr().write_all(bytes);
         }

@@ -19,7 +19,7 @@ use super::pty::own_program;
 ///
 /// # Errors
 /// The child could not be started.
-pub fn run_as_child(args: &[OsString]) -> io::Result<u8> {
+pub(crate) fn run_as_child(args: &[OsString]) -> io::Result<u8> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
     let mut command = Command::new(own_program()?);
     command.args(args.iter().skip(1));

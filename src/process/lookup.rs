@@ -19,7 +19,7 @@ const FIRST_LINE: u64 = 256;
 ///
 /// # Errors
 /// It is not there, it may not be executed, what its first line names is not there, or it is text without such a line.
-pub fn find(program: &str, dir: &Path, path: Option<&OsStr>) -> Result<PathBuf, SpawnError> {
+pub(crate) fn find(program: &str, dir: &Path, path: Option<&OsStr>) -> Result<PathBuf, SpawnError> {
     let candidates = if program.contains('/') {
         vec![dir.join(program)]
     } else {
@@ -39,7 +39,7 @@ pub fn find(program: &str, dir: &Path, path: Option<&OsStr>) -> Result<PathBuf, 
 }
 
 /// The names of what could be started in its place: what is on `PATH`, else what is in the same folder.
-pub fn names_beside(program: &str, dir: &Path, path: Option<&OsStr>) -> Vec<String> {
+pub(crate) fn names_beside(program: &str, dir: &Path, path: Option<&OsStr>) -> Vec<String> {
     let (prefix, places) = match program.rsplit_once('/') {
         Some((folder, _)) => (format!("{folder}/"), vec![dir.join(format!("{folder}/"))]),
         None => (String::new(), folders(dir, path).collect()),

@@ -15,13 +15,13 @@ use super::{GroupEnd, ProcessId};
 use crate::model::id::RunId;
 
 /// The variable that holds an attempt's mark.
-pub const MARK: &str = "RECOVER_ATTEMPT_MARK";
+pub(crate) const MARK: &str = "RECOVER_ATTEMPT_MARK";
 /// More ancestors than this has only a table that changes while it is read.
 const GENERATIONS: usize = 256;
 
 /// The mark of one attempt. No other attempt has the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// Who supervises the attempt.
     pub supervisor: ProcessId,
     /// Numbers of the places that the attempt is about, as its supervisor chose them.
@@ -31,7 +31,7 @@ pub struct Mark {
 
 impl Mark {
     /// A new one, of an attempt that this process supervises.
-    pub fn new(places: [u32; 2]) -> Self {
+    pub(crate) fn new(places: [u32; 2]) -> Self {
         Self {
             supervisor: own_id(),
             places,
@@ -40,7 +40,7 @@ impl Mark {
     }
 
     /// The value of [`MARK`].
-    pub fn value(&self) -> String {
+    pub(crate) fn value(&self) -> String {
         let ProcessId {
             pid,
             start_time,
@@ -86,7 +86,7 @@ impl Mark {
 
 /// A mark that this process or one of its ancestors has, while its supervisor lives.
 #[derive(Clone, Debug)]
-pub struct Marked {
+pub(crate) struct Marked {
     /// The mark.
     pub mark: Mark,
     /// The run that the marked process was started for.
@@ -94,7 +94,7 @@ pub struct Marked {
 }
 
 /// The marks of the attempts that this process is part of, the innermost first.
-pub fn marks() -> Vec<Marked> {
+pub(crate) fn marks() -> Vec<Marked> {
     let own = std::env::var(MARK)
         .ok()
         .map(|value| (value, std::env::var("RECOVER_RUN_ID").ok()));
@@ -128,7 +128,7 @@ fn is_there(supervisor: &ProcessId) -> bool {
 }
 
 /// The processes that this one descends from, its parent first.
-pub fn ancestors() -> Vec<ProcessId> {
+pub(crate) fn ancestors() -> Vec<ProcessId> {
     let parent = |entry: Option<Entry>| {
         let pid = entry?.parent;
         (pid > 0).then(|| (pid, table::entry(pid)))
@@ -141,7 +141,7 @@ pub fn ancestors() -> Vec<ProcessId> {
 
 /// A process that outlived the attempt it belongs to, outside its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stray {
+pub(crate) struct Stray {
     /// Which.
     pub pid: u32,
     /// Its command line.
@@ -154,7 +154,7 @@ pub struct Stray {
 /// after `grace` SIGKILL; the others are left alone. What ends by itself a moment later is not reported.
 ///
 /// The caller must know that the attempt is over. Where the system does not show environments nothing is found.
-pub fn settle_strays(
+pub(crate) fn settle_strays(
     mark: &Mark,
     is_to_end: impl Fn(&Path) -> bool,
     grace: Duration,

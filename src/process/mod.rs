@@ -47,23 +47,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::model::run::ProcessId;
-pub use detached::{DETACHED, Detached, run_detached};
-pub use footer::{Footer, Stderr};
-pub use init::run_as_child;
-pub use lookup::{find as find_program, names_beside};
-pub use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};
-pub use orphan::{
-    GroupEnd, caller, end_children_of, end_group, git_at_work, is_alive, is_group_alive, own_id,
-};
-pub use output::{Captured, Keep};
-pub use pager::page;
-pub use pty::{HELPER, exec_on_terminal, own_program};
-pub use signals::{Asking, Interrupts, Shield, Signal, since_boot, survive_file_size_limit};
-pub use suspend::{Registered, Suspension, hold_while, on_suspend};
-pub use table::boot_id;
-pub use terminal::{Terminal, Typing};
-pub use watchdog::{WATCHDOG, Watchdog, run_watchdog};
-pub use watcher::{Watch, Watcher};
+pub(crate) use detached::{DETACHED, Detached, run_detached};
+pub(crate) use footer::{Footer, Stderr};
+pub(crate) use init::run_as_child;
+pub(crate) use lookup::{find as find_program, names_beside};
+pub(crate) use mark::{MARK, Mark, Marked, Stray, ancestors, marks, settle_strays};
+pub use orphan::{GroupEnd, end_group, is_alive};
+pub(crate) use orphan::{caller, end_children_of, git_at_work, is_group_alive, own_id};
+pub(crate) use output::Captured;
+pub use output::Keep;
+pub(crate) use pager::page;
+pub(crate) use pty::{HELPER, exec_on_terminal, own_program};
+pub use signals::Interrupts;
+pub(crate) use signals::{Asking, Shield, Signal, since_boot, survive_file_size_limit};
+pub(crate) use suspend::{Registered, Suspension, hold_while, on_suspend};
+pub(crate) use table::boot_id;
+pub(crate) use terminal::{Terminal, Typing};
+pub(crate) use watchdog::{WATCHDOG, Watchdog, run_watchdog};
+pub(crate) use watcher::{Watch, Watcher};
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]

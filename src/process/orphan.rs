@@ -66,12 +66,12 @@ impl ProcessId {
 }
 
 /// The id of this process, for a lock's or a run's record.
-pub fn own_id() -> ProcessId {
+pub(crate) fn own_id() -> ProcessId {
     ProcessId::of(std::process::id())
 }
 
 /// The process that had this one started: the first of its ancestors that is no shell. `None` where that cannot be known.
-pub fn caller() -> Option<ProcessId> {
+pub(crate) fn caller() -> Option<ProcessId> {
     let mut pid = table::entry(std::process::id())?.parent;
     // A loop that a reused number makes ends too.
     for _ in 0..64 {
@@ -94,7 +94,7 @@ const SHELLS: &[&str] = &[
 ///
 /// # Errors
 /// The system does not show what processes work on.
-pub fn git_at_work(folders: &[&Path]) -> io::Result<Option<(u32, String)>> {
+pub(crate) fn git_at_work(folders: &[&Path]) -> io::Result<Option<(u32, String)>> {
     if !cfg!(target_os = "linux") {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -141,7 +141,7 @@ pub(super) fn mark_of(id: &ProcessId) -> String {
 
 /// Ends what a supervisor that is gone has started in its session, as [`end_group`] does: also what it was killed
 /// before it could record. Told by the environment, which only Linux shows; elsewhere nothing is found.
-pub fn end_children_of(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
+pub(crate) fn end_children_of(supervisor: &ProcessId, grace: Duration) -> io::Result<GroupEnd> {
     if is_alive(supervisor) {
         Ok(GroupEnd::Gone)
     } else {
@@ -193,7 +193,7 @@ pub(super) fn end(
 }
 
 /// Whether any process of a recorded child's group lives, the child or what it started.
-pub fn is_group_alive(id: &ProcessId) -> bool {
+pub(crate) fn is_group_alive(id: &ProcessId) -> bool {
     id.start_time > 0 && id.is_comparable() && remaining(id).is_ok_and(|left| !left.is_empty())
 }
 

@@ -18,7 +18,7 @@ const TOLD: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 ///
 /// # Errors
 /// The shell could not be started, or the text could not be written. That it was left early is none.
-pub fn page(command: &str, text: &[u8]) -> io::Result<bool> {
+pub(crate) fn page(command: &str, text: &[u8]) -> io::Result<bool> {
     // Ctrl-C is the pager's own affair.
     flag::register(SIGINT, Arc::new(AtomicBool::new(false)))?;
     let mut shell = Command::new("/bin/sh");

@@ -25,7 +25,7 @@ use signal_hook::low_level::{pipe, unregister};
 use super::terminal::{Terminal, Typing};
 
 /// What the helper is called with before the command.
-pub const HELPER: &str = "__on-terminal";
+pub(crate) const HELPER: &str = "__on-terminal";
 /// The size of a terminal that nobody watches.
 const USUAL: Winsize = Winsize {
     ws_row: 24,
@@ -35,7 +35,7 @@ const USUAL: Winsize = Winsize {
 };
 
 /// This program, also where its file was replaced meanwhile.
-pub fn own_program() -> io::Result<PathBuf> {
+pub(crate) fn own_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         Ok(PathBuf::from("/proc/self/exe"))
     } else {
@@ -45,7 +45,7 @@ pub fn own_program() -> io::Result<PathBuf> {
 
 /// Becomes the command, in a session of its own with the terminal on stderr; `argv` are the words after [`HELPER`].
 /// Only returns if that failed, with what to exit with: why is printed on stdout.
-pub fn exec_on_terminal(argv: &[OsString]) -> u8 {
+pub(crate) fn exec_on_terminal(argv: &[OsString]) -> u8 {
     let Ok(told) = io::stdout().as_fd().try_clone_to_owned() else {
         return 126;
     };

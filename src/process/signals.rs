@@ -128,7 +128,7 @@ pub(super) fn number_of(name: &str) -> i32 {
 
 /// Has a write beyond the limit for files (`ulimit -f`) fail with `EFBIG`, where it would end the process. What is started
 /// from here gets the signal's default.
-pub fn survive_file_size_limit() {
+pub(crate) fn survive_file_size_limit() {
     // Where that cannot be had, such a write ends the process as before.
     if let Err(error) = flag::register(SIGXFSZ, Arc::default()) {
         tracing::debug!(%error, "a write beyond the file size limit ends this process");
@@ -378,7 +378,7 @@ fn ignored_signals() -> u64 {
 
 /// Time since the machine started, suspended or not.
 #[cfg(target_os = "linux")]
-pub fn since_boot() -> Duration {
+pub(crate) fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Duration::new(
         u64::try_from(now.tv_sec).unwrap_or(0),

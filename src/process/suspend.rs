@@ -19,7 +19,7 @@ use super::table;
 
 /// What is about to happen to the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suspension {
+pub(crate) enum Suspension {
     /// Somebody else gets the terminal: put it back as it was.
     Begins,
     /// It is ours again.
@@ -66,7 +66,7 @@ static TELLING: Mutex<()> = Mutex::new(());
 
 /// Keeps a hook registered. Once this is dropped the hook is called no more.
 #[derive(Debug)]
-pub struct Registered(u64);
+pub(crate) struct Registered(u64);
 
 impl Drop for Registered {
     fn drop(&mut self) {
@@ -76,7 +76,9 @@ impl Drop for Registered {
 }
 
 /// Has `hook` called, from another thread, whenever the terminal goes and comes back.
-pub fn on_suspend(hook: impl Fn(Suspension) + Send + Sync + 'static) -> io::Result<Registered> {
+pub(crate) fn on_suspend(
+    hook: impl Fn(Suspension) + Send + Sync + 'static,
+) -> io::Result<Registered> {
     listen()?;
     Ok(with(|state| {
         state.next += 1;
@@ -137,7 +139,7 @@ impl Drop for Companion {
 
 /// Stops what this process supervises while `check` runs. It goes on where that returns true, and is ended (SIGTERM)
 /// where not.
-pub fn hold_while(check: impl FnOnce() -> bool) {
+pub(crate) fn hold_while(check: impl FnOnce() -> bool) {
     let groups = with(|state| state.groups.clone());
     signal(&groups, Signal::STOP);
     if !check() {

@@ -17,7 +17,7 @@ pub(super) struct Entry {
     pub(super) zombie: bool,
 }
 
-pub use platform::boot_id;
+pub(crate) use platform::boot_id;
 pub(super) use platform::{
     command, entry, folder, has_variable, living, name, pid_namespace, variable,
 };
@@ -128,7 +128,7 @@ mod platform {
     }
 
     /// A name for the time since the machine started; start times of two such times say nothing about each other.
-    pub fn boot_id() -> Option<String> {
+    pub(crate) fn boot_id() -> Option<String> {
         static ID: OnceLock<Option<String>> = OnceLock::new();
         let id = || {
             fs::read_to_string("/proc/sys/kernel/random/boot_id")

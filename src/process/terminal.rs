@@ -25,7 +25,7 @@ const DISABLED: u8 = if cfg!(target_os = "linux") { 0 } else { 0xff };
 
 /// For whom the terminal is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Typing {
+pub(crate) enum Typing {
     /// Single keys for this process: without echo, without waiting for a line's end.
     Keys,
     /// Everything for another terminal, which does with it what terminals do.
@@ -33,7 +33,7 @@ pub enum Typing {
 }
 
 /// The terminal, taken for as long as this lives.
-pub struct Terminal {
+pub(crate) struct Terminal {
     modes: Arc<Mutex<Modes>>,
     /// Dropping it ends the thread.
     stop: Option<UnixStream>,
@@ -69,7 +69,7 @@ impl Modes {
 impl Terminal {
     /// Has `typed` called with what is typed, from another thread, until it answers false. At the end of the input it
     /// gets nothing.
-    pub fn take(
+    pub(crate) fn take(
         typing: Typing,
         mut typed: impl FnMut(&[u8]) -> bool + Send + 'static,
     ) -> io::Result<Self> {
@@ -124,7 +124,7 @@ impl Terminal {
     }
 
     /// Leaves the terminal alone for a while, or takes it again.
-    pub fn pause(&self, paused: bool) {
+    pub(crate) fn pause(&self, paused: bool) {
         let mut modes = lock(&self.modes);
         modes.paused = paused;
         if paused {

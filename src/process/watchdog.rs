@@ -19,13 +19,13 @@ use super::signals::since_boot;
 use crate::model::run::ProcessId;
 
 /// What the helper is called with.
-pub const WATCHDOG: &str = "__watchdog";
+pub(crate) const WATCHDOG: &str = "__watchdog";
 /// How often it looks at the clock.
 const GLANCE: Duration = Duration::from_millis(500);
 
 /// Ends a child whose time is over.
 #[derive(Debug)]
-pub struct Watchdog {
+pub(crate) struct Watchdog {
     helper: Mutex<Helper>,
 }
 
@@ -38,7 +38,7 @@ struct Helper {
 
 impl Watchdog {
     /// Starts it. A child gets `grace` between SIGTERM and SIGKILL.
-    pub fn start(grace: Duration) -> io::Result<Self> {
+    pub(crate) fn start(grace: Duration) -> io::Result<Self> {
         let mut helper = Command::new(own_program()?);
         helper
             .arg(WATCHDOG)
@@ -56,22 +56,22 @@ impl Watchdog {
     }
 
     /// From now on there is something to end: whatever this process starts as its children, before it is known which those are.
-    pub fn begin(&self) -> io::Result<()> {
+    pub(crate) fn begin(&self) -> io::Result<()> {
         self.tell("begin")
     }
 
     /// The child to end.
-    pub fn guard(&self, child: &ProcessId) -> io::Result<()> {
+    pub(crate) fn guard(&self, child: &ProcessId) -> io::Result<()> {
         self.tell(&format!("guard {}", words_of(child)))
     }
 
     /// The child has ended: there is nothing to end.
-    pub fn release(&self) -> io::Result<()> {
+    pub(crate) fn release(&self) -> io::Result<()> {
         self.tell("release")
     }
 
     /// Until when the child may go on: so long after the machine's start, suspended or not.
-    pub fn until(&self, since_boot: Duration) -> io::Result<()> {
+    pub(crate) fn until(&self, since_boot: Duration) -> io::Result<()> {
         self.tell(&format!("until {}", since_boot.as_millis()))
     }
 
@@ -99,7 +99,7 @@ impl Drop for Watchdog {
 }
 
 /// The helper: reads what it is told on stdin until that closes. `words` are those after [`WATCHDOG`].
-pub fn run_watchdog(words: &[OsString]) -> u8 {
+pub(crate) fn run_watchdog(words: &[OsString]) -> u8 {
     let grace = words
         .first()
         .and_then(|word| word.to_str()?.parse().ok())

@@ -35,7 +35,7 @@ use super::written::{Written, is_blank, is_damaged};
 use files::{Files, Look, Reader};
 use unsynced::Unsynced;
 
-pub use identity::Owned;
+pub(crate) use identity::Owned;
 
 /// How many events are folded anew at each start before the cache is renewed.
 const CACHE_EVERY: u64 = 64;

@@ -9,7 +9,7 @@ const LABEL: &str = ",\"checksum\":\"";
 const SUFFIX: usize = LABEL.len() + 8 + 2;
 
 /// What a line turned out to be.
-pub enum Line {
+pub(super) enum Line {
     /// An event that this version understands.
     Event(Box<Event>),
     /// A sound event of a newer schema that this version cannot read.
@@ -17,12 +17,12 @@ pub enum Line {
 }
 
 /// The line for an event, newline included.
-pub fn encode(event: &Event) -> serde_json::Result<String> {
+pub(super) fn encode(event: &Event) -> serde_json::Result<String> {
     with_checksum(event)
 }
 
 /// An object as a line with its checksum, newline included.
-pub fn with_checksum(object: &impl Serialize) -> serde_json::Result<String> {
+pub(super) fn with_checksum(object: &impl Serialize) -> serde_json::Result<String> {
     let mut text = serde_json::to_string(object)?;
     let checksum = crc32fast::hash(text.as_bytes());
     text.pop();
@@ -30,7 +30,7 @@ pub fn with_checksum(object: &impl Serialize) -> serde_json::Result<String> {
 }
 
 /// The text of a line (without its newline), an object with its checksum; an error where that does not fit.
-pub fn checked(line: &[u8]) -> Result<&str, String> {
+pub(super) fn checked(line: &[u8]) -> Result<&str, String> {
     let body_length = line
         .len()
         .checked_sub(SUFFIX)
@@ -46,7 +46,7 @@ pub fn checked(line: &[u8]) -> Result<&str, String> {
 }
 
 /// Reads a line without its newline; the error says what is wrong with it.
-pub fn decode(line: &[u8]) -> Result<Line, String> {
+pub(super) fn decode(line: &[u8]) -> Result<Line, String> {
     let json = checked(line)?;
     match serde_json::from_str::<Event>(json) {
         Ok(event) => Ok(Line::Event(Box::new(event))),
@@ -58,7 +58,7 @@ pub fn decode(line: &[u8]) -> Result<Line, String> {
 }
 
 /// The sequence number and schema, for lines whose payload is not understood.
-pub fn schema_of(json: &str) -> Option<u32> {
+pub(super) fn schema_of(json: &str) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct Head {
         schema: u32,

@@ -8,7 +8,7 @@ use crate::model::event::Event;
 use crate::policy::masked_event::masked_payload;
 
 /// These lines, each without the secrets in what it says; one that holds none stays as it is, byte for byte.
-pub fn masked(lines: &[u8]) -> Vec<u8> {
+pub(crate) fn masked(lines: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(lines.len());
     for line in lines_of(lines) {
         match masked_line(line) {

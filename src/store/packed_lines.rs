@@ -29,7 +29,7 @@ const SHORTEST: usize = 64;
 
 /// What is wrong with a packed line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum DecodeError {
+pub(super) enum DecodeError {
     /// A reason.
     Damaged(String),
     /// Another version packed it, in a way that this one does not know.
@@ -42,7 +42,7 @@ fn damaged(reason: &(impl ToString + ?Sized)) -> DecodeError {
 
 /// A packed line.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedLine<'l> {
+pub(super) struct PackedLine<'l> {
     /// The number of its first event.
     pub seq: u64,
     /// How many events it holds.
@@ -57,7 +57,7 @@ pub struct PackedLine<'l> {
 }
 
 /// The packed line that `text` (without its newline) is, if it is one; the error says what is wrong with it.
-pub fn packed(text: &[u8]) -> Option<Result<PackedLine<'_>, DecodeError>> {
+pub(super) fn packed(text: &[u8]) -> Option<Result<PackedLine<'_>, DecodeError>> {
     let digits = text.strip_prefix(b"{\"seq\":")?;
     let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
     digits[end..].starts_with(b",\"packed\":").then(|| {
@@ -81,7 +81,7 @@ pub fn packed(text: &[u8]) -> Option<Result<PackedLine<'_>, DecodeError>> {
 
 impl PackedLine<'_> {
     /// Its lines as they were appended, each with its newline.
-    pub fn unpack(&self) -> Result<Vec<u8>, DecodeError> {
+    pub(super) fn unpack(&self) -> Result<Vec<u8>, DecodeError> {
         let deflated = STANDARD_NO_PAD
             .decode(self.lines.as_bytes())
             .map_err(|error| damaged(&error))?;
@@ -102,7 +102,7 @@ impl PackedLine<'_> {
     }
 
     /// Unpacks a line, which has to begin with sequence `next`.
-    pub fn unpack_at(&self, next: u64) -> Result<Vec<u8>, DecodeError> {
+    pub(super) fn unpack_at(&self, next: u64) -> Result<Vec<u8>, DecodeError> {
         if self.seq != next {
             return Err(damaged(&format!(
                 "sequence {} where {next} belongs",
@@ -138,7 +138,7 @@ impl PackedLine<'_> {
 }
 
 /// Whole lines, without their newlines.
-pub fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let (line, after) = match memchr::memchr(b'\n', rest) {
@@ -153,7 +153,7 @@ pub fn lines_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Whole lines as packed ones, a newline after each; `first` is the number of the first of them. What does not come out
 /// of it again byte for byte is an error.
-pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, DecodeError> {
+pub(super) fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let mut packed_lines = Vec::new();
     let (mut rest, mut seq) = (lines, first);
     while !rest.is_empty() {
@@ -176,7 +176,7 @@ pub fn pack(first: u64, lines: &[u8]) -> Result<Vec<u8>, DecodeError> {
 }
 
 /// All lines in the open; damaged ones stand as they are.
-pub fn decompress_all(lines: &[u8]) -> Vec<u8> {
+pub(super) fn decompress_all(lines: &[u8]) -> Vec<u8> {
     let mut open = Vec::with_capacity(lines.len());
     for text in lines.split_inclusive(|byte| *byte == b'\n') {
         let line = text.strip_suffix(b"\n").unwrap_or(text);
@@ -193,7 +193,7 @@ pub fn decompress_all(lines: &[u8]) -> Vec<u8> {
 
 /// What can still be read of damaged packed lines: theirs up to the damage, whose own checksums show what is sound.
 /// Wherever a piece of base64 begins, lines may have been packed: what stood around it is not asked for.
-pub fn salvage_lines(text: &[u8]) -> Vec<u8> {
+pub(super) fn salvage_lines(text: &[u8]) -> Vec<u8> {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let mut remains = Vec::new();
     for piece in text

@@ -22,14 +22,14 @@ const PART: u64 = 512 << 10;
 
 /// The second copy of a ledger.
 #[derive(Clone, Debug)]
-pub struct SecondCopy {
+pub(super) struct SecondCopy {
     root: Root,
     path: PathBuf,
 }
 
 /// How a copy and its ledger stand to each other, as far as their lengths and the copy's end show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub(super) enum Standing {
     /// There is no copy, or it is another name of the ledger's own file, as version 0.1.0 had it.
     #[default]
     Alone,
@@ -44,7 +44,7 @@ pub enum Standing {
 impl SecondCopy {
     /// The copy in `recover` in a repository's folder of the ledger of the state directory `dir`. Several state directories
     /// may share a repository.
-    pub fn new(repository: &Path, dir: &Path) -> Self {
+    pub(super) fn new(repository: &Path, dir: &Path) -> Self {
         let name = format!(
             "ledger-{:08x}.jsonl",
             crc32fast::hash(dir.as_os_str().as_encoded_bytes())
@@ -56,7 +56,7 @@ impl SecondCopy {
     }
 
     /// The copy beside the ledger, in the folder of what is private in the state directory: it moves with it.
-    pub fn beside(root: &Root, private: &Path) -> Self {
+    pub(super) fn beside(root: &Root, private: &Path) -> Self {
         Self {
             root: root.clone(),
             path: private.join("ledger-copy.jsonl"),
@@ -64,23 +64,23 @@ impl SecondCopy {
     }
 
     /// The way to it.
-    pub fn root(&self) -> &Root {
+    pub(super) fn root(&self) -> &Root {
         &self.root
     }
 
     /// Where it is, or would be.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where it is while another ledger is put in the place of a damaged one.
-    pub fn set_aside_path(&self) -> PathBuf {
+    pub(super) fn set_aside_path(&self) -> PathBuf {
         self.path.with_extension("before")
     }
 
     /// Whether what `ledger` says was recorded here: it is part of what its copy holds, or the copy of one that had another
     /// place before. A ledger that is gone is, where it has a copy.
-    pub fn vouches_for(&self, root: &Root, ledger: &Path) -> bool {
+    pub(super) fn vouches_for(&self, root: &Root, ledger: &Path) -> bool {
         let Ok(bytes) = root.read(ledger) else {
             let is_there = matches!(self.root.kind(&self.path), Ok(Some(Kind::RegularFile)));
             return is_there && matches!(root.kind(ledger), Ok(None));
@@ -108,7 +108,7 @@ impl SecondCopy {
     }
 
     /// Makes the copy hold what `ledger` holds, which is whole and on disk. The caller holds the ledger's lock.
-    pub fn follow(&self, root: &Root, ledger: &Path) -> io::Result<()> {
+    pub(super) fn follow(&self, root: &Root, ledger: &Path) -> io::Result<()> {
         let copy = open(&self.root, &self.path)?;
         match standing(copy.as_ref(), open(root, ledger)?.as_ref())? {
             Standing::Level => Ok(()),
@@ -126,7 +126,7 @@ impl SecondCopy {
     }
 
     /// Puts these lines in the copy's place, which is a file of its own from then on.
-    pub fn replace(&self, lines: &[u8]) -> io::Result<()> {
+    pub(super) fn replace(&self, lines: &[u8]) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or_else(|| Path::new("."));
         self.root.create_dir_all(folder)?;
         self.root.reap(folder);
@@ -138,12 +138,17 @@ impl SecondCopy {
     }
 
     /// Whether every byte is the ledger's.
-    pub fn is_same(&self, root: &Root, ledger: &Path) -> io::Result<bool> {
+    pub(super) fn is_same(&self, root: &Root, ledger: &Path) -> io::Result<bool> {
         Ok(self.root.read(&self.path)? == root.read(ledger)?)
     }
 
     /// Whether every byte of one part is the ledger's, however long both are. With each `number` it is the next part.
-    pub fn is_same_in_part(&self, root: &Root, ledger: &Path, number: u64) -> io::Result<bool> {
+    pub(super) fn is_same_in_part(
+        &self,
+        root: &Root,
+        ledger: &Path,
+        number: u64,
+    ) -> io::Result<bool> {
         let (own, other) = (self.root.open(&self.path)?, root.open(ledger)?);
         let length = other.metadata()?.len();
         if own.metadata()?.len() != length {
@@ -174,7 +179,7 @@ fn open(root: &Root, path: &Path) -> io::Result<Option<File>> {
 
 /// The two files' standing, without reading either as a whole. What is appended meanwhile is no doubt where the ledger was
 /// opened after the copy, as its length is asked for after the copy's.
-pub fn standing(copy: Option<&File>, ledger: Option<&File>) -> io::Result<Standing> {
+pub(super) fn standing(copy: Option<&File>, ledger: Option<&File>) -> io::Result<Standing> {
     let Some(copy) = copy else {
         return Ok(Standing::Alone);
     };
@@ -199,7 +204,7 @@ pub fn standing(copy: Option<&File>, ledger: Option<&File>) -> io::Result<Standi
 
 /// Appends to an open copy lines that begin at `offset` in the ledger, without a sync; `false` where the copy does not end
 /// there.
-pub fn append(mut copy: &File, offset: u64, lines: &[u8]) -> io::Result<bool> {
+pub(super) fn append(mut copy: &File, offset: u64, lines: &[u8]) -> io::Result<bool> {
     if copy.metadata()?.len() != offset {
         return Ok(false);
     }

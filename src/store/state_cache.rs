@@ -23,7 +23,7 @@ const HEAD: usize = 36 + FORMAT.len();
 
 /// The fold of the ledger's first `offset` bytes.
 #[derive(Serialize, Deserialize)]
-pub struct StateCache {
+pub(super) struct StateCache {
     /// Length of the part of the ledger that is folded in.
     pub offset: u64,
     /// The last bytes before `offset`: another ledger under the same name does not end alike.
@@ -40,7 +40,13 @@ pub struct StateCache {
 
 impl StateCache {
     /// A cache entry for a prefix of the ledger.
-    pub fn new(offset: u64, ends_with: String, lines: u64, packed: u64, state: State) -> Self {
+    pub(super) fn new(
+        offset: u64,
+        ends_with: String,
+        lines: u64,
+        packed: u64,
+        state: State,
+    ) -> Self {
         Self {
             offset,
             ends_with,
@@ -52,7 +58,7 @@ impl StateCache {
     }
 
     /// Reads the cache; anything wrong with its content is the same as none.
-    pub fn read(root: &Root, path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn read(root: &Root, path: &Path) -> io::Result<Option<Self>> {
         match root.open(path) {
             Ok(file) => Ok(Self::decode(file)),
             Err(error) if Refused::of(&error).is_some() => Err(error),
@@ -61,7 +67,7 @@ impl StateCache {
     }
 
     /// How many bytes of the ledger the cache has, as it says itself; it is not examined for that.
-    pub fn offset(root: &Root, path: &Path) -> Option<u64> {
+    pub(super) fn offset(root: &Root, path: &Path) -> Option<u64> {
         Some(Head::read(&root.open(path).ok()?)?.offset)
     }
 
@@ -106,7 +112,7 @@ impl StateCache {
     }
 
     /// Packs what is over and writes the cache; a failure costs time later, nothing else.
-    pub fn write(mut self, root: &Root, path: &Path) {
+    pub(super) fn write(mut self, root: &Root, path: &Path) {
         self.state.pack();
         let written = self
             .encode()

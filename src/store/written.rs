@@ -80,7 +80,7 @@ pub(super) fn is_damaged(content: &[u8]) -> bool {
 }
 
 /// What distinguishes two contents.
-pub fn print_of(content: &[u8]) -> String {
+pub(crate) fn print_of(content: &[u8]) -> String {
     format!("{:x}-{:08x}", content.len(), crc32fast::hash(content))
 }
 

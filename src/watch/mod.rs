@@ -21,7 +21,7 @@ use notify::{
 
 /// The system's reports of changes, for as long as it lives.
 #[derive(Debug)]
-pub struct Watcher {
+pub(crate) struct Watcher {
     system: Option<RecommendedWatcher>,
     /// Why there are no reports.
     unavailable: Option<String>,
@@ -33,7 +33,7 @@ pub struct Watcher {
 impl Watcher {
     /// Has `notice` called, from another thread, whenever something below a folder that is [followed](Self::follow)
     /// changes; `root` is where they are. Where the system does not report it, [`Self::unavailable`] says why.
-    pub fn new(root: &Path, notice: impl Fn() + Send + 'static) -> Self {
+    pub(crate) fn new(root: &Path, notice: impl Fn() + Send + 'static) -> Self {
         let gone = Arc::default();
         let unwatched = |reason: String| Self {
             system: None,
@@ -56,13 +56,13 @@ impl Watcher {
     }
 
     /// Why the system does not report changes; `None` while it does.
-    pub fn unavailable(&self) -> Option<&str> {
+    pub(crate) fn unavailable(&self) -> Option<&str> {
         self.unavailable.as_deref()
     }
 
     /// Watches exactly these folders from now on. Answers whether some were not watched before: what changed in them
     /// until now was not reported.
-    pub fn follow(&mut self, folders: BTreeSet<PathBuf>) -> bool {
+    pub(crate) fn follow(&mut self, folders: BTreeSet<PathBuf>) -> bool {
         let Some(system) = &mut self.system else {
             return false;
         };

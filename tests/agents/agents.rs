@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use recover::model::agent_record::AgentKind;
+use recover::testing::model::AgentKind;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;

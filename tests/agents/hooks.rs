@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use recover::model::agent_record::AgentKind;
+use recover::testing::model::AgentKind;
 use serde_json::{Value, json};
 
 use crate::agents::{Agent as _, PROMPT, Place, Start, each};

@@ -15,7 +15,7 @@ mod taken_back;
 
 use std::time::Duration;
 
-use recover::model::agent_record::AgentKind;
+use recover::testing::model::AgentKind;
 
 use agents::{
     Agent as _, Place, Start, causes, each, failed_check, now, refused_login, refused_then_resumed,

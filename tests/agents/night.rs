@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use recover::model::agent_record::AgentKind;
+use recover::testing::model::AgentKind;
 
 use crate::agents::{Agent as _, Place, Start, causes, now, row};
 use crate::stub::Answer;

@@ -1,6 +1,6 @@
 //! Agents beside Claude Code and Codex: the same four situations for each, started by name and from a shell.
 
-use recover::model::agent_record::AgentKind;
+use recover::testing::model::AgentKind;
 
 use crate::agents::{Agent as _, Start, each, failed_check, refused_login, refused_then_resumed};
 

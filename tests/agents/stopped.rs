@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use recover::model::agent_record::AgentKind;
+use recover::testing::model::AgentKind;
 use serde_json::Value;
 
 use crate::agents::{Agent as _, Place, Start, causes, row};

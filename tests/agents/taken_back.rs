@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use recover::model::agent_record::AgentKind;
+use recover::testing::model::AgentKind;
 use serde_json::Value;
 
 use crate::agents::{Agent as _, CHECK, Place, Start, causes, row};

@@ -582,7 +582,7 @@ fn the_recipes_of_the_manual_work() {
         ),
     );
     let mut told = Vec::new();
-    for (number, recipe) in recover::config::NOTIFY_RECIPES.iter().enumerate() {
+    for (number, recipe) in recover::testing::config::NOTIFY_RECIPES.iter().enumerate() {
         assert!(
             manual.contains(&format!(".SS \"{}\"", recipe.title)),
             "{}",

@@ -305,8 +305,8 @@ fn doctor_tells_of_a_lock_of_ours_and_leaves_a_foreign_one() {
     let lock = env.work().join(".git/index.lock");
     std::fs::write(&mark, lock.as_os_str().as_encoded_bytes()).unwrap();
     std::fs::hard_link(&mark, &lock).unwrap();
-    let held = recover::durable::FileLock::acquire(
-        &recover::durable::Root::own(env.work()),
+    let held = recover::testing::durable::FileLock::acquire(
+        &recover::testing::durable::Root::own(env.work()),
         std::path::Path::new(".git/recover/lock"),
         Duration::from_secs(5),
     )

@@ -47,7 +47,7 @@ fn the_schema_is_printed() {
 // No command is forgotten: those that the help lists, and those below them.
 #[test]
 fn every_command_has_a_schema() {
-    let mut tree = recover::cli::command();
+    let mut tree = recover::testing::cli::command();
     tree.build();
     // browse is a screen, and refuses --json.
     let mut missing = BTreeSet::new();
@@ -66,7 +66,7 @@ fn every_command_has_a_schema() {
         missing.extend(
             names
                 .into_iter()
-                .filter(|name| name != "browse" && recover::cli::schema::of(name).is_none()),
+                .filter(|name| name != "browse" && recover::testing::cli::of(name).is_none()),
         );
     }
     assert!(missing.is_empty(), "{missing:?}");
@@ -192,7 +192,7 @@ fn by_command(root: &Value) -> BTreeMap<&str, Vec<&Value>> {
 // Who reads a document by the schema of 0.1.1 finds every field in it, there and `null` just as before.
 #[test]
 fn no_field_of_0_1_1_is_lost() {
-    let schema = recover::cli::schema::all();
+    let schema = recover::testing::cli::all();
     assert_eq!(lost_since_0_1_1(&schema), Vec::<String>::new());
     for (at, change) in [
         ("/$defs/run/properties", json!({})),
@@ -327,7 +327,7 @@ fn what_scripts_rely_on_is_required() {
         ("log", &["events"]),
         ("doctor", &["problems", "repaired"]),
     ] {
-        let schema = recover::cli::schema::of(command).expect("a schema");
+        let schema = recover::testing::cli::of(command).expect("a schema");
         let required = schema["anyOf"][0]["required"].as_array().expect("a list");
         let missing: Vec<_> = fields
             .iter()

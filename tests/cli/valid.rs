@@ -16,7 +16,7 @@ pub fn problems(document: &Value) -> Vec<String> {
     let mut schemas = SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);
     if !schemas.contains_key(command) {
         // A mistyped command has no schema of its own; its error is one like any other.
-        let schema = recover::cli::schema::of(command).unwrap_or_else(recover::cli::schema::all);
+        let schema = recover::testing::cli::of(command).unwrap_or_else(recover::testing::cli::all);
         schemas.insert(command.to_owned(), schema);
     }
     let schema = &schemas[command];
@@ -46,8 +46,8 @@ fn no_command(hint: &str) -> Option<String> {
     for command in words.split(|word| word == "&&") {
         match command.first().map(String::as_str) {
             Some("recover") => {
-                let args = recover::cli::args::expand_aliases(command.iter().map(Into::into));
-                let parsed = recover::cli::command().try_get_matches_from(args);
+                let args = recover::testing::cli::expand_aliases(command.iter().map(Into::into));
+                let parsed = recover::testing::cli::command().try_get_matches_from(args);
                 if let Err(error) = parsed.map_err(|error| error.kind())
                     && error != clap::error::ErrorKind::DisplayHelp
                 {

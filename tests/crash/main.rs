@@ -24,10 +24,10 @@ use std::time::Duration;
 
 use env::TestEnv;
 use loosen::loosen;
-use recover::model::event::Payload;
-use recover::model::run::RunSpec;
-use recover::model::time::Timestamp;
-use recover::store::{NewEvent, Store};
+use recover::testing::model::Payload;
+use recover::testing::model::RunSpec;
+use recover::testing::model::Timestamp;
+use recover::testing::store::{NewEvent, Store};
 use seen::{Seen, assert_clean, checkpoint, seen};
 
 /// Calls that change something on disk; of `openat` those count that make a file.

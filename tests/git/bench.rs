@@ -10,20 +10,20 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use recover::git::capture::{Capture, capture};
-use recover::git::checkpoint::{
+use recover::testing::git::{Capture, capture};
+use recover::testing::git::{
     CheckpointParts, MemoryFile, StoredCheckpoint, load_checkpoint, write_checkpoint,
 };
-use recover::git::repo::{ref_exists, ref_name, set_ref};
-use recover::git::restore::{Expect, Restored, execute, verify};
-use recover::git::tree::{TreeIgnores, TreeLookup, diff_trees};
-use recover::git::{Error, Repo, WorktreeLock};
-use recover::model::manifest::CaptureRules;
-use recover::model::path::RepoPath;
-use recover::model::snapshot::{ObjectId, Snapshot};
-use recover::model::time::Timestamp;
-use recover::policy::path_filter::Selection;
-use recover::policy::restore_plan::{Baseline, Edits, PlanInput, RestorePlan, plan};
+use recover::testing::git::{Error, Repo, WorktreeLock};
+use recover::testing::git::{Expect, Restored, execute, verify};
+use recover::testing::git::{TreeIgnores, TreeLookup, diff_trees};
+use recover::testing::git::{ref_exists, ref_name, set_ref};
+use recover::testing::model::CaptureRules;
+use recover::testing::model::RepoPath;
+use recover::testing::model::Timestamp;
+use recover::testing::model::{ObjectId, Snapshot};
+use recover::testing::policy::Selection;
+use recover::testing::policy::{Baseline, Edits, PlanInput, RestorePlan, plan};
 
 pub struct Bench {
     pub folder: tempfile::TempDir,
@@ -171,7 +171,7 @@ impl Bench {
         let repo = self.repo();
         let lock = Self::lock(&repo);
         let captured = capture(&repo, &lock, &self.rules, also).unwrap();
-        let message = recover::git::checkpoint::trailers::format("a checkpoint", &[("Id", "x")]);
+        let message = recover::testing::git::format_trailers("a checkpoint", &[("Id", "x")]);
         let at = Timestamp::from_millis(1_700_000_000_000);
         let parts = CheckpointParts {
             memory,
@@ -236,7 +236,7 @@ impl Bench {
                 baseline: &|_| Baseline::Unknown,
                 selection,
                 ignored: &ignored,
-                left_out: &recover::git::worktree::left_out(&repo, &self.rules),
+                left_out: &recover::testing::git::left_out(&repo, &self.rules),
                 is_output: &|_| false,
                 edits: Edits::Discard,
             })

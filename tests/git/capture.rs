@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
-use recover::git::Error;
-use recover::git::checkpoint::MemoryFile;
-use recover::model::path::RepoPath;
-use recover::model::snapshot::EntryKind;
+use recover::testing::git::Error;
+use recover::testing::git::MemoryFile;
+use recover::testing::model::EntryKind;
+use recover::testing::model::RepoPath;
 
 use crate::bench::{Bench, entries};
 

@@ -1,9 +1,9 @@
 //! Differences between trees, compared with `git diff`.
 
-use recover::git::tree::{Objects, Seen, changes, changes_with, patch_text};
-use recover::model::path::RepoPath;
-use recover::model::snapshot::{Change, ChangeType};
-use recover::policy::path_filter::Selection;
+use recover::testing::git::{Objects, Seen, changes, changes_with, patch_text};
+use recover::testing::model::RepoPath;
+use recover::testing::model::{Change, ChangeType};
+use recover::testing::policy::Selection;
 
 use crate::bench::Bench;
 

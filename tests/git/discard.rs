@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use recover::git::checkpoint::StoredCheckpoint;
-use recover::git::prune::{Discarded, discard};
-use recover::git::repo::{delete_refs, list_refs};
-use recover::model::snapshot::ObjectId;
+use recover::testing::git::StoredCheckpoint;
+use recover::testing::git::{Discarded, discard};
+use recover::testing::git::{delete_refs, list_refs};
+use recover::testing::model::ObjectId;
 
 use crate::bench::Bench;
 use crate::loosen::loosen;
@@ -296,7 +296,7 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
     let checkpoint = bench.checkpoint();
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    let capture = recover::git::capture::capture(
+    let capture = recover::testing::git::capture(
         &repo,
         &lock,
         &bench.rules,

@@ -5,14 +5,14 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use recover::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use recover::git::repo::list_refs;
-use recover::git::restore::{
+use recover::testing::git::list_refs;
+use recover::testing::git::{
     Expect, JOURNAL_VERSION, RestoreJournal, execute, read_journal, reap_temp_files,
     remove_journal, write_journal,
 };
-use recover::model::snapshot::ObjectId;
-use recover::policy::path_filter::Selection;
+use recover::testing::git::{StoredCheckpoint, load_checkpoint};
+use recover::testing::model::ObjectId;
+use recover::testing::policy::Selection;
 
 use crate::bench::Bench;
 

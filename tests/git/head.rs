@@ -1,10 +1,10 @@
 //! HEAD, branches and commits, as `git log` and `git reflog` see them.
 
-use recover::git::Error;
-use recover::git::history::{
+use recover::testing::git::Error;
+use recover::testing::git::resolve;
+use recover::testing::git::{
     commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking,
 };
-use recover::git::repo::resolve;
 
 use crate::bench::Bench;
 

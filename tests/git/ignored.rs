@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fastrand::Rng;
-use recover::model::snapshot::EntryKind;
+use recover::testing::model::EntryKind;
 
 use crate::bench::Bench;
 

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
-use recover::git::Error;
-use recover::git::restore::{Verified, index_is, refresh_index, restore_index};
-use recover::model::path::RepoPath;
+use recover::testing::git::Error;
+use recover::testing::git::{Verified, index_is, refresh_index, restore_index};
+use recover::testing::model::RepoPath;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use sha1::{Digest as _, Sha1};

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use recover::git::checkpoint::StoredCheckpoint;
-use recover::git::prune::{Discarded, discard};
-use recover::git::repo::{delete_refs, list_refs};
-use recover::model::snapshot::ObjectId;
+use recover::testing::git::StoredCheckpoint;
+use recover::testing::git::{Discarded, discard};
+use recover::testing::git::{delete_refs, list_refs};
+use recover::testing::model::ObjectId;
 
 use crate::bench::Bench;
 use crate::loosen::loosen;

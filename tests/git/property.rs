@@ -107,7 +107,7 @@ proptest! {
         }
         let listing = bench.git(&["ls-files", "-o", "--exclude-standard"]);
         let captured = bench.capture().snapshot().unwrap();
-        let files = captured.entries.iter().filter(|(_, entry)| entry.kind == recover::model::snapshot::EntryKind::File);
+        let files = captured.entries.iter().filter(|(_, entry)| entry.kind == recover::testing::model::EntryKind::File);
         let ours: Vec<_> = files.map(|(path, _)| path.to_lossy().into_owned()).collect();
         prop_assert_eq!(ours, listing.lines().map(str::to_owned).collect::<Vec<_>>());
     }

@@ -4,14 +4,14 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use recover::durable::Root;
-use recover::git::capture::capture;
-use recover::git::repo::{delete_refs, list_refs, ref_name, ref_names, set_ref};
-use recover::git::restore::{Expect, Verified, execute};
-use recover::git::{Error, Repo, WorktreeLock};
-use recover::model::manifest::CaptureRules;
-use recover::policy::path_filter::Selection;
-use recover::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
+use recover::testing::durable::Root;
+use recover::testing::git::capture;
+use recover::testing::git::{Error, Repo, WorktreeLock};
+use recover::testing::git::{Expect, Verified, execute};
+use recover::testing::git::{delete_refs, list_refs, ref_name, ref_names, set_ref};
+use recover::testing::model::CaptureRules;
+use recover::testing::policy::Selection;
+use recover::testing::policy::{Baseline, Edits, PlanInput, plan};
 
 use crate::bench::Bench;
 
@@ -101,7 +101,7 @@ fn split_and_sparse_indexes_are_read_and_put_back() {
         let repo = bench.repo();
         let lock = Bench::lock(&repo);
         let wait = std::time::Duration::from_millis(50);
-        recover::git::restore::refresh_index(
+        recover::testing::git::refresh_index(
             &repo,
             &lock,
             &["a/b".into()],
@@ -109,7 +109,7 @@ fn split_and_sparse_indexes_are_read_and_put_back() {
             wait,
         )
         .unwrap();
-        recover::git::restore::restore_index(&repo, &lock, &stored, wait).unwrap();
+        recover::testing::git::restore_index(&repo, &lock, &stored, wait).unwrap();
         assert_eq!(listing(), before, "{make:?}");
         assert_eq!(bench.git(&["status", "--porcelain"]), "A  a/staged\n");
         bench.git(&["rm", "-q", "-f", "a/staged"]);
@@ -329,7 +329,7 @@ fn without_git_a_private_repository_does() {
         baseline: &|_| Baseline::Unknown,
         selection: &Selection::all(),
         ignored: &|_, _| false,
-        left_out: &recover::git::worktree::left_out(&repo, &rules),
+        left_out: &recover::testing::git::left_out(&repo, &rules),
         is_output: &|_| false,
         edits: Edits::Refuse,
     });

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-use recover::git::Error;
-use recover::git::restore::{
+use recover::testing::git::Error;
+use recover::testing::git::{
     Expect, JOURNAL_VERSION, RestoreJournal, check, execute, read_journal, reap_temp_files,
     remove_journal, write_journal,
 };
-use recover::model::manifest::Head;
-use recover::model::path::RepoPath;
-use recover::model::snapshot::{Entry, EntryKind, ObjectId};
-use recover::policy::path_filter::Selection;
-use recover::policy::restore_plan::{PlannedWrite, RestorePlan};
+use recover::testing::model::Head;
+use recover::testing::model::RepoPath;
+use recover::testing::model::{Entry, EntryKind, ObjectId};
+use recover::testing::policy::Selection;
+use recover::testing::policy::{PlannedWrite, RestorePlan};
 
 use crate::bench::Bench;
 

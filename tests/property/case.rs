@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use fastrand::Rng;
-use recover::policy::restore_plan::Edits;
+use recover::testing::policy::Edits;
 
 use crate::driver::{Driver, How, Outcome};
 use crate::oracle::{Kept, Name, Node, Rules, Staged, World, after, staged, walk};

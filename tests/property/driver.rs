@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use recover::engine::base::context::{BrokenConfig, Setup};
-use recover::engine::base::runs::Naming;
-use recover::engine::flow::checkpoint;
-use recover::engine::flow::rollback::{self, Options, Target};
-use recover::engine::flow::undo;
-use recover::engine::record::request::Request;
-use recover::engine::restore::request::{Commits, Restore};
-use recover::engine::{Context, Error, ErrorKind};
-use recover::model::selector::Selector;
-use recover::policy::restore_plan::Edits;
-use recover::process::Interrupts;
+use recover::testing::engine::Naming;
+use recover::testing::engine::Request;
+use recover::testing::engine::checkpoint;
+use recover::testing::engine::undo;
+use recover::testing::engine::{BrokenConfig, Setup};
+use recover::testing::engine::{Commits, Restore};
+use recover::testing::engine::{Context, Error, ErrorKind};
+use recover::testing::engine::{Options, Target, rollback};
+use recover::testing::model::Selector;
+use recover::testing::policy::Edits;
+use recover::testing::process::Interrupts;
 use serde_json::Value;
 
 /// How a rollback is asked for.

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use recover::agent::{Stream, detect, read};
-use recover::model::agent_record::{AgentKind, is_session_id};
-use recover::model::check_kind::CheckKind;
-use recover::model::failure::{Cause, Failure, FailureEvidence};
-use recover::model::time::Timestamp;
-use recover::policy::classify::classify;
-use recover::policy::redact::redact;
+use recover::testing::agent::{Stream, detect, read};
+use recover::testing::model::CheckKind;
+use recover::testing::model::Timestamp;
+use recover::testing::model::{AgentKind, is_session_id};
+use recover::testing::model::{Cause, Failure, FailureEvidence};
+use recover::testing::policy::classify;
+use recover::testing::policy::redact;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 

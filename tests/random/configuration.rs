@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use recover::config::{Around, Config, ConfigError, Origin, UserConfig};
-use recover::durable::Root;
+use recover::testing::config::{Around, Config, ConfigError, Origin, UserConfig};
+use recover::testing::durable::Root;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use recover::agent::hooks::read;
-use recover::engine::flow::hook::session_run;
-use recover::model::hook::{HookAgent, HookEvent, Moment, ToolCall};
-use recover::model::run::RunKey;
-use recover::policy::pre_tool::{ToolCallRisk, occasion};
-use recover::store::Store;
+use recover::testing::agent::read_hook;
+use recover::testing::engine::session_run;
+use recover::testing::model::RunKey;
+use recover::testing::model::{HookAgent, HookEvent, Moment, ToolCall};
+use recover::testing::policy::{ToolCallRisk, occasion};
+use recover::testing::store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -246,7 +246,7 @@ impl Hooks {
         if number.is_multiple_of(PROGRAM) {
             self.play_program(input, agent);
         }
-        let event = match read(input) {
+        let event = match read_hook(input) {
             Ok(event) => event,
             Err(error) => {
                 assert!(!error.is_empty() && error.lines().count() == 1, "{error:?}");
@@ -254,7 +254,7 @@ impl Hooks {
             }
         };
         let document = printed(&event);
-        let again = read(document.to_string().as_bytes())
+        let again = read_hook(document.to_string().as_bytes())
             .unwrap_or_else(|error| panic!("{error}: {document}"));
         assert_eq!(again, event);
         is_in_its_place(agent, &event);

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use recover::git::capture::capture;
-use recover::git::{Repo, WorktreeLock};
-use recover::model::manifest::CaptureRules;
-use recover::model::snapshot::EntryKind;
+use recover::testing::git::capture;
+use recover::testing::git::{Repo, WorktreeLock};
+use recover::testing::model::CaptureRules;
+use recover::testing::model::EntryKind;
 use tempfile::TempDir;
 
 use crate::driver::{Target, folder, seen};

@@ -5,15 +5,15 @@
 use std::fs;
 use std::path::PathBuf;
 
-use recover::git::checkpoint::{is_bundle, unbundle};
-use recover::model::event::{EVENT_SCHEMA, Event, EventSource};
-use recover::model::folder::FolderId;
-use recover::model::import::ImportKind;
-use recover::model::run::Run;
-use recover::model::state::State;
-use recover::model::time::Timestamp;
-use recover::policy::import::{ImportInput, Part, Problem, is_known_history, read, recognise};
-use recover::store::views::{attempt_view, battle, recovery_state};
+use recover::testing::git::{is_bundle, unbundle};
+use recover::testing::model::FolderId;
+use recover::testing::model::ImportKind;
+use recover::testing::model::Run;
+use recover::testing::model::State;
+use recover::testing::model::Timestamp;
+use recover::testing::model::{EVENT_SCHEMA, Event, EventSource};
+use recover::testing::policy::{ImportInput, Part, Problem, is_known_history, read, recognise};
+use recover::testing::store::{attempt_view, battle, recovery_state};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use git2::{ObjectType, Oid};
-use recover::git::capture::{Capture, capture};
-use recover::git::{Repo, WorktreeLock};
-use recover::model::manifest::CaptureRules;
+use recover::testing::git::{Capture, capture};
+use recover::testing::git::{Repo, WorktreeLock};
+use recover::testing::model::CaptureRules;
 use sha1::{Digest as _, Sha1};
 use tempfile::TempDir;
 
@@ -65,7 +65,7 @@ impl Index {
         git(&root, &["update-ref", "refs/recover/r/c", commit]);
         taken.write_cache(
             "refs/recover/r/c",
-            &recover::model::snapshot::ObjectId(commit.to_owned()),
+            &recover::testing::model::ObjectId(commit.to_owned()),
         );
         let cache = root.join(".git/recover/index-cache");
         let content = fs::read(&cache).unwrap();
@@ -73,7 +73,7 @@ impl Index {
         target
     }
 
-    fn capture(&self) -> recover::git::Result<Capture> {
+    fn capture(&self) -> recover::testing::git::Result<Capture> {
         capture(
             &self.repo,
             &self.lock,

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fastrand::Rng;
-use recover::model::event::{EVENT_SCHEMA, Event, Payload};
-use recover::model::run::{Run, RunKey};
-use recover::model::state::State;
-use recover::model::time::Timestamp;
-use recover::policy::retry_status::retry_status;
-use recover::policy::settings::RetrySettings;
-use recover::store::views::{
+use recover::testing::model::State;
+use recover::testing::model::Timestamp;
+use recover::testing::model::{EVENT_SCHEMA, Event, Payload};
+use recover::testing::model::{Run, RunKey};
+use recover::testing::policy::RetrySettings;
+use recover::testing::policy::retry_status;
+use recover::testing::store::{NewEvent, Store, StoreError, salvage};
+use recover::testing::store::{
     active_checkpoint, attempt_view, battle, encode, lane_records, recovery_state,
 };
-use recover::store::{NewEvent, Store, StoreError, salvage};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use recover::git::Error;
-use recover::git::remote::{Answer, Limits, Remote};
+use recover::testing::git::Error;
+use recover::testing::git::{Answer, Limits, Remote};
 
 use crate::env::TestEnv;
 use crate::machines::{commit, limits, machine, machine_at, push, remote, repo, update};
@@ -56,7 +56,7 @@ fn who_is_away_says_how_long() {
     let env = TestEnv::repo();
     let ask = |url: &str| {
         env.sh(&format!("git remote remove x; git remote add x '{url}'"));
-        let here = recover::git::Repo::discover(env.work(), None).unwrap();
+        let here = recover::testing::git::Repo::discover(env.work(), None).unwrap();
         let remote = Remote::named(&here, "x").unwrap();
         let listed = remote
             .list(&here, &["refs/recover-runs/"], &limits())

@@ -486,7 +486,7 @@ fn names_that_no_file_may_have_are_damage_wherever_their_objects_came_from() {
         about["id"] = "ckpt_20990101_000000_0099".into();
         let line = event.to_string();
         meta["state"] = (meta["state"].as_u64().unwrap() + 1).into();
-        meta["chain"] = serde_json::json!({"run_seq": event["run_seq"], "sha256": recover::policy::remote::sha256(line.as_bytes())});
+        meta["chain"] = serde_json::json!({"run_seq": event["run_seq"], "sha256": recover::testing::policy::sha256(line.as_bytes())});
         (claim["nonce"], claim["fencing"]) = (
             "ee".repeat(16).into(),
             (claim["fencing"].as_u64().unwrap() + 1).into(),

@@ -1,11 +1,11 @@
 //! What a server guarantees is found out, not believed.
 
-use recover::git::remote::{Answer, Examined, Remote, SCRATCH};
+use recover::testing::git::{Answer, Examined, Remote, SCRATCH};
 
 use crate::machines::{limits, machine, remote, repo};
 use crate::servers::{Kind, Server};
 
-fn examined(remote: &Remote, repo: &recover::git::Repo) -> Examined {
+fn examined(remote: &Remote, repo: &recover::testing::git::Repo) -> Examined {
     match remote.examine(repo, "0a1b", 1 << 16, &limits()).unwrap() {
         Answer::Done(examined) => examined,
         other => panic!("{other:?}"),

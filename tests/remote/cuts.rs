@@ -3,8 +3,8 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use recover::git::remote::Answer;
-use recover::model::snapshot::ObjectId;
+use recover::testing::git::Answer;
+use recover::testing::model::ObjectId;
 
 use crate::env::Ran;
 use crate::machines::{commit, limits, machine_at, push, push_agent, remote, repo};

@@ -10,10 +10,10 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use recover::model::event::{Event, Payload};
-use recover::model::run::RunKey;
-use recover::policy::masked_event::masked_payload;
-use recover::policy::remote::{Names, Places};
+use recover::testing::model::RunKey;
+use recover::testing::model::{Event, Payload};
+use recover::testing::policy::masked_payload;
+use recover::testing::policy::{Names, Places};
 use serde_json::Value;
 
 use crate::env::TestEnv;

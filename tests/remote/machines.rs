@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use recover::git::Repo;
-use recover::git::remote::{Answer, Limits, Remote, Update};
-use recover::model::snapshot::ObjectId;
+use recover::testing::git::Repo;
+use recover::testing::git::{Answer, Limits, Remote, Update};
+use recover::testing::model::ObjectId;
 
 use crate::env::TestEnv;
 use crate::servers::Server;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use recover::git::checkpoint::load_checkpoint;
-use recover::git::remote::{Answer, Filter, Outgoing, leaving, outgoing};
-use recover::git::{Repo, WorktreeLock};
-use recover::model::snapshot::ObjectId;
+use recover::testing::git::load_checkpoint;
+use recover::testing::git::{Answer, Filter, Outgoing, leaving, outgoing};
+use recover::testing::git::{Repo, WorktreeLock};
+use recover::testing::model::ObjectId;
 
 use crate::env::TestEnv;
 use crate::machines::{machine, machine_at, noise, push, repo};
@@ -42,7 +42,7 @@ fn sent(repo: &Repo, commit: &ObjectId, filter: &Filter) -> Outgoing {
     sent
 }
 
-fn paths(all: &[recover::model::path::PathReason]) -> Vec<String> {
+fn paths(all: &[recover::testing::model::PathReason]) -> Vec<String> {
     all.iter().map(|one| one.path.to_string()).collect()
 }
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use recover::git::Error;
-use recover::git::remote::{Limits, NewState, is_signed, write_state};
-use recover::model::time::Timestamp;
+use recover::testing::git::Error;
+use recover::testing::git::{Limits, NewState, is_signed, write_state};
+use recover::testing::model::Timestamp;
 
 use crate::env::TestEnv;
 use crate::machines::{LEAVES_A, NIGHT, REMOTE, RESUME, machine, push_agent, repo};

@@ -3,9 +3,9 @@
 use std::sync::Barrier;
 use std::thread;
 
-use recover::git::Error;
-use recover::git::remote::{Answer, Remote};
-use recover::model::snapshot::ObjectId;
+use recover::testing::git::Error;
+use recover::testing::git::{Answer, Remote};
+use recover::testing::model::ObjectId;
 
 use crate::machines::{REMOTE, commit, limits, machine, machine_at, push, remote, repo, update};
 use crate::servers::{Kind, Server, script};

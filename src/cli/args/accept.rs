@@ -10,7 +10,7 @@ use super::values::name;
 
 /// `--uncommitted`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WhichWork {
+pub(crate) enum WhichWork {
     /// Your changes
     Keep,
     /// The run's version
@@ -38,7 +38,7 @@ impl From<WhichWork> for Uncommitted {
 /// tree where yours has something else; where one fails (100) nothing is changed. Without RUN it is the run that recover runs
 /// marks.
 #[derive(Args, Debug)]
-pub struct AcceptArgs {
+pub(crate) struct AcceptArgs {
     /// Run to accept
     #[arg(value_name = "RUN", value_parser = name)]
     pub run_id: Option<String>,

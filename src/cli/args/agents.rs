@@ -26,4 +26,4 @@ recover run --agent mybot --prompt "Make the tests pass" then starts mybot --bat
 /// Which are installed, and how each is started. A section [agent.NAME] of the configuration adds one, or changes single keys of a built-in one.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
-pub struct AgentsArgs {}
+pub(crate) struct AgentsArgs {}

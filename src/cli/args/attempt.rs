@@ -13,7 +13,7 @@ use super::values::{duration, number};
 
 /// Record the attempts of a loop of your own.
 #[derive(Args, Debug)]
-pub struct AttemptArgs {
+pub(crate) struct AttemptArgs {
     #[command(subcommand)]
     pub command: AttemptCommand,
 }
@@ -21,7 +21,7 @@ pub struct AttemptArgs {
 /// What to record.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub enum AttemptCommand {
+pub(crate) enum AttemptCommand {
     Start(AttemptStartArgs),
     Pass(AttemptPassArgs),
     Fail(Box<AttemptFailArgs>),
@@ -31,7 +31,7 @@ pub enum AttemptCommand {
 
 /// Record that an attempt begins. Allowed during a cooldown.
 #[derive(Args, Debug, Default)]
-pub struct AttemptStartArgs {
+pub(crate) struct AttemptStartArgs {
     /// What the attempt tries
     #[arg(long, value_name = "T")]
     pub approach: Option<String>,
@@ -49,7 +49,7 @@ pub struct AttemptStartArgs {
 ///
 /// Takes a good checkpoint and clears the error count.
 #[derive(Args, Debug, Default)]
-pub struct AttemptPassArgs {
+pub(crate) struct AttemptPassArgs {
     /// Description of its checkpoint
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
@@ -63,7 +63,7 @@ pub struct AttemptPassArgs {
 ///
 /// Classifies the failure, counts it, decides what is next, and restores the working memory.
 #[derive(Args, Debug, Default)]
-pub struct AttemptFailArgs {
+pub(crate) struct AttemptFailArgs {
     #[command(flatten)]
     pub evidence: EvidenceArgs,
 
@@ -88,7 +88,7 @@ pub struct AttemptFailArgs {
 
 /// What is known of a failure.
 #[derive(Args, Clone, Debug, Default)]
-pub struct EvidenceArgs {
+pub(crate) struct EvidenceArgs {
     /// Error message
     #[arg(long, value_name = "T")]
     pub message: Option<String>,

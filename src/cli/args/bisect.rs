@@ -10,7 +10,7 @@ use crate::model::selector::Selector;
 /// say, any other below 128 bad. What CMD or --prepare makes there stays from one checkpoint to the next. Of 40 checkpoints at
 /// most 7 are tested. A CMD that does not always say the same of the same files leads to the wrong one.
 #[derive(Args, Debug)]
-pub struct BisectArgs {
+pub(crate) struct BisectArgs {
     /// Checkpoint at which CMD passes
     #[arg(long, value_name = "SEL", default_value = "initial")]
     pub good: Selector,

@@ -15,7 +15,7 @@ use super::values::{STAGES, duration, lines, number, size};
 
 /// Create, list, compare, restore, prune checkpoints.
 #[derive(Args, Debug)]
-pub struct CheckpointArgs {
+pub(crate) struct CheckpointArgs {
     #[command(subcommand)]
     pub command: CheckpointCommand,
 }
@@ -23,7 +23,7 @@ pub struct CheckpointArgs {
 // Not deferred: global flags would come before the lane contract's in the help of `create`.
 /// What to do with checkpoints.
 #[derive(Debug, Subcommand)]
-pub enum CheckpointCommand {
+pub(crate) enum CheckpointCommand {
     Create(CreateArgs),
     List(ListArgs),
     Show(ShowArgs),
@@ -40,7 +40,7 @@ pub enum CheckpointCommand {
 ///
 /// Captures the work tree, the index, HEAD and the working memory as a hidden commit under refs/recover/.
 #[derive(Args, Debug, Default)]
-pub struct CreateArgs {
+pub(crate) struct CreateArgs {
     /// Description of the checkpoint
     #[arg(short, long, value_name = "TEXT")]
     pub message: Option<String>,
@@ -148,7 +148,7 @@ pub struct CreateArgs {
 
 /// List checkpoints, oldest first.
 #[derive(Args, Debug, Default)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     /// List the checkpoints of every run
     #[arg(long)]
     pub all_runs: bool,
@@ -160,7 +160,7 @@ pub struct ListArgs {
 
 /// Show one checkpoint.
 #[derive(Args, Debug)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME [default: prompt on a terminal]
     #[arg(value_name = "SEL")]
     pub selector: Option<Selector>,
@@ -172,7 +172,7 @@ pub struct ShowArgs {
 
 /// Compare two checkpoints, or one with the work tree.
 #[derive(Args, Debug)]
-pub struct DiffArgs {
+pub(crate) struct DiffArgs {
     /// Older checkpoint [default: prompt on a terminal]
     #[arg(value_name = "A")]
     pub from: Option<Selector>,
@@ -194,7 +194,7 @@ pub struct DiffArgs {
 ///
 /// The state of the run stays as it is. Can be undone like a rollback.
 #[derive(Args, Debug)]
-pub struct RestoreArgs {
+pub(crate) struct RestoreArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME [default: prompt on a terminal]
     #[arg(value_name = "SEL")]
     pub selector: Option<Selector>,
@@ -246,7 +246,7 @@ pub struct RestoreArgs {
 /// Never removed are pinned ones, milestones, undo targets, and the initial and last good one of runs that have not
 /// ended; with --archive, old milestones are kept as bundle files instead.
 #[derive(Args, Clone, Debug, Default)]
-pub struct PruneArgs {
+pub(crate) struct PruneArgs {
     /// Keep the newest N of each run
     #[arg(long, value_name = "N", value_parser = number::<0>, allow_negative_numbers = true)]
     pub keep_last: Option<u32>,
@@ -295,7 +295,7 @@ pub struct PruneArgs {
 
 /// Protect a checkpoint from pruning.
 #[derive(Args, Debug)]
-pub struct PinArgs {
+pub(crate) struct PinArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
     #[arg(value_name = "SEL")]
     pub selector: Selector,
@@ -307,7 +307,7 @@ pub struct PinArgs {
 
 /// Allow a checkpoint to be pruned again.
 #[derive(Args, Debug)]
-pub struct UnpinArgs {
+pub(crate) struct UnpinArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
     #[arg(value_name = "SEL")]
     pub selector: Selector,
@@ -317,7 +317,7 @@ pub struct UnpinArgs {
 ///
 /// Exits with 12 and lists what is missing.
 #[derive(Args, Debug)]
-pub struct VerifyArgs {
+pub(crate) struct VerifyArgs {
     /// Checkpoints to verify [default: all]
     #[arg(value_name = "SEL")]
     pub selectors: Vec<Selector>,
@@ -329,7 +329,7 @@ pub struct VerifyArgs {
     override_usage = "recover checkpoint export [OPTIONS] SEL (--patch F|--bundle F|--format F)"
 )]
 #[command(group = clap::ArgGroup::new("how").required(true).args(["patch", "bundle", "format"]))]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// Id, prefix, @SEQ, latest, latest~N, good, initial, iteration:N or stage:NAME
     #[arg(value_name = "SEL")]
     pub selector: Selector,

@@ -13,7 +13,7 @@ use crate::model::import::ImportKind;
 /// repository. --run names the run for attempt histories and cooldowns. A bundle of `checkpoint prune --archive` or
 /// `checkpoint export --bundle` restores its checkpoint, pinned.
 #[derive(Args, Debug)]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// Files to import; a folder stands for the JSON files and bundles in it
     #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
@@ -27,7 +27,7 @@ pub struct ImportArgs {
 ///
 /// Those that differed are listed.
 #[derive(Args, Debug, Default)]
-pub struct SyncArgs {
+pub(crate) struct SyncArgs {
     /// Write all of them, including session checkpoints, into this folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub to: Option<PathBuf>,

@@ -73,7 +73,7 @@ const ROOT: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
 
 /// The whole tree of commands, with examples.
-pub fn command(name: &str) -> Command {
+pub(crate) fn command(name: &str) -> Command {
     let mut root = Cli::command().bin_name(name.to_owned());
     root.build();
     with_examples(root, "")

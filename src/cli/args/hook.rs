@@ -14,7 +14,7 @@ use super::values::duration;
 /// Before edits, risky commands and external calls, and at the end of a turn. Each agent session is a run of its own (claude-SESSION), unless --run or RECOVER_RUN_ID names one. A turn that ends
 /// with an error is recorded as by `recover attempt fail`. aider has no hook API; use `recover run`.
 #[derive(Args, Debug)]
-pub struct HookArgs {
+pub(crate) struct HookArgs {
     #[command(subcommand)]
     pub command: HookCommand,
 }
@@ -22,7 +22,7 @@ pub struct HookArgs {
 /// What to do about hooks.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub enum HookCommand {
+pub(crate) enum HookCommand {
     Print(HookPrintArgs),
     Install(HookInstallArgs),
     Uninstall(HookUninstallArgs),
@@ -32,7 +32,7 @@ pub enum HookCommand {
 
 /// Print the settings to copy.
 #[derive(Args, Debug)]
-pub struct HookPrintArgs {
+pub(crate) struct HookPrintArgs {
     /// Agent to configure
     #[arg(value_enum)]
     pub agent: HookAgent,
@@ -46,7 +46,7 @@ pub struct HookPrintArgs {
 ///
 /// Existing settings are preserved; installing twice changes nothing.
 #[derive(Args, Debug)]
-pub struct HookInstallArgs {
+pub(crate) struct HookInstallArgs {
     /// Agent to configure
     #[arg(value_enum)]
     pub agent: HookAgent,
@@ -61,7 +61,7 @@ pub struct HookInstallArgs {
 
 /// Remove the hook, and nothing else.
 #[derive(Args, Debug)]
-pub struct HookUninstallArgs {
+pub(crate) struct HookUninstallArgs {
     /// Agent to remove it from [default: all]
     #[arg(value_enum)]
     pub agent: Option<HookAgent>,
@@ -77,11 +77,11 @@ pub struct HookUninstallArgs {
 ///
 /// Example: recover hook status --json
 #[derive(Args, Debug)]
-pub struct HookStatusArgs {}
+pub(crate) struct HookStatusArgs {}
 
 /// Where the settings are.
 #[derive(Args, Clone, Copy, Debug, Default)]
-pub struct PlaceArgs {
+pub(crate) struct PlaceArgs {
     /// Use your own settings of this project (Claude Code)
     ///
     /// They are not committed.
@@ -107,7 +107,7 @@ impl From<PlaceArgs> for Place {
 ///
 /// Always exits with 0. Prints nothing on stdout (without --json), so that no agent takes it for an answer; an error is one line on stderr.
 #[derive(Args, Debug)]
-pub struct HookRunArgs {
+pub(crate) struct HookRunArgs {
     /// Agent that calls
     #[arg(value_enum)]
     pub agent: HookAgent,

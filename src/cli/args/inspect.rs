@@ -13,7 +13,7 @@ use super::values::{Wait, duration, lines};
 
 /// Show whether and when another attempt is allowed.
 #[derive(Args, Debug, Default)]
-pub struct RetryStatusArgs {
+pub(crate) struct RetryStatusArgs {
     /// Exit with 0 (now), 6 (wait), 7 (exhausted) or 8 (a person is needed)
     #[arg(long)]
     pub check: bool,
@@ -31,7 +31,7 @@ pub struct RetryStatusArgs {
 
 /// Show the state of the run and what you can do next.
 #[derive(Args, Debug, Default)]
-pub struct StatusArgs {
+pub(crate) struct StatusArgs {
     /// Refresh until Ctrl-C
     #[arg(long)]
     pub watch: bool,
@@ -41,7 +41,7 @@ pub struct StatusArgs {
 ///
 /// Of all runs, and what belongs to none; with --run of one.
 #[derive(Args, Debug, Default)]
-pub struct LogArgs {
+pub(crate) struct LogArgs {
     /// Show only the newest N events
     #[arg(long, value_name = "N", value_parser = lines, allow_negative_numbers = true)]
     pub limit: Option<usize>,
@@ -56,7 +56,7 @@ pub struct LogArgs {
 /// What went wrong, what was tried, what to do next, and the whole timeline, as Markdown, as one self-contained HTML file, or as JSON. Escalated and failed runs already have a report.md beside
 /// their logs.
 #[derive(Args, Debug, Default)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Output format [default: by the -o file's name, else md]
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,
@@ -74,7 +74,7 @@ pub struct ReportArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum ReportFormat {
+pub(crate) enum ReportFormat {
     /// Markdown.
     Md,
     /// One HTML file with everything in it.
@@ -91,7 +91,7 @@ pub enum ReportFormat {
 /// agents) and writes .ultraplan/recover.toml with the checks and the agent that fit. With --full it has every key with
 /// its default, as comments.
 #[derive(Args, Debug, Default)]
-pub struct InitArgs {
+pub(crate) struct InitArgs {
     /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
@@ -106,7 +106,7 @@ pub struct InitArgs {
 /// What holds here, from the project's .ultraplan/recover.toml, the user's own ~/.config/recover/config.toml, presets and
 /// defaults.
 #[derive(Args, Debug, Default)]
-pub struct ConfigArgs {
+pub(crate) struct ConfigArgs {
     /// Show where each value comes from
     #[arg(long)]
     pub origins: bool,
@@ -116,7 +116,7 @@ pub struct ConfigArgs {
 ///
 /// The hooks that are installed are listed with them: where, what they call, when they were called last.
 #[derive(Args, Debug, Default)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Repair what can be repaired
     #[arg(long)]
     pub repair: bool,
@@ -132,7 +132,7 @@ pub struct DoctorArgs {
 ///
 /// Touches no state.
 #[derive(Args, Debug, Default)]
-pub struct ClassifyArgs {
+pub(crate) struct ClassifyArgs {
     #[command(flatten)]
     pub evidence: EvidenceArgs,
 
@@ -155,7 +155,7 @@ pub struct ClassifyArgs {
 
 /// Print what enables completion in a shell.
 #[derive(Args, Debug)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// Shell to configure
     #[arg(value_enum)]
     pub shell: Shell,
@@ -165,7 +165,7 @@ pub struct CompletionsArgs {
 ///
 /// Of the named command, else of all commands.
 #[derive(Args, Debug, Default)]
-pub struct SchemaArgs {
+pub(crate) struct SchemaArgs {
     /// Command, such as checkpoint create
     #[arg(value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -173,7 +173,7 @@ pub struct SchemaArgs {
 
 /// Write the man pages.
 #[derive(Args, Debug)]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// The folder
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,

@@ -6,7 +6,7 @@ use super::values::Wait;
 
 /// Fix a failed run by hand: edit, verify, continue.
 #[derive(Args, Debug)]
-pub struct ManualFixArgs {
+pub(crate) struct ManualFixArgs {
     #[command(subcommand)]
     pub command: Option<ManualFixCommand>,
 
@@ -18,7 +18,7 @@ pub struct ManualFixArgs {
 /// What to do about a manual fix.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub enum ManualFixCommand {
+pub(crate) enum ManualFixCommand {
     /// Start a session, or return the open one
     Start {
         /// Open $VISUAL or $EDITOR at the first error

@@ -1,10 +1,6 @@
 //! The clap tree: one doc-commented struct a command. Completions and man pages are made from it.
 
 #![expect(
-    missing_docs,
-    reason = "doc comments here are help texts; flattened groups and subcommands have their own"
-)]
-#![expect(
     clippy::doc_markdown,
     reason = "help texts are plain text: a terminal shows backticks as they are"
 )]
@@ -24,7 +20,7 @@ mod bisect;
 mod checkpoint;
 mod examples;
 mod exchange;
-pub mod help;
+pub(crate) mod help;
 mod hook;
 mod inspect;
 mod manual_fix;
@@ -45,36 +41,33 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::policy::settings::ColorWhen;
 
-pub use accept::AcceptArgs;
-pub use agents::AgentsArgs;
-pub use attempt::{
+pub(crate) use accept::AcceptArgs;
+pub(crate) use agents::AgentsArgs;
+pub(crate) use attempt::{
     AttemptArgs, AttemptCommand, AttemptFailArgs, AttemptPassArgs, AttemptStartArgs, EvidenceArgs,
 };
-pub use bisect::BisectArgs;
-pub use checkpoint::{
-    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PinArgs,
-    PruneArgs, RestoreArgs, ShowArgs, UnpinArgs, VerifyArgs,
+pub(crate) use bisect::BisectArgs;
+pub(crate) use checkpoint::{
+    CheckpointArgs, CheckpointCommand, CreateArgs, DiffArgs, ExportArgs, ListArgs, PruneArgs,
+    RestoreArgs, ShowArgs,
 };
-pub use exchange::{ImportArgs, SyncArgs};
-pub use hook::{
-    HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookStatusArgs,
-    HookUninstallArgs, PlaceArgs,
+pub(crate) use exchange::{ImportArgs, SyncArgs};
+pub(crate) use hook::{
+    HookArgs, HookCommand, HookInstallArgs, HookPrintArgs, HookRunArgs, HookUninstallArgs,
+    PlaceArgs,
 };
-pub use inspect::{
+pub(crate) use inspect::{
     ClassifyArgs, CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, LogArgs, ManArgs, ReportArgs,
     ReportFormat, RetryStatusArgs, SchemaArgs, StatusArgs,
 };
-pub use manual_fix::{ManualFixArgs, ManualFixCommand};
-pub use remote::{
-    RemoteArgs, RemoteCheckArgs, RemoteClaimArgs, RemoteCommand, RemoteFetchArgs, RemoteName,
-    RemotePruneArgs, RemotePushArgs, RemoteReleaseArgs, RemoteStatusArgs,
-};
-pub use restore::{RollbackArgs, UndoArgs, UndoCommand};
-pub use run::{ResumeArgs, RunArgs};
-pub use runs::{BrowseArgs, CloseArgs, ForgetArgs, RunsArgs};
-pub use step::StepArgs;
-pub use trust::TrustArgs;
-pub use values::{Wait, duration, name, word_of};
+pub(crate) use manual_fix::{ManualFixArgs, ManualFixCommand};
+pub(crate) use remote::{RemoteArgs, RemoteCheckArgs, RemoteCommand};
+pub(crate) use restore::{RollbackArgs, UndoArgs, UndoCommand};
+pub(crate) use run::{ResumeArgs, RunArgs};
+pub(crate) use runs::{BrowseArgs, CloseArgs, ForgetArgs, RunsArgs};
+pub(crate) use step::StepArgs;
+pub(crate) use trust::TrustArgs;
+pub(crate) use values::{Wait, duration, name, word_of};
 
 /// The flight recorder and undo button for unattended coding runs.
 ///
@@ -89,7 +82,7 @@ pub use values::{Wait, duration, name, word_of};
     disable_help_subcommand = true,
     styles = help::STYLES
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
     pub global: GlobalArgs,
 
@@ -108,7 +101,7 @@ pub struct Cli {
 /// Flags that every command takes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
-pub struct GlobalArgs {
+pub(crate) struct GlobalArgs {
     /// Run as if recover was started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
@@ -202,7 +195,7 @@ pub struct GlobalArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub enum Command {
+pub(crate) enum Command {
     Run(RunArgs),
     Resume(ResumeArgs),
     Rollback(RollbackArgs),
@@ -243,7 +236,7 @@ pub enum Command {
 /// The tree without the commands that no word names: each gets a copy of every global flag, which is half of the work of
 /// parsing. What it makes of the words is what the whole tree makes of them; it is no good for help. What is set on [`Cli`]
 /// for parsing is set here once more.
-pub fn named_in(words: &[OsString]) -> clap::Command {
+pub(crate) fn named_in(words: &[OsString]) -> clap::Command {
     let whole = ManuallyDrop::new(Cli::command());
     let is_named = |command: &&clap::Command| words.iter().any(|word| word == command.get_name());
     clap::Command::new(whole.get_name().to_owned())
@@ -255,7 +248,7 @@ pub fn named_in(words: &[OsString]) -> clap::Command {
 }
 
 /// Flags before which a value follows, so that `--resume` is not taken for a value.
-pub const VALUE_FLAGS: [&str; 8] = [
+pub(crate) const VALUE_FLAGS: [&str; 8] = [
     "-C",
     "--run",
     "--phase",

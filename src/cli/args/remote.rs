@@ -11,7 +11,7 @@ use super::values::{Wait, size};
 /// would leave.
 #[derive(Args, Debug)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
-pub struct RemoteArgs {
+pub(crate) struct RemoteArgs {
     #[command(subcommand)]
     pub command: RemoteCommand,
 }
@@ -19,7 +19,7 @@ pub struct RemoteArgs {
 /// What to do about runs on a remote.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub enum RemoteCommand {
+pub(crate) enum RemoteCommand {
     Status(RemoteStatusArgs),
     Push(RemotePushArgs),
     Fetch(RemoteFetchArgs),
@@ -31,7 +31,7 @@ pub enum RemoteCommand {
 
 /// Which remote.
 #[derive(Args, Debug)]
-pub struct RemoteName {
+pub(crate) struct RemoteName {
     /// Git remote, by its name [default: remote.name of your configuration]
     #[arg(long, value_name = "NAME")]
     pub remote: Option<String>,
@@ -41,7 +41,7 @@ pub struct RemoteName {
 ///
 /// Without the server it shows what was seen last.
 #[derive(Args, Debug)]
-pub struct RemoteStatusArgs {
+pub(crate) struct RemoteStatusArgs {
     #[command(flatten)]
     pub name: RemoteName,
 }
@@ -50,7 +50,7 @@ pub struct RemoteStatusArgs {
 ///
 /// With --run that run, also for the first time. A run that this clone does not hold is claimed for it, and released.
 #[derive(Args, Debug)]
-pub struct RemotePushArgs {
+pub(crate) struct RemotePushArgs {
     #[command(flatten)]
     pub name: RemoteName,
 
@@ -63,7 +63,7 @@ pub struct RemotePushArgs {
 ///
 /// Nothing is claimed, and the runs here stay as they are.
 #[derive(Args, Debug)]
-pub struct RemoteFetchArgs {
+pub(crate) struct RemoteFetchArgs {
     #[command(flatten)]
     pub name: RemoteName,
 }
@@ -72,7 +72,7 @@ pub struct RemoteFetchArgs {
 ///
 /// Its events are in the record here then; files stay as they are. recover resume --remote goes on with it.
 #[derive(Args, Debug)]
-pub struct RemoteClaimArgs {
+pub(crate) struct RemoteClaimArgs {
     #[command(flatten)]
     pub name: RemoteName,
 
@@ -89,7 +89,7 @@ pub struct RemoteClaimArgs {
 ///
 /// With what is new of it. Any machine may go on with the run then.
 #[derive(Args, Debug)]
-pub struct RemoteReleaseArgs {
+pub(crate) struct RemoteReleaseArgs {
     #[command(flatten)]
     pub name: RemoteName,
 
@@ -104,7 +104,7 @@ pub struct RemoteReleaseArgs {
 /// that one, as soon as it has ended. This cannot be undone, and the server may keep deleted objects for weeks: a secret that
 /// went there has to be changed.
 #[derive(Args, Debug)]
-pub struct RemotePruneArgs {
+pub(crate) struct RemotePruneArgs {
     #[command(flatten)]
     pub name: RemoteName,
 }
@@ -116,7 +116,7 @@ pub struct RemotePruneArgs {
 /// --size bytes, and whether it deletes the reference again, which only prune would need. Ends with 13 where something is
 /// missing that a run needs.
 #[derive(Args, Debug)]
-pub struct RemoteCheckArgs {
+pub(crate) struct RemoteCheckArgs {
     #[command(flatten)]
     pub name: RemoteName,
 

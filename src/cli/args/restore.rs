@@ -15,7 +15,7 @@ use super::values::number;
 /// goes back to its safest earlier stage; any other run prompts for one on a terminal, and shows what will happen.
 #[derive(Args, Debug, Default)]
 #[command(group = ArgGroup::new("target").args(["iteration", "to", "full"]))]
-pub struct RollbackArgs {
+pub(crate) struct RollbackArgs {
     /// Restore the state before iteration N
     #[arg(long, value_name = "N", value_parser = number::<1>, allow_negative_numbers = true)]
     pub iteration: Option<u32>,
@@ -71,7 +71,7 @@ pub struct RollbackArgs {
 }
 
 #[derive(Args, Clone, Copy, Debug, Default)]
-pub struct BestEffort {
+pub(crate) struct BestEffort {
     /// Restore everything that can be restored
     ///
     /// Paths that the system does not allow to be replaced (mount points, read-only mounts, immutable files, folders of
@@ -82,7 +82,7 @@ pub struct BestEffort {
 }
 
 #[derive(Args, Debug, Default)]
-pub struct UndoCommand {
+pub(crate) struct UndoCommand {
     /// Revert what the run did by itself
     ///
     /// The rollbacks that a run makes after an attempt failed belong to the run. They are listed, and the latest is reverted
@@ -95,7 +95,7 @@ pub struct UndoCommand {
 }
 
 #[derive(Args, Debug, Default)]
-pub struct UndoArgs {
+pub(crate) struct UndoArgs {
     /// What to do about commits since
     #[arg(long, value_name = "HOW", value_enum)]
     pub commits: Option<Commits>,

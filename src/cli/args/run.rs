@@ -21,7 +21,7 @@ use super::values::{Wait, duration, number};
 /// JSON file; absent at a first attempt) and RECOVER_AGENT_SESSION; of a run that lies on a remote also RECOVER_FENCING, a number
 /// that rises each time another machine takes the run over.
 #[derive(Args, Debug)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// Number of iterations [default: 1]
     ///
     /// With --until as many as it takes.
@@ -152,7 +152,7 @@ fn feedback(text: &str) -> Result<(String, String), String> {
 
 /// In which session of the agent attempts go on.
 #[derive(Args, Debug, Default)]
-pub struct SessionArgs {
+pub(crate) struct SessionArgs {
     /// Always continue the agent's session
     ///
     /// By default an attempt begins a fresh session where files were restored or another iteration begins.
@@ -166,7 +166,7 @@ pub struct SessionArgs {
 
 impl SessionArgs {
     /// What was asked for; `None` where nothing was.
-    pub fn mode(&self) -> Option<SessionMode> {
+    pub(crate) fn mode(&self) -> Option<SessionMode> {
         match (self.same_session, self.fresh) {
             (true, _) => Some(SessionMode::Same),
             (_, true) => Some(SessionMode::Fresh),
@@ -180,7 +180,7 @@ impl SessionArgs {
 /// With its recorded command, prompt, checks, timeout, iterations and limits. On a terminal and without --strategy it
 /// offers the strategies to choose from; elsewhere the policy decides.
 #[derive(Args, Debug, Default)]
-pub struct ResumeArgs {
+pub(crate) struct ResumeArgs {
     /// Run to resume
     #[arg(value_name = "RUN", hide_short_help = true)]
     pub run_id: Option<RunId>,

@@ -8,7 +8,7 @@ use super::values::{lines, name};
 ///
 /// How each ended, what was done, and what it takes. A * marks the one that a command is about that names none.
 #[derive(Args, Debug)]
-pub struct RunsArgs {
+pub(crate) struct RunsArgs {
     /// Also list runs that are closed or accepted
     #[arg(long)]
     pub all: bool,
@@ -27,14 +27,14 @@ pub struct RunsArgs {
 /// A timeline on the left; the difference, the evidence for a failure, the log or the report on the right. It follows a run
 /// at work. Nothing is changed but by a command that is shown and agreed to. The key ? lists the keys.
 #[derive(Args, Debug)]
-pub struct BrowseArgs {}
+pub(crate) struct BrowseArgs {}
 
 /// Close runs that you are done with.
 ///
 /// No command is about them any more unless it names them. An open manual fix is aborted. Files stay as they are, and so do good checkpoints; recover resume RUN opens the run
 /// again. Without RUN it is the run that recover runs marks.
 #[derive(Args, Debug)]
-pub struct CloseArgs {
+pub(crate) struct CloseArgs {
     /// Runs to close
     #[arg(value_name = "RUN", value_parser = name)]
     pub run_id: Vec<String>,
@@ -49,7 +49,7 @@ pub struct CloseArgs {
 /// but for files of other programs, all checkpoints, the hooks' lines in agents' settings, and a recover.toml that git
 /// does not track.
 #[derive(Args, Debug)]
-pub struct ForgetArgs {
+pub(crate) struct ForgetArgs {
     /// Runs to remove
     #[arg(value_name = "RUN", value_parser = name, required_unless_present = "all")]
     pub run_id: Vec<String>,

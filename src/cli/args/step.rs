@@ -8,7 +8,7 @@ use clap::Args;
 /// runs again. Without CMD it runs as it was recorded, with its flags. If two processes run the same step, the second waits for the first. The exit code is CMD's own (128 + n
 /// for signal n). CMD gets RECOVER_RUN_ID, RECOVER_PHASE, RECOVER_LANE and RECOVER_STEP.
 #[derive(Args, Debug)]
-pub struct StepArgs {
+pub(crate) struct StepArgs {
     /// Name of the step
     #[arg(value_name = "NAME")]
     pub name: String,

@@ -16,7 +16,7 @@ use clap::Args;
 /// terminal asks first; with --dry-run it shows what is in it, and which recorded commands could be run then. In CI, where a
 /// cache brings the state directory, RECOVER_TRUST=1 in the environment is enough for a call.
 #[derive(Args, Debug)]
-pub struct TrustArgs {
+pub(crate) struct TrustArgs {
     /// Take the state directory over: its runs, checkpoints and recorded commands
     #[arg(long, conflicts_with = "revoke")]
     pub state: bool,

@@ -19,20 +19,20 @@ use crate::model::time::parse_duration;
 use crate::policy::restore_plan::Edits;
 use crate::policy::settings::ColorWhen;
 
-pub use crate::model::lane::STAGES;
+pub(super) use crate::model::lane::STAGES;
 
 /// Reads `90`, `90s`, `10m`, `2h`, `7d`, `500ms`.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())
 }
 
 /// A number that is `LEAST` or more.
-pub fn number<const LEAST: u32>(text: &str) -> Result<u32, String> {
+pub(super) fn number<const LEAST: u32>(text: &str) -> Result<u32, String> {
     whole(text, LEAST, u32::MAX)
 }
 
 /// A number of lines.
-pub fn lines(text: &str) -> Result<usize, String> {
+pub(super) fn lines(text: &str) -> Result<usize, String> {
     whole(text, 0, usize::MAX)
 }
 
@@ -50,12 +50,12 @@ where
 }
 
 /// Reads `100`, `100KiB`, `50MiB`, `10MB`.
-pub fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     crate::config::parse_size(text).map_err(|error| error.to_string())
 }
 
 /// Reads the name of a run, a phase, a lane or a task: anything but nothing.
-pub fn name(text: &str) -> Result<String, String> {
+pub(crate) fn name(text: &str) -> Result<String, String> {
     if text.is_empty() {
         Err("it is empty".to_owned())
     } else {
@@ -64,7 +64,7 @@ pub fn name(text: &str) -> Result<String, String> {
 }
 
 /// A value as it is written on the command line.
-pub fn word_of(value: &impl ValueEnum) -> String {
+pub(crate) fn word_of(value: &impl ValueEnum) -> String {
     value
         .to_possible_value()
         .map(|word| word.get_name().to_owned())
@@ -153,7 +153,7 @@ values! {
 
 /// `--wait` alone, or with the longest time to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub(crate) enum Wait {
     /// As long as it takes.
     Forever,
     /// At most so long, then exit 9.

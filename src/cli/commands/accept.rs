@@ -19,7 +19,7 @@ use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
 
 /// `recover accept`.
-pub fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     if args
         .message

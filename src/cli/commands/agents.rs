@@ -9,7 +9,7 @@ use super::super::replies::upkeep::AgentsReply;
 use super::super::ui::{Reply, Ui};
 
 /// `recover agents`.
-pub fn agents(context: &Context, ui: &Ui) -> Result<Reply> {
+pub(super) fn agents(context: &Context, ui: &Ui) -> Result<Reply> {
     let agents = known(context)?;
     if context
         .config()

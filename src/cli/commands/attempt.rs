@@ -27,7 +27,7 @@ use super::super::replies::attempt::{AttemptFailReply, AttemptPassReply, Attempt
 use super::super::ui::{Reply, Ui, escape};
 
 /// Dispatches.
-pub fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
         AttemptCommand::Start(args) => begin(context, args),
         AttemptCommand::Pass(args) => pass(context, args),
@@ -201,7 +201,7 @@ fn list(context: &Context, ui: &Ui) -> Result<Reply> {
 }
 
 /// `recover classify`.
-pub fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> {
+pub(super) fn classify(context: &Context, args: &ClassifyArgs) -> Result<Reply> {
     let mut evidence = evidence(&args.evidence)?;
     if let Some(path) = &args.stdout {
         evidence.stdout = read(path)?;

@@ -15,7 +15,7 @@ use super::super::replies::bisect::BisectReply;
 use super::super::ui::{Reply, Ui};
 
 /// `recover bisect`.
-pub fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let request = Request {
         good: args.good.clone(),

@@ -46,7 +46,7 @@ use super::exchange::foreign_line;
 use super::restore::reply;
 
 /// Dispatches.
-pub fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
         CheckpointCommand::Create(args) => create(context, args),
         CheckpointCommand::List(args) => list(context, args, ui),

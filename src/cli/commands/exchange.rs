@@ -11,7 +11,7 @@ use super::super::ui::{Reply, escape};
 use crate::policy::amounts::count;
 
 /// `recover import`.
-pub fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
+pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
     let request = ImportRequest {
         files: args.files.clone(),
         kind: args.kind,
@@ -86,7 +86,7 @@ fn told(file: &ImportedFile, dry_run: bool) -> String {
 }
 
 /// A line about another system's checkpoint.
-pub fn foreign_line(known: &KnownCheckpoint) -> String {
+pub(super) fn foreign_line(known: &KnownCheckpoint) -> String {
     let checkpoint = &known.checkpoint;
     let there = match (&checkpoint.commit, known.in_repository) {
         (Some(commit), Some(true)) => format!(
@@ -104,7 +104,7 @@ pub fn foreign_line(known: &KnownCheckpoint) -> String {
 }
 
 /// `recover sync`.
-pub fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
+pub(super) fn sync(context: &Context, args: &SyncArgs) -> Result<Reply> {
     context.require_something()?;
     let mut synced = write_views(context, args.to.as_deref())?;
     let verb = if context.dry_run() {

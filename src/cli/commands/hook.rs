@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const FIRST: u32 = 6;
 
 /// Dispatches all but `hook run`, which must not fail.
-pub fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Reply> {
     match &args.command {
         HookCommand::Print(args) => Ok(print(context, args)),
         HookCommand::Install(args) => install(context, args),
@@ -231,7 +231,7 @@ fn notes(agent: HookAgent, first: Option<String>) -> Vec<String> {
 }
 
 /// `recover hook run`: whatever becomes of it, whoever called is neither held up nor stopped.
-pub fn run(
+pub(crate) fn run(
     global: &GlobalArgs,
     args: &HookRunArgs,
     setup: impl FnOnce(PathBuf) -> Setup,

@@ -26,7 +26,7 @@ use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
 
 /// `recover retry-status`.
-pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
+pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
     let retry = match args.wait {
         _ if args.reset && !context.dry_run() => retry::reset(context)?,
         Some(Wait::Forever) => retry::wait(context, None)?,
@@ -48,7 +48,7 @@ pub fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> 
 }
 
 /// `recover init`.
-pub fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply> {
     let written = engine_init::init(context, args.force, args.full)?;
     let (path, project) = (&written.path, &written.project);
     let mut text = String::new();
@@ -126,7 +126,7 @@ fn offer_hook(context: &Context, agent: &str, found: &mut String, ui: &Ui) -> Re
 }
 
 /// `recover config`.
-pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
+pub(super) fn config(context: &Context, args: &ConfigArgs) -> Reply {
     let mut text = String::new();
     let mut values = serde_json::Map::new();
     let mut origins = serde_json::Map::new();
@@ -166,7 +166,7 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Reply {
 }
 
 /// `recover doctor`.
-pub fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Result<Reply> {
     let mended = if args.repair {
         mend_repository(context, ui)?
     } else {
@@ -261,13 +261,13 @@ fn rebuilt_text(rebuilt: &RebuildReport, planned: bool) -> String {
 }
 
 /// `recover completions`.
-pub fn completions(args: &CompletionsArgs) -> Reply {
+pub(super) fn completions(args: &CompletionsArgs) -> Reply {
     let script = startup::line(args.shell);
     Reply::new(CompletionsReply { script }, script).content()
 }
 
 /// `recover schema`.
-pub fn schema(args: &SchemaArgs) -> Result<Reply> {
+pub(super) fn schema(args: &SchemaArgs) -> Result<Reply> {
     let command = args.command.join(" ");
     let made = if command.is_empty() {
         Some(schema::all())
@@ -294,7 +294,7 @@ pub fn schema(args: &SchemaArgs) -> Result<Reply> {
 }
 
 /// `recover man`.
-pub fn man(args: &ManArgs) -> Result<Reply> {
+pub(super) fn man(args: &ManArgs) -> Result<Reply> {
     generate::man_pages(&args.folder)?;
     Ok(Reply::new(
         ManReply {

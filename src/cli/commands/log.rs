@@ -19,7 +19,7 @@ use super::super::ui::{Form, Paged, Reply, Ui, escape};
 use super::status::ended;
 
 /// `recover log`.
-pub fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     if args.follow {
         return follow(context, args, ui);

@@ -11,7 +11,7 @@ use crate::engine::flow::manual_fix::{abort, start, verify};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 
-pub use self::reply::show;
+pub(super) use self::reply::show;
 use self::reply::{go_on, reply};
 use super::super::args::{ManualFixArgs, ManualFixCommand};
 use super::super::exit::ExitCode;
@@ -20,7 +20,7 @@ use super::super::ui::{Reply, Ui};
 use self::edit::Editor;
 
 /// Dispatches.
-pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     match &args.command {
         None if ui.interactive => {
@@ -52,7 +52,7 @@ pub fn execute(context: &Context, args: &ManualFixArgs, ui: &Ui) -> Result<Reply
 }
 
 /// The screen of a session, opened or taken up.
-pub fn attend(context: &Context, ui: &Ui) -> Result<Reply> {
+pub(super) fn attend(context: &Context, ui: &Ui) -> Result<Reply> {
     screen::screen(context, None, ui)
 }
 

@@ -30,12 +30,12 @@ use super::args::{
 };
 use super::ui::{Reply, Ui};
 
-pub use hook::run as run_hook;
-pub use status::once as status;
-pub use trust::{ask as ask_for_trust, ask_for_consent};
+pub(super) use hook::run as run_hook;
+pub(super) use status::once as status;
+pub(super) use trust::{ask as ask_for_trust, ask_for_consent};
 
 /// The command's name in documents.
-pub fn name(command: &Command) -> &'static str {
+pub(super) fn name(command: &Command) -> &'static str {
     match command {
         Command::Run(_) => "run",
         Command::Resume(_) => "resume",
@@ -111,7 +111,7 @@ pub fn name(command: &Command) -> &'static str {
 }
 
 /// Whether a command works in any folder, also one that is no place for a run.
-pub fn needs_settings_only(command: &Command) -> bool {
+pub(super) fn needs_settings_only(command: &Command) -> bool {
     match command {
         Command::Classify(_) | Command::Config(_) | Command::Agents(_) => true,
         Command::Hook(args) => matches!(args.command, HookCommand::Print(_)),
@@ -121,7 +121,7 @@ pub fn needs_settings_only(command: &Command) -> bool {
 
 /// Whether a command fails where the user's own configuration is broken. Nobody is kept from seeing where a run stands, or
 /// from going back, by that.
-pub fn needs_user_config(command: &Command) -> bool {
+pub(super) fn needs_user_config(command: &Command) -> bool {
     matches!(
         command,
         Command::Run(_)
@@ -134,7 +134,7 @@ pub fn needs_user_config(command: &Command) -> bool {
 
 /// Whether a command fails where the project's configuration is broken: what is started, decided or deleted by it, or tells of
 /// it. A pull or an agent that breaks the file keeps nobody from looking, from a checkpoint, or from going back.
-pub fn needs_config(command: &Command) -> bool {
+pub(super) fn needs_config(command: &Command) -> bool {
     match command {
         Command::Checkpoint(args) => matches!(args.command, CheckpointCommand::Prune(_)),
         Command::ManualFix(args) => !matches!(
@@ -175,7 +175,7 @@ pub fn needs_config(command: &Command) -> bool {
 }
 
 /// Whether a command works from what is recorded where the repository cannot be opened, and answers with that one's state.
-pub fn reads(command: &Command) -> bool {
+pub(super) fn reads(command: &Command) -> bool {
     match command {
         Command::Status(_)
         | Command::Log(_)
@@ -191,7 +191,7 @@ pub fn reads(command: &Command) -> bool {
 }
 
 /// Whether a command writes to the run that it is about, so that it says which of several it took.
-pub fn writes(command: &Command) -> bool {
+pub(super) fn writes(command: &Command) -> bool {
     match command {
         Command::Resume(_)
         | Command::Rollback(_)
@@ -216,7 +216,7 @@ pub fn writes(command: &Command) -> bool {
 }
 
 /// Whether a command runs children or waits, so that signals are its own to handle.
-pub fn supervises(command: &Command) -> bool {
+pub(super) fn supervises(command: &Command) -> bool {
     match command {
         Command::Run(_)
         | Command::Resume(_)
@@ -239,7 +239,7 @@ pub fn supervises(command: &Command) -> bool {
 }
 
 /// The run that a command names without a flag, where it works on that one alone.
-pub fn named_run(command: &Command) -> Option<&str> {
+pub(super) fn named_run(command: &Command) -> Option<&str> {
     match command {
         Command::Accept(args) => args.run_id.as_deref(),
         _ => None,
@@ -247,7 +247,7 @@ pub fn named_run(command: &Command) -> Option<&str> {
 }
 
 /// The git remote that a command names.
-pub fn remote(command: &Command) -> Option<&str> {
+pub(super) fn remote(command: &Command) -> Option<&str> {
     let named = match command {
         Command::Run(args) => &args.remote,
         Command::Resume(args) => &args.remote,
@@ -291,7 +291,7 @@ fn needs_claim(command: &Command) -> Option<Chosen> {
 }
 
 /// What a command would decide about, if a supervised agent called it.
-pub fn reach(command: &Command) -> Reach {
+pub(super) fn reach(command: &Command) -> Reach {
     match command {
         Command::Rollback(_) | Command::Undo(_) | Command::Redo(_) | Command::Resume(_) => {
             Reach::Tree
@@ -368,7 +368,7 @@ pub fn reach(command: &Command) -> Reach {
 }
 
 /// Runs a command that works anywhere, without looking at work tree or state; `None` for the others.
-pub fn without_context(command: &Command) -> Option<Result<Reply>> {
+pub(super) fn without_context(command: &Command) -> Option<Result<Reply>> {
     match command {
         Command::Completions(args) => Some(Ok(inspect::completions(args))),
         Command::Schema(args) => Some(inspect::schema(args)),
@@ -378,7 +378,7 @@ pub fn without_context(command: &Command) -> Option<Result<Reply>> {
 }
 
 /// Runs a command. What it records of runs that lie on a remote is sent.
-pub fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
+pub(super) fn execute(command: &Command, context: &mut Context, ui: &Ui) -> Result<Reply> {
     let written = needs_claim(command)
         .map_or_else(|| Ok(Vec::new()), |chosen| require_claim(context, &chosen))?;
     let reply = call(command, context, ui)?;

@@ -15,7 +15,7 @@ use super::super::screens::agrees;
 use super::super::ui::{Reply, Ui, escape};
 
 /// `recover remote`.
-pub fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let report = match &args.command {
         RemoteCommand::Check(args) => return check(context, args),
@@ -69,7 +69,7 @@ fn reply(ui: &Ui, report: &RemoteReport, is_plan: bool) -> Reply {
 }
 
 /// How a run is taken.
-pub fn how(steals: bool, wait: Option<Wait>) -> TakeOver {
+pub(super) fn how(steals: bool, wait: Option<Wait>) -> TakeOver {
     TakeOver {
         steals,
         wait: wait.map(longest),
@@ -85,7 +85,7 @@ fn longest(wait: Wait) -> Option<Duration> {
 }
 
 /// Asks on a terminal whether a run is taken from a machine that may be at work.
-pub fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
+pub(super) fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
     if !ui.interactive || context.says_yes() || context.dry_run() {
         return Ok(());
     }

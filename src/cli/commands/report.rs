@@ -15,7 +15,7 @@ use super::super::replies::upkeep::{ReportFileReply, ReportReply};
 use super::super::ui::{Form, Paged, Reply, Ui};
 
 /// `recover report`.
-pub fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let report = of_run(context, args.subtask.as_deref())?;
     let file = args

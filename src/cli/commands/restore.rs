@@ -14,7 +14,7 @@ use super::super::screens::{How, agrees, choose_rollback, confirm_rollback};
 use super::super::ui::{Reply, Ui};
 
 /// The answer of anything that puts files back.
-pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
+pub(super) fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
     let key = restore.run.as_ref().map(|run| &run.key);
     let lane = render::lane(context, key)?;
     let text = render::restore_text(restore, context.dry_run())
@@ -36,7 +36,7 @@ pub fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
 }
 
 /// `recover rollback`.
-pub fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn rollback(context: &mut Context, args: &RollbackArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let mut options = Options {
         scope: args.scope,
@@ -111,7 +111,7 @@ fn how_of(args: &UndoArgs) -> UndoHow {
 }
 
 /// `recover undo`.
-pub fn undo(context: &mut Context, args: &UndoCommand, ui: &Ui) -> Result<Reply> {
+pub(super) fn undo(context: &mut Context, args: &UndoCommand, ui: &Ui) -> Result<Reply> {
     let how = UndoHow {
         of_run: args.of_run,
         ..how_of(&args.how)
@@ -120,7 +120,7 @@ pub fn undo(context: &mut Context, args: &UndoCommand, ui: &Ui) -> Result<Reply>
 }
 
 /// `recover redo`.
-pub fn redo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn redo(context: &mut Context, args: &UndoArgs, ui: &Ui) -> Result<Reply> {
     asking(context, ui, |context| do_again(context, how_of(args)))
 }
 

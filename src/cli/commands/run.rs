@@ -44,7 +44,7 @@ use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
 
 /// `recover run`.
-pub fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
     let spec = spec(context, args)?;
     if context.dry_run() {
         look_at(context, &spec)?;
@@ -376,7 +376,7 @@ fn read_text(path: &Path) -> Result<String> {
 }
 
 /// `recover resume`.
-pub fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     if args.steal {
         confirm_steal(context, ui)?;

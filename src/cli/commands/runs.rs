@@ -15,7 +15,7 @@ use crate::policy::amounts::count;
 use crate::policy::escape::escape;
 
 /// `recover runs`.
-pub fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     if args.remote.is_some() {
         let mut listed = Vec::new();
@@ -36,7 +36,7 @@ pub fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
 }
 
 /// `recover browse`.
-pub fn browse(context: &Context, ui: &Ui) -> Result<Reply> {
+pub(super) fn browse(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     ui.learn(context);
     screens::browse(context, ui)?;
@@ -44,7 +44,7 @@ pub fn browse(context: &Context, ui: &Ui) -> Result<Reply> {
 }
 
 /// `recover close`.
-pub fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
+pub(super) fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
     context.require_something()?;
     let chosen = if args.all_ended {
         Chosen::Ended
@@ -55,7 +55,7 @@ pub fn close(context: &Context, args: &CloseArgs) -> Result<Reply> {
 }
 
 /// Closes these and answers.
-pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
+pub(super) fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
     let closed = close_runs(context, chosen)?;
     if !context.dry_run() {
         closed
@@ -82,7 +82,7 @@ pub fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> {
 }
 
 /// `recover forget`.
-pub fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let chosen =
         (!args.all).then(|| Chosen::Ids(args.run_id.iter().cloned().map(RunId::from).collect()));

@@ -21,7 +21,7 @@ use super::super::ui::{Form, Reply, Ui};
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
 /// `recover status`.
-pub fn status(context: &Context, args: &StatusArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn status(context: &Context, args: &StatusArgs, ui: &Ui) -> Result<Reply> {
     if args.watch {
         watch(context, ui)
     } else {
@@ -30,7 +30,7 @@ pub fn status(context: &Context, args: &StatusArgs, ui: &Ui) -> Result<Reply> {
 }
 
 /// Where the run stands now.
-pub fn once(context: &Context, ui: &Ui) -> Result<Reply> {
+pub(crate) fn once(context: &Context, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
     let status = look(context)?;
     ui.learn(context);
@@ -75,7 +75,7 @@ fn watch(context: &Context, ui: &Ui) -> Result<Reply> {
 }
 
 /// The answer of what has printed everything as it came.
-pub fn ended(code: i32) -> Reply {
+pub(super) fn ended(code: i32) -> Reply {
     Reply::text("").exit(if code == 0 {
         ExitCode::Done
     } else {

@@ -13,7 +13,7 @@ use super::super::replies::step::{StepReply, Would};
 use super::super::ui::{Reply, Ui};
 
 /// `recover step`.
-pub fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply> {
     let request = StepRequest {
         name: args.name.clone(),
         command: args.command.clone(),

@@ -18,7 +18,7 @@ use super::super::ui::{Reply, Ui, escape};
 const SHOWN: usize = 20;
 
 /// `recover trust`.
-pub fn trust(context: &mut Context, args: &TrustArgs, ui: &Ui) -> Result<Reply> {
+pub(super) fn trust(context: &mut Context, args: &TrustArgs, ui: &Ui) -> Result<Reply> {
     if args.state {
         trust_state(context, ui)
     } else {
@@ -65,7 +65,7 @@ fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
 
 /// Shows what would be started and is not trusted, and asks for it; whether it is trusted now. A supervised agent that has
 /// a terminal may trust for its own call, and nothing is remembered of that.
-pub fn ask(context: &Context, ui: &Ui) -> Result<bool> {
+pub(crate) fn ask(context: &Context, ui: &Ui) -> Result<bool> {
     let found = project_trust::look(context);
     let file = escape(&context.config().file.to_string_lossy());
     let about = if found.was_trusted {
@@ -88,7 +88,7 @@ pub fn ask(context: &Context, ui: &Ui) -> Result<bool> {
 ///
 /// # Errors
 /// `error` where nobody can be asked; else that it may not (13).
-pub fn ask_for_consent(context: &Context, ui: &Ui, error: Error) -> Result<()> {
+pub(crate) fn ask_for_consent(context: &Context, ui: &Ui, error: Error) -> Result<()> {
     let url = context.consent_url.take();
     let Some(url) = url.filter(|_| !context.dry_run()) else {
         return Err(error);

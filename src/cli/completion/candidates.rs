@@ -22,22 +22,22 @@ use super::super::ui::escape;
 type Word = (String, String);
 
 /// Ids of runs.
-pub fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
+pub(super) fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, known_runs)
 }
 
 /// Agents that can be started.
-pub fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
+pub(super) fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, known_agents)
 }
 
 /// Checkpoints as selectors name them.
-pub fn checkpoints(typed: &OsStr) -> Vec<CompletionCandidate> {
+pub(super) fn checkpoints(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, known_checkpoints)
 }
 
 /// Strategies that the run may be resumed with; all where it is not known which run.
-pub fn strategies(typed: &OsStr) -> Vec<CompletionCandidate> {
+pub(super) fn strategies(typed: &OsStr) -> Vec<CompletionCandidate> {
     offered(typed, |context| Ok(known_strategies(context)))
 }
 

@@ -5,7 +5,7 @@
 //! not complete what follows `--` as a command of its own. Each gets a line a candidate: the word, a tab, its help.
 
 mod candidates;
-pub mod startup;
+pub(super) mod startup;
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -43,7 +43,7 @@ const SHELLS: Shells<'static> = Shells(&[
 ]);
 
 /// Answers a shell that registers us or completes a line. `false` where nobody asked: this is an ordinary call.
-pub fn answer(args: &[OsString]) -> clap::error::Result<bool> {
+pub(super) fn answer(args: &[OsString]) -> clap::error::Result<bool> {
     let folder = std::env::current_dir().ok();
     CompleteEnv::with_factory(|| with_candidates(command()))
         .var(VARIABLE)

@@ -4,7 +4,7 @@ use clap_complete::Shell;
 
 /// What a shell's startup file, or its folder of completions, holds: it asks the program that is installed at that
 /// moment, so that no script of another version is ever left behind.
-pub fn line(shell: Shell) -> &'static str {
+pub(crate) fn line(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => "eval \"$(COMPLETE=bash recover)\"\n",
         Shell::Zsh => {

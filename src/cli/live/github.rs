@@ -24,7 +24,7 @@ const NOTICE: u64 = 200;
 
 /// The job that this process runs in.
 #[derive(Debug)]
-pub struct Github {
+pub(super) struct Github {
     worktree: PathBuf,
     /// Where the job's repository is: annotations name files relative to it.
     workspace: PathBuf,
@@ -37,7 +37,7 @@ pub struct Github {
 
 impl Github {
     /// Closes the group that is open, if one is.
-    pub fn end_group(&self) -> &'static str {
+    pub(super) fn end_group(&self) -> &'static str {
         if std::mem::take(&mut *lock(&self.is_grouping)) {
             "::endgroup::\n"
         } else {
@@ -53,7 +53,7 @@ impl Github {
     }
 
     /// The job, if this is one.
-    pub fn of(context: &Context) -> Option<Self> {
+    pub(super) fn of(context: &Context) -> Option<Self> {
         if context.env("GITHUB_ACTIONS").as_deref() != Some("true") {
             return None;
         }
@@ -73,7 +73,7 @@ impl Github {
     }
 
     /// Has the runner hide the values of variables that hold secrets, a line each.
-    pub fn masks() -> String {
+    pub(super) fn masks() -> String {
         let redactor = Redactor::current();
         redactor
             .values()
@@ -84,7 +84,7 @@ impl Github {
     }
 
     /// What goes before the lines about it, and what after them.
-    pub fn around(&self, progress: &ProgressEvent<'_>) -> (String, String) {
+    pub(super) fn around(&self, progress: &ProgressEvent<'_>) -> (String, String) {
         match progress {
             ProgressEvent::Baseline { .. } => (
                 self.group("recover: checks before the first attempt"),
@@ -173,7 +173,7 @@ impl Github {
     }
 
     /// Adds a report to the job's summary, as much of it as may be there.
-    pub fn summarize(&self, context: &Context, report: &str) {
+    pub(super) fn summarize(&self, context: &Context, report: &str) {
         let Some(path) = &self.summary else { return };
         if let Err(error) = append(path, &redact(report)) {
             context.warn(format!(

@@ -8,7 +8,7 @@ use crate::model::time::Timestamp;
 
 /// Where the run stands, as far as it is shown.
 #[derive(Debug, Default)]
-pub struct View {
+pub(super) struct View {
     /// The run's key.
     pub run: String,
     /// `2/5`.
@@ -35,7 +35,7 @@ pub struct View {
 
 /// What is being done, and since when.
 #[derive(Debug)]
-pub struct Doing {
+pub(super) struct Doing {
     /// What.
     pub what: What,
     /// Since when.
@@ -44,7 +44,7 @@ pub struct Doing {
 
 /// What is being done.
 #[derive(Debug)]
-pub enum What {
+pub(super) enum What {
     /// The run's command runs.
     Command {
         /// How long it may.
@@ -74,7 +74,7 @@ pub enum What {
 
 impl View {
     /// Another program gets the terminal while this one stands still, or it is ours again.
-    pub fn suspended(&mut self, begins: bool, now: Instant) {
+    pub(super) fn suspended(&mut self, begins: bool, now: Instant) {
         if begins {
             self.away = Some(now);
             return;
@@ -86,7 +86,7 @@ impl View {
     }
 
     /// Whether the next attempt waits.
-    pub fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         matches!(
             self.doing,
             Some(Doing {
@@ -97,7 +97,7 @@ impl View {
     }
 
     /// The line, at most `width` columns; `None` where there is none to be shown.
-    pub fn line(&self, width: usize, now: Instant, clock: Timestamp) -> Option<String> {
+    pub(super) fn line(&self, width: usize, now: Instant, clock: Timestamp) -> Option<String> {
         let doing = self
             .doing
             .as_ref()
@@ -224,7 +224,7 @@ fn span(duration: Duration) -> String {
 }
 
 /// The part of a text that fits.
-pub fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     let mut used = 0;
     let fits = |c: &char| {
         used += c.width().unwrap_or(0);
@@ -234,7 +234,7 @@ pub fn cut(text: &str, width: usize) -> String {
 }
 
 /// As much of a text as fits, up to the end of a word.
-pub fn cut_at_word(text: &str, width: usize) -> String {
+pub(crate) fn cut_at_word(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

@@ -19,7 +19,7 @@ use super::{is_usual, lock};
 
 /// The story of a run, printed as it goes on.
 #[derive(Debug)]
-pub struct Story(Arc<Told>);
+pub(super) struct Story(Arc<Told>);
 
 #[derive(Debug)]
 struct Told {
@@ -32,7 +32,7 @@ struct Told {
 impl Story {
     /// Tells what `context` does from now on, or with `sparing` only what nobody expects; `None` where somebody watches,
     /// or nobody wants to know.
-    pub fn start(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
+    pub(super) fn start(context: &Context, ui: &Ui, sparing: bool) -> Option<Self> {
         if ui.stderr_terminal || ui.quiet || context.dry_run() {
             return None;
         }
@@ -51,7 +51,7 @@ impl Story {
     }
 
     /// What a job of GitHub wants of a run that is over: its report in the job's summary.
-    pub fn end(&self, context: &Context, key: Option<&RunKey>) {
+    pub(super) fn end(&self, context: &Context, key: Option<&RunKey>) {
         let Some(github) = &self.0.github else { return };
         write(github.end_group());
         match key.map(|key| of_key(context, key)).transpose() {

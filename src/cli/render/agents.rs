@@ -11,7 +11,7 @@ use super::super::ui::Ui;
 use super::tables::{Table, column, date_time, when, words};
 
 /// All of them by name, with the programs that are installed.
-pub fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
+pub(crate) fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
     let mut table = Table::new(
         ui,
         &[
@@ -41,7 +41,7 @@ pub fn agents_table(ui: &Ui, agents: &[Agent]) -> String {
 }
 
 /// The hooks of all agents, a row each.
-pub fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
+pub(crate) fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
     let mut table = Table::new(
         ui,
         &[
@@ -72,7 +72,7 @@ pub fn hooks_table(ui: &Ui, hooks: &[HookStatus]) -> String {
 }
 
 /// The hooks that are installed, a line each and one for what is to be done.
-pub fn hooks_text(hooks: &[HookStatus], now: Timestamp) -> String {
+pub(crate) fn hooks_text(hooks: &[HookStatus], now: Timestamp) -> String {
     let mut text = String::new();
     for hook in hooks {
         let path = hook

@@ -13,7 +13,7 @@ use super::super::ui::{Ui, escape};
 use super::tables::{Table, column, date_time, in_words, toned, words};
 
 /// The iterations of a run, a line an attempt.
-pub fn iterations_text(ui: &Ui, run: &Run) -> String {
+pub(super) fn iterations_text(ui: &Ui, run: &Run) -> String {
     latest_iterations(ui, run, usize::MAX)
 }
 
@@ -132,7 +132,7 @@ fn told_of(conditions: &[Condition]) -> Option<String> {
 }
 
 /// What is true of an attempt beside its outcome.
-pub fn conditions_text(conditions: &[Condition], notes: &[String]) -> String {
+pub(crate) fn conditions_text(conditions: &[Condition], notes: &[String]) -> String {
     let mut text = told_of(conditions)
         .map(|told| format!("Conditions: {told}\n"))
         .unwrap_or_default();
@@ -143,7 +143,7 @@ pub fn conditions_text(conditions: &[Condition], notes: &[String]) -> String {
 }
 
 /// The history of all subtasks.
-pub fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
+pub(crate) fn attempts_text(ui: &Ui, history: &AttemptHistory<'_>) -> String {
     if history.subtasks.is_empty() && history.stuck_subtasks.is_empty() {
         return "No attempts.\n".to_owned();
     }

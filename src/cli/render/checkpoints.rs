@@ -21,7 +21,7 @@ use super::tables::{Column, Table, column, date_time, toned, when, words};
 
 /// Checkpoints, oldest first; `superseded` are the ids of those that a rollback went back over. `all_runs`: they may be of
 /// several runs.
-pub fn checkpoints_table(
+pub(crate) fn checkpoints_table(
     ui: &Ui,
     checkpoints: &[&Checkpoint],
     superseded: &BTreeSet<&str>,
@@ -87,7 +87,7 @@ pub fn checkpoints_table(
 }
 
 /// One checkpoint.
-pub fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
+pub(crate) fn checkpoint_text(checkpoint: &Checkpoint, now: Timestamp) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         // Writing to a String cannot fail.
@@ -204,7 +204,7 @@ fn missing_text(result: &RestoreResult) -> String {
 }
 
 /// What a restore did or would do.
-pub fn restore_text(restore: &Restore, dry_run: bool) -> String {
+pub(crate) fn restore_text(restore: &Restore, dry_run: bool) -> String {
     let result = &restore.result;
     if !restore.changed {
         return unchanged_text(result) + &missing_text(result);
@@ -312,7 +312,7 @@ fn index_text(result: &RestoreResult, dry_run: bool) -> String {
 }
 
 /// The iterations that a restore goes back over.
-pub fn superseded_text(result: &RestoreResult) -> Option<String> {
+pub(crate) fn superseded_text(result: &RestoreResult) -> Option<String> {
     let (first, last) = (result.superseded.first()?, result.superseded.last()?);
     Some(if first == last {
         format!("iteration {first}")
@@ -341,7 +341,7 @@ fn taken_back_text(restore: &Restore, dry_run: bool) -> String {
 }
 
 /// What there is to say where a restore has nothing to do.
-pub fn unchanged_text(result: &RestoreResult) -> String {
+pub(crate) fn unchanged_text(result: &RestoreResult) -> String {
     let differ = match result.kept.len() {
         0 => {
             let index = index_text(result, true);
@@ -380,7 +380,7 @@ fn list(what: &str, paths: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 /// What a prune did or would do, a line a checkpoint.
-pub fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
+pub(crate) fn prune_text(ui: &Ui, pruned: &Pruned, dry_run: bool) -> String {
     let mut table = Table::new(
         ui,
         &[column("CHECKPOINT", 0), column("", 0), words("REASONS", 0)],

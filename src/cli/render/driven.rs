@@ -13,14 +13,14 @@ use super::status::look_at_text;
 use super::tables::moment;
 
 /// Says where the report is that a bad end left (A6, S13).
-pub fn note_report(driven: &Driven, ui: &Ui) {
+pub(crate) fn note_report(driven: &Driven, ui: &Ui) {
     if let Some(path) = &driven.report {
         ui.note(&format!("report: {}", path.display()));
     }
 }
 
 /// A run for people: how it ended, its attempts, what can be done next.
-pub fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
+pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String {
     ui.learn(context);
     let outcome = match driven.outcome {
         Outcome::Complete => "complete",

@@ -9,7 +9,7 @@ use super::super::ui::escape;
 use super::tables::date_time;
 
 /// An event for people; `line` is the ledger's.
-pub fn event_line(event: &Event, line: &str) -> String {
+pub(crate) fn event_line(event: &Event, line: &str) -> String {
     let run = event
         .run
         .as_ref()
@@ -19,7 +19,7 @@ pub fn event_line(event: &Event, line: &str) -> String {
 }
 
 /// The same where everybody knows of which run it is.
-pub fn event_line_of_run(event: &Event, line: &str) -> String {
+pub(crate) fn event_line_of_run(event: &Event, line: &str) -> String {
     said(event, line, "")
 }
 

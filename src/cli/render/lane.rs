@@ -10,7 +10,7 @@ use super::super::ui::escape;
 
 /// Where a lane is; empty for a run that is no lane.
 #[derive(Debug, Default)]
-pub struct Lane {
+pub(crate) struct Lane {
     /// The lines to show.
     pub standing: Option<LaneStanding>,
     /// For people: its stage, its records, and the commands that resume it and roll it back.
@@ -18,7 +18,7 @@ pub struct Lane {
 }
 
 /// The lane of a run.
-pub fn lane(context: &Context, key: Option<&RunKey>) -> Result<Lane> {
+pub(crate) fn lane(context: &Context, key: Option<&RunKey>) -> Result<Lane> {
     let Some(key) = key else {
         return Ok(Lane::default());
     };

@@ -12,7 +12,7 @@ use super::super::ui::Ui;
 use super::tables::{Table, column};
 
 /// The runs there, and what was done.
-pub fn remote_text(ui: &Ui, report: &RemoteReport, is_plan: bool) -> String {
+pub(crate) fn remote_text(ui: &Ui, report: &RemoteReport, is_plan: bool) -> String {
     let mut text = String::new();
     let (sent, removed) = if is_plan {
         ("Would send", "Would remove")

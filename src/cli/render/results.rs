@@ -7,7 +7,7 @@ use crate::model::feedback::FeedbackResult;
 use super::super::ui::escape;
 
 /// The counts where they are known, and the summary where it says something else.
-pub fn said(result: &FeedbackResult) -> String {
+pub(crate) fn said(result: &FeedbackResult) -> String {
     let counts = match (result.passed_count, result.failed_count) {
         (None, None) => return escape(&result.summary),
         (Some(passed), Some(failed)) => format!("{passed} passed, {failed} failed"),
@@ -23,6 +23,6 @@ pub fn said(result: &FeedbackResult) -> String {
 }
 
 /// `1.2s`.
-pub fn seconds(duration: Duration) -> String {
+pub(crate) fn seconds(duration: Duration) -> String {
     format!("{:.1}s", duration.as_secs_f64())
 }

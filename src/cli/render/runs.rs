@@ -17,7 +17,7 @@ use super::tables::{Table, column, toned, when, words};
 const ERROR_LENGTH: usize = 60;
 
 /// Runs, newest first; a `*` marks the one that a command is about that names none.
-pub fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
+pub(crate) fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
     if listed.is_empty() {
         return "No runs.\n".to_owned();
     }

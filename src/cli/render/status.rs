@@ -34,7 +34,7 @@ const LOOK_AT_LINES: usize = 8;
 const DETAIL_LINES: usize = 6;
 
 /// Where a run stands (B1). What matters most comes last, where a terminal stands still.
-pub fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
+pub(crate) fn status_text(ui: &Ui, status: &Status, now: Timestamp) -> String {
     let mut text = night_text(ui, status);
     let run = &status.run;
     let total = run
@@ -393,7 +393,7 @@ pub(in crate::cli) fn manual_steps_text(steps: &[String]) -> String {
 }
 
 /// The actions of a decision as words.
-pub fn actions(decision: &Decision) -> String {
+pub(crate) fn actions(decision: &Decision) -> String {
     let words: Vec<&str> = decision
         .actions
         .iter()
@@ -403,7 +403,7 @@ pub fn actions(decision: &Decision) -> String {
 }
 
 /// `retry-status`.
-pub fn retry_text(retry: &Retry, now: Timestamp) -> String {
+pub(crate) fn retry_text(retry: &Retry, now: Timestamp) -> String {
     let mut text = standing_text(retry, now) + "\n";
     if let Some(status) = &retry.status {
         for budget in &status.budgets {

@@ -47,7 +47,7 @@ fn status_of(step: &Step) -> String {
 }
 
 /// What became of the steps that a restore went back past, or would become of them.
-pub fn crossed_text(result: &RestoreResult, dry_run: bool) -> String {
+pub(crate) fn crossed_text(result: &RestoreResult, dry_run: bool) -> String {
     let mut text = String::new();
     for one in &result.compensated {
         let command = escape(one.step.compensate.as_deref().unwrap_or_default());

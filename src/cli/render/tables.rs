@@ -18,7 +18,7 @@ const EDGE: usize = 1;
 const NARROWEST: usize = 20;
 
 /// `3 min ago`, `in 4 s`.
-pub fn when(at: Timestamp, now: Timestamp) -> String {
+pub(crate) fn when(at: Timestamp, now: Timestamp) -> String {
     let (span, before) = if now >= at {
         (now.since(at), true)
     } else {
@@ -40,7 +40,7 @@ pub fn when(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// `04:19, in 5 s`: the user's own time, with the date where it is another day.
-pub fn moment(at: Timestamp, now: Timestamp) -> String {
+pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
     let (local, today) = (
         at.datetime().with_timezone(&Local),
         now.datetime().with_timezone(&Local),
@@ -54,7 +54,7 @@ pub fn moment(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// `2026-01-05 04:19:02`, in the user's own time.
-pub fn date_time(at: Timestamp) -> String {
+pub(crate) fn date_time(at: Timestamp) -> String {
     at.datetime()
         .with_timezone(&Local)
         .format("%Y-%m-%d %H:%M:%S")
@@ -62,7 +62,7 @@ pub fn date_time(at: Timestamp) -> String {
 }
 
 /// A status as the screens say it: `in progress`.
-pub fn in_words(status: &str) -> String {
+pub(crate) fn in_words(status: &str) -> String {
     status.replace('_', " ")
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Column {
 
 impl Column {
     /// What stands above it.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         self.name
     }
 }
@@ -125,7 +125,7 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// An empty one.
-    pub fn new(ui: &'a Ui, columns: &[Column]) -> Self {
+    pub(super) fn new(ui: &'a Ui, columns: &[Column]) -> Self {
         Self {
             ui,
             columns: columns.to_vec(),
@@ -134,7 +134,7 @@ impl<'a> Table<'a> {
     }
 
     /// One more row, with a cell for each column.
-    pub fn add_row(&mut self, cells: impl IntoIterator<Item: Into<Cell>>) {
+    pub(super) fn add_row(&mut self, cells: impl IntoIterator<Item: Into<Cell>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
@@ -167,7 +167,7 @@ impl<'a> Table<'a> {
     }
 
     /// Whether not all of it fits the terminal as it is, each cell in a line.
-    pub fn is_too_wide(&self) -> bool {
+    pub(super) fn is_too_wide(&self) -> bool {
         let all = (0..self.columns.len())
             .map(|column| self.widest(column, UnicodeWidthStr::width) + PADDING);
         self.ui
@@ -176,7 +176,7 @@ impl<'a> Table<'a> {
     }
 
     /// As text, without trailing blanks.
-    pub fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         let mut shown: Vec<usize> = (0..self.columns.len()).collect();
         let needed: Vec<usize> = shown.iter().map(|column| self.needed(*column)).collect();
         let width = self.ui.width.map(usize::from);

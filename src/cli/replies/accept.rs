@@ -13,7 +13,7 @@ use super::parts::RunLine;
 
 /// What was committed, or would be.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct AcceptReply<'a> {
+pub(crate) struct AcceptReply<'a> {
     changed: bool,
     run: RunLine<'a>,
     #[serde(flatten)]
@@ -73,7 +73,7 @@ struct AcceptedHead<'a> {
 }
 
 impl<'a> AcceptReply<'a> {
-    pub fn new(accepted: &'a Accepted, is_plan: bool) -> Self {
+    pub(crate) fn new(accepted: &'a Accepted, is_plan: bool) -> Self {
         let changed = accepted.changed;
         let plan = is_plan.then(|| AcceptPlan {
             changed,
@@ -114,7 +114,7 @@ impl<'a> AcceptedFields<'a> {
 }
 
 /// The branch as people name it.
-pub fn short_branch(accepted: &Accepted) -> Option<&str> {
+pub(crate) fn short_branch(accepted: &Accepted) -> Option<&str> {
     accepted
         .branch
         .as_deref()

@@ -15,7 +15,7 @@ use crate::model::time::Timestamp;
 use super::parts::RunLine;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct AttemptStartReply<'a> {
+pub(crate) struct AttemptStartReply<'a> {
     pub run: RunLine<'a>,
     pub iteration: u32,
     pub attempt: u32,
@@ -24,7 +24,7 @@ pub struct AttemptStartReply<'a> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct AttemptPassReply<'a> {
+pub(crate) struct AttemptPassReply<'a> {
     pub run: RunLine<'a>,
     pub conditions: &'a [Condition],
     pub notes: &'a [String],
@@ -33,7 +33,7 @@ pub struct AttemptPassReply<'a> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct AttemptFailReply<'a> {
+pub(crate) struct AttemptFailReply<'a> {
     pub run: RunLine<'a>,
     pub failure: Option<&'a Failure>,
     pub decision: Option<&'a Decision>,

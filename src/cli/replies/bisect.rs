@@ -10,7 +10,7 @@ use super::parts::RunLine;
 
 /// Which checkpoint made a command fail.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct BisectReply<'a> {
+pub(crate) struct BisectReply<'a> {
     run: RunLine<'a>,
     /// `null` where skips or removed checkpoints leave several, and in a dry run.
     first_bad: Option<&'a CheckpointId>,
@@ -42,7 +42,7 @@ struct BadAttempt {
 }
 
 impl<'a> BisectReply<'a> {
-    pub fn new(found: &'a Found) -> Self {
+    pub(crate) fn new(found: &'a Found) -> Self {
         let tested = |one: &'a crate::engine::flow::bisect::Tested| TestedCheckpoint {
             checkpoint_id: &one.checkpoint_id,
             exit_code: one.exit_code,

@@ -15,7 +15,7 @@ use crate::model::path::PathReason;
 use crate::model::snapshot::{Change, ObjectId};
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CreateReply<'a> {
+pub(crate) struct CreateReply<'a> {
     pub changed: bool,
     /// The new one, or the one that makes it superfluous.
     pub checkpoint: &'a Checkpoint,
@@ -23,7 +23,7 @@ pub struct CreateReply<'a> {
 
 /// What `checkpoint create` would do.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct CreatePlanReply<'a> {
+pub(crate) struct CreatePlanReply<'a> {
     pub changed: bool,
     /// The one that is young enough.
     pub checkpoint: Option<&'a Checkpoint>,
@@ -31,12 +31,12 @@ pub struct CreatePlanReply<'a> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CreatePlan {
+pub(crate) struct CreatePlan {
     pub captured: CapturedTotals,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ListReply<'a> {
+pub(crate) struct ListReply<'a> {
     /// Oldest first.
     pub checkpoints: &'a [&'a Checkpoint],
     /// The ids of those that a rollback took back.
@@ -46,7 +46,7 @@ pub struct ListReply<'a> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ShowReply<'a> {
+pub(crate) struct ShowReply<'a> {
     pub checkpoint: &'a Checkpoint,
     pub files: Vec<File>,
     pub nested: &'a [Nested],
@@ -55,7 +55,7 @@ pub struct ShowReply<'a> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct DiffReply<'a> {
+pub(crate) struct DiffReply<'a> {
     pub from: &'a CheckpointId,
     /// `null` for the work tree.
     pub to: Option<&'a str>,
@@ -66,12 +66,12 @@ pub struct DiffReply<'a> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PinReply<'a> {
+pub(crate) struct PinReply<'a> {
     pub checkpoint: &'a Checkpoint,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ExportReply<'a> {
+pub(crate) struct ExportReply<'a> {
     pub checkpoint_id: &'a CheckpointId,
     pub format: Format,
     pub base_commit: Option<&'a ObjectId>,

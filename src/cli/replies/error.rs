@@ -11,13 +11,13 @@ use crate::model::path::PathReason;
 
 /// An error; `schema_version` and `command` are there as in every document.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ErrorDocument<'a> {
+pub(crate) struct ErrorDocument<'a> {
     pub error: ErrorBody<'a>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub struct ErrorBody<'a> {
+pub(crate) struct ErrorBody<'a> {
     /// A fixed word.
     pub code: &'a str,
     /// What the process ends with.
@@ -32,7 +32,7 @@ pub struct ErrorBody<'a> {
 
 impl<'a> ErrorBody<'a> {
     /// An error that is a part of another document; its hint works from any folder.
-    pub fn of(context: &Context, error: &'a Error) -> Self {
+    pub(crate) fn of(context: &Context, error: &'a Error) -> Self {
         let hint = error
             .hint
             .as_ref()

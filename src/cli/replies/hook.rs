@@ -13,7 +13,7 @@ use crate::model::hook::Moment;
 use crate::model::run_key::RunKey;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PrintReply<'a> {
+pub(crate) struct PrintReply<'a> {
     pub agent: &'a str,
     /// The file that it belongs in, relative to the project.
     pub path: Option<&'a str>,
@@ -26,13 +26,13 @@ pub struct PrintReply<'a> {
 
 /// Every agent's hook.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct StatusReply<'a> {
+pub(crate) struct StatusReply<'a> {
     pub hooks: &'a [HookStatus],
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "hook_file")]
-pub struct FileLine<'a> {
+pub(crate) struct FileLine<'a> {
     pub agent: &'a str,
     pub path: String,
     #[schemars(extend("enum" = ["created", "modified", "deleted", "unchanged"]))]
@@ -41,7 +41,7 @@ pub struct FileLine<'a> {
 
 /// What an installation changed.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ChangesReply<'a> {
+pub(crate) struct ChangesReply<'a> {
     pub changed: bool,
     pub files: &'a [FileLine<'a>],
     pub notes: &'a [String],
@@ -49,7 +49,7 @@ pub struct ChangesReply<'a> {
 
 /// What it would change.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ChangesPlanReply<'a> {
+pub(crate) struct ChangesPlanReply<'a> {
     pub changed: bool,
     pub plan: ChangesPlan<'a>,
     pub notes: &'a [String],
@@ -57,13 +57,13 @@ pub struct ChangesPlanReply<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub struct ChangesPlan<'a> {
+pub(crate) struct ChangesPlan<'a> {
     pub files: &'a [FileLine<'a>],
 }
 
 /// What became of a moment that an agent or git reported.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct HandledReply<'a> {
+pub(crate) struct HandledReply<'a> {
     changed: bool,
     moment: MomentLine<'a>,
     run: Option<&'a RunKey>,
@@ -75,7 +75,7 @@ pub struct HandledReply<'a> {
 }
 
 impl<'a> HandledReply<'a> {
-    pub fn new(moment: &'a Moment, handled: &'a Handled) -> Self {
+    pub(crate) fn new(moment: &'a Moment, handled: &'a Handled) -> Self {
         Self {
             changed: handled.changed,
             moment: moment.into(),
@@ -119,14 +119,14 @@ impl<'a> From<&'a Moment> for MomentLine<'a> {
 
 /// Nothing was done: whoever called the hook is not stopped by that.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TroubleReply<'a> {
+pub(crate) struct TroubleReply<'a> {
     pub changed: bool,
     pub trouble: Trouble<'a>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "hook_trouble")]
-pub struct Trouble<'a> {
+pub(crate) struct Trouble<'a> {
     pub code: &'a str,
     pub message: &'a str,
 }

@@ -10,7 +10,7 @@ use crate::model::time::Timestamp;
 
 /// What is recorded, an event each as it is in the ledger.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LogReply {
+pub(crate) struct LogReply {
     #[schemars(with = "Vec<EventLine>")]
     pub events: Vec<Value>,
 }

@@ -2,32 +2,32 @@
 //!
 //! A field that is `Option` and may be skipped is never `null`: it is there with a value, or not at all.
 
-pub mod accept;
-pub mod attempt;
-pub mod bisect;
-pub mod checkpoint;
-pub mod error;
-pub mod hook;
-pub mod log;
+pub(super) mod accept;
+pub(super) mod attempt;
+pub(super) mod bisect;
+pub(super) mod checkpoint;
+pub(super) mod error;
+pub(super) mod hook;
+pub(super) mod log;
 mod parts;
-pub mod remote;
-pub mod restore;
-pub mod run;
-pub mod runs;
-pub mod status;
-pub mod step;
-pub mod upkeep;
+pub(super) mod remote;
+pub(super) mod restore;
+pub(super) mod run;
+pub(super) mod runs;
+pub(super) mod status;
+pub(super) mod step;
+pub(super) mod upkeep;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::git::base::RepositoryState;
 
-pub use crate::model::SCHEMA_VERSION;
+pub(super) use crate::model::SCHEMA_VERSION;
 
 /// A document as it is printed.
 #[derive(Debug, Serialize)]
-pub struct Document<'a, T> {
+pub(super) struct Document<'a, T> {
     /// [`SCHEMA_VERSION`].
     schema_version: u32,
     /// The command that answers.
@@ -42,7 +42,7 @@ pub struct Document<'a, T> {
 
 impl<'a, T> Document<'a, T> {
     /// The document of `command`.
-    pub fn new(command: &'a str, reply: T, warnings: &'a [String]) -> Self {
+    pub(super) fn new(command: &'a str, reply: T, warnings: &'a [String]) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             command,
@@ -55,13 +55,13 @@ impl<'a, T> Document<'a, T> {
 /// The repository that holds the checkpoints, in the documents of commands that read what is recorded without it.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "repository")]
-pub struct Repository {
+pub(super) struct Repository {
     /// Whether it can be used.
     pub state: RepositoryState,
 }
 
 /// The text of a document whose reply is written already, as an object for people.
-pub fn document_text(
+pub(super) fn document_text(
     command: &str,
     reply: &str,
     repository: Option<Repository>,

@@ -24,7 +24,7 @@ use crate::policy::recommended::resume_command;
 
 /// What was used up by the agents' records, each `null` where they do not say.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct UsageFields {
+pub(super) struct UsageFields {
     cost_usd: Option<f64>,
     tokens: Option<Tokens>,
 }
@@ -41,7 +41,7 @@ impl From<Usage> for UsageFields {
 /// A run's identity and position.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "run")]
-pub struct RunLine<'a> {
+pub(crate) struct RunLine<'a> {
     #[serde(flatten)]
     key: &'a RunKey,
     /// What it works on.
@@ -70,7 +70,7 @@ impl<'a> From<&'a Run> for RunLine<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "iteration")]
-pub struct IterationLine<'a> {
+pub(super) struct IterationLine<'a> {
     number: u32,
     status: IterationStatus,
     /// Why it was skipped.

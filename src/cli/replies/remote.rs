@@ -10,7 +10,7 @@ use crate::model::run_key::RunKey;
 
 /// The runs on a remote, and what was done.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RemoteReply<'a> {
+pub(crate) struct RemoteReply<'a> {
     remote: &'a str,
     runs: Vec<RemoteRunLine<'a>>,
     /// Runs of which something was sent.
@@ -43,7 +43,7 @@ struct RemoteRunLine<'a> {
 }
 
 impl<'a> RemoteReply<'a> {
-    pub fn new(report: &'a RemoteReport) -> Self {
+    pub(crate) fn new(report: &'a RemoteReport) -> Self {
         let ids = |keys: &'a [RunKey]| keys.iter().map(|key| &key.run_id).collect();
         Self {
             remote: &report.remote,
@@ -82,7 +82,7 @@ impl<'a> From<&'a RemoteRun> for RemoteRunLine<'a> {
 
 /// What a remote's server guarantees.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RemoteCheckReply<'a> {
+pub(crate) struct RemoteCheckReply<'a> {
     /// The remote's name.
     pub remote: &'a str,
     /// Where it is; without user and password.

@@ -14,7 +14,7 @@ use super::parts::{Hints, LaneDetails, RunLine, Stage};
 
 /// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RestoreReply<'a> {
+pub(crate) struct RestoreReply<'a> {
     changed: bool,
     result: &'a RestoreResult,
     #[serde(flatten)]
@@ -23,7 +23,7 @@ pub struct RestoreReply<'a> {
 
 /// What it would do.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RestorePlanReply<'a> {
+pub(crate) struct RestorePlanReply<'a> {
     changed: bool,
     plan: &'a RestoreResult,
     #[serde(flatten)]
@@ -63,7 +63,11 @@ impl<'a> AfterRestore<'a> {
 
 impl<'a> RestoreReply<'a> {
     /// `lane` where the run is one.
-    pub fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
+    pub(crate) fn new(
+        context: &Context,
+        restore: &'a Restore,
+        lane: Option<&'a LaneStanding>,
+    ) -> Self {
         let after = AfterRestore::new(context, restore, lane);
         Self {
             changed: restore.changed,
@@ -75,7 +79,11 @@ impl<'a> RestoreReply<'a> {
 
 impl<'a> RestorePlanReply<'a> {
     /// `lane` where the run is one.
-    pub fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
+    pub(crate) fn new(
+        context: &Context,
+        restore: &'a Restore,
+        lane: Option<&'a LaneStanding>,
+    ) -> Self {
         Self {
             changed: false,
             plan: &restore.result,

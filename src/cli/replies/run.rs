@@ -62,7 +62,7 @@ impl<'a> DrivenFields<'a> {
 
 /// A supervised run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunReply<'a> {
+pub(crate) struct RunReply<'a> {
     #[serde(flatten)]
     driven: DrivenFields<'a>,
     #[serde(flatten)]
@@ -71,7 +71,11 @@ pub struct RunReply<'a> {
 
 impl<'a> RunReply<'a> {
     /// `lane` where it is one.
-    pub fn new(context: &Context, driven: &'a Driven, lane: Option<&'a LaneStanding>) -> Self {
+    pub(crate) fn new(
+        context: &Context,
+        driven: &'a Driven,
+        lane: Option<&'a LaneStanding>,
+    ) -> Self {
         Self {
             driven: DrivenFields::new(context, driven, lane),
             lane: lane.map(LaneFields::from),
@@ -81,7 +85,7 @@ impl<'a> RunReply<'a> {
 
 /// What a run would begin with.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunPlanReply<'a> {
+pub(crate) struct RunPlanReply<'a> {
     changed: bool,
     plan: RunPlan<'a>,
 }
@@ -94,7 +98,7 @@ struct RunPlan<'a> {
 }
 
 impl<'a> RunPlanReply<'a> {
-    pub fn new(captured: CapturedTotals, spec: &'a RunSpec) -> Self {
+    pub(crate) fn new(captured: CapturedTotals, spec: &'a RunSpec) -> Self {
         Self {
             changed: false,
             plan: RunPlan { captured, spec },
@@ -104,7 +108,7 @@ impl<'a> RunPlanReply<'a> {
 
 /// How a run was taken up, and what came of it.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ResumeReply<'a> {
+pub(crate) struct ResumeReply<'a> {
     changed: bool,
     run: RunLine<'a>,
     strategy: Option<Strategy>,
@@ -134,7 +138,11 @@ pub struct ResumeReply<'a> {
 
 impl<'a> ResumeReply<'a> {
     /// `lane` where it is one.
-    pub fn new(context: &Context, resumed: &'a Resumed, lane: Option<&'a LaneStanding>) -> Self {
+    pub(crate) fn new(
+        context: &Context,
+        resumed: &'a Resumed,
+        lane: Option<&'a LaneStanding>,
+    ) -> Self {
         let next_actions = lane.map_or_else(
             || next_actions(context, resumed),
             |lane| lane.next_actions.clone(),
@@ -219,7 +227,7 @@ fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
 
 /// A manual fix and its run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct FixReply<'a> {
+pub(crate) struct FixReply<'a> {
     session: &'a ManualFixSession,
     run: RunLine<'a>,
 }
@@ -235,14 +243,14 @@ impl<'a> From<&'a Fix> for FixReply<'a> {
 
 /// A manual fix that the run went on with.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ContinuedReply<'a> {
+pub(crate) struct ContinuedReply<'a> {
     session: &'a ManualFixSession,
     #[serde(flatten)]
     driven: DrivenFields<'a>,
 }
 
 impl<'a> ContinuedReply<'a> {
-    pub fn new(context: &Context, fix: &'a Fix, driven: &'a Driven) -> Self {
+    pub(crate) fn new(context: &Context, fix: &'a Fix, driven: &'a Driven) -> Self {
         Self {
             session: &fix.session,
             driven: DrivenFields::new(context, driven, None),
@@ -252,7 +260,7 @@ impl<'a> ContinuedReply<'a> {
 
 /// A manual fix that was recorded, without going on.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct PreparedReply<'a> {
+pub(crate) struct PreparedReply<'a> {
     #[serde(flatten)]
     fix: FixReply<'a>,
     outcome: (),

@@ -15,7 +15,7 @@ use super::parts::{RunLine, UsageFields};
 
 /// The runs, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunsReply<'a> {
+pub(crate) struct RunsReply<'a> {
     runs: Vec<ListedRun<'a>>,
 }
 
@@ -53,7 +53,7 @@ struct IterationCounts {
 }
 
 impl<'a> RunsReply<'a> {
-    pub fn new(listed: &'a [Listed]) -> Self {
+    pub(crate) fn new(listed: &'a [Listed]) -> Self {
         Self {
             runs: listed.iter().map(ListedRun::from).collect(),
         }
@@ -61,7 +61,7 @@ impl<'a> RunsReply<'a> {
 }
 
 /// Iterations of a run that stand so.
-pub fn iterations_that(run: &Run, status: IterationStatus) -> usize {
+pub(crate) fn iterations_that(run: &Run, status: IterationStatus) -> usize {
     run.iterations
         .statuses()
         .filter(|(_, stands)| *stands == status)
@@ -69,7 +69,7 @@ pub fn iterations_that(run: &Run, status: IterationStatus) -> usize {
 }
 
 /// What went wrong last.
-pub fn last_error(run: &Run) -> Option<&str> {
+pub(crate) fn last_error(run: &Run) -> Option<&str> {
     let failed = run.failure.as_ref().map(|failure| failure.message.as_str());
     run.last_error.as_deref().or(failed)
 }
@@ -101,7 +101,7 @@ impl<'a> From<&'a Listed> for ListedRun<'a> {
 
 /// Runs that were closed, or would be.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CloseReply<'a> {
+pub(crate) struct CloseReply<'a> {
     changed: bool,
     runs: Vec<RunLine<'a>>,
     /// In a dry run.
@@ -116,7 +116,7 @@ struct ClosePlan {
 }
 
 impl<'a> CloseReply<'a> {
-    pub fn new(closed: &'a Closed, is_plan: bool) -> Self {
+    pub(crate) fn new(closed: &'a Closed, is_plan: bool) -> Self {
         Self {
             changed: closed.changed && !is_plan,
             runs: closed.runs.iter().map(RunLine::from).collect(),
@@ -129,7 +129,7 @@ impl<'a> CloseReply<'a> {
 
 /// Runs that were removed for good, or would be.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ForgetReply<'a> {
+pub(crate) struct ForgetReply<'a> {
     changed: bool,
     /// Whether it is every trace of this repository.
     all: bool,
@@ -144,7 +144,7 @@ pub struct ForgetReply<'a> {
 }
 
 impl<'a> ForgetReply<'a> {
-    pub fn new(forgotten: &'a Forgotten, is_plan: bool) -> Self {
+    pub(crate) fn new(forgotten: &'a Forgotten, is_plan: bool) -> Self {
         Self {
             changed: forgotten.changed && !is_plan,
             all: forgotten.all,

@@ -23,7 +23,7 @@ use super::parts::{Hints, IterationLine, RunLine, UsageFields, Wait};
 /// Whether another attempt is allowed, and what is left of the budgets.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "retry")]
-pub struct RetryReply<'a> {
+pub(crate) struct RetryReply<'a> {
     /// Whether one is allowed now.
     can_retry: bool,
     #[serde(flatten)]
@@ -42,7 +42,7 @@ pub struct RetryReply<'a> {
 }
 
 impl<'a> RetryReply<'a> {
-    pub fn new(retry: &'a Retry, now: Timestamp) -> Self {
+    pub(crate) fn new(retry: &'a Retry, now: Timestamp) -> Self {
         let status = retry.status.as_ref();
         let run = retry.run.as_ref();
         Self {
@@ -69,7 +69,7 @@ const LATEST: usize = 20;
 /// Where a run stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "status")]
-pub struct StatusReply<'a> {
+pub(crate) struct StatusReply<'a> {
     run: RunLine<'a>,
     /// What came of it; `null` where it has no attempts.
     night: Option<&'a Night>,
@@ -118,7 +118,7 @@ struct CheckpointCounts<'a> {
 }
 
 impl<'a> StatusReply<'a> {
-    pub fn new(context: &Context, status: &'a Status, now: Timestamp) -> Self {
+    pub(crate) fn new(context: &Context, status: &'a Status, now: Timestamp) -> Self {
         let run = &status.run;
         Self {
             run: run.into(),
@@ -156,6 +156,6 @@ impl<'a> StatusReply<'a> {
 
 /// Nothing is recorded yet.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct NothingReply {
+pub(crate) struct NothingReply {
     pub run: (),
 }

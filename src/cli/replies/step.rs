@@ -12,7 +12,7 @@ use super::parts::{Hints, LaneFields};
 
 /// A step that was run, skipped, or is planned.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct StepReply<'a> {
+pub(crate) struct StepReply<'a> {
     changed: bool,
     step: Option<&'a ToldStep>,
     executed: bool,
@@ -43,7 +43,7 @@ struct StepPlan<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(rename_all = "snake_case")]
-pub enum Would {
+pub(crate) enum Would {
     Skip,
     Wait,
     Run,
@@ -51,7 +51,7 @@ pub enum Would {
 
 impl<'a> StepReply<'a> {
     /// `lane` where the step is one's.
-    pub fn new(report: &'a StepReport, lane: Option<&'a LaneStanding>) -> Self {
+    pub(crate) fn new(report: &'a StepReport, lane: Option<&'a LaneStanding>) -> Self {
         Self {
             changed: report.executed,
             step: report.step.as_ref(),
@@ -65,7 +65,7 @@ impl<'a> StepReply<'a> {
         }
     }
 
-    pub fn planned(report: &'a StepReport, request: &'a StepRequest, would: Would) -> Self {
+    pub(crate) fn planned(report: &'a StepReport, request: &'a StepRequest, would: Would) -> Self {
         let plan = StepPlan {
             would,
             command: &request.command,

@@ -18,7 +18,7 @@ use super::super::args::ReportFormat;
 
 /// A file that was written.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct InitReply<'a> {
+pub(crate) struct InitReply<'a> {
     pub changed: bool,
     pub path: Cow<'a, str>,
     /// What was found: checks that fit the project, in the order in which they run.
@@ -29,7 +29,7 @@ pub struct InitReply<'a> {
 
 /// A check that fits the project.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct InitCheck<'a> {
+pub(crate) struct InitCheck<'a> {
     pub kind: CheckKind,
     pub command: &'a str,
     /// The file that says so.
@@ -47,7 +47,7 @@ impl<'a> From<&'a Suggested> for InitCheck<'a> {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ConfigReply<'a> {
+pub(crate) struct ConfigReply<'a> {
     pub path: Cow<'a, str>,
     /// The user's own file, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,12 +64,12 @@ pub struct ConfigReply<'a> {
 
 /// The agents that can be started.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct AgentsReply<'a> {
+pub(crate) struct AgentsReply<'a> {
     pub agents: &'a [Agent],
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ReportReply<'a> {
+pub(crate) struct ReportReply<'a> {
     pub report: &'a Report,
     /// The form that was asked for, which `content` has.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,28 +80,28 @@ pub struct ReportReply<'a> {
 
 /// A report that was written to a file.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ReportFileReply<'a> {
+pub(crate) struct ReportFileReply<'a> {
     pub changed: bool,
     pub path: Cow<'a, str>,
     pub format: ReportFormat,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ImportReply<'a> {
+pub(crate) struct ImportReply<'a> {
     pub changed: bool,
     pub files: &'a [ImportedFile],
 }
 
 /// What would be imported.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ImportPlanReply<'a> {
+pub(crate) struct ImportPlanReply<'a> {
     pub changed: bool,
     pub plan: ImportPlan<'a>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub struct ImportPlan<'a> {
+pub(crate) struct ImportPlan<'a> {
     /// Whether anything would be.
     pub changed: bool,
     pub files: &'a [ImportedFile],
@@ -109,7 +109,7 @@ pub struct ImportPlan<'a> {
 
 /// What the project's configuration starts and permits.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ProjectTrustReply<'a> {
+pub(crate) struct ProjectTrustReply<'a> {
     pub changed: bool,
     /// Whether all of it is trusted now.
     pub trusted: bool,
@@ -121,7 +121,7 @@ pub struct ProjectTrustReply<'a> {
 
 /// A state directory that came from elsewhere.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct TrustReply<'a> {
+pub(crate) struct TrustReply<'a> {
     pub changed: bool,
     pub state: &'a StateReport,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,23 +130,23 @@ pub struct TrustReply<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub struct TrustPlan {
+pub(crate) struct TrustPlan {
     pub changed: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CompletionsReply<'a> {
+pub(crate) struct CompletionsReply<'a> {
     pub script: &'a str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct SchemaReply {
+pub(crate) struct SchemaReply {
     #[schemars(with = "Map<String, Value>")]
     pub schema: Value,
 }
 
 /// A folder that was written to.
 #[derive(Debug, Serialize)]
-pub struct ManReply<'a> {
+pub(crate) struct ManReply<'a> {
     pub path: Cow<'a, str>,
 }

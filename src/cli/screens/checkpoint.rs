@@ -17,7 +17,7 @@ use super::rollback::label;
 use super::{Talk, same_as, size};
 
 /// Asks which one; `words` is the command, of which the checkpoint is the missing word.
-pub fn choose(context: &Context, ui: &Ui, words: &[&str]) -> Result<Selector> {
+pub(crate) fn choose(context: &Context, ui: &Ui, words: &[&str]) -> Result<Selector> {
     let targets = all(context)?;
     ui.learn(context);
     let talk = Talk::begin(context, ui)?;
@@ -27,7 +27,7 @@ pub fn choose(context: &Context, ui: &Ui, words: &[&str]) -> Result<Selector> {
 }
 
 /// Asks which one, and whether what would happen may; `flags` are those that were given already.
-pub fn restore(
+pub(crate) fn restore(
     context: &Context,
     ui: &Ui,
     how: How,

@@ -17,7 +17,7 @@ const NAMED: usize = 6;
 
 /// What a person decided about what would otherwise be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct How {
+pub(crate) struct How {
     /// About commits.
     pub commits: Option<Commits>,
     /// About hand edits.
@@ -28,7 +28,7 @@ pub struct How {
 
 impl How {
     /// Flags that say the same.
-    pub fn words(self) -> Vec<String> {
+    pub(crate) fn words(self) -> Vec<String> {
         let mut words = Vec::new();
         if let Some(commits) = self.commits {
             words.extend(["--commits".to_owned(), word_of(&commits)]);
@@ -43,7 +43,7 @@ impl How {
     }
 
     /// What a rollback is asked for, with this.
-    pub fn options(self, given: &Options) -> Options {
+    pub(crate) fn options(self, given: &Options) -> Options {
         let commits = self.commits.unwrap_or(given.commits);
         Options {
             commits,
@@ -55,15 +55,15 @@ impl How {
 }
 
 /// What would be done, and how.
-pub type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<Restore>;
+pub(super) type Plan<'a> = &'a dyn Fn(&Context, How) -> Result<Restore>;
 
 /// Shows what `plan` would do and asks; `None` where another target is wanted.
-pub fn confirm(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<Option<How>> {
+pub(super) fn confirm(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<Option<How>> {
     asked(talk, how, plan, true)
 }
 
 /// The same for a target that was given: there is no other one.
-pub fn confirm_given(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<How> {
+pub(super) fn confirm_given(talk: &Talk<'_>, how: How, plan: Plan<'_>) -> Result<How> {
     asked(talk, how, plan, false)?.ok_or_else(|| super::nothing_changed(130))
 }
 

@@ -14,7 +14,7 @@ use super::{Talk, nothing_changed, size};
 
 /// What was chosen, or asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Picked {
+pub(super) enum Picked {
     /// This one.
     Item(usize),
     /// This key was pressed at this one.
@@ -22,7 +22,7 @@ pub enum Picked {
 }
 
 /// A list on a terminal.
-pub struct List<'a> {
+pub(super) struct List<'a> {
     talk: &'a Talk<'a>,
     items: &'a [String],
     /// What can be pressed beside arrows, Enter and q.
@@ -35,7 +35,7 @@ pub struct List<'a> {
 
 impl<'a> List<'a> {
     /// A list that is not empty.
-    pub fn new(
+    pub(super) fn new(
         talk: &'a Talk<'a>,
         items: &'a [String],
         asks: &'a [char],
@@ -53,7 +53,7 @@ impl<'a> List<'a> {
     }
 
     /// Waits until one is chosen; leaving is an error with exit code 130.
-    pub fn pick(mut self) -> Result<Picked> {
+    pub(super) fn pick(mut self) -> Result<Picked> {
         self.draw();
         loop {
             let before = self.at;

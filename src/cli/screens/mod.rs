@@ -10,7 +10,7 @@ mod browse;
 mod checkpoint;
 mod confirm;
 mod list;
-pub mod resume;
+pub(super) mod resume;
 mod rollback;
 
 use std::io::{self, Write};
@@ -28,10 +28,10 @@ use super::keys::{Key, Keys};
 use super::people::wrapped;
 use super::ui::Ui;
 
-pub use browse::browse;
-pub use checkpoint::{choose as choose_checkpoint, restore as choose_restore};
-pub use confirm::How;
-pub use rollback::{choose as choose_rollback, confirm_target as confirm_rollback};
+pub(super) use browse::browse;
+pub(super) use checkpoint::{choose as choose_checkpoint, restore as choose_restore};
+pub(super) use confirm::How;
+pub(super) use rollback::{choose as choose_rollback, confirm_target as confirm_rollback};
 
 /// How often it is looked whether a signal came or the terminal has another size.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -113,7 +113,7 @@ impl<'a> Talk<'a> {
 }
 
 /// Shows what is there and asks whether to go on with it.
-pub fn agrees(context: &Context, ui: &Ui, shown: &str, question: &str) -> Result<bool> {
+pub(super) fn agrees(context: &Context, ui: &Ui, shown: &str, question: &str) -> Result<bool> {
     let talk = Talk::begin(context, ui)?;
     for line in shown.lines() {
         talk.ask(line);
@@ -125,7 +125,7 @@ pub fn agrees(context: &Context, ui: &Ui, shown: &str, question: &str) -> Result
 
 /// What a person said to a question with three answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consent {
+pub(super) enum Consent {
     /// Yes, from now on.
     Always,
     /// Yes, this time.
@@ -135,7 +135,7 @@ pub enum Consent {
 }
 
 /// Shows what is there and asks whether it is trusted. What is shown is shown whole: what is masked cannot be judged.
-pub fn trusts(context: &Context, ui: &Ui, shown: &str) -> Result<Consent> {
+pub(super) fn trusts(context: &Context, ui: &Ui, shown: &str) -> Result<Consent> {
     let talk = Talk::begin(context, ui)?;
     for line in shown.lines() {
         // With stderr closed there is nobody left to see it.

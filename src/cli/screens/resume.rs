@@ -26,7 +26,7 @@ const DETAILS: usize = 3;
 
 /// What a person chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// The strategy.
     pub strategy: Strategy,
     /// More for the prompt.
@@ -35,7 +35,7 @@ pub struct Choice {
 
 /// The answer to the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// Take the run up so.
     Resume(Choice),
     /// Close the run.
@@ -43,7 +43,7 @@ pub enum Answer {
 }
 
 /// Shows the screen and reads the answers; `None` where there is nothing to choose.
-pub fn ask(status: &Status, interrupts: &Interrupts) -> Result<Option<Answer>> {
+pub(crate) fn ask(status: &Status, interrupts: &Interrupts) -> Result<Option<Answer>> {
     let mut input = BufReader::new(Typed { interrupts });
     let chosen = choose(status, &mut input, &mut io::stderr());
     match interrupts.pending() {

@@ -14,7 +14,7 @@ use super::{Talk, same_as, size};
 
 /// What a person chose.
 #[derive(Debug)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// Where to.
     pub target: Target,
     /// And how.
@@ -32,7 +32,7 @@ struct Row {
 }
 
 /// Asks. `options` and `words` are what was given by flags already.
-pub fn choose(
+pub(crate) fn choose(
     context: &Context,
     ui: &Ui,
     options: &Options,
@@ -100,7 +100,7 @@ pub fn choose(
 
 /// Asks about a target that was given. What changes nothing, and what is refused whatever a person says, is left to the
 /// rollback itself.
-pub fn confirm_target(
+pub(crate) fn confirm_target(
     context: &Context,
     ui: &Ui,
     options: &Options,
@@ -162,7 +162,7 @@ fn rows(talk: &Talk<'_>, targets: &Targets) -> Vec<Row> {
 }
 
 /// What matters most first: a narrow terminal cuts the rest.
-pub fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, targets: &Targets) -> String {
+pub(super) fn label(talk: &Talk<'_>, checkpoint: &Checkpoint, targets: &Targets) -> String {
     let initial = targets.initial.as_ref() == Some(&checkpoint.id);
     let (number, seq) = (checkpoint.after_iteration, checkpoint.seq);
     let (verdict, age) = (

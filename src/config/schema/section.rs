@@ -28,7 +28,7 @@ pub(in crate::config) struct Key {
 
 impl Key {
     /// A key that is nobody's alias, of every cause, and takes no `"none"`.
-    pub const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self {
             name,
             kind,
@@ -42,39 +42,39 @@ impl Key {
         }
     }
     /// With `"none"` as a value.
-    pub const fn optional(self) -> Self {
+    pub(crate) const fn optional(self) -> Self {
         Self {
             optional: true,
             ..self
         }
     }
     /// As another way to say the key `of`, a name or a full path; empty where what it says is always so.
-    pub const fn alias(self, of: &'static str) -> Self {
+    pub(crate) const fn alias(self, of: &'static str) -> Self {
         Self {
             alias_of: Some(of),
             ..self
         }
     }
     /// For a section of this cause only.
-    pub const fn only(self, cause: Cause) -> Self {
+    pub(crate) const fn only(self, cause: Cause) -> Self {
         Self {
             only: Some(cause),
             ..self
         }
     }
     /// With a value to show, as TOML.
-    pub const fn example(self, toml: &'static str) -> Self {
+    pub(crate) const fn example(self, toml: &'static str) -> Self {
         Self {
             example: Some(toml),
             ..self
         }
     }
     /// Its list adds to those of weaker sources.
-    pub const fn adds(self) -> Self {
+    pub(crate) const fn adds(self) -> Self {
         Self { adds: true, ..self }
     }
     /// Without it an item of the list is nothing.
-    pub const fn required(self) -> Self {
+    pub(crate) const fn required(self) -> Self {
         Self {
             required: true,
             ..self
@@ -82,12 +82,12 @@ impl Key {
     }
 
     /// What it means.
-    pub fn doc(&self) -> &'static str {
+    pub(crate) fn doc(&self) -> &'static str {
         self.doc
     }
 
     /// The full path under which its value is kept, in the section of this prefix; `None` where nothing depends on it.
-    pub fn target(&self, prefix: &str) -> Option<String> {
+    pub(crate) fn target(&self, prefix: &str) -> Option<String> {
         match self.alias_of.unwrap_or(self.name) {
             "" => None,
             path if path.contains('.') => Some(path.to_owned()),
@@ -96,7 +96,7 @@ impl Key {
     }
 
     /// Whether a section of `cause` (`None`: of no cause) has it.
-    pub fn applies_to(&self, cause: Option<Cause>) -> bool {
+    pub(crate) fn applies_to(&self, cause: Option<Cause>) -> bool {
         self.only.is_none() || self.only == cause
     }
 }
@@ -128,7 +128,7 @@ pub(in crate::config) struct Section {
 
 impl Section {
     /// Its name as the file writes it, for messages.
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match self.shape {
             Shape::Table if self.path.is_empty() => "the top of the file".to_owned(),
             Shape::Table | Shape::Alias => format!("[{}]", self.path),

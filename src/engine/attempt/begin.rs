@@ -10,7 +10,7 @@ use crate::model::run::{Run, RunKey};
 use crate::store::{Exclusive, NewEvent};
 
 /// Claims the next attempt of a run under the ledger's lock.
-pub fn begin(
+pub(crate) fn begin(
     context: &Context,
     ledger: &mut Exclusive,
     key: &RunKey,

@@ -13,14 +13,14 @@ use crate::policy::retry_status::{RetryStatus, is_from_the_future, retry_status}
 use crate::store::Origin;
 
 /// Where a run stands with its budgets now.
-pub fn status_of(context: &Context, state: &State, run: &Run) -> RetryStatus {
+pub(crate) fn status_of(context: &Context, state: &State, run: &Run) -> RetryStatus {
     let now = context.clock.now();
     let settings = settings_of(context, run);
     retry_status(state, run, &settings.retry, now, seen(context, run))
 }
 
 /// When it was first noticed that the run's decision was made in the future, where it was.
-pub fn seen(context: &Context, run: &Run) -> Option<Timestamp> {
+pub(crate) fn seen(context: &Context, run: &Run) -> Option<Timestamp> {
     let now = context.clock.now();
     let strange = run
         .decision
@@ -59,7 +59,7 @@ fn first_seen(context: &Context, decided_at: Timestamp, now: Timestamp) -> Times
 
 /// A run and how it stands.
 #[derive(Debug)]
-pub struct Retry {
+pub(crate) struct Retry {
     /// The run; `None` where nothing has been recorded.
     pub run: Option<Run>,
     /// How it stands.
@@ -74,7 +74,7 @@ pub struct Retry {
 
 impl Retry {
     /// Whether an attempt is allowed now.
-    pub fn is_allowed(&self) -> bool {
+    pub(crate) fn is_allowed(&self) -> bool {
         self.standing == Standing::Allowed && self.under_way.is_none()
     }
 }

@@ -21,7 +21,7 @@ use crate::policy::tamper::{FAILING_BEFORE, FLAKY, Loop, is_test_path, tampering
 
 /// What was detected.
 #[derive(Clone, Debug, Default)]
-pub struct Detected {
+pub(crate) struct Detected {
     /// What holds of the failure too.
     pub of_failure: Vec<Condition>,
     /// What holds of the attempt only: it may have passed in the end.
@@ -33,7 +33,7 @@ pub struct Detected {
 }
 
 /// Looks at what an attempt of a run left. What cannot be examined is not found: the attempt is recorded all the same.
-pub fn detect(
+pub(crate) fn detect(
     context: &Context,
     state: &State,
     key: &RunKey,

@@ -46,7 +46,7 @@ fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
 
 /// Records the end of an attempt: its checkpoint, the decision, the loop's events, and after a failure the state
 /// rollback. The counts are in the ledger before anything is rolled back.
-pub fn end(
+pub(crate) fn end(
     context: &Context,
     key: &RunKey,
     started: &Started,

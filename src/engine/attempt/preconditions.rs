@@ -114,7 +114,7 @@ pub(super) fn observe(
 }
 
 /// Decides anew about a run that waits for something to change which has changed: it can be taken up. Says whether it did.
-pub fn reconsider(context: &Context, run: &mut Run) -> bool {
+pub(crate) fn reconsider(context: &Context, run: &mut Run) -> bool {
     let decided = awaited(run).and_then(|before| {
         let look = Look {
             context,

@@ -101,7 +101,7 @@ fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<Attem
 }
 
 /// Keeps the report where a person is to hear of how an attempt ended.
-pub fn after(context: &Context, key: &RunKey, ended: Ended) -> Ended {
+pub(crate) fn after(context: &Context, key: &RunKey, ended: Ended) -> Ended {
     let called_for = ended
         .end
         .decision
@@ -112,7 +112,7 @@ pub fn after(context: &Context, key: &RunKey, ended: Ended) -> Ended {
 }
 
 /// Keeps the report beside the run's logs and says where. Whatever goes wrong with it changes nothing but that.
-pub fn keep(context: &Context, key: &RunKey) -> Option<PathBuf> {
+pub(crate) fn keep(context: &Context, key: &RunKey) -> Option<PathBuf> {
     let kept = try_keep(context, key);
     kept.inspect_err(|error| tracing::warn!(%error, run = %key, "the report was not written"))
         .ok()

@@ -28,7 +28,7 @@ pub struct Wait {
 }
 
 /// A sentence of the record with its times in the user's own: `2026-01-05 04:19` for `2026-01-05T04:19:02.150Z`.
-pub fn local_times(text: &str) -> String {
+pub(crate) fn local_times(text: &str) -> String {
     let local = |word: &str| {
         let end = word.find('Z')? + 1;
         let at = DateTime::parse_from_rfc3339(word.get(..end)?)
@@ -88,7 +88,7 @@ impl Clock {
 
 /// A moment by the clock that counts since the machine's start, suspended or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
+pub(crate) struct Moment {
     /// Milliseconds since then.
     pub millis: u64,
     /// Which start.
@@ -97,7 +97,7 @@ pub struct Moment {
 
 impl Moment {
     /// Now.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self {
             millis: u64::try_from(since_boot().as_millis()).unwrap_or(u64::MAX),
             boot_id: boot_id(),
@@ -105,7 +105,7 @@ impl Moment {
     }
 
     /// How long ago it was; `None` where the machine was started again since.
-    pub fn age(&self) -> Option<Duration> {
+    pub(crate) fn age(&self) -> Option<Duration> {
         let now = Self::now();
         let is_of_this_boot = self.boot_id.is_some() && self.boot_id == now.boot_id;
         is_of_this_boot.then(|| Duration::from_millis(now.millis.saturating_sub(self.millis)))
@@ -113,6 +113,6 @@ impl Moment {
 }
 
 /// Milliseconds of a duration, for documents and events.
-pub fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

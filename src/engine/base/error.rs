@@ -10,7 +10,7 @@ use crate::model::state::SelectionError;
 use crate::store::StoreError;
 
 /// Results of operations.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation did not do what was asked. Each kind has one code in JSON and one exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ use crate::store::Store;
 use super::clock::{Moment, millis};
 
 /// The time between two beats.
-pub const PERIOD: Duration = Duration::from_secs(15);
+pub(crate) const PERIOD: Duration = Duration::from_secs(15);
 /// A holder whose last beat is older was suspended: it verifies that nobody took its place.
 const SUSPENDED_AFTER: u32 = 4;
 /// Without a lock a process counts as dead after this many periods without a beat.
@@ -83,7 +83,7 @@ fn file_of(store: &Store, id: &ProcessId) -> Option<PathBuf> {
 }
 
 /// Whether a `recover` that was recorded is alive. One of a version before heartbeats is judged by its process number.
-pub fn is_alive(store: &Store, id: &ProcessId) -> bool {
+pub(crate) fn is_alive(store: &Store, id: &ProcessId) -> bool {
     let Some(path) = file_of(store, id) else {
         return process::is_alive(id);
     };
@@ -100,7 +100,7 @@ pub fn is_alive(store: &Store, id: &ProcessId) -> bool {
 
 /// Marks a process that is not alive as replaced: if it comes back after all, from a suspended machine for example, it finds
 /// that out and ends what it supervises.
-pub fn mark_replaced(store: &Store, id: &ProcessId) {
+pub(crate) fn mark_replaced(store: &Store, id: &ProcessId) {
     let Some(path) = file_of(store, id) else {
         return;
     };
@@ -111,7 +111,7 @@ pub fn mark_replaced(store: &Store, id: &ProcessId) {
 
 /// The heartbeat of this process, until it is dropped.
 #[derive(Debug)]
-pub struct Heartbeat {
+pub(crate) struct Heartbeat {
     id: ProcessId,
     root: Root,
     path: PathBuf,
@@ -123,7 +123,7 @@ pub struct Heartbeat {
 
 impl Heartbeat {
     /// Starts it, in a thread of its own.
-    pub fn start(store: &Store, period: Duration) -> io::Result<Self> {
+    pub(crate) fn start(store: &Store, period: Duration) -> io::Result<Self> {
         let (root, folder) = (store.root().clone(), folder(store));
         root.create_dir_all(&folder)?;
         remove_left(&root, &folder);
@@ -178,12 +178,12 @@ impl Heartbeat {
     }
 
     /// The id to record this process by.
-    pub fn id(&self) -> &ProcessId {
+    pub(crate) fn id(&self) -> &ProcessId {
         &self.id
     }
 
     /// Whether another process took this one for dead and went on in its place.
-    pub fn is_replaced(&self) -> bool {
+    pub(crate) fn is_replaced(&self) -> bool {
         self.is_replaced.load(Ordering::SeqCst)
     }
 }

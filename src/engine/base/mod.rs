@@ -1,10 +1,10 @@
 //! Shared basics of the engine: errors, clock, progress, the context of a command, which run it is about.
 
-pub mod attempt_mark;
-pub mod clock;
-pub mod context;
-pub mod error;
-pub mod heartbeat;
-pub mod progress;
-pub mod runs;
-pub mod trust;
+pub(crate) mod attempt_mark;
+pub(crate) mod clock;
+pub(crate) mod context;
+pub(crate) mod error;
+pub(crate) mod heartbeat;
+pub(crate) mod progress;
+pub(crate) mod runs;
+pub(crate) mod trust;

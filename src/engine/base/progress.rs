@@ -93,7 +93,7 @@ pub trait Observer: Send + Sync {
 
 /// What ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WakeReason {
+pub(crate) enum WakeReason {
     /// It is time.
     InTime,
     /// Somebody asked for the next attempt now.

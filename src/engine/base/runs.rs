@@ -120,7 +120,7 @@ pub(in crate::engine) fn at_work<'a>(
 }
 
 /// The `recover` that is at work on a run.
-pub fn driver<'a>(store: &Store, run: &'a Run) -> Option<&'a ProcessId> {
+pub(crate) fn driver<'a>(store: &Store, run: &'a Run) -> Option<&'a ProcessId> {
     let of_attempt = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
     [
         of_attempt,
@@ -143,7 +143,7 @@ pub(in crate::engine) fn way_to_stop(id: &ProcessId) -> String {
 }
 
 /// The run of that id; several lanes may share one.
-pub fn named<'a>(
+pub(crate) fn named<'a>(
     state: &'a State,
     id: &RunId,
     phase: Option<&str>,
@@ -201,7 +201,7 @@ pub(in crate::engine) fn is_open(run: &Run) -> bool {
 }
 
 /// `<prefix>-<date>-<time>`, with a number where that is taken.
-pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> RunId {
+pub(crate) fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> RunId {
     let base = RunId::from(format!(
         "{prefix}-{}",
         now.datetime().format("%Y%m%d-%H%M%S")
@@ -217,7 +217,7 @@ pub fn new_run_id(prefix: &str, now: Timestamp, state: &State) -> RunId {
 }
 
 /// The run with this key, which was there a moment ago: a ledger that lost it meanwhile is damaged (12).
-pub fn run_of(state: &State, key: &RunKey) -> Result<Run> {
+pub(crate) fn run_of(state: &State, key: &RunKey) -> Result<Run> {
     state.run(key).cloned().ok_or_else(|| {
         let message =
             format!("run {key} is gone from the ledger, which was removed or replaced meanwhile");

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A profile and its program.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "agent")]
-pub struct Agent {
+pub(crate) struct Agent {
     /// The profile's name.
     pub name: String,
     /// The program as the profile names it.
@@ -38,7 +38,7 @@ pub struct Agent {
 }
 
 /// All profiles by name; the installed programs are asked for their versions at the same time.
-pub fn agents(context: &Context) -> Result<Vec<Agent>> {
+pub(crate) fn agents(context: &Context) -> Result<Vec<Agent>> {
     let profiles = context.config().agents()?;
     let search = context.env("PATH").map(std::ffi::OsString::from);
     let worktree = context.worktree().to_path_buf();

@@ -23,7 +23,7 @@ use super::export::{Format, to_file};
 
 /// A milestone that was archived, or would be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Archived {
+pub(crate) struct Archived {
     /// The checkpoint.
     pub id: CheckpointId,
     /// What makes it a milestone.
@@ -44,7 +44,7 @@ pub(in crate::engine) struct Outcome {
 }
 
 /// The age from which milestones are archived: what is asked for, else what is configured.
-pub fn age(context: &Context, limits: &Limits) -> Result<Duration> {
+pub(crate) fn age(context: &Context, limits: &Limits) -> Result<Duration> {
     let retention = &context.settings().retention;
     limits
         .max_age

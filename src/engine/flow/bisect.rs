@@ -25,7 +25,7 @@ use crate::process::{Program, Show, SpawnErrorKind, Supervised};
 
 /// What is looked for.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     /// Where the command passes.
     pub good: Selector,
     /// Where it fails.
@@ -38,7 +38,7 @@ pub struct Request {
 
 /// A checkpoint at which the command was run.
 #[derive(Clone, Debug)]
-pub struct Tested {
+pub(crate) struct Tested {
     /// Which.
     pub checkpoint_id: CheckpointId,
     /// What the command ended with; 125 where it was skipped.
@@ -47,7 +47,7 @@ pub struct Tested {
 
 /// What was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// The run.
     pub run: Run,
     /// The first checkpoint at which the command fails; `None` where skips leave several, or nothing was run.
@@ -65,14 +65,14 @@ pub struct Found {
 }
 
 /// Says of each checkpoint that was tested what came of it: how many may be left, which one, and how it was judged.
-pub type Say<'s> = &'s dyn Fn(usize, &Checkpoint, Judged);
+pub(crate) type Say<'s> = &'s dyn Fn(usize, &Checkpoint, Judged);
 
 /// Finds it; in a dry run only between which.
 ///
 /// # Errors
 /// There are fewer than two checkpoints (4); the command fails at the good one, or passes at the bad one (13); it was ended
 /// by a signal of its own (1) or cannot be started (2).
-pub fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Found> {
+pub(crate) fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Result<Found> {
     let state = crash::load_recovered(context)?;
     let (good, bad) = select::ends(context, &state, (&request.good, &request.bad))?;
     let run = run_of(&state, &good.run)?;

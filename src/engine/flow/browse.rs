@@ -23,7 +23,7 @@ const LOG_END: u64 = 256 << 10;
 
 /// Everything that is recorded, and the run that a command is about which names none.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     /// All runs and checkpoints.
     pub state: Arc<State>,
     /// That run.
@@ -33,7 +33,7 @@ pub struct Recorded {
 }
 
 /// Loads it; nothing is written.
-pub fn recorded(context: &Context) -> Result<Recorded> {
+pub(crate) fn recorded(context: &Context) -> Result<Recorded> {
     let state = crash::load_recovered(context)?;
     let chosen = select::find(context, &state)
         .ok()
@@ -57,7 +57,11 @@ pub fn recorded(context: &Context) -> Result<Recorded> {
 }
 
 /// The latest events of a run, oldest first, each with its line.
-pub fn events(context: &Context, state: &State, key: &RunKey) -> Result<Vec<(Event, String)>> {
+pub(crate) fn events(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+) -> Result<Vec<(Event, String)>> {
     let mut events = context
         .store()
         .read_lines(state.last_seq.saturating_sub(EVENTS))?;
@@ -66,7 +70,7 @@ pub fn events(context: &Context, state: &State, key: &RunKey) -> Result<Vec<(Eve
 }
 
 /// The end of an attempt's log.
-pub fn log_end(context: &Context, path: &Path) -> Result<String> {
+pub(crate) fn log_end(context: &Context, path: &Path) -> Result<String> {
     let read = || {
         let mut file = context.store().root().open(path)?;
         let length = file.metadata()?.len();
@@ -81,7 +85,7 @@ pub fn log_end(context: &Context, path: &Path) -> Result<String> {
 }
 
 /// Between which checkpoints an iteration of a run did its work, where both are known.
-pub fn span_of_iteration<'a>(
+pub(crate) fn span_of_iteration<'a>(
     state: &'a State,
     run: &Run,
     number: u32,
@@ -98,6 +102,9 @@ pub fn span_of_iteration<'a>(
 }
 
 /// What a run began with and its latest checkpoint, where both are there.
-pub fn span_of_run<'a>(state: &'a State, key: &RunKey) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
+pub(crate) fn span_of_run<'a>(
+    state: &'a State,
+    key: &RunKey,
+) -> Option<(&'a Checkpoint, &'a Checkpoint)> {
     Some((state.initial(key)?.kept()?, state.latest(key)?))
 }

@@ -34,7 +34,7 @@ use crate::store::views::rewrite_views;
 /// What was found and repaired.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "doctor")]
-pub struct Report {
+pub(crate) struct Report {
     /// What is wrong still.
     pub problems: Vec<Problem>,
     /// What was repaired.
@@ -59,15 +59,15 @@ impl Report {
 }
 
 /// The code of a folder of ours on a file system that is full (exit 14).
-pub const NO_SPACE: &str = "no_space";
+pub(crate) const NO_SPACE: &str = "no_space";
 /// The code of a folder of ours that cannot be written (exit 13).
-pub const READ_ONLY: &str = "read_only";
+pub(crate) const READ_ONLY: &str = "read_only";
 /// The code of a ledger that a newer version wrote (exit 15).
-pub const NEWER_LEDGER: &str = "newer_ledger";
+pub(crate) const NEWER_LEDGER: &str = "newer_ledger";
 
 /// Something wrong.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// A fixed word.
     pub code: &'static str,
     /// `error` or `warning`.
@@ -82,7 +82,7 @@ pub struct Problem {
 }
 
 /// Looks; with `repair` mends first, with `rebuild` makes the ledger again before that (in a dry run only says how).
-pub fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> {
+pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<Report> {
     let mut report = Report::default();
     if rebuild {
         let made = rebuild::rebuild(context)?;

@@ -28,7 +28,7 @@ use crate::model::path::PathReason;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
-pub enum Format {
+pub(crate) enum Format {
     /// From the base commit to the checkpoint's content, for `git apply`.
     Patch,
     /// The checkpoint's commit with all it needs, for `git fetch`.
@@ -40,7 +40,7 @@ pub enum Format {
 /// Writes the file at `path`, whole or not at all. One that is there is replaced only with `force`. Nothing is written in
 /// a dry run. Returns the absolute path, and what stays on this machine because git stores it through a filter; nothing does
 /// in a `copy` for this machine.
-pub fn to_file(
+pub(crate) fn to_file(
     context: &Context,
     checkpoint: &Checkpoint,
     format: Format,
@@ -132,7 +132,7 @@ fn plain(path: &Path) -> Result<PathBuf> {
 }
 
 /// Writes it to a stream, a standard output say. Returns what stays on this machine.
-pub fn to_stream(
+pub(crate) fn to_stream(
     context: &Context,
     checkpoint: &Checkpoint,
     format: Format,
@@ -164,7 +164,7 @@ fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo
 }
 
 /// Where a session's checkpoint is written that goes nowhere else: its folder is made unless it is a dry run.
-pub fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
+pub(crate) fn session_file(context: &Context, checkpoint: &Checkpoint) -> Result<PathBuf> {
     let state = context.load()?.state;
     let session = state
         .run(&checkpoint.run)

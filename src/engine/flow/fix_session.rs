@@ -25,7 +25,7 @@ use crate::store::NewEvent;
 
 /// A session and its run.
 #[derive(Clone, Debug)]
-pub struct Fix {
+pub(crate) struct Fix {
     /// The session.
     pub session: ManualFixSession,
     /// Its run.
@@ -54,7 +54,7 @@ pub(in crate::engine) fn new_session(
 }
 
 /// Opens a session for `key`; the open one where there is one.
-pub fn open(context: &Context, key: &RunKey) -> Result<Fix> {
+pub(crate) fn open(context: &Context, key: &RunKey) -> Result<Fix> {
     let state = context.load()?.state;
     if let Ok(fix) = active(&state, key) {
         return Ok(fix);
@@ -107,7 +107,7 @@ pub(in crate::engine) fn active(state: &State, key: &RunKey) -> Result<Fix> {
 }
 
 /// The session of the run that a command works on, with what has changed by now.
-pub fn status(context: &Context) -> Result<Fix> {
+pub(crate) fn status(context: &Context) -> Result<Fix> {
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();
     status_of(context, &key)
@@ -157,12 +157,12 @@ pub(in crate::engine) fn prepare(context: &Context) -> Result<Prepared> {
 }
 
 /// Where the output of a feedback loop of a session is kept.
-pub fn log_of(context: &Context, session: &ManualFixSession, name: &str) -> PathBuf {
+pub(crate) fn log_of(context: &Context, session: &ManualFixSession, name: &str) -> PathBuf {
     log_dir(context, session).join(log_name(name, ""))
 }
 
 /// Where the logs of a session's feedback loops are.
-pub fn log_dir(context: &Context, session: &ManualFixSession) -> PathBuf {
+pub(crate) fn log_dir(context: &Context, session: &ManualFixSession) -> PathBuf {
     context
         .store()
         .private_dir()

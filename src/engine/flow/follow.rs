@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noticed {
+pub(crate) enum Noticed {
     /// Something was recorded.
     Recorded,
     /// The time is up.
@@ -27,7 +27,7 @@ pub enum Noticed {
 
 /// The ledger of a state directory, followed.
 #[derive(Debug)]
-pub struct Follow<'a> {
+pub(crate) struct Follow<'a> {
     context: &'a Context,
     /// What the system reports of the state directory.
     _watcher: Watcher,
@@ -37,7 +37,7 @@ pub struct Follow<'a> {
 
 impl<'a> Follow<'a> {
     /// Follows from now on.
-    pub fn new(context: &'a Context) -> Result<Self> {
+    pub(crate) fn new(context: &'a Context) -> Result<Self> {
         let (sender, wakes) = channel();
         let dir = context.store().dir();
         let told = sender.clone();
@@ -58,13 +58,13 @@ impl<'a> Follow<'a> {
     }
 
     /// Whether something was recorded since this was asked last, or a wait ended.
-    pub fn has_changed(&mut self) -> bool {
+    pub(crate) fn has_changed(&mut self) -> bool {
         let length = length(self.context);
         std::mem::replace(&mut self.length, length) != length
     }
 
     /// Waits until something was recorded since the last wait ended, at most for `longest`.
-    pub fn wait(&mut self, longest: Option<Duration>) -> Noticed {
+    pub(crate) fn wait(&mut self, longest: Option<Duration>) -> Noticed {
         let begun = Instant::now();
         loop {
             if let Some(signal) = self.context.interrupts.pending() {

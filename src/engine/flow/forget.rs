@@ -41,7 +41,7 @@ const MARK: &str = "forgetting";
 
 /// What was removed, or would be.
 #[derive(Clone, Debug, Default)]
-pub struct Forgotten {
+pub(crate) struct Forgotten {
     /// Whether anything was, or would be.
     pub changed: bool,
     /// Whether it is every trace.
@@ -58,7 +58,7 @@ pub struct Forgotten {
 ///
 /// # Errors
 /// There is no such run (4); a `recover` is at work on one of them (11).
-pub fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
+pub(crate) fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
     let state = crash::load_recovered(context)?;
     let runs = match chosen {
         Some(chosen) => chosen.of(context, &state)?,
@@ -89,7 +89,7 @@ pub fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
 ///
 /// # Errors
 /// As [`plan`]; nobody said yes (13).
-pub fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
+pub(crate) fn forget(context: &Context, chosen: Option<&Chosen>) -> Result<Forgotten> {
     if !context.dry_run() {
         context.check_safe_mode("removing runs")?;
         crash::recover(context)?;
@@ -246,7 +246,7 @@ fn commits(context: &Context) -> Result<Vec<ObjectId>> {
 }
 
 /// Finishes removing everything where that was cut off. Returns whether it was.
-pub fn finish(context: &Context) -> Result<bool> {
+pub(crate) fn finish(context: &Context) -> Result<bool> {
     if !context.has_git() && !context.store().exists() {
         return Ok(false);
     }

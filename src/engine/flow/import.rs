@@ -37,7 +37,7 @@ const MAX_FILE: u64 = 4 << 20;
 
 /// What is to be taken over.
 #[derive(Clone, Debug, Default)]
-pub struct ImportRequest {
+pub(crate) struct ImportRequest {
     /// The files; a folder stands for the JSON files and bundles in it.
     pub files: Vec<PathBuf>,
     /// What they are; recognised by their content where it is not said.
@@ -46,7 +46,7 @@ pub struct ImportRequest {
 
 /// What came of one file.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ImportedFile {
+pub(crate) struct ImportedFile {
     /// The file, absolute.
     pub path: String,
     /// Which system's, or `bundle`.
@@ -95,7 +95,7 @@ impl ImportedFile {
 
 /// What an import did, or would do.
 #[derive(Clone, Debug)]
-pub struct Imported {
+pub(crate) struct Imported {
     /// Whether anything was (or would be) recorded.
     pub changed: bool,
     /// File by file.
@@ -110,7 +110,7 @@ struct Document {
 }
 
 /// Takes the files over; in a dry run only says what would be recorded.
-pub fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
+pub(crate) fn import(context: &Context, request: &ImportRequest) -> Result<Imported> {
     let (mut documents, mut bundles) = (Vec::new(), Vec::new());
     for path in expand(context, &request.files)? {
         if request.kind.is_none() && is_bundle(&path)? {

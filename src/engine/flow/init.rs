@@ -15,7 +15,7 @@ const LONGEST: u64 = 1024 * 1024;
 
 /// What was written, or would be.
 #[derive(Clone, Debug)]
-pub struct Initialised {
+pub(crate) struct Initialised {
     /// The file.
     pub path: PathBuf,
     /// What it holds.
@@ -29,7 +29,7 @@ pub struct Initialised {
 ///
 /// # Errors
 /// There is one already and `force` is not set (13); it cannot be written.
-pub fn init(context: &Context, force: bool, full: bool) -> Result<Initialised> {
+pub(crate) fn init(context: &Context, force: bool, full: bool) -> Result<Initialised> {
     let path = context.worktree().join(".ultraplan").join("recover.toml");
     let root = Root::shared(context.worktree());
     let failed = |error| Error::io(format!("cannot write {}", path.display()), error);

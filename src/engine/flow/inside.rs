@@ -16,7 +16,7 @@ use crate::process::{self, ProcessId};
 
 /// What a command would decide about that is not for an attempt to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub(crate) enum Reach {
     /// Nothing: it looks, adds, or only plans.
     Nothing,
     /// Runs of its own, and that of the attempt only if that is the one named.
@@ -36,7 +36,7 @@ struct Attempt {
 }
 
 /// Refuses `command` where this process is part of an attempt that it would decide about.
-pub fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
+pub(crate) fn refuse(context: &Context, command: &str, reach: Reach) -> Result<()> {
     if reach == Reach::Nothing || context.dry_run() {
         return Ok(());
     }

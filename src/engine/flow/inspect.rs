@@ -18,7 +18,7 @@ use crate::policy::path_filter::Selection;
 
 /// A file of a checkpoint.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct File {
+pub(crate) struct File {
     /// Where it is.
     #[serde(flatten)]
     pub path: RepoPath,
@@ -31,7 +31,7 @@ pub struct File {
 }
 
 /// The files of a checkpoint.
-pub fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
+pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
     let repo = context.repo()?;
     let snapshot = load_checkpoint(repo, &checkpoint.commit)?.snapshot(repo)?;
     let file = |(path, entry): (RepoPath, Entry)| {
@@ -56,7 +56,7 @@ pub fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
 }
 
 /// The repositories inside, with their own checkpoints.
-pub fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
+pub(crate) fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
     Ok(load_checkpoint(context.repo()?, &checkpoint.commit)?
         .manifest
         .nested)
@@ -64,7 +64,7 @@ pub fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nes
 
 /// What a checkpoint changed since the run's previous one, or since the one that files went back to after that; everything,
 /// for the first.
-pub fn patch_since_previous(
+pub(crate) fn patch_since_previous(
     context: &Context,
     state: &State,
     checkpoint: &Checkpoint,
@@ -89,7 +89,7 @@ pub fn patch_since_previous(
 
 /// A difference between two moments.
 #[derive(Debug)]
-pub struct Difference {
+pub(crate) struct Difference {
     /// Paths, sorted.
     pub changes: Vec<Change>,
     /// Changes of the working memory, without line counts.
@@ -99,7 +99,7 @@ pub struct Difference {
 }
 
 /// Compares a checkpoint with another one, or with the work tree.
-pub fn diff(
+pub(crate) fn diff(
     context: &Context,
     from: &Checkpoint,
     to: Option<&Checkpoint>,

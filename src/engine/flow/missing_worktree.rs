@@ -17,13 +17,17 @@ use crate::model::state::State;
 
 /// The refusal to work in the folder `path`, which is gone, with the commands that bring it back, if one of the runs that
 /// `project` knows had its work tree there. `None`: nobody had.
-pub fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
+pub(crate) fn refuse_gone(project: &Context, path: &Path) -> Result<Option<Error>> {
     refusal(project, &*crash::load_recovered(project)?, path)
 }
 
 /// The refusal to roll a run back here whose own work tree, a linked one of this repository, is gone: what is here is
 /// somebody else's. `None`: its folder is there, or it is this one that was moved.
-pub fn refuse_for_gone(context: &Context, state: &State, run: &Run) -> Result<Option<Error>> {
+pub(crate) fn refuse_for_gone(
+    context: &Context,
+    state: &State,
+    run: &Run,
+) -> Result<Option<Error>> {
     let (place, state_dir) = (run.worktree.path(), context.store().dir());
     if run.worktree == context.worktree_id() || place.exists() || state_dir.starts_with(&place) {
         return Ok(None);

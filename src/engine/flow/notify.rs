@@ -43,7 +43,7 @@ pub(in crate::engine) struct Happened {
 
 impl Happened {
     /// That, and why.
-    pub fn new(event: NotifyEvent, reason: Option<String>) -> Self {
+    pub(crate) fn new(event: NotifyEvent, reason: Option<String>) -> Self {
         Self {
             event,
             reason,
@@ -55,7 +55,7 @@ impl Happened {
     /// What the end of an attempt is for whoever drives a loop of their own: given up, parked, a person is needed, or nothing;
     /// nothing either where the same was decided `before` at the same iteration and for the same cause, for a loop may go on
     /// regardless.
-    pub fn at_end(ended: &Ended, before: &Run) -> Option<Self> {
+    pub(crate) fn at_end(ended: &Ended, before: &Run) -> Option<Self> {
         let failure = ended.end.failure.as_ref();
         let happened = Self::decided(ended.end.decision.as_ref()?, failure)?;
         let last = before
@@ -98,7 +98,7 @@ impl Happened {
 /// What whoever is notified reads.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "notify")]
-pub struct Notification {
+pub(crate) struct Notification {
     /// What happened.
     #[schemars(extend("enum" = ["needs_person", "parked", "gave_up", "ended"]))]
     event: &'static str,

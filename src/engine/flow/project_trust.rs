@@ -24,7 +24,7 @@ use crate::policy::redact::redact;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-pub enum Change {
+pub(crate) enum Change {
     /// It was not there.
     Added,
     /// It was another one.
@@ -38,7 +38,7 @@ pub enum Change {
 /// A value that starts a program or widens rights.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "guarded_value")]
-pub struct GuardedValue {
+pub(crate) struct GuardedValue {
     /// Its key; a check is `feedback.NAME`, what is set for one task begins with `task.NAME.`.
     pub key: String,
     /// What the file says; of one that was removed, what it said.
@@ -52,7 +52,7 @@ pub struct GuardedValue {
 
 /// What a project's configuration asks for.
 #[derive(Clone, Debug)]
-pub struct ProjectTrust {
+pub(crate) struct ProjectTrust {
     /// Whether all of it is trusted and remembered; nothing is, where nothing is asked for.
     pub trusted: bool,
     /// Whether anything of the project was trusted before.
@@ -62,7 +62,7 @@ pub struct ProjectTrust {
 }
 
 /// Shows what is asked for, compared with what was trusted last.
-pub fn look(context: &Context) -> ProjectTrust {
+pub(crate) fn look(context: &Context) -> ProjectTrust {
     let (values, record) = (context.config().guarded(), context.trust_record());
     let trusted = values.is_empty() || record.holds(values);
     let before = record.latest();
@@ -110,7 +110,7 @@ fn compared(values: &Guarded, before: &Guarded) -> Vec<GuardedValue> {
 }
 
 /// Trusts what is asked for now, and remembers it; whether that is new. In a dry run only says so.
-pub fn trust(context: &Context) -> Result<bool> {
+pub(crate) fn trust(context: &Context) -> Result<bool> {
     let found = look(context);
     if !found.trusted && !context.dry_run() {
         let kept = context
@@ -122,7 +122,7 @@ pub fn trust(context: &Context) -> Result<bool> {
 }
 
 /// Trusts what `recover` wrote for the user. For a supervised agent it does not: the run after it would not ask.
-pub fn trust_own(context: &Context) -> Result<()> {
+pub(crate) fn trust_own(context: &Context) -> Result<()> {
     if inside::refuse(context, "trust", Reach::Record).is_ok() {
         trust(context)?;
     }
@@ -130,7 +130,7 @@ pub fn trust_own(context: &Context) -> Result<()> {
 }
 
 /// Forgets all that was trusted in this repository; whether there was anything. In a dry run only says so.
-pub fn revoke(context: &Context) -> Result<bool> {
+pub(crate) fn revoke(context: &Context) -> Result<bool> {
     let record = context.trust_record();
     if context.dry_run() {
         return Ok(record.latest().is_some());
@@ -139,7 +139,7 @@ pub fn revoke(context: &Context) -> Result<bool> {
 }
 
 /// Forgets what was trusted, with everything else of the repository.
-pub fn forget(context: &Context) -> Result<()> {
+pub(crate) fn forget(context: &Context) -> Result<()> {
     context
         .trust_record()
         .revoke()
@@ -162,7 +162,7 @@ fn unwritten(context: &Context, error: std::io::Error) -> Error {
 }
 
 /// Refuses to go on (13) where what is not trusted would be used: `uses` says of a key whether it would be.
-pub fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<()> {
+pub(crate) fn require(context: &Context, uses: impl Fn(&str) -> bool) -> Result<()> {
     let withheld = context.config().withheld();
     let asked: Vec<_> = withheld.iter().filter(|entry| uses(&entry.key)).collect();
     let Some(first) = asked.first() else {
@@ -235,12 +235,12 @@ fn is_of(value: &str, setting: &str) -> bool {
 }
 
 /// A value as a person reads it.
-pub fn shown(value: &GuardedValue) -> String {
+pub(crate) fn shown(value: &GuardedValue) -> String {
     shown_json(&value.value)
 }
 
 /// The same of any value of a configuration.
-pub fn shown_json(value: &Json) -> String {
+pub(crate) fn shown_json(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
         Json::Array(words) if words.iter().all(Json::is_string) && !words.is_empty() => join(
@@ -275,7 +275,7 @@ pub fn shown_json(value: &Json) -> String {
 }
 
 /// Refuses to supervise a run with checks that it did not begin with and that are not trusted.
-pub fn require_to_drive(context: &Context, run: &Run) -> Result<()> {
+pub(crate) fn require_to_drive(context: &Context, run: &Run) -> Result<()> {
     require_agreed(context, run)?;
     match run.spec.configured {
         Some(_) => Ok(()),
@@ -284,7 +284,7 @@ pub fn require_to_drive(context: &Context, run: &Run) -> Result<()> {
 }
 
 /// The same before a person's fix is judged.
-pub fn require_for_fix(context: &Context, run: &Run) -> Result<()> {
+pub(crate) fn require_for_fix(context: &Context, run: &Run) -> Result<()> {
     require_agreed(context, run)?;
     let recorded = run
         .spec

@@ -29,7 +29,7 @@ use super::archive::{Archived, archive};
 
 /// What a prune did or would do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Pruned {
+pub(crate) struct Pruned {
     /// Whether anything was removed.
     pub changed: bool,
     /// Kept, with reasons.
@@ -51,7 +51,7 @@ pub struct Pruned {
 
 /// Plans and, unless it is a dry run, removes. One run's with `--run`, else every run's of this state directory. With a
 /// folder as `archive`, milestones as old as the limits say go there.
-pub fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Result<Pruned> {
+pub(crate) fn prune(context: &Context, limits: &Limits, folder: Option<&Path>) -> Result<Pruned> {
     if !context.dry_run() {
         context.check_safe_mode("removing checkpoints")?;
         crash::recover(context)?;
@@ -159,13 +159,13 @@ fn sizes(context: &Context, state: &State) -> Result<BTreeMap<u64, u64>> {
 }
 
 /// The cleanup of a run that was accepted or closed (S13). Nobody is asked, so everything of it is never removed.
-pub fn tidy_up(context: &Context, run: &RunKey) -> Result<()> {
+pub(crate) fn tidy_up(context: &Context, run: &RunKey) -> Result<()> {
     tidy(context, Which::Run(run))
 }
 
 /// Cleans up the runs whose retention time after their end is over, and warns of what all checkpoints take. Called whenever
 /// a run ends; an error is only logged.
-pub fn tidy_up_due(context: &Context) {
+pub(crate) fn tidy_up_due(context: &Context) {
     if let Err(error) = tidy(context, Which::Due) {
         tracing::warn!(%error, "checkpoints of runs that are over were not tidied up");
     }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// Something that a run needs of a server, or can do without.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "remote_check")]
-pub struct Guarantee {
+pub(crate) struct Guarantee {
     /// Which.
     #[schemars(extend("enum" = ["create", "visible", "fast_forward", "compare_and_swap", "size", "delete"]))]
     pub name: &'static str,
@@ -32,7 +32,7 @@ pub struct Guarantee {
 
 /// What was found out.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub(crate) struct Checked {
     /// The remote.
     pub remote: Remote,
     /// In the order in which they were tried.
@@ -44,7 +44,7 @@ pub struct Checked {
 }
 
 /// Finds out what the server of a remote guarantees; an object of `size` bytes is sent.
-pub fn check(context: &Context, name: Option<&str>, size: u64) -> Result<Checked> {
+pub(crate) fn check(context: &Context, name: Option<&str>, size: u64) -> Result<Checked> {
     let remote = chosen(context, name)?;
     require_consent(context, &remote)?;
     if context.dry_run() {
@@ -90,7 +90,7 @@ pub fn check(context: &Context, name: Option<&str>, size: u64) -> Result<Checked
 
 /// A server that could not be asked.
 #[derive(Clone, Debug)]
-pub struct Unreached {
+pub(crate) struct Unreached {
     /// In git's words, or its own.
     pub said: String,
     /// When it wants to be asked again.
@@ -99,7 +99,10 @@ pub struct Unreached {
 
 /// Refuses (13) a server that lacks what a run needs; one that is away is the answer. It is examined once: that it has it
 /// is remembered with the consent.
-pub fn require_guarantees(context: &Context, remote: &Remote) -> Result<Result<(), Unreached>> {
+pub(crate) fn require_guarantees(
+    context: &Context,
+    remote: &Remote,
+) -> Result<Result<(), Unreached>> {
     if context.dry_run() || context.trust_record().is_checked(&remote.url) {
         return Ok(Ok(()));
     }
@@ -156,7 +159,7 @@ fn examine(context: &Context, remote: &Remote, size: u64) -> Result<Result<Exami
 }
 
 /// The remote that a command is about: the one that was named, else the one of the user's configuration.
-pub fn chosen(context: &Context, name: Option<&str>) -> Result<Remote> {
+pub(crate) fn chosen(context: &Context, name: Option<&str>) -> Result<Remote> {
     let Some(name) = name.or(context.settings().remote.name.as_deref()) else {
         let message = "no remote is named: --remote NAME, or [remote] name in your own configuration \
                        (~/.config/recover/config.toml); git remote lists those that git knows";

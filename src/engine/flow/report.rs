@@ -17,7 +17,7 @@ use crate::model::run::{Run, RunKey};
 use crate::policy::report::{MARK, Report, pull_request};
 
 /// The report of the run that a command works on; only of one subtask where that is named.
-pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
+pub(crate) fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
     let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
     if let Some(subtask) = subtask {
@@ -27,7 +27,7 @@ pub fn of_run(context: &Context, subtask: Option<&str>) -> Result<Report> {
 }
 
 /// Title and body of a pull request for the run that a command works on.
-pub fn pull_request_of(context: &Context) -> Result<String> {
+pub(crate) fn pull_request_of(context: &Context) -> Result<String> {
     let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
     let good = state.last_good(&run.key);
@@ -40,7 +40,7 @@ pub fn pull_request_of(context: &Context) -> Result<String> {
 }
 
 /// The report of this run.
-pub fn of_key(context: &Context, key: &RunKey) -> Result<Report> {
+pub(crate) fn of_key(context: &Context, key: &RunKey) -> Result<Report> {
     let state = context.load()?.state;
     let run = run_of(&state, key)?;
     make(context, &state, &run, None)
@@ -68,7 +68,7 @@ fn require_subtask(run: &Run, subtask: &str) -> Result<()> {
 
 /// Writes a report at `path`, whole or not at all, and returns the absolute path. A file that is no report is replaced
 /// only after a yes. Nothing is written in a dry run.
-pub fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
+pub(crate) fn to_file(context: &Context, path: &Path, text: &str) -> Result<PathBuf> {
     context.check_writes("writing a report")?;
     let path = context.cwd().join(path);
     // Without -o it goes to standard output.

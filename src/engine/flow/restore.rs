@@ -28,16 +28,16 @@ use crate::model::step::{StepRef, StepStatus};
 use super::step::{Crossing, compensate, is_ancestor_step};
 
 /// The reason of an ignored file that is gone and has a copy.
-pub const COPIED: &str = "copied";
+pub(crate) const COPIED: &str = "copied";
 
 /// Does it; with `--dry-run` only plans it. A request to stop is the caller's: the restore is finished.
-pub fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
+pub(crate) fn restore(context: &Context, request: &RestoreRequest) -> Result<Restore> {
     restore_noting_damage(context, request.kind, false, |_| Ok(request.clone()))
 }
 
 /// Restores for a person, whose request to stop reverts it. `request` chooses from the state under the work tree's lock, so
 /// that of two restores at once the second is planned from what the first left.
-pub fn restore_with(
+pub(crate) fn restore_with(
     context: &Context,
     kind: OperationKind,
     request: impl FnOnce(&State) -> Result<RestoreRequest>,

@@ -27,12 +27,12 @@ use crate::store::views::{Extent, write_views};
 use super::foreign_views;
 
 /// Looks without writing: an attempt whose supervisor was killed counts as crashed already.
-pub fn look(context: &Context) -> Result<Retry> {
+pub(crate) fn look(context: &Context) -> Result<Retry> {
     look_at(context, &*crash::load_recovered(context)?)
 }
 
 /// [`look`] at a state that was read already.
-pub fn look_at(context: &Context, state: &State) -> Result<Retry> {
+pub(crate) fn look_at(context: &Context, state: &State) -> Result<Retry> {
     let own = of_run(context, state, select::find(context, state)?);
     Ok(foreign_views::hold_back(context, state, own))
 }
@@ -73,7 +73,7 @@ fn of_run(context: &Context, state: &State, run: Option<&Run>) -> Retry {
 
 /// Sleeps until an attempt is allowed; `longest` bounds the wait (exit 9). A standing that no wait changes is returned
 /// as it is.
-pub fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
+pub(crate) fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
     let deadline = longest.map(|longest| context.clock.now().plus(longest));
     loop {
         let retry = look(context)?;
@@ -87,7 +87,7 @@ pub fn wait(context: &Context, longest: Option<Duration>) -> Result<Retry> {
 
 /// Sleeps until `until`, or gives up where `deadline` comes first: before sleeping, not after. Who watches may cut it
 /// short.
-pub fn sleep(
+pub(crate) fn sleep(
     context: &Context,
     run: Option<&Run>,
     until: Timestamp,
@@ -169,7 +169,7 @@ fn interruptible(context: &Context, wake: Timestamp, until: Timestamp) -> Result
 
 /// Refuses an attempt that would be the last of a budget which another run's attempt, under way now, may still use up
 /// (exit 7): of two that want the last one, one gets it.
-pub fn leave_to_others(
+pub(crate) fn leave_to_others(
     context: &Context,
     state: &State,
     run: &Run,
@@ -255,7 +255,7 @@ pub(super) fn refuse_at_work(
 ///
 /// # Errors
 /// There is no run (4); it, its task or its work tree is at work (11).
-pub fn reset(context: &Context) -> Result<Retry> {
+pub(crate) fn reset(context: &Context) -> Result<Retry> {
     if !context.store().exists() {
         // Nothing is made where nothing is recorded.
         select::require(context, &context.load()?.state)?;

@@ -19,7 +19,7 @@ use super::restore::restore;
 
 /// The checkpoint that an automatic rollback goes back to: after a crash the run's last one that did not fail, else the
 /// last good one.
-pub fn rollback_target<'a>(
+pub(crate) fn rollback_target<'a>(
     state: &'a State,
     key: &RunKey,
     cause: Option<Cause>,
@@ -35,7 +35,7 @@ pub fn rollback_target<'a>(
 /// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
 /// edits stay, and HEAD where moving it would be refused. What cannot be replaced stays, and [`why_mixed`] says whether the
 /// run may go on with it. A dry run only plans it.
-pub fn restore_checkpoint(
+pub(crate) fn restore_checkpoint(
     context: &Context,
     key: &RunKey,
     target: &Checkpoint,
@@ -65,7 +65,7 @@ const NAMED: usize = 5;
 
 /// Why a run must not go on after an automatic rollback: a path that could not be replaced is in the checkpoint, or tests,
 /// checks or configuration would read it. `None` where none is: what is left of the attempt can change no verdict.
-pub fn why_mixed(
+pub(crate) fn why_mixed(
     context: &Context,
     run: &Run,
     target: &Checkpoint,

@@ -26,7 +26,7 @@ use super::prune;
 
 /// A run, and what of it is not in the ledger.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub(crate) struct Listed {
     /// The run.
     pub run: Run,
     /// Whether a command that names none is about it.
@@ -38,7 +38,7 @@ pub struct Listed {
 }
 
 /// The runs, newest first, at most `limit`; closed and accepted ones only with `all`.
-pub fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Listed>> {
+pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Listed>> {
     let state = crash::load_recovered(context)?;
     let chosen = select::find(context, &state)
         .ok()
@@ -165,7 +165,7 @@ fn size_below(root: &Root, folder: &Path) -> u64 {
 
 /// Which runs are meant.
 #[derive(Clone, Debug)]
-pub enum Chosen {
+pub(crate) enum Chosen {
     /// Those of these ids; without any the one that a command is about.
     Ids(Vec<RunId>),
     /// Those of the work tree that have ended, well or badly.
@@ -230,7 +230,7 @@ pub(in crate::engine) fn refuse_driven(context: &Context, run: &Run) -> Result<(
 
 /// What closing did, or would do.
 #[derive(Clone, Debug)]
-pub struct Closed {
+pub(crate) struct Closed {
     /// Whether anything changed, or would.
     pub changed: bool,
     /// The runs that are closed now, or would be.
@@ -241,7 +241,7 @@ pub struct Closed {
 ///
 /// # Errors
 /// There is no such run (4); a `recover` is at work on one of them (11): then none is closed.
-pub fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
+pub(crate) fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
     if !context.dry_run() {
         crash::recover(context)?;
     }

@@ -38,7 +38,7 @@ use super::{foreign_views, retry};
 
 /// Everything a person wants to know first.
 #[derive(Debug)]
-pub struct Status {
+pub(crate) struct Status {
     /// The run.
     pub run: Run,
     /// Whether it was named, rather than found.
@@ -80,7 +80,7 @@ pub struct Status {
 /// What a run that is at work does now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "activity")]
-pub struct Activity {
+pub(crate) struct Activity {
     /// `agent`, `check`, `waiting`, or `recover` for what comes between these.
     #[schemars(extend("enum" = ["agent", "check", "waiting", "recover"]))]
     pub what: &'static str,
@@ -190,17 +190,17 @@ fn last_line(context: &Context, log: &Path) -> Option<String> {
 }
 
 /// Looks at the run that a command works on.
-pub fn status(context: &Context) -> Result<Status> {
+pub(crate) fn status(context: &Context) -> Result<Status> {
     status_of(context, None)
 }
 
 /// The same without its size, for which every checkpoint is looked at: for a screen that is made again and again.
-pub fn glance(context: &Context) -> Result<Status> {
+pub(crate) fn glance(context: &Context) -> Result<Status> {
     look(context, None, |_, _| None)
 }
 
 /// Looks at a run that is named by its id.
-pub fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
+pub(crate) fn status_of(context: &Context, run_id: Option<&RunId>) -> Result<Status> {
     look(context, run_id, |state, key| size_of(context, state, key))
 }
 

@@ -23,7 +23,7 @@ use crate::store::{ACTIVE, ATTEMPTS, LANES, RECOVERY, print_of};
 
 /// What was written, or would be.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Synced {
+pub(crate) struct Synced {
     /// Whether any file held something else.
     pub changed: bool,
     /// Files that were written, absolute.
@@ -36,7 +36,7 @@ pub struct Synced {
 
 /// A file of somebody else's in a view's place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct KeptAside {
+pub(crate) struct KeptAside {
     /// The file, absolute.
     pub path: String,
     /// Where a copy of it is, or would be, absolute.
@@ -44,7 +44,7 @@ pub struct KeptAside {
 }
 
 /// Writes the views again; with `to` into that folder, in the layout of the source systems, session checkpoints included.
-pub fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
+pub(crate) fn sync(context: &Context, to: Option<&Path>) -> Result<Synced> {
     let views = views(context, to)?;
     let mut synced = Synced::default();
     if let Some(to) = to {

@@ -14,7 +14,7 @@ use crate::store::{Origin, StoreError};
 
 /// A state directory, as `recover trust --state` shows it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct StateReport {
+pub(crate) struct StateReport {
     /// The id that it has here; `None` while it has none that is known.
     pub id: Option<String>,
     /// The state directory, absolute.
@@ -35,7 +35,7 @@ pub struct StateReport {
 
 /// A command that a run would start.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RecordedCommand {
+pub(crate) struct RecordedCommand {
     /// The run.
     #[serde(flatten)]
     pub run: RunKey,
@@ -48,7 +48,7 @@ pub struct RecordedCommand {
 
 /// What taking over did, or would do.
 #[derive(Clone, Debug)]
-pub struct Trusted {
+pub(crate) struct Trusted {
     /// Whether anything changed (or would).
     pub changed: bool,
     /// The state.
@@ -56,7 +56,7 @@ pub struct Trusted {
 }
 
 /// What the state directory holds.
-pub fn look(context: &Context) -> Result<StateReport> {
+pub(crate) fn look(context: &Context) -> Result<StateReport> {
     let store = context.store();
     let state = match crash::load_recovered(context) {
         Err(error) if error.kind == ErrorKind::Corrupt => {
@@ -135,7 +135,7 @@ fn commands_of(run: &Run) -> Vec<RecordedCommand> {
 ///
 /// # Errors
 /// There is no state (10).
-pub fn take_over(context: &Context) -> Result<Trusted> {
+pub(crate) fn take_over(context: &Context) -> Result<Trusted> {
     let store = context.store();
     if !store.has_content() {
         let message = format!("there is no state in {}", store.dir().display());

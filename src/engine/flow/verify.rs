@@ -17,7 +17,7 @@ use crate::model::selector::Selector;
 
 /// What was found.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct VerifyReport {
+pub(crate) struct VerifyReport {
     /// How many checkpoints were read.
     pub checked: usize,
     /// What is missing or damaged.
@@ -27,7 +27,7 @@ pub struct VerifyReport {
 /// Something missing or damaged.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "damage")]
-pub struct VerifyProblem {
+pub(crate) struct VerifyProblem {
     /// The checkpoint.
     pub checkpoint_id: CheckpointId,
     /// What is wrong with it.
@@ -35,7 +35,7 @@ pub struct VerifyProblem {
 }
 
 /// Reads every object of the named checkpoints; of all without any name.
-pub fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport> {
+pub(crate) fn verify(context: &Context, selectors: &[Selector]) -> Result<VerifyReport> {
     let state = crash::load_recovered(context)?;
     let chosen: Vec<&Checkpoint> = if selectors.is_empty() {
         state.checkpoints.values().collect()

@@ -14,7 +14,7 @@ use crate::model::time::Timestamp;
 
 /// An attempt that was begun.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub(crate) struct Started {
     /// The run, as of the beginning.
     pub run: Run,
     /// The attempt's iteration.
@@ -29,7 +29,7 @@ pub struct Started {
 
 /// What is known of an attempt when it begins.
 #[derive(Clone, Debug, Default)]
-pub struct Begin {
+pub(crate) struct Begin {
     /// What it tries.
     pub approach: Option<String>,
     /// Its iteration, where it is not the current one.
@@ -42,7 +42,7 @@ pub struct Begin {
 
 /// How an attempt ended, and what its end is recorded from.
 #[derive(Clone, Debug, Default)]
-pub struct Ending {
+pub(crate) struct Ending {
     /// Its event: what was observed of it, and once that is judged, what was decided.
     pub end: AttemptEnd,
     /// Whether a feedback loop failed rather than the command.
@@ -66,7 +66,7 @@ pub struct Ending {
 /// What the loop contract calls the result (L2).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "attempt_result")]
-pub struct RecoveryResult {
+pub(crate) struct RecoveryResult {
     /// Whether recovery can go on.
     pub success: bool,
     /// Whether another attempt is allowed, now or at `retry_after`.
@@ -82,7 +82,7 @@ pub struct RecoveryResult {
 
 /// An attempt's end as it was recorded.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// The run afterwards.
     pub run: Run,
     /// Its event.
@@ -98,7 +98,7 @@ pub struct Ended {
 }
 
 /// The session that an attempt of `run` is charged to: the one the caller names, else the run's own.
-pub fn session_of(context: &Context, run: &Run) -> String {
+pub(crate) fn session_of(context: &Context, run: &Run) -> String {
     context
         .naming()
         .session

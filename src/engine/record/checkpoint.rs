@@ -35,7 +35,7 @@ use super::changes::changes_since;
 
 /// Takes the work tree's lock. A restore or an atomic step that was cut off leaves a tree in between, which must neither be captured nor
 /// planned from: who writes has settled it before, who only reads is refused (exit 16).
-pub fn lock(context: &Context) -> Result<WorktreeLock> {
+pub(crate) fn lock(context: &Context) -> Result<WorktreeLock> {
     let repo = context.repo()?;
     let lock = context.lock_worktree(repo)?;
     if Loan::is_left(repo) && !lock.is_rehearsal() {
@@ -54,12 +54,12 @@ pub fn lock(context: &Context) -> Result<WorktreeLock> {
 }
 
 /// Captures work tree, index, HEAD and working memory.
-pub fn prepare(context: &Context) -> Result<Prepared> {
+pub(crate) fn prepare(context: &Context) -> Result<Prepared> {
     prepare_as(context, &context.capture_rules())
 }
 
 /// Captures what a run begins with: more untracked files than are allowed are refused.
-pub fn prepare_first(context: &Context) -> Result<Prepared> {
+pub(crate) fn prepare_first(context: &Context) -> Result<Prepared> {
     prepare_within(
         context,
         lock(context)?,
@@ -70,12 +70,12 @@ pub fn prepare_first(context: &Context) -> Result<Prepared> {
 }
 
 /// Captures by other rules than the configured ones.
-pub fn prepare_as(context: &Context, rules: &CaptureRules) -> Result<Prepared> {
+pub(crate) fn prepare_as(context: &Context, rules: &CaptureRules) -> Result<Prepared> {
     prepare_under(context, lock(context)?, rules, &BTreeSet::new())
 }
 
 /// Captures under a lock that is held already. `also` are paths to take even when they are ignored.
-pub fn prepare_under(
+pub(crate) fn prepare_under(
     context: &Context,
     lock: WorktreeLock,
     rules: &CaptureRules,
@@ -142,7 +142,7 @@ fn prepare_within(
 /// Does before the ledger's lock is taken, which others wait for, what does not need it: [`publish_large`], and what changed
 /// since the latest checkpoint of the run, where that is known, is looked at. Where that fails, so does the checkpoint, with
 /// the reason.
-pub fn publish_early(
+pub(crate) fn publish_early(
     context: &Context,
     state: &State,
     key: Option<&RunKey>,
@@ -159,7 +159,7 @@ pub fn publish_early(
 }
 
 /// Makes what was captured durable, unless it is little: with the rest of its checkpoint that takes fewer syncs and one pack.
-pub fn publish_large(prepared: &Prepared) {
+pub(crate) fn publish_large(prepared: &Prepared) {
     if prepared.capture.is_little() {
         return;
     }
@@ -170,7 +170,7 @@ pub fn publish_large(prepared: &Prepared) {
 
 /// Writes the commit and its reference; the caller appends the event ([`event`]) in the same hold of the ledger's
 /// lock, so that ids and order are exact.
-pub fn record(
+pub(crate) fn record(
     context: &Context,
     ledger: &Exclusive,
     key: &RunKey,
@@ -182,7 +182,7 @@ pub fn record(
 
 /// [`record`] where more events than [`event`] follow in the same hold of the lock. They are known already and go into the
 /// checkpoint too, so that a ledger which is rebuilt from it has them; `following` makes them of the checkpoint's id.
-pub fn record_with(
+pub(crate) fn record_with(
     context: &Context,
     ledger: &Exclusive,
     key: &RunKey,
@@ -403,7 +403,7 @@ fn begins_phase(state: &State, key: &RunKey, request: &Request) -> bool {
 }
 
 /// The event of a checkpoint that was recorded.
-pub fn event(checkpoint: &Checkpoint) -> NewEvent {
+pub(crate) fn event(checkpoint: &Checkpoint) -> NewEvent {
     event_with(checkpoint, Vec::new())
 }
 

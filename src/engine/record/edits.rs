@@ -20,7 +20,7 @@ const NAMED: usize = 6;
 
 /// Files that somebody else changed, and the checkpoint that has them.
 #[derive(Debug)]
-pub struct Edits<'a> {
+pub(crate) struct Edits<'a> {
     /// The checkpoint.
     pub checkpoint: &'a Checkpoint,
     /// The files that are not in it as they were before.
@@ -29,7 +29,7 @@ pub struct Edits<'a> {
 
 impl Edits<'_> {
     /// The files by name, the first ones.
-    pub fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         let mut names: Vec<String> = self
             .paths
             .iter()
@@ -48,7 +48,7 @@ impl Edits<'_> {
     }
 
     /// The command that puts these files, and nothing else, in place again.
-    pub fn brought_back(&self) -> Hint {
+    pub(crate) fn brought_back(&self) -> Hint {
         let words = ["checkpoint", "restore", self.checkpoint.id.as_str()]
             .map(str::to_owned)
             .into_iter();
@@ -61,7 +61,7 @@ impl Edits<'_> {
 }
 
 /// What somebody else changed since a checkpoint of a run, of which that has not the same; the latest first.
-pub fn since<'a>(
+pub(crate) fn since<'a>(
     context: &Context,
     state: &'a State,
     target: &Checkpoint,
@@ -123,7 +123,7 @@ fn unlike(
 ///
 /// What changed between two of them is the later one's, if that was taken after something was done, and the earlier one's,
 /// if that was taken right before an agent's tool was called. A damaged one says nothing.
-pub fn of_others<'a>(
+pub(crate) fn of_others<'a>(
     context: &Context,
     state: &'a State,
     target: &'a Checkpoint,

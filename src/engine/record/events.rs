@@ -34,7 +34,7 @@ impl Context {
 }
 
 /// Appends events that are dated `at` to the ledger, gives its lock back and writes the views of the run that they complete.
-pub fn append(
+pub(crate) fn append(
     mut ledger: Exclusive,
     key: &RunKey,
     at: Timestamp,
@@ -45,7 +45,7 @@ pub fn append(
 }
 
 /// Applies an event to the state in memory, as if it had been recorded.
-pub fn apply_speculatively(state: &mut Arc<State>, at: Timestamp, event: NewEvent) {
+pub(crate) fn apply_speculatively(state: &mut Arc<State>, at: Timestamp, event: NewEvent) {
     let NewEvent {
         run,
         source,

@@ -12,7 +12,7 @@ use crate::model::state::State;
 
 /// Another system's checkpoint, and what of it is there.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct KnownCheckpoint {
+pub(crate) struct KnownCheckpoint {
     /// Its record.
     #[serde(flatten)]
     pub checkpoint: ForeignCheckpoint,
@@ -21,7 +21,7 @@ pub struct KnownCheckpoint {
 }
 
 /// What of another system's checkpoint is there.
-pub fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoint {
+pub(crate) fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoint {
     let there = |commit: &String| {
         let repo = context.repo().ok().filter(|_| context.has_git());
         repo.is_some_and(|repo| commit_exists(repo, &ObjectId(commit.clone())))
@@ -34,7 +34,11 @@ pub fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoin
 }
 
 /// Other systems' checkpoints that the ledger knows of.
-pub fn foreign(context: &Context, state: &State, run: Option<&RunKey>) -> Vec<KnownCheckpoint> {
+pub(crate) fn foreign(
+    context: &Context,
+    state: &State,
+    run: Option<&RunKey>,
+) -> Vec<KnownCheckpoint> {
     let runs = state
         .runs
         .iter()

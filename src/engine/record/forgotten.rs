@@ -9,7 +9,7 @@ use crate::model::run::RunKey;
 use crate::model::state::State;
 
 /// The files of a run in the state directory: its logs and prompts, and its views.
-pub fn files_of(context: &Context, key: &RunKey) -> Vec<PathBuf> {
+pub(crate) fn files_of(context: &Context, key: &RunKey) -> Vec<PathBuf> {
     let (store, root) = (context.store(), context.store().root());
     let folder = store.run_dir(key);
     let Some(name) = folder.file_name().map(ToOwned::to_owned) else {
@@ -27,7 +27,7 @@ pub fn files_of(context: &Context, key: &RunKey) -> Vec<PathBuf> {
 }
 
 /// Removes the files of runs that are gone from the ledger, unless another run has the same place.
-pub fn sweep(context: &Context, state: &State) -> Result<()> {
+pub(crate) fn sweep(context: &Context, state: &State) -> Result<()> {
     let root = context.store().root();
     for key in &state.forgotten {
         let place = context.store().run_dir(key);

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(200);
 
 /// The locks of git's that are there.
-pub fn all(context: &Context) -> Result<Vec<ForeignLock>> {
+pub(crate) fn all(context: &Context) -> Result<Vec<ForeignLock>> {
     Ok(if context.has_git() {
         foreign_locks(context.repo()?)?
     } else {
@@ -30,7 +30,7 @@ pub fn all(context: &Context) -> Result<Vec<ForeignLock>> {
 }
 
 /// What a lock is called in messages: its place in the git folder, and its age.
-pub fn describe(context: &Context, lock: &ForeignLock) -> String {
+pub(crate) fn describe(context: &Context, lock: &ForeignLock) -> String {
     let folder = context.repo().ok().map(|repo| {
         repo.common_dir()
             .parent()
@@ -44,7 +44,7 @@ pub fn describe(context: &Context, lock: &ForeignLock) -> String {
 }
 
 /// What keeps git from working, for the first line of a failure.
-pub fn in_the_way(context: &Context) -> Option<String> {
+pub(crate) fn in_the_way(context: &Context) -> Option<String> {
     let locks = all(context)
         .inspect_err(|error| tracing::debug!(%error, "git's locks are not known"))
         .ok()?;
@@ -65,7 +65,7 @@ fn obstacle(context: &Context, lock: &ForeignLock) -> Result<Option<String>> {
 }
 
 /// Removes what an attempt that just ended left, which was not there before: waits until that is certain, but not for ever.
-pub fn settle(context: &Context, before: &[ForeignLock]) -> Result<()> {
+pub(crate) fn settle(context: &Context, before: &[ForeignLock]) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let made: Vec<ForeignLock> = all(context)?
@@ -110,7 +110,7 @@ fn is_left(context: &Context, state: &State, lock: &ForeignLock) -> bool {
 }
 
 /// Removes the locks that were left. Returns what was done.
-pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
+pub(crate) fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
     let mut done = Vec::new();
     for lock in all(context)? {
         if is_left(context, state, &lock) && obstacle(context, &lock)?.is_none() && lock.remove()? {
@@ -124,7 +124,11 @@ pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
 }
 
 /// What a person has to know of a lock: whether it will be removed, or what to do.
-pub fn advice(context: &Context, state: &State, lock: &ForeignLock) -> Result<(String, bool)> {
+pub(crate) fn advice(
+    context: &Context,
+    state: &State,
+    lock: &ForeignLock,
+) -> Result<(String, bool)> {
     let path = lock.path.display();
     let obstacle = obstacle(context, lock)?;
     let repairable = obstacle.is_none() && is_left(context, state, lock);

@@ -7,7 +7,7 @@ use crate::git::repo::{changed_settings, put_settings_back, record_settings};
 use crate::model::run::{Run, RunKey};
 
 /// Records them at the beginning of an attempt.
-pub fn begin(context: &Context, key: &RunKey, iteration: u32) {
+pub(crate) fn begin(context: &Context, key: &RunKey, iteration: u32) {
     if !context.has_git() {
         return;
     }
@@ -20,7 +20,7 @@ pub fn begin(context: &Context, key: &RunKey, iteration: u32) {
 }
 
 /// What the attempt that ended changed of them.
-pub fn end(context: &Context, key: &RunKey, iteration: u32) -> Vec<String> {
+pub(crate) fn end(context: &Context, key: &RunKey, iteration: u32) -> Vec<String> {
     if !context.has_git() {
         return Vec::new();
     }
@@ -35,7 +35,7 @@ pub fn end(context: &Context, key: &RunKey, iteration: u32) -> Vec<String> {
 
 /// Puts back what the run's latest iteration changed of those that keep git from working or start programs. All work trees
 /// share them: nothing is done while another run is at work.
-pub fn put_back(context: &Context, key: &RunKey) {
+pub(crate) fn put_back(context: &Context, key: &RunKey) {
     if !context.has_git() || context.dry_run() {
         return;
     }

@@ -28,9 +28,9 @@ use super::attempt_record::{Ending, Started};
 use super::run_settings::{self, loops_of};
 
 /// What a record says of a stage that went well.
-pub const COMPLETE: &str = "complete";
+pub(crate) const COMPLETE: &str = "complete";
 /// What it says of one that did not.
-pub const FAILED: &str = "failed";
+pub(crate) const FAILED: &str = "failed";
 /// What it says while another attempt is to come.
 const RETRYING: &str = "retrying";
 /// How many of the log's last entries a failure's context has (C8).
@@ -46,7 +46,12 @@ const MAX_COMMITS: usize = 200;
 
 /// Fills in what a record of a stage says anyway: the lane's base, its HEAD and commits, where it is to be merged. The
 /// commits are those on its branch, which says nothing of who made them.
-pub fn fill(context: &Context, state: &State, key: &RunKey, mut fields: LaneFields) -> LaneFields {
+pub(crate) fn fill(
+    context: &Context,
+    state: &State,
+    key: &RunKey,
+    mut fields: LaneFields,
+) -> LaneFields {
     let Some(reached) = fields.stage.clone() else {
         return fields;
     };
@@ -113,7 +118,7 @@ fn base_commit(
 }
 
 /// The commit of a branch, local or of a remote; `None` where it is not there.
-pub fn branch_commit(context: &Context, branch: &str) -> Option<ObjectId> {
+pub(crate) fn branch_commit(context: &Context, branch: &str) -> Option<ObjectId> {
     let repo = context.repo().ok().filter(|_| context.has_git())?;
     let names = ["refs/heads/", "refs/remotes/", "refs/remotes/origin/", ""];
     names
@@ -122,7 +127,7 @@ pub fn branch_commit(context: &Context, branch: &str) -> Option<ObjectId> {
 }
 
 /// What the checkpoint says that a lane's run begins with: the stage that was not reached yet.
-pub fn of_beginning(state: &State, key: &RunKey) -> LaneFields {
+pub(crate) fn of_beginning(state: &State, key: &RunKey) -> LaneFields {
     let reached = |stage: &str| {
         state
             .lane_records(key)
@@ -147,7 +152,7 @@ pub fn of_beginning(state: &State, key: &RunKey) -> LaneFields {
 
 /// What is known of an attempt that has ended.
 #[derive(Clone, Copy, Debug)]
-pub struct EndedAttempt<'a> {
+pub(crate) struct EndedAttempt<'a> {
     /// The run.
     pub run: &'a Run,
     /// Which attempt.
@@ -158,7 +163,7 @@ pub struct EndedAttempt<'a> {
 
 /// What the checkpoint at an attempt's end says of its lane: that the tests were run, and what a failure leaves for the
 /// next attempt (C8, C9).
-pub fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) -> LaneFields {
+pub(crate) fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<'_>) -> LaneFields {
     let EndedAttempt { run, ending, .. } = *about;
     let outcome = ending.end.outcome;
     if outcome == AttemptOutcome::Cancelled || !is_lane(state, &run.key) {
@@ -361,7 +366,7 @@ fn entries(log: &str) -> Vec<String> {
 }
 
 /// What the latest failed attempt of a lane left for the next one.
-pub fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
+pub(crate) fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
     let last = state
         .checkpoints_of(key)
         .rfind(|checkpoint| checkpoint.trigger == trigger::ATTEMPT);
@@ -373,7 +378,7 @@ pub fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
 
 /// The state of a lane, and the commands that resume it and roll it back (C6).
 #[derive(Clone, Debug)]
-pub struct LaneStanding {
+pub(crate) struct LaneStanding {
     /// Its stage.
     pub stage: String,
     /// What its record says of it.
@@ -393,7 +398,7 @@ pub struct LaneStanding {
 }
 
 /// What there is to say of a lane; `None` for a run that is none.
-pub fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneStanding> {
+pub(crate) fn standing(context: &Context, state: &State, key: &RunKey) -> Option<LaneStanding> {
     let (run, store) = (state.run(key)?, context.store());
     let record = state.lane_stands(key)?;
     let resume_hint = resume_hint(run, store).to_string();

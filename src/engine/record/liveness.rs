@@ -17,7 +17,7 @@ use crate::process::is_group_alive;
 
 /// Whether a restore or an atomic step was cut off in this work tree and still waits to be finished. That is in the ledger
 /// as it is: the state that readers get counts such a step as settled.
-pub fn unfinished_operation(context: &Context) -> Result<Option<String>> {
+pub(crate) fn unfinished_operation(context: &Context) -> Result<Option<String>> {
     if context.unusable().is_some() || !context.has_git() && !context.store().exists() {
         return Ok(None);
     }
@@ -38,7 +38,7 @@ pub(in crate::engine) fn orphaned_baseline<'a>(
 }
 
 /// The command of a run that goes on, itself or what it started, although its `recover` is gone.
-pub fn left_running<'a>(context: &Context, run: &'a Run) -> Option<&'a ProcessId> {
+pub(crate) fn left_running<'a>(context: &Context, run: &'a Run) -> Option<&'a ProcessId> {
     let child = run
         .live
         .as_ref()
@@ -49,7 +49,7 @@ pub fn left_running<'a>(context: &Context, run: &'a Run) -> Option<&'a ProcessId
 }
 
 /// Whether a run's attempt was supervised by a `recover` that is gone.
-pub fn is_orphaned(context: &Context, run: &Run) -> bool {
+pub(crate) fn is_orphaned(context: &Context, run: &Run) -> bool {
     let supervisor = run.live.as_ref().and_then(|live| live.supervisor.as_ref());
     supervisor.is_some_and(|supervisor| !is_alive(context.store(), supervisor))
 }
@@ -87,7 +87,7 @@ fn unfinished_atomic_step(context: &Context, state: &State) -> Option<String> {
 }
 
 /// Refuses a work tree that an atomic step left in between (exit 16).
-pub fn refuse_interrupted(context: &Context) -> Result<()> {
+pub(crate) fn refuse_interrupted(context: &Context) -> Result<()> {
     match unfinished_atomic_step(context, &context.load()?.state) {
         None => Ok(()),
         Some(step) => Err(Error::new(
@@ -120,7 +120,7 @@ pub(in crate::engine) fn is_driven(context: &Context, key: &RunKey) -> bool {
 /// The right to drive a run: one process has it at a time, also while it waits between two attempts. It ends with the
 /// process.
 #[derive(Debug)]
-pub struct Driving {
+pub(crate) struct Driving {
     /// The run.
     pub key: RunKey,
     _lock: FileLock,
@@ -131,7 +131,7 @@ impl Driving {
     ///
     /// # Errors
     /// Another process has it (11).
-    pub fn take(context: &Context, key: &RunKey) -> Result<Self> {
+    pub(crate) fn take(context: &Context, key: &RunKey) -> Result<Self> {
         let refused = |holder: &str| {
             let message = format!("run {key} is under way: {holder}");
             Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))

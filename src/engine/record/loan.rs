@@ -12,7 +12,7 @@ use crate::model::run::Run;
 
 /// Lends rights to read what the last checkpoint of this work tree holds and what cannot be read any more, while an attempt is
 /// under way or where that checkpoint already has it without those rights. What a person closed was in neither.
-pub fn lend(
+pub(super) fn lend(
     context: &Context,
     lock: &WorktreeLock,
     skipped: &[PathReason],

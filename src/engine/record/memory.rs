@@ -21,7 +21,7 @@ use crate::store::{Store, VIEWS};
 const OWN: [&str; 3] = [".gitignore", "events.jsonl", "recover"];
 
 /// Reads the working memory. Over `max_state_size` bytes it is an error that names the largest file (S2).
-pub fn read(context: &Context) -> Result<Vec<MemoryFile>> {
+pub(crate) fn read(context: &Context) -> Result<Vec<MemoryFile>> {
     let mut files = Vec::new();
     walk(context.store(), &RepoPath::default(), &mut files)?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -86,7 +86,7 @@ fn read_file(store: &Store, shown: &Path, path: RepoPath) -> io::Result<MemoryFi
 }
 
 /// The state directory as answers name it: relative to the work tree where it lies inside, else absolute.
-pub fn named_root(context: &Context) -> RepoPath {
+pub(crate) fn named_root(context: &Context) -> RepoPath {
     let dir = context.store().dir();
     let named = dir.strip_prefix(context.worktree()).unwrap_or(dir);
     RepoPath::new(named.as_os_str().as_bytes())
@@ -94,7 +94,7 @@ pub fn named_root(context: &Context) -> RepoPath {
 
 /// How the working memory would change.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct MemoryPlan {
+pub(crate) struct MemoryPlan {
     /// Files to write, with content and mode.
     pub write: Vec<MemoryFile>,
     /// Files to delete.
@@ -103,7 +103,7 @@ pub struct MemoryPlan {
 
 impl MemoryPlan {
     /// Leaves out, and returns, what is there now and is in none of `known`: it was written meanwhile.
-    pub fn leave_changed(
+    pub(crate) fn leave_changed(
         &mut self,
         now: &[MemoryFile],
         known: &[&[MemoryFile]],
@@ -134,19 +134,19 @@ impl MemoryPlan {
     }
 
     /// Leaves these files as they are.
-    pub fn leave(&mut self, paths: &BTreeSet<RepoPath>) {
+    pub(crate) fn leave(&mut self, paths: &BTreeSet<RepoPath>) {
         self.write.retain(|file| !paths.contains(&file.path));
         self.delete.retain(|path| !paths.contains(path));
     }
 
     /// Whether nothing is to be done.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.write.is_empty() && self.delete.is_empty()
     }
 }
 
 /// What has to change to get from `now` to `target`. Long-term memory is never rolled back (S5).
-pub fn plan(
+pub(crate) fn plan(
     now: &[MemoryFile],
     target: &[MemoryFile],
     settings: &MemorySettings,
@@ -170,7 +170,7 @@ pub fn plan(
 }
 
 /// [`plan`] after an error: the loop's own state is cleared, whatever `target` has of it (L3).
-pub fn plan_after_error(
+pub(crate) fn plan_after_error(
     now: &[MemoryFile],
     target: &[MemoryFile],
     settings: &MemorySettings,
@@ -193,7 +193,7 @@ pub fn plan_after_error(
 
 /// Refuses a plan where something that was not captured (a link, a folder with something in it) stands in the place of
 /// a file or of one of its folders. Nothing is changed.
-pub fn check(store: &Store, plan: &MemoryPlan) -> Result<()> {
+pub(crate) fn check(store: &Store, plan: &MemoryPlan) -> Result<()> {
     let kind = |path: &RepoPath| {
         let path = on_disk(store, path);
         store
@@ -263,7 +263,7 @@ fn in_the_way(store: &Store, path: &RepoPath, why: &str) -> Error {
 }
 
 /// Carries a plan out. Each file is replaced as a whole; folders that become empty go.
-pub fn apply(store: &Store, plan: &MemoryPlan) -> Result<()> {
+pub(crate) fn apply(store: &Store, plan: &MemoryPlan) -> Result<()> {
     check(store, plan)?;
     for path in &plan.delete {
         let target = on_disk(store, path);

@@ -35,7 +35,7 @@ pub(in crate::engine) fn message(checkpoint: &Checkpoint) -> Result<String> {
 }
 
 /// The record that a checkpoint's commit carries; `None` for a commit that no `recover` wrote.
-pub fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
+pub(crate) fn record_of(stored: &StoredCheckpoint) -> Option<Checkpoint> {
     record_in(&stored.message, &stored.commit)
 }
 

@@ -17,14 +17,19 @@ use super::lane;
 /// The commits that the attempts and steps of a run made, and of a lane in its work tree: all that its branch has beyond the
 /// base branch, and what came between two of its steps, whatever of the lane's made them.
 #[derive(Debug, Default)]
-pub struct OwnCommits<'a> {
+pub(crate) struct OwnCommits<'a> {
     run: Option<&'a Run>,
     of_lane: BTreeSet<ObjectId>,
 }
 
 impl<'a> OwnCommits<'a> {
     /// Those of `run`, where HEAD is `now`.
-    pub fn of(context: &Context, state: &State, run: Option<&'a Run>, now: &Head) -> Result<Self> {
+    pub(crate) fn of(
+        context: &Context,
+        state: &State,
+        run: Option<&'a Run>,
+        now: &Head,
+    ) -> Result<Self> {
         let mut own = Self {
             run,
             of_lane: BTreeSet::new(),
@@ -50,7 +55,7 @@ impl<'a> OwnCommits<'a> {
     }
 
     /// Whether this is one of them.
-    pub fn has(&self, commit: &ObjectId) -> bool {
+    pub(crate) fn has(&self, commit: &ObjectId) -> bool {
         self.of_lane.contains(commit)
             || self.run.is_some_and(|run| run.own_commits.contains(commit))
     }

@@ -32,7 +32,7 @@ const MAX_EVENT: u64 = 16 << 20;
 
 /// What git itself would not send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// Untracked files that would be sent, the largest first.
     pub untracked: Vec<PathReason>,
     /// Those that stay here, with the reason.
@@ -90,7 +90,7 @@ impl Survey {
 }
 
 /// Refuses (13) where this is a job of a pull request from another repository.
-pub fn refuse_fork(context: &Context) -> Result<()> {
+pub(crate) fn refuse_fork(context: &Context) -> Result<()> {
     let env = |name: &str| context.env(name);
     let event = event_file(&env).and_then(|file| {
         let file = Path::new(&file);
@@ -113,7 +113,7 @@ pub fn refuse_fork(context: &Context) -> Result<()> {
 /// consents. To be called before anything is recorded, so that the same command can begin again.
 ///
 /// Consent is remembered for this repository and this URL until `recover trust --revoke`.
-pub fn require_consent(context: &Context, remote: &Remote) -> Result<()> {
+pub(crate) fn require_consent(context: &Context, remote: &Remote) -> Result<()> {
     refuse_fork(context)?;
     if is_given(context, remote) {
         return Ok(());
@@ -168,7 +168,7 @@ fn is_given(context: &Context, remote: &Remote) -> bool {
 }
 
 /// Refuses (13) to send anything now to a remote that the user has not consented to. Here `--yes` was said to something else.
-pub fn require_given(context: &Context, remote: &Remote) -> Result<()> {
+pub(crate) fn require_given(context: &Context, remote: &Remote) -> Result<()> {
     if context.dry_run() {
         return Err(Error::new(
             ErrorKind::RemoteRefused,
@@ -187,7 +187,7 @@ pub fn require_given(context: &Context, remote: &Remote) -> Result<()> {
 }
 
 /// Remembers that the user consents. In a dry run nothing is remembered.
-pub fn give_consent(context: &Context, url: &str) -> Result<()> {
+pub(crate) fn give_consent(context: &Context, url: &str) -> Result<()> {
     if context.dry_run() {
         return Ok(());
     }
@@ -196,7 +196,7 @@ pub fn give_consent(context: &Context, url: &str) -> Result<()> {
 }
 
 /// What would leave of the work tree as it is, of the loop's memory and nested repositories, and of what is recorded.
-pub fn survey(context: &Context) -> Result<Survey> {
+pub(crate) fn survey(context: &Context) -> Result<Survey> {
     let settings = &context.settings().remote;
     let prepared = prepare(&context.rehearsal()?)?;
     let repo = context.repo()?;
@@ -247,7 +247,7 @@ fn withholds_filtered(context: &Context) -> bool {
 
 /// The blobs of a run's checkpoints that git would store through a filter, encrypted perhaps, and that stay here for that;
 /// `None` where the user sends them.
-pub fn plain_blobs_of(
+pub(crate) fn plain_blobs_of(
     context: &Context,
     state: &State,
     key: &RunKey,

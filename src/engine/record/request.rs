@@ -43,7 +43,7 @@ pub struct Request {
 
 /// A capture that is not recorded yet, and the lock it was made under.
 #[derive(Debug)]
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// The work tree.
     pub capture: Capture,
     /// The repositories inside it.

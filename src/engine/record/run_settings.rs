@@ -12,7 +12,7 @@ use crate::model::run::{ConfiguredChecks, Run, RunKey, RunSpec};
 use crate::policy::settings::Settings;
 
 /// The settings with the run's own overrides.
-pub fn settings_of(context: &Context, run: &Run) -> Settings {
+pub(crate) fn settings_of(context: &Context, run: &Run) -> Settings {
     let mut settings = context.settings().clone();
     if let Some(policy) = &run.spec.policy {
         match serde_json::from_value(policy.clone()) {
@@ -29,7 +29,7 @@ pub fn settings_of(context: &Context, run: &Run) -> Settings {
 }
 
 /// The checks of the configuration as they are now, for a run to keep.
-pub fn configured_checks(context: &Context) -> ConfiguredChecks {
+pub(crate) fn configured_checks(context: &Context) -> ConfiguredChecks {
     let settings = context.settings();
     ConfiguredChecks {
         shell: settings.runner.shell.clone(),
@@ -38,7 +38,7 @@ pub fn configured_checks(context: &Context) -> ConfiguredChecks {
 }
 
 /// What runs a command line of a run.
-pub fn shell_of(context: &Context, spec: &RunSpec) -> String {
+pub(crate) fn shell_of(context: &Context, spec: &RunSpec) -> String {
     let configured = spec.configured.as_ref().map(|configured| &configured.shell);
     configured
         .unwrap_or(&context.settings().runner.shell)
@@ -46,7 +46,7 @@ pub fn shell_of(context: &Context, spec: &RunSpec) -> String {
 }
 
 /// The loops that judge a person's fix: those of the run, and where it has none, the configured ones as they are now.
-pub fn loops_of_fix(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
+pub(crate) fn loops_of_fix(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
     let loops = loops_of(context, run);
     if loops.is_empty() {
         context.settings().feedback.clone()
@@ -56,12 +56,12 @@ pub fn loops_of_fix(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
 }
 
 /// Whether there are no loops that could judge a person's fix.
-pub fn is_unchecked(context: &Context, run: &Run) -> bool {
+pub(crate) fn is_unchecked(context: &Context, run: &Run) -> bool {
     loops_of_fix(context, run).is_empty()
 }
 
 /// The loops of a run: the configured ones that it began with and those it was given, the latter winning where names meet.
-pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
+pub(crate) fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
     let configured = run
         .spec
         .configured
@@ -78,7 +78,7 @@ pub fn loops_of(context: &Context, run: &Run) -> Vec<FeedbackLoop> {
 }
 
 /// The folder that a recorded one names: `dir` is relative to the work tree, empty for its root.
-pub fn folder_of(context: &Context, dir: &FolderId) -> PathBuf {
+pub(crate) fn folder_of(context: &Context, dir: &FolderId) -> PathBuf {
     folder_in(context.worktree(), dir)
 }
 
@@ -91,7 +91,7 @@ fn folder_in(root: &Path, dir: &FolderId) -> PathBuf {
 }
 
 /// The same, to start a command in: where a rollback, or the command before, removed it, it is made again.
-pub fn start_folder(root: &Path, dir: &FolderId) -> Result<PathBuf> {
+pub(crate) fn start_folder(root: &Path, dir: &FolderId) -> Result<PathBuf> {
     let folder = folder_in(root, dir);
     if !folder.is_dir() {
         let made = Root::shared(root).create_dir_all(&folder);
@@ -109,7 +109,7 @@ pub fn start_folder(root: &Path, dir: &FolderId) -> Result<PathBuf> {
 }
 
 /// The folder that `recover` was called in, as a run records it.
-pub fn called_in(context: &Context) -> FolderId {
+pub(crate) fn called_in(context: &Context) -> FolderId {
     let below = context
         .cwd()
         .strip_prefix(context.worktree())
@@ -118,7 +118,7 @@ pub fn called_in(context: &Context) -> FolderId {
 }
 
 /// What every command of a run gets to know: whose it is, and where the run stands.
-pub fn identity(
+pub(crate) fn identity(
     context: &Context,
     run: &Run,
     iteration: u32,
@@ -141,7 +141,7 @@ pub fn identity(
 }
 
 /// The file of a loop's log; `which` distinguishes its executions.
-pub fn log_name(name: &str, which: &str) -> String {
+pub(crate) fn log_name(name: &str, which: &str) -> String {
     let name: String = name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
@@ -150,7 +150,12 @@ pub fn log_name(name: &str, which: &str) -> String {
 }
 
 /// The folder of an attempt's prompt, context and logs.
-pub fn attempt_folder(context: &Context, key: &RunKey, iteration: u32, attempt: u32) -> PathBuf {
+pub(crate) fn attempt_folder(
+    context: &Context,
+    key: &RunKey,
+    iteration: u32,
+    attempt: u32,
+) -> PathBuf {
     let lane = if key.phase == "-" && key.lane == "-" {
         String::new()
     } else {

@@ -26,7 +26,7 @@ const STATE_BYTES: usize = 120;
 ///
 /// `checksum` is the id of the content's blob. `last_modified` is the time that the file had when it was captured; null
 /// where that is not known. Files whose content is one of `plain` are left out, and returned.
-pub fn document(
+pub(crate) fn document(
     context: &Context,
     state: &State,
     checkpoint: &Checkpoint,
@@ -115,7 +115,7 @@ fn file_states(
 
 /// Keeps what the view of the latest checkpoint holds, while the capture still knows all of it. It can be made again: a
 /// failure is reported and no more.
-pub fn keep_active(
+pub(crate) fn keep_active(
     context: &Context,
     checkpoint: &Checkpoint,
     memory: &[MemoryFile],
@@ -133,7 +133,7 @@ pub fn keep_active(
 
 /// What the view of the latest checkpoint holds: what is kept of it, or else what its commit says. What cannot be read is
 /// reported and left out.
-pub fn active_state(context: &Context, state: &State) -> Option<ActiveState> {
+pub(crate) fn active_state(context: &Context, state: &State) -> Option<ActiveState> {
     let latest = latest_checkpoint(state)?;
     let kept = ActiveState::read(context.store()).filter(|kept| kept.checkpoint_id == latest.id);
     kept.or_else(|| {
@@ -146,7 +146,7 @@ pub fn active_state(context: &Context, state: &State) -> Option<ActiveState> {
 }
 
 /// Sees to it that what is kept is the latest checkpoint's: that may have changed without one being taken.
-pub fn refresh_active(context: &Context, state: &State) -> Result<()> {
+pub(crate) fn refresh_active(context: &Context, state: &State) -> Result<()> {
     match active_state(context, state) {
         Some(active) if ActiveState::read(context.store()).as_ref() != Some(&active) => {
             Ok(active.keep(context.store())?)

@@ -20,12 +20,12 @@ use super::foreign::{self, KnownCheckpoint};
 const MANUAL: &str = "manual";
 
 /// The run that a command works on.
-pub fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+pub(crate) fn find<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
     find_for(context, context.naming(), state, Wanted::Course)
 }
 
 /// The same, and nothing is said of it: of who looks before the command itself does.
-pub fn find_quietly<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+pub(crate) fn find_quietly<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
     find_as(
         context.store(),
         context.naming(),
@@ -37,7 +37,7 @@ pub fn find_quietly<'a>(context: &Context, state: &'a State) -> Result<Option<&'
 
 /// The run that every command finds which names none, whether it is about its course or its checkpoints; `None` where that is
 /// not one and the same.
-pub fn found_unnamed(context: &Context, state: &State) -> Option<RunKey> {
+pub(crate) fn found_unnamed(context: &Context, state: &State) -> Option<RunKey> {
     let naming = Naming {
         run_id: context.env("RECOVER_RUN_ID").map(RunId::from),
         ..Naming::default()
@@ -59,7 +59,7 @@ pub fn found_unnamed(context: &Context, state: &State) -> Option<RunKey> {
 }
 
 /// The run whose checkpoints a command is about: it has, or had, those that the selectors name, where one has.
-pub fn find_captured<'a>(
+pub(crate) fn find_captured<'a>(
     context: &Context,
     state: &'a State,
     named: &[&Selector],
@@ -75,7 +75,7 @@ pub fn find_captured<'a>(
 }
 
 /// The run whose checkpoints a command is about, where one has what `has` asks for.
-pub fn find_having<'a>(
+pub(crate) fn find_having<'a>(
     context: &Context,
     state: &'a State,
     has: &dyn Fn(&Run) -> bool,
@@ -124,7 +124,7 @@ fn say_which(context: &Context, naming: &Naming, state: &State, (taken, status):
 
 /// The run whose attempt ends. Its `--phase` is also that of the attempt's events (L5), so it does not select the run where
 /// no run has that phase.
-pub fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+pub(crate) fn find_for_attempt<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
     let naming = context.naming();
     let found = find(context, state);
     let is_taken = match &found {
@@ -150,12 +150,12 @@ fn may_go_on(context: &Context, run: &Run) -> bool {
 }
 
 /// The run that [`find_or_create`] would find.
-pub fn find_open<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+pub(crate) fn find_open<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
     Ok(find(context, state)?.filter(|run| may_go_on(context, run)))
 }
 
 /// Like [`find`], and an error where there is none.
-pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
+pub(crate) fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
     find(context, state)?.ok_or_else(|| {
         let (known, hint) = if state.runs.is_empty() {
             (
@@ -170,7 +170,7 @@ pub fn require<'a>(context: &Context, state: &'a State) -> Result<&'a Run> {
 }
 
 /// The checkpoint that a selector names, seen from the run that a command works on.
-pub fn checkpoint<'a>(
+pub(crate) fn checkpoint<'a>(
     context: &Context,
     state: &'a State,
     selector: &Selector,
@@ -179,7 +179,7 @@ pub fn checkpoint<'a>(
 }
 
 /// The same where the command names others, which are of the same run.
-pub fn checkpoint_beside<'a>(
+pub(crate) fn checkpoint_beside<'a>(
     context: &Context,
     state: &'a State,
     selector: &Selector,
@@ -205,7 +205,7 @@ pub fn checkpoint_beside<'a>(
 
 /// Two checkpoints of one run, from which and to which its course is looked through: the run that one of them belongs to which
 /// is named by itself, by an id or a number, else the run whose course a command is about.
-pub fn ends<'a>(
+pub(crate) fn ends<'a>(
     context: &Context,
     state: &'a State,
     (from, to): (&Selector, &Selector),
@@ -256,7 +256,7 @@ fn require_for_checkpoint<'a>(
 }
 
 /// For errors about a checkpoint where none was taken.
-pub fn nothing_captured(state: &State) -> Error {
+pub(crate) fn nothing_captured(state: &State) -> Error {
     if state.runs.is_empty() {
         let message =
             "No checkpoint available: nothing has been recorded yet; recover run begins a run";
@@ -267,13 +267,13 @@ pub fn nothing_captured(state: &State) -> Error {
 }
 
 /// The run for a command that records something, with the events that make it where there is none yet.
-pub fn find_or_create(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
+pub(crate) fn find_or_create(context: &Context, state: &State) -> Result<(RunKey, Vec<NewEvent>)> {
     or_create(context, state, find(context, state))
 }
 
 /// The run that a bare checkpoint belongs to: the one that is at work, else the work tree's one run `manual`. `None` where
 /// there is none yet.
-pub fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
+pub(crate) fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Option<&'a Run>> {
     let (naming, worktree) = (context.naming(), context.worktree_id());
     if naming.run_id.is_some() {
         return match find(context, state) {
@@ -313,7 +313,7 @@ pub fn find_for_capture<'a>(context: &Context, state: &'a State) -> Result<Optio
 }
 
 /// The same, with the events that make it where there is none yet. One that was closed is open again.
-pub fn find_or_create_for_capture(
+pub(crate) fn find_or_create_for_capture(
     context: &Context,
     state: &State,
 ) -> Result<(RunKey, Vec<NewEvent>)> {
@@ -343,7 +343,7 @@ pub fn find_or_create_for_capture(
 }
 
 /// [`find_or_create`] for the end of an attempt: see [`find_for_attempt`].
-pub fn find_or_create_for_attempt(
+pub(crate) fn find_or_create_for_attempt(
     context: &Context,
     state: &State,
 ) -> Result<(RunKey, Vec<NewEvent>)> {
@@ -382,7 +382,7 @@ fn create(context: &Context, state: &State, id: RunId) -> (RunKey, Vec<NewEvent>
 }
 
 /// The event that makes a run.
-pub fn created(context: &Context, key: &RunKey, spec: RunSpec) -> NewEvent {
+pub(crate) fn created(context: &Context, key: &RunKey, spec: RunSpec) -> NewEvent {
     NewEvent::about(
         key,
         Payload::RunCreated {

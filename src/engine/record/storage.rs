@@ -26,7 +26,7 @@ use super::request::{Prepared, Request};
 
 /// The checkpoint that is being recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct CheckpointMeta<'a> {
+pub(crate) struct CheckpointMeta<'a> {
     /// Its run.
     pub key: &'a RunKey,
     /// What the run works on.
@@ -41,7 +41,7 @@ pub struct CheckpointMeta<'a> {
 
 /// How a checkpoint was stored beside its hidden commit.
 #[derive(Clone, Debug, Default)]
-pub struct Stored {
+pub(crate) struct Stored {
     /// What it amounts to.
     pub storage_type: StorageType,
     /// The commit that was made on the branch.
@@ -52,7 +52,7 @@ pub struct Stored {
 
 /// Keeps what was captured as it is asked for or configured. The caller writes the hidden commit afterwards, with HEAD and
 /// index as the commit on the branch left them.
-pub fn store(
+pub(crate) fn store(
     context: &Context,
     prepared: &Prepared,
     subject: &CheckpointMeta<'_>,
@@ -175,7 +175,7 @@ fn patch(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) -
 }
 
 /// Writes the patch file of a checkpoint whose objects are stored again; for a state directory that was lost.
-pub fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<()> {
+pub(crate) fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<()> {
     let objects = Objects::stored(context.repo()?);
     let base = checkpoint.base_commit.as_ref();
     write_patch_file(
@@ -190,7 +190,7 @@ pub fn write_patch_again(context: &Context, checkpoint: &Checkpoint) -> Result<(
 }
 
 /// Where the patch file of a checkpoint is.
-pub fn patch_file(context: &Context, key: &RunKey, id: &CheckpointId) -> PathBuf {
+pub(crate) fn patch_file(context: &Context, key: &RunKey, id: &CheckpointId) -> PathBuf {
     context
         .store()
         .run_dir(key)
@@ -221,7 +221,7 @@ fn write_patch_file(
 
 /// Removes the patch files of checkpoints that are gone. Only what lies where they are written is touched. Returns the
 /// bytes of what was removed.
-pub fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
+pub(crate) fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
     let mut bytes = 0;
     for checkpoint in gone {
         let path = patch_file(context, &checkpoint.run, &checkpoint.id);
@@ -241,7 +241,7 @@ pub fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
 
 /// The patch of a checkpoint from its base commit, for an export; without the files whose content is one of `plain`, which
 /// are returned.
-pub fn patch_of(
+pub(crate) fn patch_of(
     repo: &Repo,
     checkpoint: &Checkpoint,
     plain: &BTreeSet<ObjectId>,

@@ -57,7 +57,7 @@ fn crashed(context: &Context, run: &Run) -> Option<(Started, Ending)> {
 }
 
 /// Says of a run whose `recover` was killed that its command goes on, and what ends it.
-pub fn still_running(context: &Context, run: &Run) -> Option<String> {
+pub(crate) fn still_running(context: &Context, run: &Run) -> Option<String> {
     let pid = left_running(context, run)?.pid;
     let way = Hint::recover(["doctor", "--repair"])
         .at(context.elsewhere(run).unwrap_or_else(|| context.place()));
@@ -68,7 +68,7 @@ pub fn still_running(context: &Context, run: &Run) -> Option<String> {
 }
 
 /// Applies to the state in memory, for commands that write nothing, that orphaned attempts crashed.
-pub fn apply(context: &Context, state: &mut Arc<State>) {
+pub(crate) fn apply(context: &Context, state: &mut Arc<State>) {
     let orphaned: Vec<Run> = state
         .runs
         .iter()
@@ -142,7 +142,7 @@ pub(in crate::engine) fn end_lost(context: &Context, key: &RunKey) -> Result<Opt
 
 /// Records the orphaned attempts of this work tree as crashed: what is left of their processes is ended, and what they left
 /// in the work tree is captured in a checkpoint. Returns what was done.
-pub fn recover(context: &Context) -> Result<Vec<String>> {
+pub(crate) fn recover(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
     for run in state
@@ -177,7 +177,7 @@ pub fn recover(context: &Context) -> Result<Vec<String>> {
 
 /// Cancels the runs of this work tree whose feedback loops before the first attempt are orphaned, and ends those. No attempt was
 /// made; whoever takes the run up begins with them again.
-pub fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
+pub(crate) fn cancel_baselines(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let mut done = Vec::new();
     for run in state.runs_of(&context.worktree_id()) {

@@ -25,7 +25,7 @@ use crate::store::salvage;
 use super::{attempts, commits, rebuild, references, session, silent};
 
 /// The state for commands that only read: attempts whose supervisor is gone count as crashed, without a word written.
-pub fn load_recovered(context: &Context) -> Result<Arc<State>> {
+pub(crate) fn load_recovered(context: &Context) -> Result<Arc<State>> {
     let mut state = context.load()?.state;
     if let Some(said) = take_over_private(context)? {
         context.note(said);
@@ -65,7 +65,7 @@ fn tell_if_moved(context: &Context, state: &State) {
 
 /// For commands that write. Finishes a restore and takes back an atomic step that was cut off, takes in checkpoints whose event was never written,
 /// and records attempts whose supervisor was killed. Nobody asked for that: a note says each thing that was done.
-pub fn recover(context: &Context) -> Result<()> {
+pub(crate) fn recover(context: &Context) -> Result<()> {
     let mut done = Vec::new();
     let recovered = recover_into(context, &mut done);
     for what in done {
@@ -75,7 +75,7 @@ pub fn recover(context: &Context) -> Result<()> {
 }
 
 /// [`recover`] for who answers with what was done, which is added to `done` also where an error comes after it.
-pub fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
+pub(crate) fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<()> {
     refuse_lane_file(context)?;
     if context.has_git() || context.store().exists() {
         let mut state = context.store().load_for_writing()?.state;

@@ -3,10 +3,10 @@
 //! Commands that only read apply the same in memory.
 
 pub(in crate::engine) mod attempts;
-pub mod commits;
-pub mod crash;
-pub mod rebuild;
+pub(crate) mod commits;
+pub(crate) mod crash;
+pub(crate) mod rebuild;
 mod references;
-pub mod session;
-pub mod silent;
-pub mod steps;
+pub(crate) mod session;
+pub(crate) mod silent;
+pub(crate) mod steps;

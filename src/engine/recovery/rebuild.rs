@@ -27,7 +27,7 @@ use crate::store::{StoreError, salvage};
 /// What a rebuilt ledger holds, or would hold.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "rebuilt")]
-pub struct RebuildReport {
+pub(crate) struct RebuildReport {
     /// Whether another ledger was (or would be) put in the place of the one that is there.
     pub changed: bool,
     /// Runs in it.
@@ -49,7 +49,7 @@ pub struct RebuildReport {
 }
 
 /// Rebuilds the ledger; in a dry run only says what it would hold. A ledger that is whole and knows all is left as it is.
-pub fn rebuild(context: &Context) -> Result<RebuildReport> {
+pub(crate) fn rebuild(context: &Context) -> Result<RebuildReport> {
     let store = context.store();
     if !store.exists() && unrecorded(context)? == 0 {
         let message =
@@ -173,7 +173,7 @@ pub(in crate::engine) fn take_over(context: &Context, from: &BTreeSet<FolderId>)
 }
 
 /// How many checkpoints of this project are under `refs/recover/` while there is no ledger.
-pub fn unrecorded(context: &Context) -> Result<usize> {
+pub(crate) fn unrecorded(context: &Context) -> Result<usize> {
     if context.store().exists() || !context.has_git() {
         return Ok(0);
     }
@@ -247,7 +247,7 @@ fn belongs(
 /// Where the state directory was when some of its checkpoints were taken, if that is another place: the project was moved
 /// or copied since. Those runs are runs of a work tree elsewhere until [`rebuild`] takes them over. What came from elsewhere
 /// counts here as it is.
-pub fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
+pub(crate) fn recorded_at(context: &Context, state: &State) -> Option<PathBuf> {
     if context.brought_from(state).is_some() {
         return None;
     }

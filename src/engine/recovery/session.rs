@@ -37,7 +37,7 @@ fn noted(context: &Context, key: &RunKey) -> Option<Caller> {
 }
 
 /// Notes who calls the hook of a session. What cannot be noted is found by its age.
-pub fn note(context: &Context, key: &RunKey) {
+pub(crate) fn note(context: &Context, key: &RunKey) {
     let before = noted(context, key);
     let process = caller();
     let again = process.is_some()
@@ -60,7 +60,7 @@ pub fn note(context: &Context, key: &RunKey) {
 }
 
 /// Whether a session is under way of which nobody is left.
-pub fn is_orphaned(context: &Context, run: &Run) -> bool {
+pub(crate) fn is_orphaned(context: &Context, run: &Run) -> bool {
     if run.status != RunStatus::InProgress || run.live.is_some() {
         return false;
     }
@@ -94,7 +94,7 @@ fn over(key: &RunKey) -> NewEvent {
 
 /// Applies to the state in memory, for commands that write nothing, that the sessions of this work tree are over whose agent is
 /// gone.
-pub fn apply(context: &Context, state: &mut Arc<State>) {
+pub(crate) fn apply(context: &Context, state: &mut Arc<State>) {
     for key in orphaned(context, state) {
         apply_speculatively(state, context.clock.now(), over(&key));
     }
@@ -102,7 +102,7 @@ pub fn apply(context: &Context, state: &mut Arc<State>) {
 
 /// Records that the sessions are over which are orphaned in `state`. One that is taken up again is under way again.
 /// Returns what was done.
-pub fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
+pub(crate) fn recover(context: &Context, state: &State) -> Result<Vec<String>> {
     let mut done = Vec::new();
     for key in orphaned(context, state) {
         let ledger = context.store().lock()?;

@@ -111,7 +111,7 @@ fn settled(context: &Context, state: &State, run: &Run) -> Option<(Vec<NewEvent>
 }
 
 /// Applies that to the state in memory, for commands that write nothing.
-pub fn apply(context: &Context, state: &mut Arc<State>) {
+pub(crate) fn apply(context: &Context, state: &mut Arc<State>) {
     let all: Vec<_> = state
         .runs
         .iter()
@@ -123,7 +123,7 @@ pub fn apply(context: &Context, state: &mut Arc<State>) {
 }
 
 /// Records it of the runs of this work tree. Returns what was done.
-pub fn recover(context: &Context) -> Result<Vec<String>> {
+pub(crate) fn recover(context: &Context) -> Result<Vec<String>> {
     let state = context.load()?.state;
     let here: Vec<RunKey> = state
         .runs_of(&context.worktree_id())

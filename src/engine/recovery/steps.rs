@@ -27,7 +27,7 @@ use crate::store::NewEvent;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Applies to the state in memory, for commands that write nothing, that orphaned steps were cut off.
-pub fn apply(context: &Context, state: &mut Arc<State>) {
+pub(crate) fn apply(context: &Context, state: &mut Arc<State>) {
     let now = context.clock.now();
     let all = state
         .runs
@@ -58,7 +58,7 @@ fn ended(context: &Context, step: &Step, rolled_back: bool) -> Payload {
 }
 
 /// Records the orphaned steps of this work tree as cut off, and restores the files of atomic ones. Returns what was done.
-pub fn recover(context: &Context) -> Result<Vec<String>> {
+pub(crate) fn recover(context: &Context) -> Result<Vec<String>> {
     if orphaned_steps(context, &context.load()?.state).is_empty() {
         return Ok(Vec::new());
     }

@@ -39,7 +39,7 @@ use super::revert::{not_reverted, revert, revert_after, temp_file_left, unrecord
 ///
 /// With `takes_back` a request to stop takes back what was done, as long as files are left to write; else, and after that,
 /// the restore is finished.
-pub fn run(
+pub(crate) fn run(
     context: &Context,
     request: &RestoreRequest,
     planned: Planned,
@@ -410,7 +410,7 @@ fn finish_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
 }
 
 /// Finishes a restore that a kill cut off, or takes it back where that is not possible. Returns what was done.
-pub fn finish_cut_off(context: &Context) -> Result<Option<String>> {
+pub(crate) fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     let repo = context.repo()?;
     if read_journal(repo)?.is_none() {
         return give_back_left(context, repo);
@@ -465,7 +465,7 @@ fn give_back_left(context: &Context, repo: &Repo) -> Result<Option<String>> {
 }
 
 /// Puts the working memory back as an operation of its own: nothing but the state directory is touched (L6).
-pub fn restore_state_only(
+pub(crate) fn restore_state_only(
     context: &Context,
     lock: &WorktreeLock,
     run: &RunKey,

@@ -21,7 +21,7 @@ use super::request::{Commits, RestoreRequest};
 
 /// What happens to HEAD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HeadPlan {
+pub(crate) enum HeadPlan {
     /// Nothing.
     Stay,
     /// It goes to this commit (`None`: the branch has none again).
@@ -33,7 +33,7 @@ pub enum HeadPlan {
 }
 
 /// Refuses while a merge, rebase or the like is in progress that the checkpoint did not have.
-pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
+pub(super) fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
     match &now.operation {
         Some(operation) if target.operation.as_ref() != Some(operation) => {
             let message = format!(
@@ -48,7 +48,7 @@ pub fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> {
 
 /// Refuses to roll a run back, or to restore a checkpoint, in another work tree than its own, while that is there: the
 /// files and the branch here are not the run's. `checkpoint restore --here` takes the files all the same.
-pub fn refuse_elsewhere(
+pub(super) fn refuse_elsewhere(
     context: &Context,
     request: &RestoreRequest,
     run: Option<&Run>,
@@ -81,7 +81,7 @@ pub fn refuse_elsewhere(
 }
 
 /// Whether a checkpoint is one that the run's lane began with while it had neither its own work tree nor its own branch.
-pub fn is_before_lane(
+pub(super) fn is_before_lane(
     context: &Context,
     state: &State,
     run: Option<&Run>,
@@ -109,14 +109,18 @@ fn is_before_branch(state: &State, target: &Checkpoint, now: &Head) -> bool {
 /// tree: then it is the base commit that is meant. What else lay there was neither this work tree's nor the run's.
 ///
 /// `checkpoint restore` restores what was captured, wherever that was.
-pub fn means_base(context: &Context, request: &RestoreRequest, run: Option<&Run>) -> Result<bool> {
+pub(super) fn means_base(
+    context: &Context,
+    request: &RestoreRequest,
+    run: Option<&Run>,
+) -> Result<bool> {
     let asked =
         request.kind == OperationKind::Rollback && context.has_git() && is_run_here(context, run);
     Ok(asked && is_beginning_elsewhere(context, &request.target)?)
 }
 
 /// Whether a checkpoint is of another work tree of this repository and of before the run did anything.
-pub fn is_beginning_elsewhere(context: &Context, target: &Checkpoint) -> Result<bool> {
+pub(super) fn is_beginning_elsewhere(context: &Context, target: &Checkpoint) -> Result<bool> {
     let begins =
         target.after_iteration == 0 || target.lane_fields.stage.as_deref() == Some(BEFORE_START);
     if !begins || !context.has_git() || target.worktree == context.worktree_id() {
@@ -141,7 +145,7 @@ fn was_in_project(context: &Context, target: &Checkpoint) -> Result<bool> {
 ///
 /// A checkpoint of before a lane had its own branch (`before_lane`) names the one that the project was on. Where the lane's
 /// branch began at its commit, it is the lane's branch that goes back to it.
-pub fn plan(
+pub(super) fn plan(
     repo: &Repo,
     whose: &OwnCommits<'_>,
     now: &Head,

@@ -17,7 +17,7 @@ const NAMED: usize = 3;
 
 /// What a restore does about them.
 #[derive(Clone, Debug, Default)]
-pub struct Vanished {
+pub(crate) struct Vanished {
     /// Put back.
     pub back: Vec<PreciousFile>,
     /// Not put back, though there is a copy.
@@ -29,7 +29,7 @@ pub struct Vanished {
 impl Vanished {
     /// What is gone of what was there. Unasked, that is what was there when the attempt began, and its copies come back; a
     /// person gets what was there at the checkpoint, and the copies where that was asked for.
-    pub fn of(context: &Context, state: &State, request: &RestoreRequest) -> Result<Self> {
+    pub(crate) fn of(context: &Context, state: &State, request: &RestoreRequest) -> Result<Self> {
         let is_here = request.target.worktree == context.worktree_id();
         let selection = Selection::globs(&request.paths).unwrap_or_default();
         let then = if request.initiator == Initiator::Policy {
@@ -59,7 +59,7 @@ impl Vanished {
     }
 
     /// Puts the copies back. What cannot be, or has its name by now, is no longer among them.
-    pub fn put_back(&mut self, context: &Context) -> Result<()> {
+    pub(crate) fn put_back(&mut self, context: &Context) -> Result<()> {
         let repo = context.repo()?;
         self.back.retain(|file| {
             let done = put_back(repo, file);
@@ -72,7 +72,7 @@ impl Vanished {
     }
 
     /// Says what became of them, where nobody reads the answer of the restore.
-    pub fn tell(&self, context: &Context) {
+    pub(crate) fn tell(&self, context: &Context) {
         let back: Vec<&RepoPath> = self.back.iter().map(|file| &file.path).collect();
         if !back.is_empty() {
             context.note(format!(

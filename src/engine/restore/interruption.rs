@@ -11,7 +11,7 @@ use crate::process::{Interrupts, Shield};
 
 /// What a restore does about a request to stop.
 #[derive(Debug)]
-pub struct Interruption {
+pub(crate) struct Interruption {
     shield: Shield,
     takes_back: bool,
 }
@@ -19,7 +19,7 @@ pub struct Interruption {
 impl Interruption {
     /// From here on no signal ends the process. With `takes_back` a request takes back what was done; else the restore
     /// comes to its end, and whoever asked for it acts on the request then.
-    pub fn new(takes_back: bool) -> Result<Self> {
+    pub(crate) fn new(takes_back: bool) -> Result<Self> {
         Ok(Self {
             shield: listen()?.shield(),
             takes_back,
@@ -27,12 +27,12 @@ impl Interruption {
     }
 
     /// Whether to stop now.
-    pub fn stops(&self) -> bool {
+    pub(crate) fn stops(&self) -> bool {
         self.takes_back && self.shield.pending().is_some()
     }
 
     /// Refuses to begin.
-    pub fn refuse(&self, kind: OperationKind) -> Result<()> {
+    pub(crate) fn refuse(&self, kind: OperationKind) -> Result<()> {
         match self.shield.pending().filter(|_| self.takes_back) {
             Some(signal) => {
                 let message = format!(
@@ -50,7 +50,7 @@ impl Interruption {
     }
 
     /// The error of a restore that stopped, by the signal that stopped it.
-    pub fn explained(&self, kind: OperationKind, error: Error) -> Error {
+    pub(crate) fn explained(&self, kind: OperationKind, error: Error) -> Error {
         match (error.kind, self.shield.pending()) {
             (ErrorKind::Interrupted(_), Some(signal)) => {
                 let message = format!("{}: the {} was stopped", signal.name(), kind.as_str());
@@ -61,7 +61,7 @@ impl Interruption {
     }
 
     /// Says that it was finished although somebody asked to stop. The program ends with that signal's code.
-    pub fn tell_finished(&self, context: &Context, kind: OperationKind) {
+    pub(crate) fn tell_finished(&self, context: &Context, kind: OperationKind) {
         if let Some(signal) = self.shield.pending() {
             let (name, done, back) = (signal.name(), kind.as_str(), kind.taken_back_by());
             tracing::error!("{name}: the {done} was finished first; recover {back} takes it back");
@@ -70,7 +70,7 @@ impl Interruption {
     }
 
     /// Refuses what comes after a restore that was finished although somebody asked to stop.
-    pub fn go_on(&self) -> Result<()> {
+    pub(crate) fn go_on(&self) -> Result<()> {
         match self.shield.pending() {
             Some(signal) => {
                 let message = format!("{}: nothing else was done", signal.name());
@@ -85,6 +85,6 @@ impl Interruption {
 }
 
 /// From here on a request to stop is noted and asked for, instead of ending the process.
-pub fn listen() -> Result<Interrupts> {
+pub(crate) fn listen() -> Result<Interrupts> {
     Ok(Interrupts::install().context("cannot listen for signals")?)
 }

@@ -15,7 +15,7 @@ use crate::model::state::State;
     clippy::struct_excessive_bools,
     reason = "each is a question of its own"
 )]
-pub struct JournalContext {
+pub(super) struct JournalContext {
     /// The run that the event is about.
     pub run: Option<RunKey>,
     /// The operation as the ledger will record it.

@@ -14,7 +14,7 @@ use crate::policy::tamper::{Loop, is_of_checks};
 
 /// Those of the paths left by a restore of `target` that can change what checks say: the checkpoint has them, or they
 /// belong to the checks themselves.
-pub fn mixed(
+pub(crate) fn mixed(
     context: &Context,
     run: &Run,
     target: &Checkpoint,
@@ -48,7 +48,12 @@ pub fn mixed(
 }
 
 /// Whether such a path is still as the last restore left it: then the tree proves nothing of an attempt.
-pub fn is_mixed(context: &Context, state: &State, run: &Run, prepared: &Prepared) -> Result<bool> {
+pub(crate) fn is_mixed(
+    context: &Context,
+    state: &State,
+    run: &Run,
+    prepared: &Prepared,
+) -> Result<bool> {
     let Some(restored) = run
         .restored
         .as_ref()

@@ -4,16 +4,16 @@
 //! Nothing is written before everything that can be refused has been refused, and nothing is overwritten that the safety
 //! checkpoint does not hold.
 
-pub mod execute;
+pub(crate) mod execute;
 mod head;
-pub mod ignored;
+pub(crate) mod ignored;
 mod index;
-pub mod interruption;
+pub(crate) mod interruption;
 mod journal;
-pub mod mixed;
-pub mod nested;
-pub mod plan;
-pub mod request;
+pub(crate) mod mixed;
+pub(crate) mod nested;
+pub(crate) mod plan;
+pub(crate) mod request;
 mod revert;
-pub mod state_rollback;
-pub mod step;
+pub(crate) mod state_rollback;
+pub(crate) mod step;

@@ -30,7 +30,7 @@ use crate::policy::restore_plan::Baseline;
 
 /// What is asked of nested repositories.
 #[derive(Clone, Debug, Default)]
-pub struct NestedRequest {
+pub(crate) struct NestedRequest {
     /// Whether the files of those that are there are restored too.
     pub restore: bool,
     /// `.git` files that the operation which is taken back has put there.
@@ -93,7 +93,7 @@ struct Graft {
 
 /// Nested repositories as far as they differ from a checkpoint.
 #[derive(Debug, Default)]
-pub struct Grafts {
+pub(crate) struct Grafts {
     all: Vec<Graft>,
     /// What becomes of each, by path.
     pub outcomes: Vec<NestedOutcome>,
@@ -106,7 +106,7 @@ pub struct Grafts {
 }
 
 /// Compares the nested repositories of `stored` with those that were captured now.
-pub fn grafts(
+pub(crate) fn grafts(
     context: &Context,
     prepared: &Prepared,
     stored: &StoredCheckpoint,
@@ -446,7 +446,7 @@ fn mode_of(root: &Path, folder: &RepoPath) -> Option<u32> {
 }
 
 /// What a layer of what the run last wrote says of a nested repository.
-pub struct LayerPart {
+pub(crate) struct LayerPart {
     path: RepoPath,
     /// `None` where nothing is known.
     copy: Option<NestedCopy>,
@@ -455,7 +455,11 @@ pub struct LayerPart {
 impl LayerPart {
     /// What a checkpoint that the run wrote has of all nested repositories; `left` are those that a restore of it has left
     /// alone.
-    pub fn all(outer: &Repo, stored: &StoredCheckpoint, left: &[RepoPath]) -> Result<Vec<Self>> {
+    pub(crate) fn all(
+        outer: &Repo,
+        stored: &StoredCheckpoint,
+        left: &[RepoPath],
+    ) -> Result<Vec<Self>> {
         let mut parts = Vec::new();
         let mut open = Vec::new();
         for link in &stored.manifest.nested {
@@ -477,7 +481,7 @@ impl LayerPart {
     }
 
     /// What the layer has at a path below any of these; `None` where it is of none of them.
-    pub fn baseline(
+    pub(crate) fn baseline(
         parts: &[Self],
         lookup: &TreeLookup<'_>,
         path: &RepoPath,
@@ -499,11 +503,11 @@ impl LayerPart {
 }
 
 /// The ignore rules of those repositories whose files take part.
-pub struct InnerRules<'l>(Vec<(RepoPath, Vec<TreeIgnores<'l>>)>);
+pub(crate) struct InnerRules<'l>(Vec<(RepoPath, Vec<TreeIgnores<'l>>)>);
 
 impl InnerRules<'_> {
     /// Whether the rules of now or of then, of the repository that holds it, ignore a path; `None` where none holds it.
-    pub fn ignore(&self, path: &RepoPath, is_folder: bool) -> Result<Option<bool>> {
+    pub(crate) fn ignore(&self, path: &RepoPath, is_folder: bool) -> Result<Option<bool>> {
         let of = self.0.iter().filter(|(folder, _)| is_below(path, folder));
         let Some((folder, rules)) = of.max_by_key(|(folder, _)| folder.as_bytes().len()) else {
             return Ok(None);
@@ -520,12 +524,12 @@ impl InnerRules<'_> {
 
 impl Grafts {
     /// Whether no `.git` file is put anywhere or taken away.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.place.is_empty() && self.remove.is_empty()
     }
 
     /// Adds what they hold and held to what is there and what shall be there.
-    pub fn merge(
+    pub(crate) fn merge(
         &mut self,
         outer: &Repo,
         prepared: &Prepared,
@@ -640,7 +644,7 @@ impl Grafts {
     }
 
     /// The ignore rules of those that are there.
-    pub fn rules<'l>(
+    pub(crate) fn rules<'l>(
         &'l self,
         prepared: &'l Prepared,
         lookup: &'l TreeLookup<'l>,
@@ -660,14 +664,14 @@ impl Grafts {
     }
 
     /// What is recover's own inside them is not touched.
-    pub fn left_out(&self) -> impl Iterator<Item = RepoPath> {
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = RepoPath> {
         self.all
             .iter()
             .map(|graft| graft.path.join(b".ultraplan/state"))
     }
 
     /// Tells of those of which nothing is done that only their HEAD or index differ.
-    pub fn settle(&mut self, touched: &BTreeSet<&RepoPath>) {
+    pub(crate) fn settle(&mut self, touched: &BTreeSet<&RepoPath>) {
         let files = [NestedAction::Restored, NestedAction::FilesRestored];
         for outcome in self
             .outcomes

@@ -44,7 +44,7 @@ use super::request::{
 
 /// A restore that may be carried out.
 #[derive(Debug)]
-pub struct Planned {
+pub(crate) struct Planned {
     /// What is there now, and the work tree's lock.
     pub prepared: Prepared,
     /// The checkpoint to restore.
@@ -69,7 +69,7 @@ pub struct Planned {
 
 impl Planned {
     /// Whether nothing would be touched.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty()
             && self.nested.is_empty()
             && self.memory.is_empty()
@@ -78,7 +78,7 @@ impl Planned {
     }
 
     /// The answer; `safety` once it was carried out.
-    pub fn result(&self, safety: Option<CheckpointId>, verified: bool) -> RestoreResult {
+    pub(crate) fn result(&self, safety: Option<CheckpointId>, verified: bool) -> RestoreResult {
         let before = self.prepared.capture.head.commit.clone();
         let after = match &self.head {
             HeadPlan::Move(to) => to.clone(),
@@ -124,7 +124,7 @@ impl Planned {
 }
 
 /// Captures what is there and plans the way to the checkpoint.
-pub fn plan(
+pub(crate) fn plan(
     context: &Context,
     lock: WorktreeLock,
     state: &State,

@@ -69,7 +69,7 @@ impl From<bool> for IndexMode {
 
 /// Who starts a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Initiator {
+pub(crate) enum Initiator {
     /// A person or a script, by a command.
     #[default]
     User,
@@ -79,7 +79,7 @@ pub enum Initiator {
 
 /// What is to be restored, and how.
 #[derive(Clone, Debug)]
-pub struct RestoreRequest {
+pub(crate) struct RestoreRequest {
     /// Which command it is.
     pub kind: OperationKind,
     /// The run whose bookkeeping follows, where it does; else the run the event is about.
@@ -114,7 +114,7 @@ pub struct RestoreRequest {
 
 /// The operation that an undo takes back, or a redo does again.
 #[derive(Clone, Debug)]
-pub struct Undone {
+pub(crate) struct Undone {
     /// Where it found HEAD and left it: while it is still there, it may go back unasked.
     pub head: HeadMove,
     /// Which one it is.
@@ -136,7 +136,7 @@ pub struct ToldOperation {
 
 impl RestoreRequest {
     /// All that a checkpoint holds, for its run, where nobody has changed anything; HEAD stays.
-    pub fn new(kind: OperationKind, target: &Checkpoint) -> Self {
+    pub(crate) fn new(kind: OperationKind, target: &Checkpoint) -> Self {
         Self {
             kind,
             run: Some(target.run.clone()),
@@ -157,7 +157,7 @@ impl RestoreRequest {
     }
 
     /// [`Self::new`] of a checkpoint that was noted by its id.
-    pub fn noted(kind: OperationKind, state: &State, id: &CheckpointId) -> Result<Self> {
+    pub(crate) fn noted(kind: OperationKind, state: &State, id: &CheckpointId) -> Result<Self> {
         let target = state.checkpoint(id).ok_or_else(|| {
             let list = Hint::recover(["checkpoint", "list", "--all-runs"]);
             Error::new(

@@ -17,7 +17,7 @@ use super::execute::restore_state_only;
 
 /// The checkpoint to go back to: the run's latest one that did not fail, and that was not taken on the way of the attempt
 /// under way, whose memory is what goes.
-pub fn target<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
+pub(crate) fn target<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
     let began = state
         .run(key)
         .and_then(|run| run.live.as_ref())
@@ -30,7 +30,7 @@ pub fn target<'a>(state: &'a State, key: &RunKey) -> Option<&'a Checkpoint> {
 
 /// Puts the working memory back and clears the loop's own state files. `safety` is the checkpoint that holds what there
 /// was, without which nothing is overwritten. Returns whether a rollback took place.
-pub fn react(
+pub(crate) fn react(
     context: &Context,
     ledger: &mut Exclusive,
     key: &RunKey,

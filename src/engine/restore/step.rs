@@ -13,7 +13,7 @@ use super::{execute, plan};
 
 /// Puts the covered files of an atomic step back as they were before it; `None` for a step that is not atomic.
 /// Returns how many paths that were. It is a restore as any other: journaled, verified, and `undo` takes it back.
-pub fn restore_covered_files(
+pub(crate) fn restore_covered_files(
     context: &Context,
     key: &RunKey,
     start: &StepStart,

@@ -23,7 +23,7 @@ pub(in crate::git) struct DirfdCache {
 
 impl DirfdCache {
     /// Begins at the root of the work tree.
-    pub fn new(root: OwnedFd) -> Self {
+    pub(crate) fn new(root: OwnedFd) -> Self {
         Self {
             root: Rc::new(root),
             open: VecDeque::new(),
@@ -31,12 +31,12 @@ impl DirfdCache {
     }
 
     /// Forgets what is open: names changed.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.open.clear();
     }
 
     /// Opens a folder, one component at a time; a symlink on the way is an error (`ENOTDIR` or `ELOOP`).
-    pub fn open(&mut self, folder: &RepoPath) -> io::Result<Rc<OwnedFd>> {
+    pub(crate) fn open(&mut self, folder: &RepoPath) -> io::Result<Rc<OwnedFd>> {
         let bytes = folder.as_bytes();
         let inside = |above: &RepoPath| {
             bytes

@@ -18,7 +18,7 @@ pub(in crate::git) struct Globs {
 
 impl Globs {
     /// Compiles the patterns. One that is no glob is [`Error::UnsafePath`], naming it.
-    pub fn new(patterns: &[String]) -> Result<Self> {
+    pub(crate) fn new(patterns: &[String]) -> Result<Self> {
         let mut builder = GlobSetBuilder::new();
         let mut prefixes = Vec::new();
         for pattern in patterns {
@@ -41,7 +41,7 @@ impl Globs {
     }
 
     /// Whether a pattern matches the path or a folder it lies in.
-    pub fn matches(&self, path: &RepoPath) -> bool {
+    pub(crate) fn matches(&self, path: &RepoPath) -> bool {
         !self.set.is_empty()
             && self
                 .set
@@ -49,7 +49,7 @@ impl Globs {
     }
 
     /// Whether something below the folder could match.
-    pub fn may_match_below(&self, folder: &RepoPath) -> bool {
+    pub(crate) fn may_match_below(&self, folder: &RepoPath) -> bool {
         self.prefixes
             .iter()
             .any(|prefix| prefix.starts_with(folder) || folder.starts_with(prefix))

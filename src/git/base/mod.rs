@@ -15,4 +15,4 @@ pub(super) mod unusable;
 pub(super) mod work_queue;
 
 pub use error::{Error, Result};
-pub use unusable::{Reason, RepositoryState, Unusable};
+pub(crate) use unusable::{Reason, RepositoryState, Unusable};

@@ -23,7 +23,7 @@ pub(in crate::git) enum OnDisk {
 
 impl OnDisk {
     /// Whether it is this kind and content; `None` stands for nothing.
-    pub fn is(&self, entry: Option<&Entry>) -> bool {
+    pub(crate) fn is(&self, entry: Option<&Entry>) -> bool {
         match (self, entry) {
             (Self::Nothing, None) => true,
             (Self::Entry(oid, stat), Some(entry)) => {
@@ -39,7 +39,7 @@ impl OnDisk {
     }
 
     /// Whether it is of the same kind and content as this.
-    pub fn is_as(&self, other: &Self) -> bool {
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Entry(oid, stat), Self::Entry(of, then)) => {
                 (oid, stat.kind()) == (of, then.kind())
@@ -49,7 +49,7 @@ impl OnDisk {
     }
 
     /// Whether its permissions are those of the entry. Symlinks have none.
-    pub fn has_mode(&self, entry: Option<&Entry>) -> bool {
+    pub(crate) fn has_mode(&self, entry: Option<&Entry>) -> bool {
         match (self, entry) {
             (Self::Entry(_, stat), Some(entry)) if stat.kind() != FileType::Symlink => {
                 stat.permissions() == entry.mode

@@ -25,15 +25,15 @@ pub(in crate::git) struct FileStat {
 }
 
 impl FileStat {
-    pub fn kind(&self) -> FileType {
+    pub(crate) fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.mode)
     }
 
-    pub fn permissions(&self) -> u32 {
+    pub(crate) fn permissions(&self) -> u32 {
         self.mode & 0o7777
     }
 
-    pub fn set_permissions(&mut self, permissions: u32) {
+    pub(crate) fn set_permissions(&mut self, permissions: u32) {
         self.mode = self.mode & !0o7777 | permissions;
     }
 }
@@ -174,7 +174,7 @@ pub(in crate::git) struct Listing {
 
 impl Listing {
     /// Reads a folder that was opened for it and not read yet. What was in the listing before is dropped, its memory is used again.
-    pub fn read(&mut self, dir: &OwnedFd) -> io::Result<()> {
+    pub(crate) fn read(&mut self, dir: &OwnedFd) -> io::Result<()> {
         self.bytes.clear();
         self.entries.clear();
         for_each_name(dir, |name, kind| {
@@ -190,26 +190,26 @@ impl Listing {
     }
 
     /// The names in order, with the kind that the folder knows ([`FileType::Unknown`] where it knows none).
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], FileType)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], FileType)> {
         self.entries
             .iter()
             .map(|entry| (slice(&self.bytes, *entry), entry.2))
     }
 
     /// Whether a name is in it.
-    pub fn has(&self, name: &[u8]) -> bool {
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.entries
             .binary_search_by(|entry| slice(&self.bytes, *entry).cmp(name))
             .is_ok()
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }

@@ -52,7 +52,7 @@ struct Tasks<T> {
 
 impl<T> WorkQueue<'_, T> {
     /// Adds a task.
-    pub fn push(&mut self, task: T) {
+    pub(crate) fn push(&mut self, task: T) {
         self.own.push(task);
     }
 

@@ -54,7 +54,7 @@ pub(super) struct CacheInTheMaking {
 
 impl CacheInTheMaking {
     /// Begins it; `None` where it is not worth a thread, or there is none to be had.
-    pub fn begin(seen: &Arc<CaptureCacheBuilder>) -> Option<Self> {
+    pub(super) fn begin(seen: &Arc<CaptureCacheBuilder>) -> Option<Self> {
         if seen.scan.items.len() < WORTH_A_THREAD || seen.is_up_to_date() {
             return None;
         }
@@ -70,7 +70,7 @@ impl CacheInTheMaking {
     }
 
     /// The checkpoint is recorded.
-    pub fn store(&mut self, recorded: RecordedCheckpoint) {
+    pub(super) fn store(&mut self, recorded: RecordedCheckpoint) {
         // Where the thread is gone, it said why.
         let _ = self.recorded.take().map(|told| told.send(recorded));
     }
@@ -91,7 +91,7 @@ impl Drop for CacheInTheMaking {
 
 impl CaptureCacheBuilder {
     /// Whether the cache says all of this already.
-    pub fn is_up_to_date(&self) -> bool {
+    pub(super) fn is_up_to_date(&self) -> bool {
         let cache = &self.cache;
         cache.alive
             && self.index.is_none()
@@ -115,7 +115,7 @@ impl CaptureCacheBuilder {
     }
 
     /// Replaces the worktree's cache, for a checkpoint that its reference holds.
-    pub fn store(&self, recorded: RecordedCheckpoint) -> Result<()> {
+    pub(super) fn store(&self, recorded: RecordedCheckpoint) -> Result<()> {
         self.store_with(self.folders(), self.absent(), recorded)
     }
 

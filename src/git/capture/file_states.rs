@@ -65,7 +65,7 @@ impl Capture {
 }
 
 /// When these files were last modified, each with its blob, as the last recorded capture of this worktree saw them.
-pub fn last_seen(
+pub(crate) fn last_seen(
     repo: &Repo,
     wanted: &BTreeSet<&RepoPath>,
 ) -> BTreeMap<RepoPath, (ObjectId, Timestamp)> {

@@ -7,5 +7,6 @@ mod file_times;
 pub(super) mod snapshot;
 mod tree_builder;
 
-pub use file_states::{FileState, last_seen};
-pub use snapshot::{Capture, CaptureStats, capture, capture_lent};
+pub(crate) use file_states::{FileState, last_seen};
+pub(crate) use snapshot::capture_lent;
+pub use snapshot::{Capture, capture};

@@ -227,7 +227,7 @@ pub fn capture(
 }
 
 /// [`capture`] of a work tree in which rights are lent: it has the permissions that there were before.
-pub fn capture_lent(
+pub(crate) fn capture_lent(
     repo: &Repo,
     lock: &WorktreeLock,
     rules: &CaptureRules,

@@ -28,7 +28,7 @@ use crate::model::snapshot::{EntryKind, ObjectId};
 
 /// How things stand after a commit on the branch: what a checkpoint of the same moment records of HEAD and index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
+pub(crate) struct Committed {
     /// The new commit.
     pub commit: ObjectId,
     /// HEAD at it.
@@ -46,7 +46,7 @@ pub struct Committed {
 /// ends and `ident` are converted as the attributes say; a path whose filter is a program, which is never run, is
 /// [`Error::Unsupported`]. The index follows first, then the branch: a kill in between leaves everything staged. HEAD
 /// elsewhere than at the capture is [`Error::HeadMoved`], a held `index.lock` [`Error::Locked`]; then nothing is changed.
-pub fn commit_on_branch(
+pub(crate) fn commit_on_branch(
     repo: &Repo,
     lock: &WorktreeLock,
     capture: &Capture,

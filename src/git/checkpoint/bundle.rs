@@ -17,7 +17,7 @@ use crate::model::snapshot::ObjectId;
 /// The history below it is included, so that an empty repository can fetch from it. Only what a shallow clone does not
 /// have itself is a prerequisite. A partial clone lacks parts of its history: there the bundle holds the commit and its
 /// parents whole, and what comes before them is a prerequisite. No program is run.
-pub fn write_bundle(
+pub(crate) fn write_bundle(
     repo: &Repo,
     reference: &str,
     commit: &ObjectId,

@@ -81,7 +81,7 @@ fn is_mark(extra: &IndexExtra) -> bool {
 /// A commit holds what git converted (ends of lines, `$Id$`, filters); a capture holds the bytes that were there. Where a
 /// path is converted, what is there `now`, else what the `captured` checkpoint has, stands for the commit's as far as it
 /// comes to the same. A path that a sparse checkout leaves out stays out.
-pub fn as_checked_out(
+pub(crate) fn as_checked_out(
     repo: &Repo,
     lookup: &TreeLookup<'_>,
     captured: &StoredCheckpoint,

@@ -84,7 +84,7 @@ fn find(repo: &Repo, copies: Option<&ObjectId>, path: &RepoPath) -> Result<Optio
 
 /// What was copied.
 #[derive(Debug)]
-pub struct Copies {
+pub(crate) struct Copies {
     /// The tree of all; `None` where there is nothing to copy.
     pub tree: Option<ObjectId>,
     /// The repositories whose objects could not be read.
@@ -107,7 +107,7 @@ struct Bringing<'a> {
 /// What `before` holds, a checkpoint that its reference keeps, is not examined again; without one that is the last
 /// recorded checkpoint of this work tree. An error of one repository's objects is returned with its path: that one has no
 /// copy then.
-pub fn copy_all(
+pub(crate) fn copy_all(
     outer: &Repo,
     capture: &Capture,
     before: Option<&StoredCheckpoint>,
@@ -197,7 +197,7 @@ fn copy(
 }
 
 /// Makes the trees (and no blob) of a capture readable through that of the repository around it.
-pub fn show_trees(outer: &Repo, capture: &Capture, inner: &Capture) -> Result<()> {
+pub(crate) fn show_trees(outer: &Repo, capture: &Capture, inner: &Capture) -> Result<()> {
     let quarantine = inner.writer.repository()?;
     let (from, around) = (Database::of(&quarantine)?, Database::open(outer)?);
     let mut bringing = Bringing {

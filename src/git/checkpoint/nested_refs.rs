@@ -15,7 +15,7 @@ use crate::model::path::RepoPath;
 const DIGITS: usize = 10;
 
 /// The id of the part of a checkpoint that a nested repository holds. `path` is relative to the outermost work tree.
-pub fn nested_id(checkpoint: &CheckpointId, path: &RepoPath) -> Result<CheckpointId> {
+pub(crate) fn nested_id(checkpoint: &CheckpointId, path: &RepoPath) -> Result<CheckpointId> {
     Ok(format!("{checkpoint}-{}", digits(path)?).into())
 }
 
@@ -27,13 +27,13 @@ pub(in crate::git) fn digits(path: &RepoPath) -> Result<String> {
 }
 
 /// The name of the outer checkpoint's reference that one of a nested repository belongs to; `None` for others.
-pub fn outer_ref(name: &str) -> Option<&str> {
+pub(crate) fn outer_ref(name: &str) -> Option<&str> {
     let (outer, hash) = name.rsplit_once('-')?;
     (hash.len() == DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(outer)
 }
 
 /// The references in a nested repository that belong to this checkpoint of an outer one.
-pub fn refs_of(
+pub(crate) fn refs_of(
     repo: &Repo,
     run_id: &RunId,
     checkpoint: &CheckpointId,

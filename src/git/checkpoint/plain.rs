@@ -37,7 +37,7 @@ pub(in crate::git) struct Moment {
 
 /// The blobs of these checkpoints that git would convert before it stores them, by the attributes of all of them. One that
 /// cannot be read is passed over.
-pub fn plain_blobs(repo: &Repo, checkpoints: &[&ObjectId]) -> Result<BTreeSet<ObjectId>> {
+pub(crate) fn plain_blobs(repo: &Repo, checkpoints: &[&ObjectId]) -> Result<BTreeSet<ObjectId>> {
     let moment = |commit: &&&ObjectId| -> Result<Moment> {
         let stored = load_checkpoint(repo, commit)?;
         let base = stored

@@ -29,7 +29,7 @@ const NAMES: usize = 1000;
 
 /// What a checkpoint's list says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IgnoredPaths {
+pub(crate) struct IgnoredPaths {
     /// Ignored files and folders that were there, in folders that were examined.
     pub names: Vec<RepoPath>,
     /// Files among them that have a copy.
@@ -38,7 +38,7 @@ pub struct IgnoredPaths {
 
 /// An ignored file and its copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PreciousFile {
+pub(crate) struct PreciousFile {
     /// The file.
     #[serde(flatten)]
     pub path: RepoPath,
@@ -58,7 +58,7 @@ fn list_of(repo: &Repo, id: &CheckpointId) -> PathBuf {
 
 /// Notes which ignored names a capture came by, and copies files among them that match one of the globs: their path, or
 /// where a glob has no `/`, their name.
-pub fn note_ignored(
+pub(crate) fn note_ignored(
     repo: &Repo,
     capture: &Capture,
     id: &CheckpointId,
@@ -149,7 +149,7 @@ fn read(root: &std::os::fd::OwnedFd, path: &RepoPath) -> io::Result<Option<(Vec<
 }
 
 /// What the list of a checkpoint says; nothing where there is none that can be read.
-pub fn ignored_at(repo: &Repo, id: &CheckpointId) -> IgnoredPaths {
+pub(crate) fn ignored_at(repo: &Repo, id: &CheckpointId) -> IgnoredPaths {
     let read = repo.shared().read_if_possible(&list_of(repo, id));
     let list = read
         .ok()
@@ -160,7 +160,7 @@ pub fn ignored_at(repo: &Repo, id: &CheckpointId) -> IgnoredPaths {
 
 impl IgnoredPaths {
     /// What is not there now: files that have a copy, and other names.
-    pub fn missing(self, repo: &Repo) -> (Vec<PreciousFile>, Vec<RepoPath>) {
+    pub(crate) fn missing(self, repo: &Repo) -> (Vec<PreciousFile>, Vec<RepoPath>) {
         let is_gone = |path: &RepoPath| {
             path.below(repo.workdir())
                 .symlink_metadata()
@@ -180,7 +180,7 @@ impl IgnoredPaths {
 }
 
 /// Puts a copy back where nothing has its name. Returns whether nothing had.
-pub fn put_back(repo: &Repo, file: &PreciousFile) -> Result<bool> {
+pub(crate) fn put_back(repo: &Repo, file: &PreciousFile) -> Result<bool> {
     let copy = folder(repo).join(&file.hash);
     let content = repo.shared().read(&copy).map_err(Error::at(&copy))?;
     if Oid::hash_object(ObjectType::Blob, &content)
@@ -210,7 +210,7 @@ pub fn put_back(repo: &Repo, file: &PreciousFile) -> Result<bool> {
 }
 
 /// Forgets the lists of checkpoints that are gone, and the copies that no list names any more.
-pub fn forget_ignored<'a>(
+pub(crate) fn forget_ignored<'a>(
     repo: &Repo,
     gone: impl IntoIterator<Item = &'a CheckpointId>,
 ) -> Result<()> {

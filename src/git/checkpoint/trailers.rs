@@ -28,7 +28,7 @@ pub fn format(headline: &str, trailers: &[(&str, &str)]) -> String {
 }
 
 /// The trailers of a message, keys without `Recover-`, in their order.
-pub fn parse(message: &str) -> Vec<(String, String)> {
+pub(crate) fn parse(message: &str) -> Vec<(String, String)> {
     let last = message
         .trim_end_matches('\n')
         .rsplit_once("\n\n")

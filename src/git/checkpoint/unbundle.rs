@@ -108,7 +108,7 @@ pub fn unbundle(path: &Path) -> Result<Unbundled> {
 }
 
 /// Reads a bundle back: it names the commit and has it whole ([`Unbundled::check`]).
-pub fn read_back(path: &Path, reference: &str, commit: &ObjectId) -> Result<()> {
+pub(crate) fn read_back(path: &Path, reference: &str, commit: &ObjectId) -> Result<()> {
     let unbundled = unbundle(path)?;
     if !unbundled
         .refs

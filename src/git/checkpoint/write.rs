@@ -56,7 +56,7 @@ pub fn write_checkpoint(
 
 /// [`write_checkpoint`] with links: `nested` are the repositories inside with the checkpoints that were taken of them. After what was captured
 /// became a commit on the branch, HEAD and index are recorded as that left them.
-pub fn write_linked(
+pub(crate) fn write_linked(
     repo: &Repo,
     capture: &Capture,
     nested: &[Nested],
@@ -150,7 +150,7 @@ fn check_head(repo: &Repo, writer: &ObjectWriter, head: Oid) -> Result<()> {
 
 /// Makes durable what a checkpoint of this capture holds whatever its message and its events will be: so much less is left for
 /// [`write_checkpoint`], which others may have to wait for.
-pub fn write_early(capture: &Capture, memory: &[MemoryFile]) -> Result<()> {
+pub(crate) fn write_early(capture: &Capture, memory: &[MemoryFile]) -> Result<()> {
     let writer = &capture.writer;
     if let Some(tree) = &capture.index_tree {
         index_commit(writer, tree)?;
@@ -195,7 +195,7 @@ fn encoded(manifest: Manifest, memory: &[MemoryFile]) -> Result<(Manifest, Vec<u
 
 /// Sets the reference of a checkpoint that was written of this capture ([`set_ref`](crate::git::repo::set_ref)). From here on a `git gc` that was
 /// under way meanwhile takes none of its objects away; else there is no reference and an error.
-pub fn name_checkpoint(
+pub(crate) fn name_checkpoint(
     repo: &Repo,
     lock: &WorktreeLock,
     capture: &Capture,

@@ -119,7 +119,7 @@ pub fn move_branch(
 
 /// Begins a branch at a commit and makes HEAD name it, if HEAD still is what the caller saw. A branch of that name that
 /// is elsewhere is [`Error::HeadMoved`].
-pub fn start_branch(
+pub(crate) fn start_branch(
     repo: &Repo,
     lock: &WorktreeLock,
     expected: &Head,
@@ -181,7 +181,7 @@ pub fn start_branch(
 }
 
 /// Makes HEAD name the branch of `to` again, if HEAD still is what the caller saw, and deletes the one that it leaves.
-pub fn leave_branch(
+pub(crate) fn leave_branch(
     repo: &Repo,
     lock: &WorktreeLock,
     expected: &Head,
@@ -325,7 +325,7 @@ pub(in crate::git) fn write_commit(
 }
 
 /// A commit's parents and the first line of its message.
-pub fn about_commit(repo: &Repo, commit: &ObjectId) -> Result<(Vec<ObjectId>, String)> {
+pub(crate) fn about_commit(repo: &Repo, commit: &ObjectId) -> Result<(Vec<ObjectId>, String)> {
     let found = repo
         .inner
         .find_commit(parse_oid(commit)?)
@@ -341,7 +341,7 @@ pub fn about_commit(repo: &Repo, commit: &ObjectId) -> Result<(Vec<ObjectId>, St
 }
 
 /// The tree of a commit.
-pub fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
+pub(crate) fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
     let found = repo
         .inner
         .find_commit(parse_oid(commit)?)
@@ -350,7 +350,7 @@ pub fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
 }
 
 /// Whether a commit is there.
-pub fn commit_exists(repo: &Repo, commit: &ObjectId) -> bool {
+pub(crate) fn commit_exists(repo: &Repo, commit: &ObjectId) -> bool {
     let whole = |oid: &Oid| {
         Database::open(repo)
             .and_then(|database| database.check(*oid))

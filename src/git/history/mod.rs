@@ -4,7 +4,5 @@
 pub(super) mod head;
 mod reflog;
 
-pub use head::{
-    about_commit, commit_exists, commit_on_top, commits_between, is_ancestor, leave_branch,
-    move_branch, on_remote_tracking, start_branch, tree_of,
-};
+pub(crate) use head::{about_commit, commit_exists, leave_branch, start_branch, tree_of};
+pub use head::{commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking};

@@ -99,7 +99,7 @@ impl IndexFile {
     /// The checksum at the end must be right, unless it is all zero (`index.skipHash`). An unknown extension whose name
     /// begins with a lower-case letter changes what the entries mean and is [`Error::Unsupported`]; everything else that
     /// is not as git writes it is [`Error::Corrupt`].
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
         let content = bytes
             .len()
             .checked_sub(HASH)
@@ -125,12 +125,12 @@ impl IndexFile {
 
     /// The entries, sorted by path and stage. Those of a sparse index may be folders ([`SPARSE_FOLDER`], the path ends in
     /// a slash); those of a split index that stand in place of shared ones have an empty path.
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = IndexEntryRef<'_>> {
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = IndexEntryRef<'_>> {
         self.records.iter().map(|record| self.entry(record))
     }
 
     /// Whether the entries are only the difference to a shared index.
-    pub fn is_split(&self) -> bool {
+    pub(crate) fn is_split(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.shared.is_some())
     }
 

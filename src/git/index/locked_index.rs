@@ -36,7 +36,7 @@ pub(in crate::git) struct LockedIndex {
 
 impl LockedIndex {
     /// Takes git's lock of the index, waiting up to `timeout`; after that [`Error::Locked`].
-    pub fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
+    pub(crate) fn acquire(repo: &Repo, timeout: Duration) -> Result<Self> {
         let own = repo.recover_dir()?;
         let index = repo.git_dir().join("index");
         let lock = GitLock::acquire(repo, "index", &index, timeout)?;
@@ -67,7 +67,7 @@ impl LockedIndex {
     }
 
     /// An empty index to fill.
-    pub fn empty(&self) -> Result<Index> {
+    pub(crate) fn empty(&self) -> Result<Index> {
         match self.draft() {
             Ok(mut index) => index
                 .clear()
@@ -85,12 +85,12 @@ impl LockedIndex {
     }
 
     /// The index as it is.
-    pub fn read(&self) -> Result<Index> {
+    pub(crate) fn read(&self) -> Result<Index> {
         self.draft()
     }
 
     /// The bytes of the index; `None` where there is none.
-    pub fn content(&self) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn content(&self) -> Result<Option<Vec<u8>>> {
         match fs::read(&self.index) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -100,14 +100,14 @@ impl LockedIndex {
 
     /// The second in which the index was written, in 32 bits.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub fn written(&self) -> Result<u32> {
+    pub(crate) fn written(&self) -> Result<u32> {
         fs::metadata(&self.index)
             .map(|found| found.mtime() as u32)
             .map_err(Error::at(&self.index))
     }
 
     /// Puts the index that these bytes are in place of what is there; `None` is none.
-    pub fn put(&self, content: Option<&[u8]>) -> Result<()> {
+    pub(crate) fn put(&self, content: Option<&[u8]>) -> Result<()> {
         match content {
             Some(bytes) => {
                 self.fill(bytes)?;
@@ -118,7 +118,7 @@ impl LockedIndex {
     }
 
     /// Removes the index, where there is one.
-    pub fn remove(&self) -> Result<()> {
+    pub(crate) fn remove(&self) -> Result<()> {
         match fs::remove_file(&self.index) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Error::io(&self.index, error))
@@ -129,7 +129,7 @@ impl LockedIndex {
 
     /// Makes the index hold exactly these entries, as after a commit of them. Entries that are right already keep their
     /// stat data and their flags.
-    pub fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
+    pub(crate) fn follow(&self, repo: &Repo, flat: &Flat) -> Result<()> {
         let mut index = self.draft()?;
         let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
         let on_disk = |path: &RepoPath| path.below(std::path::Path::new(""));
@@ -160,7 +160,7 @@ impl LockedIndex {
     }
 
     /// Makes the index hold this of some paths (`None`: nothing), and leaves the others as they are.
-    pub fn change(
+    pub(crate) fn change(
         &self,
         repo: &Repo,
         wanted: &BTreeMap<RepoPath, Option<(u32, Oid)>>,
@@ -190,7 +190,7 @@ impl LockedIndex {
         self.write(index)
     }
 
-    pub fn write(&self, mut draft: Index) -> Result<()> {
+    pub(crate) fn write(&self, mut draft: Index) -> Result<()> {
         draft.write().map_err(Error::git("write the index"))?;
         self.replace()
     }

@@ -6,4 +6,4 @@ pub(super) mod locked_index;
 mod tracked;
 pub(super) mod user_index;
 
-pub use tracked::tracks_any;
+pub(crate) use tracked::tracks_any;

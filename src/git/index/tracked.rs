@@ -23,7 +23,7 @@ const LINK: &[u8] = b"link";
 
 /// Whether git tracks one of `names` (files, or folders with something in them) in the folder `dir`, which may lie in this
 /// work tree or in the main one. What cannot be read tracks nothing: a clone does not bring a broken index.
-pub fn tracks_any(repo: &Repo, dir: &Path, names: &[&str]) -> bool {
+pub(crate) fn tracks_any(repo: &Repo, dir: &Path, names: &[&str]) -> bool {
     if repo.is_private() {
         return false;
     }

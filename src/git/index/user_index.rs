@@ -36,7 +36,7 @@ pub(in crate::git) struct Identity {
 
 impl Identity {
     /// Of the index as it is now; `None` where there is none.
-    pub fn of(repo: &Repo) -> Result<Option<Self>> {
+    pub(crate) fn of(repo: &Repo) -> Result<Option<Self>> {
         let path = repo.git_dir().join("index");
         if repo.is_private() {
             return Ok(None);
@@ -49,7 +49,7 @@ impl Identity {
     }
 
     /// Of an index that is open.
-    pub fn of_file(file: &fs::File) -> io::Result<Self> {
+    pub(crate) fn of_file(file: &fs::File) -> io::Result<Self> {
         let stat = openat::stat_open(file)?;
         let from = stat.size.saturating_sub(20);
         let mut trailer = vec![0; usize::try_from(stat.size - from).unwrap_or_default()];
@@ -58,12 +58,12 @@ impl Identity {
     }
 
     /// Bytes of the index.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.stat.size
     }
 
     /// When the index was last written, in nanoseconds.
-    pub fn mtime(&self) -> i64 {
+    pub(crate) fn mtime(&self) -> i64 {
         self.stat.mtime
     }
 }
@@ -112,7 +112,7 @@ pub(in crate::git) struct StatData {
 impl StatData {
     /// Whether a file's metadata is still the same.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub fn matches(&self, stat: &FileStat) -> bool {
+    pub(crate) fn matches(&self, stat: &FileStat) -> bool {
         let time = |nanos: i64| {
             (
                 nanos.div_euclid(1_000_000_000) as u32,
@@ -142,7 +142,7 @@ pub(in crate::git) struct UserIndex {
 
 impl UserIndex {
     /// Reads the index; a split or sparse one in full. One with unknown extensions is [`Error::Unsupported`].
-    pub fn read(repo: &Repo) -> Result<Self> {
+    pub(crate) fn read(repo: &Repo) -> Result<Self> {
         if repo.is_private() {
             return Ok(Self::default());
         }
@@ -284,12 +284,12 @@ impl UserIndex {
     }
 
     /// How many paths it holds.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// The entries directly in a folder.
-    pub fn folder(&self, folder: &[u8]) -> Inside<'_> {
+    pub(crate) fn folder(&self, folder: &[u8]) -> Inside<'_> {
         Inside {
             index: self,
             entries: self.folders.get(folder).map_or(&[], Vec::as_slice),
@@ -297,7 +297,7 @@ impl UserIndex {
     }
 
     /// Every folder that holds an entry, itself or deeper, with the entries directly in it.
-    pub fn folders(&self) -> impl Iterator<Item = (&[u8], Inside<'_>)> {
+    pub(crate) fn folders(&self) -> impl Iterator<Item = (&[u8], Inside<'_>)> {
         self.folders.iter().map(|(path, entries)| {
             (
                 path.as_slice(),
@@ -310,19 +310,19 @@ impl UserIndex {
     }
 
     /// Whether something below the folder is tracked.
-    pub fn has_below(&self, folder: &[u8]) -> bool {
+    pub(crate) fn has_below(&self, folder: &[u8]) -> bool {
         self.folders.contains_key(folder)
     }
 
     /// Whether a path is tracked.
-    pub fn has(&self, path: &[u8]) -> bool {
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
         self.entries
             .binary_search_by(|entry| path_of(&self.names, entry).cmp(path))
             .is_ok()
     }
 
     /// The index's tree without the blobs that are `lost`, handed to `sink`; `None` without an index.
-    pub fn tree(&self, lost: &HashSet<Oid>, sink: Sink<'_>) -> Result<Option<Oid>> {
+    pub(crate) fn tree(&self, lost: &HashSet<Oid>, sink: Sink<'_>) -> Result<Option<Oid>> {
         if self.identity.is_none() {
             return Ok(None);
         }
@@ -337,7 +337,7 @@ impl UserIndex {
     }
 
     /// The blobs of the index's tree, with their paths.
-    pub fn blobs(&self) -> impl Iterator<Item = (&[u8], Oid)> {
+    pub(crate) fn blobs(&self) -> impl Iterator<Item = (&[u8], Oid)> {
         let blobs = self
             .entries
             .iter()
@@ -346,7 +346,7 @@ impl UserIndex {
     }
 
     /// The entries of the index's tree.
-    pub fn flat(&self) -> Flat {
+    pub(crate) fn flat(&self) -> Flat {
         let in_tree = self.entries.iter().filter(|entry| entry.in_tree);
         in_tree
             .map(|entry| {
@@ -359,13 +359,13 @@ impl UserIndex {
     }
 
     /// The tracked repositories inside: submodules.
-    pub fn gitlinks(&self) -> impl Iterator<Item = (&[u8], Oid)> {
+    pub(crate) fn gitlinks(&self) -> impl Iterator<Item = (&[u8], Oid)> {
         let links = self.entries.iter().filter(|entry| entry.mode == GITLINK);
         links.map(|entry| (path_of(&self.names, entry), entry.oid))
     }
 
     /// Tracked files whose name is `name`.
-    pub fn named(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn named(&self, name: &[u8]) -> impl Iterator<Item = &[u8]> {
         let paths = self.entries.iter().map(|entry| path_of(&self.names, entry));
         paths.filter(move |path| {
             path.strip_suffix(name)
@@ -383,7 +383,7 @@ pub(in crate::git) struct Inside<'a> {
 
 impl<'a> Inside<'a> {
     /// The entry of a name.
-    pub fn get(&self, name: &[u8]) -> Option<&'a Tracked> {
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&'a Tracked> {
         self.entries
             .binary_search_by(|at| self.name(*at).cmp(name))
             .ok()
@@ -391,7 +391,7 @@ impl<'a> Inside<'a> {
     }
 
     /// Names and git file modes.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], u32)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a [u8], u32)> {
         self.entries
             .iter()
             .map(|at| (self.name(*at), self.entry(*at).mode))

@@ -68,12 +68,12 @@ pub(in crate::git) struct Database<'r> {
 
 impl<'r> Database<'r> {
     /// Of the user's repository, or of a private one.
-    pub fn open(repo: &'r Repo) -> Result<Self> {
+    pub(crate) fn open(repo: &'r Repo) -> Result<Self> {
         Self::of(&repo.inner)
     }
 
     /// Of a repository that git's library opened.
-    pub fn of(repository: &'r git2::Repository) -> Result<Self> {
+    pub(crate) fn of(repository: &'r git2::Repository) -> Result<Self> {
         set_options();
         let odb = repository
             .odb()
@@ -103,7 +103,7 @@ impl<'r> Database<'r> {
     }
 
     /// Reads an object; a missing or damaged one is [`Error::Corrupt`], one that cannot be opened is not.
-    pub fn read(&self, oid: Oid) -> Result<Object> {
+    pub(crate) fn read(&self, oid: Oid) -> Result<Object> {
         if let Some((kind, data)) = self.memory.get(&oid) {
             return Ok(Object {
                 kind: *kind,
@@ -140,7 +140,7 @@ impl<'r> Database<'r> {
     }
 
     /// Reads a blob.
-    pub fn blob(&self, oid: Oid) -> Result<Vec<u8>> {
+    pub(crate) fn blob(&self, oid: Oid) -> Result<Vec<u8>> {
         match self.read(oid)? {
             Object {
                 kind: ObjectType::Blob,
@@ -154,7 +154,7 @@ impl<'r> Database<'r> {
     ///
     /// It is an error if the object is missing, damaged or has another size than it says; what was written by then is to
     /// be thrown away. The content is not hashed: who must know that reads again what was written.
-    pub fn copy_blob(&self, oid: Oid, out: &mut dyn Write) -> io::Result<Result<u64>> {
+    pub(crate) fn copy_blob(&self, oid: Oid, out: &mut dyn Write) -> io::Result<Result<u64>> {
         if let Some((ObjectType::Blob, data)) = self.memory.get(&oid) {
             return out.write_all(data).map(|()| Ok(data.len() as u64));
         }
@@ -199,7 +199,7 @@ impl<'r> Database<'r> {
 
     /// Reads a blob and compares its content with its id; a missing or damaged one is [`Error::Corrupt`]. It takes as much
     /// memory as [`Self::copy_blob`].
-    pub fn check_blob(&self, oid: Oid) -> Result<()> {
+    pub(crate) fn check_blob(&self, oid: Oid) -> Result<()> {
         let size = self.size(oid)?;
         let mut hash = Sha1::new_with_prefix(object_header(ObjectType::Blob, size));
         self.copy_blob(oid, &mut hash)
@@ -238,7 +238,7 @@ impl<'r> Database<'r> {
     }
 
     /// The size of an object in bytes. Of a loose one only the beginning is read, so that damage further on is not seen.
-    pub fn size(&self, oid: Oid) -> Result<u64> {
+    pub(crate) fn size(&self, oid: Oid) -> Result<u64> {
         if let Some((_, data)) = self.memory.get(&oid) {
             return Ok(data.len() as u64);
         }
@@ -255,7 +255,7 @@ impl<'r> Database<'r> {
     }
 
     /// Whether an object is there.
-    pub fn has(&self, oid: Oid) -> bool {
+    pub(crate) fn has(&self, oid: Oid) -> bool {
         let found = || {
             self.memory.contains_key(&oid) || self.odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH)
         };
@@ -274,7 +274,7 @@ impl<'r> Database<'r> {
     }
 
     /// Makes sure that libgit2 can read an object, before it does so.
-    pub fn check(&self, oid: Oid) -> Result<()> {
+    pub(crate) fn check(&self, oid: Oid) -> Result<()> {
         self.read(oid).map(drop)
     }
 
@@ -297,7 +297,7 @@ impl<'r> Database<'r> {
     }
 
     /// The file of a loose object, deflated; `None` where it is not in a file of its own.
-    pub fn open_file(&self, oid: Oid) -> Result<Option<File>> {
+    pub(crate) fn open_file(&self, oid: Oid) -> Result<Option<File>> {
         for folder in &self.folders {
             let path = loose_path(folder, oid);
             match File::open(&path) {
@@ -362,13 +362,13 @@ fn unpack(packed: &[u8]) -> Option<Object> {
 }
 
 /// The size of a stored blob in bytes.
-pub fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
+pub(crate) fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
     let database = Database::open(repo)?;
     database.size(parse_oid(oid)?)
 }
 
 /// The content of a stored blob; `None` where it is larger than the limit.
-pub fn small_blob(repo: &Repo, oid: &ObjectId, most: u64) -> Result<Option<Vec<u8>>> {
+pub(crate) fn small_blob(repo: &Repo, oid: &ObjectId, most: u64) -> Result<Option<Vec<u8>>> {
     let (database, oid) = (Database::open(repo)?, parse_oid(oid)?);
     if database.size(oid)? > most {
         return Ok(None);

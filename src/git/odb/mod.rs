@@ -13,6 +13,6 @@ pub(super) mod publish;
 pub(super) mod trees;
 mod unsynced;
 
-pub use database::{blob_size, small_blob};
-pub use objects::clear_quarantine;
-pub use trees::empty_tree;
+pub(crate) use database::{blob_size, small_blob};
+pub(crate) use objects::clear_quarantine;
+pub(crate) use trees::empty_tree;

@@ -159,13 +159,13 @@ impl std::fmt::Debug for ObjectWriter {
 }
 
 /// Removes what dead processes left that were writing objects, as each capture does before it writes any.
-pub fn clear_quarantine(repo: &Repo, lock: &WorktreeLock) -> Result<()> {
+pub(crate) fn clear_quarantine(repo: &Repo, lock: &WorktreeLock) -> Result<()> {
     ObjectWriter::new(repo, lock).map(drop)
 }
 
 impl ObjectWriter {
     /// Takes one of the worktree's quarantines, emptying it of what a dead process left. Nothing is made yet.
-    pub fn new(repo: &Repo, lock: &WorktreeLock) -> Result<Self> {
+    pub(crate) fn new(repo: &Repo, lock: &WorktreeLock) -> Result<Self> {
         let (own, rehearsal) = (lock.folder(), lock.is_rehearsal());
         let busy = || Error::Locked {
             file: own.join("quarantine"),
@@ -244,13 +244,13 @@ impl ObjectWriter {
     /// From now on what was written becomes part of the real database whenever it is a pack of so many bytes. Should the
     /// process end before the rest is written, the next one finds that; nothing refers to it, so that git removes it in
     /// time where it is not wanted any more.
-    pub fn publish_from(&mut self, bytes: u64) {
+    pub(crate) fn publish_from(&mut self, bytes: u64) {
         self.portion = Some(bytes);
     }
 
     /// The repository that sees everything written so far and the real database; for diffs over objects that are not
     /// published. What is written later on need not be in it.
-    pub fn repository(&self) -> Result<git2::Repository> {
+    pub(crate) fn repository(&self) -> Result<git2::Repository> {
         let objects = self.objects();
         let mut state = self.state();
         self.end_spool(&mut state)?;
@@ -275,7 +275,7 @@ impl ObjectWriter {
 
     /// The database that sees everything written so far, as long as that is in memory or published: without any file of its
     /// own. `None` where it is not.
-    pub fn database(&self) -> Result<Option<Database<'static>>> {
+    pub(crate) fn database(&self) -> Result<Option<Database<'static>>> {
         let state = self.state();
         let (true, Some(path)) = (
             state.spool.is_none() && state.staged.is_empty(),
@@ -315,7 +315,7 @@ impl ObjectWriter {
     }
 
     /// Writes an object from memory, unless it is there.
-    pub fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
+    pub(crate) fn write(&self, kind: ObjectType, data: &[u8]) -> Result<Oid> {
         let oid = match kind {
             ObjectType::Tree => object_id::id_of(kind, data)?,
             _ => Oid::hash_object(kind, data).map_err(Error::git("hash an object"))?,
@@ -324,7 +324,7 @@ impl ObjectWriter {
     }
 
     /// Writes an object whose id is known already, unless it is there.
-    pub fn write_as(&self, oid: Oid, kind: ObjectType, data: &[u8]) -> Result<()> {
+    pub(crate) fn write_as(&self, oid: Oid, kind: ObjectType, data: &[u8]) -> Result<()> {
         if self.state().known.contains(&oid) {
             return Ok(());
         }
@@ -352,12 +352,12 @@ impl ObjectWriter {
     }
 
     /// Bytes (uncompressed) of the objects that were new; those that another database's files brought are not counted.
-    pub fn added_bytes(&self) -> u64 {
+    pub(crate) fn added_bytes(&self) -> u64 {
         self.state().added
     }
 
     /// Whether all that is new and not published is in memory.
-    pub fn is_in_memory(&self) -> bool {
+    pub(crate) fn is_in_memory(&self) -> bool {
         let state = self.state();
         state.spool.is_none() && state.staged.is_empty()
     }
@@ -441,7 +441,7 @@ impl ObjectWriter {
 
     /// Notes for the checkpoint of this commit what became part of the real database by this writer and was not there
     /// before. `base` is HEAD, as it was read after the writer was made.
-    pub fn record(&self, repo: &Repo, commit: Oid, base: Option<Oid>) {
+    pub(crate) fn record(&self, repo: &Repo, commit: Oid, base: Option<Oid>) {
         // What was missing may be referred to by what was there all the time: it is not the checkpoint's to take away.
         if self.doubts() {
             return;

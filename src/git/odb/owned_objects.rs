@@ -261,7 +261,7 @@ type Merged = BTreeMap<String, Kept>;
 pub(super) struct Listing(Vec<OsString>);
 
 impl Listing {
-    pub fn read(repo: &Repo) -> Result<Self> {
+    pub(super) fn read(repo: &Repo) -> Result<Self> {
         let folder = folder(repo);
         match repo.shared().list(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
@@ -282,17 +282,17 @@ impl Listing {
     }
 
     /// The names of the small packs that are noted; some of them may be gone.
-    pub fn small(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn small(&self) -> impl Iterator<Item = &str> {
         self.after(SMALL)
     }
 
     /// The packs whose removal was noted and is not over.
-    pub fn going(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn going(&self) -> impl Iterator<Item = &str> {
         self.after(GOING)
     }
 
     /// Whether there are many lists that have to be merged.
-    pub fn is_scattered(&self) -> bool {
+    pub(super) fn is_scattered(&self) -> bool {
         self.0
             .iter()
             .filter(|name| is_own(&name.to_string_lossy()))
@@ -302,7 +302,7 @@ impl Listing {
 
     /// Whether so many loose objects were never packed: those of lists that were written since `packed`, when objects became
     /// a pack last. The lists are only read where their sizes do not rule it out.
-    pub fn are_loose(&self, repo: &Repo, count: u64, packed: Option<SystemTime>) -> bool {
+    pub(super) fn are_loose(&self, repo: &Repo, count: u64, packed: Option<SystemTime>) -> bool {
         let by_size = |_: &Path, size: u64| size.saturating_sub(OTHER_LINES) / OBJECT_LINE;
         let read = |path: &Path, _: u64| {
             let text = repo
@@ -601,7 +601,7 @@ pub(in crate::git) fn sync(repo: &Repo) -> Result<()> {
 
 impl RemovedCheckpoint {
     /// Keeps what is left for the next time, or removes the list.
-    pub fn leave(self, repo: &Repo, files: Published) -> Result<()> {
+    pub(crate) fn leave(self, repo: &Repo, files: Published) -> Result<()> {
         if files == Published::default() {
             return repo
                 .shared()

@@ -59,7 +59,7 @@ pub(in crate::git) struct Pack {
 
 impl Pack {
     /// One that was written here before and is complete.
-    pub fn open(file: PathBuf) -> Result<Self> {
+    pub(crate) fn open(file: PathBuf) -> Result<Self> {
         let index = file.with_extension("idx");
         let bytes = std::fs::read(&index).map_err(Error::at(&index))?;
         let entries = Self::entries(&bytes);
@@ -103,17 +103,17 @@ impl Pack {
     }
 
     /// How many objects it holds.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.entries.len()
     }
 
     /// The ids of its objects, sorted.
-    pub fn ids(&self) -> impl Iterator<Item = Oid> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Oid> {
         self.entries.iter().map(|entry| entry.id)
     }
 
     /// Its name without folder and ending.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.file
             .file_stem()
             .unwrap_or_default()
@@ -124,7 +124,7 @@ impl Pack {
 
 impl PackWriter {
     /// Begins a pack in a new file.
-    pub fn create(path: PathBuf) -> Result<Self> {
+    pub(super) fn create(path: PathBuf) -> Result<Self> {
         let file = create(&path)?;
         let mut file = BufWriter::with_capacity(1 << 18, file);
         // The count is written at the end.
@@ -139,12 +139,12 @@ impl PackWriter {
     }
 
     /// Its bytes so far.
-    pub fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         self.offset
     }
 
     /// Adds an object as [`entry`](super::format::entry) makes it. The same object must not be added twice.
-    pub fn append(&mut self, id: Oid, entry: &[u8]) -> Result<()> {
+    pub(super) fn append(&mut self, id: Oid, entry: &[u8]) -> Result<()> {
         self.file.write_all(entry).map_err(Error::at(&self.path))?;
         self.entries.push(Entry {
             id,
@@ -156,7 +156,7 @@ impl PackWriter {
     }
 
     /// Adds a loose object, without holding it in memory.
-    pub fn append_loose(&mut self, id: Oid, path: &Path) -> Result<()> {
+    pub(super) fn append_loose(&mut self, id: Oid, path: &Path) -> Result<()> {
         let file = File::open(path).map_err(Error::at(path))?;
         let mut source = BufReader::with_capacity(1 << 16, ZlibDecoder::new(file));
         let Some((kind, size)) = read_head(&mut source) else {
@@ -191,7 +191,7 @@ impl PackWriter {
     ///
     /// # Errors
     /// Of one that is damaged, those objects are added that are whole and come before the damage.
-    pub fn append_pack(&mut self, pack: &Pack, done: &mut HashSet<Oid>) -> Result<()> {
+    pub(super) fn append_pack(&mut self, pack: &Pack, done: &mut HashSet<Oid>) -> Result<()> {
         let mut file = File::open(&pack.file).map_err(Error::at(&pack.file))?;
         let mut ends: Vec<u64> = pack.entries.iter().map(|entry| entry.offset).collect();
         // After the last object comes the checksum.
@@ -237,7 +237,7 @@ impl PackWriter {
 
     /// Completes the pack and its index in `folder`. No other pack has its name, whatever it holds, so that whoever made it
     /// may keep and remove it without asking who else has the same.
-    pub fn finish(mut self, folder: &Path) -> Result<Pack> {
+    pub(super) fn finish(mut self, folder: &Path) -> Result<Pack> {
         let path = self.path.clone();
         let checksum = self.complete().map_err(Error::at(&path))?;
         create_dir_all(folder).map_err(Error::at(folder))?;

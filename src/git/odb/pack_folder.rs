@@ -21,7 +21,7 @@ pub(super) struct PackFolder {
 
 impl PackFolder {
     /// Looks at the packs of a folder of objects.
-    pub fn of(objects: &Path) -> Self {
+    pub(super) fn of(objects: &Path) -> Self {
         let path = objects.join("pack");
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -36,7 +36,7 @@ impl PackFolder {
     }
 
     /// Whether every pack that was there is still there, and no other.
-    pub fn is_unchanged(&self) -> bool {
+    pub(super) fn is_unchanged(&self) -> bool {
         self.settled && changed(&self.path) == self.changed
     }
 }

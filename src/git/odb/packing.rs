@@ -285,7 +285,7 @@ fn end_of(path: &Path, count: u64) -> Result<Option<Vec<u8>>> {
 
 impl Packs {
     /// Those that are there. Nothing is known of them where the file that names them is damaged.
-    pub fn read(repo: &Repo, objects: &Path) -> Result<Self> {
+    pub(crate) fn read(repo: &Repo, objects: &Path) -> Result<Self> {
         let path = path(repo);
         let bytes = repo
             .shared()
@@ -342,7 +342,7 @@ impl Packs {
     }
 
     /// The ids of all objects in them.
-    pub fn ids(&self) -> impl Iterator<Item = Oid> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = Oid> {
         self.all.iter().flat_map(|ours| ours.pack.ids())
     }
 
@@ -432,7 +432,7 @@ impl Packs {
 
     /// Removes objects that nothing needs: a pack of nothing else goes, another one is written again without them. Those
     /// that git may be about to refer to stay. Only for who holds off captures; `drafts` is an empty quarantine's folder of objects.
-    pub fn remove(
+    pub(crate) fn remove(
         &mut self,
         repo: &Repo,
         drafts: &Path,

@@ -44,7 +44,7 @@ pub(in crate::git) struct Published {
 
 impl Staged {
     /// Moves a loose object to where git's library looks for it. Packs are there already.
-    pub fn move_into(&mut self, objects: &Path) -> Result<()> {
+    pub(crate) fn move_into(&mut self, objects: &Path) -> Result<()> {
         let Self::Loose { oid, path } = self else {
             return Ok(());
         };
@@ -61,14 +61,14 @@ impl Staged {
 }
 
 impl Published {
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.loose.extend(other.loose);
         self.small.extend(other.small);
         self.packs.extend(other.packs);
     }
 
     /// The objects that are known one by one.
-    pub fn singles(&self) -> impl Iterator<Item = &Oid> {
+    pub(crate) fn singles(&self) -> impl Iterator<Item = &Oid> {
         self.loose.iter().chain(&self.small)
     }
 }

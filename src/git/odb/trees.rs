@@ -80,17 +80,17 @@ pub(in crate::git) struct Level<'a>(Vec<TreeEntry<'a>>);
 
 impl<'a> Level<'a> {
     /// Adds an entry.
-    pub fn add(&mut self, name: &'a [u8], mode: u32, oid: Oid) {
+    pub(crate) fn add(&mut self, name: &'a [u8], mode: u32, oid: Oid) {
         self.0.push(TreeEntry { name, mode, oid });
     }
 
     /// Whether nothing was added.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The tree's bytes. Of a file and a folder with one name the folder stays.
-    pub fn into_bytes(mut self) -> Vec<u8> {
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         self.0.sort_by(|a, b| a.key().cmp(b.key()));
         let mut folders: Vec<&[u8]> = self
             .0
@@ -150,12 +150,12 @@ const SELDOM: u32 = 4;
 
 impl Tree {
     /// Reads a tree; a missing or damaged one is [`Error::Corrupt`].
-    pub fn read(database: &Database<'_>, tree: Oid) -> Result<Self> {
+    pub(crate) fn read(database: &Database<'_>, tree: Oid) -> Result<Self> {
         Self::of(tree, database.read(tree)?)
     }
 
     /// An object that was read already.
-    pub fn of(tree: Oid, object: Object) -> Result<Self> {
+    pub(crate) fn of(tree: Oid, object: Object) -> Result<Self> {
         if object.kind != ObjectType::Tree {
             return Err(Error::corrupt(format!("{tree} is not a tree")));
         }
@@ -164,7 +164,7 @@ impl Tree {
     }
 
     /// The tree of a folder's entries.
-    pub fn made(level: Level<'_>) -> Self {
+    pub(crate) fn made(level: Level<'_>) -> Self {
         Self {
             bytes: level.into_bytes(),
             ..Self::default()
@@ -172,12 +172,12 @@ impl Tree {
     }
 
     /// The tree as it is stored.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// A tree from its bytes; `None` where they are none.
-    pub fn parse(bytes: Vec<u8>) -> Option<Self> {
+    pub(crate) fn parse(bytes: Vec<u8>) -> Option<Self> {
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             rest = first_entry(rest)?.1;
@@ -189,7 +189,7 @@ impl Tree {
     }
 
     /// The entries, as git sorts them.
-    pub fn entries(&self) -> impl Iterator<Item = TreeEntry<'_>> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = TreeEntry<'_>> {
         self.placed().map(|(_, entry)| entry)
     }
 
@@ -205,7 +205,7 @@ impl Tree {
     }
 
     /// What is not the same in both: entries that one of them has alone, and pairs with the same name.
-    pub fn diff<'t>(
+    pub(crate) fn diff<'t>(
         &'t self,
         other: &'t Self,
     ) -> impl Iterator<Item = (Option<TreeEntry<'t>>, Option<TreeEntry<'t>>)> {
@@ -230,7 +230,7 @@ impl Tree {
     }
 
     /// The entry of a name.
-    pub fn find(&self, name: &[u8]) -> Option<TreeEntry<'_>> {
+    pub(crate) fn find(&self, name: &[u8]) -> Option<TreeEntry<'_>> {
         self.asked.set(self.asked.get().saturating_add(1));
         if self.asked.get() <= SELDOM {
             return self.entries().find(|entry| entry.name == name);
@@ -307,7 +307,7 @@ pub(in crate::git) fn find(database: &Database<'_>, tree: Oid, name: &[u8]) -> R
 }
 
 /// The tree without an entry, which is written where it is not there yet.
-pub fn empty_tree(repo: &Repo) -> Result<ObjectId> {
+pub(crate) fn empty_tree(repo: &Repo) -> Result<ObjectId> {
     let written = repo
         .inner
         .odb()

@@ -84,7 +84,7 @@ pub(super) struct Unsynced {
 impl Unsynced {
     /// Reads what is not known to be on disk. Nothing is written but the file that gives the file system's time, and not
     /// that in a rehearsal.
-    pub fn read(repo: &Repo, objects: &Path, rehearsal: bool) -> Result<Self> {
+    pub(super) fn read(repo: &Repo, objects: &Path, rehearsal: bool) -> Result<Self> {
         let (root, file) = (repo.own().clone(), repo.own_folder().join(FILE));
         let began = if rehearsal {
             i64::MAX
@@ -165,7 +165,7 @@ impl Unsynced {
     }
 
     /// Notes that the writer placed these files and synced them.
-    pub fn wrote(&mut self, staged: &[Staged]) {
+    pub(super) fn wrote(&mut self, staged: &[Staged]) {
         self.own.extend(staged.iter().map(|one| match one {
             Staged::Loose { oid, .. } => oid.to_string(),
             Staged::Pack(pack) => pack.name(),
@@ -173,7 +173,7 @@ impl Unsynced {
     }
 
     /// Syncs what other programs wrote, and notes that.
-    pub fn sync(&mut self) -> Result<()> {
+    pub(super) fn sync(&mut self) -> Result<()> {
         let since = self.began.saturating_sub(margin(self.began));
         let (packs, mut recent) = (self.packs(), BTreeSet::new());
         for folder in &self.folders {

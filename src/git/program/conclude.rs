@@ -24,7 +24,7 @@ use crate::model::snapshot::ObjectId;
 
 /// Commits that went off a branch, and the reference that keeps them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// The reference.
     pub name: String,
     /// The newest of them.
@@ -32,7 +32,7 @@ pub struct Kept {
 }
 
 /// The reference that keeps a commit of a run.
-pub fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
+pub(crate) fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
     Kept {
         name: kept_name(run_id, commit),
         commit: commit.clone(),
@@ -40,7 +40,7 @@ pub fn kept_ref(run_id: &RunId, commit: &ObjectId) -> Kept {
 }
 
 /// Whether the branch has moved already, so that the rest is to be finished.
-pub fn has_moved(repo: &Repo, journal: &CommitJournal) -> Result<bool> {
+pub(crate) fn has_moved(repo: &Repo, journal: &CommitJournal) -> Result<bool> {
     let Some(after) = journal.commits.last() else {
         return Ok(false);
     };
@@ -65,7 +65,7 @@ fn tip(repo: &Repo, branch: Option<&String>) -> Result<Option<ObjectId>> {
 
 /// Takes back what was begun before the branch moved: nothing but the reference of what is kept, and that only while the
 /// branch has it still.
-pub fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
+pub(crate) fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
     let (Some(kept), Some(before)) = (&journal.kept, &journal.before.commit) else {
         return Ok(());
     };
@@ -81,7 +81,7 @@ pub fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> R
 ///
 /// Of the index only those paths change that the commits changed, and those of commits that went off the branch, which are
 /// staged again as they were when the run began. What somebody staged since stays staged.
-pub fn conclude(
+pub(crate) fn conclude(
     repo: &Repo,
     lock: &WorktreeLock,
     journal: &CommitJournal,
@@ -169,7 +169,7 @@ fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Want
 
 /// The paths of the commits that somebody staged otherwise since the run had the index; of commits that are not made yet, those
 /// of what is staged for them. None where it is not known what the run had there.
-pub fn staged_since(
+pub(crate) fn staged_since(
     repo: &Repo,
     journal: &CommitJournal,
     planned: Option<&Staging<'_>>,

@@ -20,7 +20,7 @@ const FILE: &str = "commit.json";
 
 /// Everything that is needed to finish it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CommitJournal {
+pub(crate) struct CommitJournal {
     /// The version of the writer.
     pub version: u32,
     /// The run that is accepted.
@@ -54,7 +54,7 @@ pub struct CommitJournal {
 
 impl CommitJournal {
     /// A journal of this version.
-    pub fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
+    pub(crate) fn new(run: RunKey, before: Head, commits: Vec<ObjectId>, message: String) -> Self {
         let (base, new_branch, kept, index_tree) = (None, None, None, None);
         let (seen, left_out, operation) = (None, false, None);
         Self {
@@ -75,7 +75,7 @@ impl CommitJournal {
 }
 
 /// Writes the journal durably.
-pub fn write_commit_journal(
+pub(crate) fn write_commit_journal(
     repo: &Repo,
     _lock: &WorktreeLock,
     journal: &CommitJournal,
@@ -89,12 +89,12 @@ pub fn write_commit_journal(
 }
 
 /// Whether there is one.
-pub fn has_commit_journal(repo: &Repo) -> bool {
+pub(crate) fn has_commit_journal(repo: &Repo) -> bool {
     !matches!(repo.own().kind(&repo.own_folder().join(FILE)), Ok(None))
 }
 
 /// Reads the journal; `None` when nothing is under way.
-pub fn read_commit_journal(repo: &Repo) -> Result<Option<CommitJournal>> {
+pub(crate) fn read_commit_journal(repo: &Repo) -> Result<Option<CommitJournal>> {
     let path = repo.own_folder().join(FILE);
     let Some(text) = repo.own().read_present(&path).map_err(Error::at(&path))? else {
         return Ok(None);
@@ -110,7 +110,7 @@ pub fn read_commit_journal(repo: &Repo) -> Result<Option<CommitJournal>> {
 }
 
 /// Removes the journal durably: it is settled.
-pub fn remove_commit_journal(repo: &Repo, _lock: &WorktreeLock) -> Result<()> {
+pub(crate) fn remove_commit_journal(repo: &Repo, _lock: &WorktreeLock) -> Result<()> {
     let folder = repo.recover_dir()?;
     match repo.own().remove_file(&folder.join(FILE)) {
         Ok(()) => sync_folder(&folder),

@@ -21,15 +21,15 @@ use std::process::{Command, Stdio};
 use super::base::error::{Error, Result};
 use super::repo::repository::Repo;
 
-pub use conclude::{Kept, conclude, has_moved, kept_ref, staged_since, take_back};
-pub use journal::{
+pub(crate) use conclude::{Kept, conclude, has_moved, kept_ref, staged_since, take_back};
+pub(crate) use journal::{
     CommitJournal, has_commit_journal, read_commit_journal, remove_commit_journal,
     write_commit_journal,
 };
-pub use pager::pager;
-pub use saved::Saved;
-pub use scratch::{Scratch, sweep_scratch};
-pub use staging::{
+pub(crate) use pager::pager;
+pub(crate) use saved::Saved;
+pub(crate) use scratch::{Scratch, sweep_scratch};
+pub(crate) use staging::{
     Held, Staging, differs_between, differs_from_captured, ignored_now, known_to_git,
     uncommitted_at, unlike_on_disk, unlike_stored, unlike_work_tree, write_beside,
 };
@@ -48,7 +48,7 @@ const KEPT: [&str; 9] = [
 ];
 
 /// The variables of git's in this process's environment that would lead it elsewhere.
-pub fn misleading_variables() -> Vec<OsString> {
+pub(crate) fn misleading_variables() -> Vec<OsString> {
     let misleads = |name: &OsStr| {
         let name = name.as_encoded_bytes();
         name.starts_with(b"GIT_") && !KEPT.iter().any(|kept| name.starts_with(kept.as_bytes()))
@@ -60,7 +60,7 @@ pub fn misleading_variables() -> Vec<OsString> {
 }
 
 /// The full name of a branch; `None` where that is no name for one.
-pub fn branch_ref(name: &str) -> Option<String> {
+pub(crate) fn branch_ref(name: &str) -> Option<String> {
     let full = format!("refs/heads/{name}");
     let is_name = !name.starts_with('-') && name != "HEAD" && git2::Reference::is_valid_name(&full);
     is_name.then_some(full)
@@ -86,7 +86,7 @@ const CONFIGURED: [&str; 8] = [
 
 impl Call<'_> {
     /// Runs git to its end; what it prints on stdout, or an error with what it says.
-    pub fn run<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn run<S: AsRef<OsStr>>(&self, words: &[S], input: &[u8]) -> Result<Vec<u8>> {
         let what = words
             .iter()
             .map(AsRef::as_ref)

@@ -11,7 +11,7 @@ const USUAL: &str = "less";
 ///
 /// Only what the user and the system say counts, not what a repository says of itself: that may have come with it, and would
 /// be started.
-pub fn pager(kind: &str) -> Option<String> {
+pub(crate) fn pager(kind: &str) -> Option<String> {
     let of_kind = asked(&["config", "--get", &format!("pager.{kind}")]);
     let own = match of_kind.as_deref().map(str::to_ascii_lowercase).as_deref() {
         Some("false" | "no" | "off" | "0" | "") => return None,

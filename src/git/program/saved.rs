@@ -9,7 +9,7 @@ use crate::model::path::RepoPath;
 
 /// Copies of files and links, by which what changed since is found and put back.
 #[derive(Debug)]
-pub struct Saved {
+pub(crate) struct Saved {
     /// Where the copies are, by the number of their path.
     folder: PathBuf,
     top: PathBuf,
@@ -43,12 +43,12 @@ impl Saved {
     }
 
     /// Whether this path is one of them.
-    pub fn has(&self, path: &RepoPath) -> bool {
+    pub(crate) fn has(&self, path: &RepoPath) -> bool {
         self.paths.binary_search(path).is_ok()
     }
 
     /// The paths that are not as they were.
-    pub fn changed(&self) -> Result<BTreeSet<RepoPath>> {
+    pub(crate) fn changed(&self) -> Result<BTreeSet<RepoPath>> {
         let mut changed = BTreeSet::new();
         for (path, place, copy) in self.pairs() {
             if content_of(&place)? != content_of(&copy)? {
@@ -59,7 +59,7 @@ impl Saved {
     }
 
     /// Puts back what is not as it was.
-    pub fn put_back(&self) -> Result<()> {
+    pub(crate) fn put_back(&self) -> Result<()> {
         let changed = self.changed()?;
         self.pairs()
             .filter(|(path, ..)| changed.contains(*path))

@@ -34,7 +34,7 @@ type Stat = (i64, i64, u64, u64, u32);
 
 /// The work tree. It goes when this is dropped.
 #[derive(Debug)]
-pub struct Scratch<'r> {
+pub(crate) struct Scratch<'r> {
     repo: &'r Repo,
     folder: TempDir,
     note: PathBuf,
@@ -44,7 +44,7 @@ pub struct Scratch<'r> {
 
 impl<'r> Scratch<'r> {
     /// An empty one in the folder for temporary files.
-    pub fn new(repo: &'r Repo) -> Result<Self> {
+    pub(crate) fn new(repo: &'r Repo) -> Result<Self> {
         let temporary =
             fs::canonicalize(std::env::temp_dir()).map_err(Error::at(&std::env::temp_dir()))?;
         let note = repo
@@ -85,13 +85,13 @@ impl<'r> Scratch<'r> {
     }
 
     /// Where its files are.
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("tree")
     }
 
     /// Makes the files those of a checkpoint, byte for byte. What is right already stays untouched, and so does what is in no
     /// checkpoint that was shown: what a command made there, unless it is in the way.
-    pub fn show(&mut self, stored: &StoredCheckpoint) -> Result<()> {
+    pub(crate) fn show(&mut self, stored: &StoredCheckpoint) -> Result<()> {
         let snapshot = stored.snapshot(self.repo)?;
         let database = Database::open(self.repo)?;
         let root = self.path();
@@ -149,7 +149,7 @@ impl<'r> Scratch<'r> {
     }
 
     /// Makes the files those that a clone at this commit has. Nothing was shown before.
-    pub fn check_out(&self, commit: &ObjectId) -> Result<()> {
+    pub(crate) fn check_out(&self, commit: &ObjectId) -> Result<()> {
         let (git, root) = (self.folder.path().join("git"), self.path());
         fs::write(git.join("HEAD"), format!("{commit}\n")).map_err(Error::at(&git))?;
         let env: [(OsString, OsString); 2] = [
@@ -203,7 +203,7 @@ impl Drop for Scratch<'_> {
 }
 
 /// Removes the work trees that dead processes left.
-pub fn sweep_scratch(repo: &Repo) -> Result<usize> {
+pub(crate) fn sweep_scratch(repo: &Repo) -> Result<usize> {
     let own = repo.own_folder();
     let mut removed = 0;
     for (name, _) in repo.own().list(&own).unwrap_or_default() {

@@ -33,28 +33,28 @@ use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 /// An index of its own and a place for new objects. Nothing of the user's is written before [`Staging::publish`]; it goes
 /// when this is dropped, and what a kill leaves of it with the next lock of the work tree.
 #[derive(Debug)]
-pub struct Staging<'r> {
+pub(crate) struct Staging<'r> {
     repo: &'r Repo,
     folder: Folder,
 }
 
 /// What an index held.
 #[derive(Debug)]
-pub struct Held(Flat);
+pub(crate) struct Held(Flat);
 
 impl Held {
     /// Whether it has this path.
-    pub fn has(&self, path: &RepoPath) -> bool {
+    pub(crate) fn has(&self, path: &RepoPath) -> bool {
         self.0.contains_key(path)
     }
 
     /// Whether another index has the same of this path.
-    pub fn is_same(&self, other: &Self, path: &RepoPath) -> bool {
+    pub(crate) fn is_same(&self, other: &Self, path: &RepoPath) -> bool {
         self.0.get(path) == other.0.get(path)
     }
 
     /// The paths that another index has otherwise.
-    pub fn unlike(&self, other: &Self) -> BTreeSet<RepoPath> {
+    pub(crate) fn unlike(&self, other: &Self) -> BTreeSet<RepoPath> {
         differing(&self.0, &other.0)
     }
 }
@@ -79,7 +79,7 @@ impl Folder {
 
 impl<'r> Staging<'r> {
     /// An empty one; in a rehearsal nothing of it lies in the repository.
-    pub fn new(repo: &'r Repo, is_rehearsal: bool) -> Result<Self> {
+    pub(crate) fn new(repo: &'r Repo, is_rehearsal: bool) -> Result<Self> {
         let folder = if is_rehearsal {
             Folder::Outside(TemporaryFolder::new().map_err(Error::at(&std::env::temp_dir()))?)
         } else {
@@ -130,14 +130,14 @@ impl<'r> Staging<'r> {
     }
 
     /// Makes the index that of a commit; `None` empties it.
-    pub fn read(&self, commit: Option<&ObjectId>) -> Result<()> {
+    pub(crate) fn read(&self, commit: Option<&ObjectId>) -> Result<()> {
         let tree = commit.map_or("--empty", |commit| commit.0.as_str());
         self.git(&["read-tree", tree], b"").map(drop)
     }
 
     /// Takes paths of the work tree into the index as they are, through git's own filters; one that is not there goes. What
     /// neither has is left out.
-    pub fn add<'p>(&self, paths: impl IntoIterator<Item = &'p RepoPath>) -> Result<()> {
+    pub(crate) fn add<'p>(&self, paths: impl IntoIterator<Item = &'p RepoPath>) -> Result<()> {
         self.add_from(self.repo.workdir(), paths)
     }
 
@@ -183,7 +183,11 @@ impl<'r> Staging<'r> {
     }
 
     /// Takes paths into the index as a checkpoint has them; one that it does not have goes.
-    pub fn add_stored(&self, stored: &StoredCheckpoint, paths: &BTreeSet<RepoPath>) -> Result<()> {
+    pub(crate) fn add_stored(
+        &self,
+        stored: &StoredCheckpoint,
+        paths: &BTreeSet<RepoPath>,
+    ) -> Result<()> {
         let root = self.part("tree");
         fs::remove_dir_all(&root)
             .and_then(|()| fs::create_dir(&root))
@@ -240,17 +244,17 @@ impl<'r> Staging<'r> {
     }
 
     /// What the index holds now.
-    pub fn held(&self) -> Result<Held> {
+    pub(crate) fn held(&self) -> Result<Held> {
         self.entries().map(Held)
     }
 
     /// Copies of files of the work tree, for as long as this is there.
-    pub fn save(&self, paths: &BTreeSet<RepoPath>) -> Result<Saved> {
+    pub(crate) fn save(&self, paths: &BTreeSet<RepoPath>) -> Result<Saved> {
         Saved::new(self.part("saved"), self.repo.workdir(), paths)
     }
 
     /// Writes paths of the index into the work tree.
-    pub fn check_out<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> Result<()> {
+    pub(crate) fn check_out<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> Result<()> {
         self.git(
             &["checkout-index", "-f", "-z", "--stdin"],
             &nul_separated(paths),
@@ -259,17 +263,17 @@ impl<'r> Staging<'r> {
     }
 
     /// The paths that the index has otherwise than a commit, or than nothing.
-    pub fn changed_since(&self, commit: Option<&ObjectId>) -> Result<BTreeSet<RepoPath>> {
+    pub(crate) fn changed_since(&self, commit: Option<&ObjectId>) -> Result<BTreeSet<RepoPath>> {
         Ok(differing(&flat_of(self.repo, commit)?, &self.entries()?))
     }
 
     /// Writes the index as a tree.
-    pub fn write_tree(&self) -> Result<ObjectId> {
+    pub(crate) fn write_tree(&self) -> Result<ObjectId> {
         self.git(&["write-tree"], b"").map(|id| object_id(&id))
     }
 
     /// Makes a commit, signed where the user's commits are.
-    pub fn commit(
+    pub(crate) fn commit(
         &self,
         tree: &ObjectId,
         parent: Option<&ObjectId>,
@@ -293,38 +297,41 @@ impl<'r> Staging<'r> {
     }
 
     /// Refuses where git does not know who commits.
-    pub fn require_identity(&self) -> Result<()> {
+    pub(crate) fn require_identity(&self) -> Result<()> {
         ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"]
             .iter()
             .try_for_each(|who| self.git(&["var", who], b"").map(drop))
     }
 
     /// A message without what git takes off: blanks at the ends of lines, empty lines at both ends and more than one between.
-    pub fn clean(&self, message: &str) -> Result<String> {
+    pub(crate) fn clean(&self, message: &str) -> Result<String> {
         let cleaned = self.git(&["stripspace"], message.as_bytes())?;
         Ok(String::from_utf8_lossy(&cleaned).into_owned())
     }
 
     /// The file in which hooks find and change the message.
-    pub fn message_file(&self) -> PathBuf {
+    pub(crate) fn message_file(&self) -> PathBuf {
         self.part("COMMIT_EDITMSG")
     }
 
     /// Writes the message for hooks.
-    pub fn write_message(&self, message: &str) -> Result<()> {
+    pub(crate) fn write_message(&self, message: &str) -> Result<()> {
         let file = self.message_file();
         fs::write(&file, message).map_err(Error::at(&file))
     }
 
     /// The message as hooks left it.
-    pub fn read_message(&self) -> Result<String> {
+    pub(crate) fn read_message(&self) -> Result<String> {
         let file = self.message_file();
         let text = fs::read(&file).map_err(Error::at(&file))?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// What hooks find of the commit: the index, and a HEAD at `parent` where that is not the user's own.
-    pub fn hook_environment(&self, parent: Option<&ObjectId>) -> Result<Vec<(OsString, OsString)>> {
+    pub(crate) fn hook_environment(
+        &self,
+        parent: Option<&ObjectId>,
+    ) -> Result<Vec<(OsString, OsString)>> {
         let mut env: Vec<(OsString, OsString)> = vec![
             ("GIT_INDEX_FILE".into(), self.part("index").into()),
             ("GIT_EDITOR".into(), ":".into()),
@@ -349,7 +356,7 @@ impl<'r> Staging<'r> {
     }
 
     /// Puts all objects that were written so far into the real database.
-    pub fn publish(&self, lock: &WorktreeLock) -> Result<()> {
+    pub(crate) fn publish(&self, lock: &WorktreeLock) -> Result<()> {
         let failed = || Error::git("read what git wrote");
         let odb = Odb::new().map_err(failed())?;
         let place = self.part("objects");
@@ -439,7 +446,7 @@ fn comparable(repo: &Repo, paths: BTreeSet<RepoPath>, is_rehearsal: bool) -> BTr
 }
 
 /// Those of `paths` that were not committed as a checkpoint has them, or were staged: a person's own work.
-pub fn uncommitted_at(
+pub(crate) fn uncommitted_at(
     repo: &Repo,
     stored: &StoredCheckpoint,
     paths: &BTreeSet<RepoPath>,
@@ -469,7 +476,7 @@ pub fn uncommitted_at(
 }
 
 /// Those of `paths` that a commit has otherwise than a checkpoint.
-pub fn unlike_stored(
+pub(crate) fn unlike_stored(
     repo: &Repo,
     stored: &StoredCheckpoint,
     commit: Option<&ObjectId>,
@@ -509,7 +516,7 @@ pub fn unlike_stored(
 }
 
 /// Those of `paths` that a commit has otherwise than the work tree.
-pub fn unlike_work_tree(
+pub(crate) fn unlike_work_tree(
     repo: &Repo,
     commit: Option<&ObjectId>,
     paths: &BTreeSet<RepoPath>,
@@ -526,7 +533,7 @@ pub fn unlike_work_tree(
 }
 
 /// The paths of which a commit has something else than a capture of the work tree, which is as it was captured.
-pub fn differs_from_captured(
+pub(crate) fn differs_from_captured(
     repo: &Repo,
     commit: &ObjectId,
     capture: &Capture,
@@ -559,7 +566,7 @@ fn mode_of(entry: &Entry) -> u32 {
 }
 
 /// Those of `paths` of which the work tree has something else than a checkpoint.
-pub fn unlike_on_disk(
+pub(crate) fn unlike_on_disk(
     repo: &Repo,
     stored: &StoredCheckpoint,
     paths: &BTreeSet<RepoPath>,
@@ -598,7 +605,7 @@ pub fn unlike_on_disk(
 }
 
 /// Writes a file of a checkpoint into the work tree under a name that nothing has; `false` where the checkpoint has no file.
-pub fn write_beside(
+pub(crate) fn write_beside(
     repo: &Repo,
     stored: &StoredCheckpoint,
     path: &RepoPath,
@@ -615,7 +622,7 @@ pub fn write_beside(
 }
 
 /// Those of `paths` that git knows: a commit or the user's index has them.
-pub fn known_to_git(
+pub(crate) fn known_to_git(
     repo: &Repo,
     commit: Option<&ObjectId>,
     paths: &BTreeSet<RepoPath>,
@@ -626,7 +633,7 @@ pub fn known_to_git(
 }
 
 /// Those of `paths` that are there, unknown to the user's index, and ignored.
-pub fn ignored_now(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
+pub(crate) fn ignored_now(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
     let (staged, top) = (UserIndex::read(repo)?, repo.workdir());
     let is_ignored = |path: &&RepoPath| {
         fs::symlink_metadata(path.below(top)).is_ok()
@@ -638,7 +645,7 @@ pub fn ignored_now(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<R
 }
 
 /// The paths that are not the same in two commits; `None` has none.
-pub fn differs_between(
+pub(crate) fn differs_between(
     repo: &Repo,
     one: Option<&ObjectId>,
     other: Option<&ObjectId>,

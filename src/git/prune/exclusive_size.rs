@@ -15,7 +15,7 @@ use crate::model::snapshot::ObjectId;
 /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
 ///
 /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
-pub fn exclusive_bytes(
+pub(crate) fn exclusive_bytes(
     repo: &Repo,
     of: &[ObjectId],
     kept: &[ObjectId],
@@ -42,7 +42,11 @@ pub fn exclusive_bytes(
 
 /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list
 /// nor the latest commits of branches, HEAD and the commits `bases` do.
-pub fn added_bytes(repo: &Repo, of: &[ObjectId], bases: &BTreeSet<ObjectId>) -> Result<Vec<u64>> {
+pub(crate) fn added_bytes(
+    repo: &Repo,
+    of: &[ObjectId],
+    bases: &BTreeSet<ObjectId>,
+) -> Result<Vec<u64>> {
     let database = Database::open(repo)?;
     let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
     let mut seen = BTreeSet::new();

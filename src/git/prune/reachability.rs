@@ -35,7 +35,11 @@ pub(in crate::git) struct Walk<'w> {
 impl Walk<'_> {
     /// Adds those that the roots need to `needed`. A root that is not there needs nothing; anything else that is missing
     /// or damaged is an error, and so are more than [`MAX_COMMITS`] commits.
-    pub fn needed(&mut self, roots: &BTreeSet<Oid>, needed: &mut BTreeSet<Oid>) -> Result<()> {
+    pub(super) fn needed(
+        &mut self,
+        roots: &BTreeSet<Oid>,
+        needed: &mut BTreeSet<Oid>,
+    ) -> Result<()> {
         let mut open: Vec<Oid> = roots
             .iter()
             .copied()
@@ -107,7 +111,7 @@ pub(super) struct Older {
 }
 
 impl Older {
-    pub fn open(objects: &Path, before: u64) -> Self {
+    pub(super) fn open(objects: &Path, before: u64) -> Self {
         let mut packs = Vec::new();
         for entry in fs::read_dir(objects.join("pack"))
             .into_iter()
@@ -155,7 +159,7 @@ pub(super) struct PackIndex {
 }
 
 impl PackIndex {
-    pub fn open(path: &Path) -> std::io::Result<Self> {
+    pub(super) fn open(path: &Path) -> std::io::Result<Self> {
         let file = File::open(path)?;
         let mut head = vec![0; 8 + 1024];
         file.read_exact_at(&mut head, 0)?;
@@ -174,7 +178,7 @@ impl PackIndex {
     }
 
     /// All of them, sorted.
-    pub fn ids(&self) -> std::io::Result<Vec<Oid>> {
+    pub(super) fn ids(&self) -> std::io::Result<Vec<Oid>> {
         let mut bytes = vec![0; 20 * self.fan_out[255] as usize];
         self.file.read_exact_at(&mut bytes, 8 + 1024)?;
         bytes

@@ -440,7 +440,7 @@ fn last_headers(trace: &str) -> Option<Headers> {
 
 impl Headers {
     /// The value of a field, by its name in small letters.
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.fields
             .iter()
             .find(|(field, _)| field == name)

@@ -21,7 +21,7 @@ use crate::model::snapshot::ObjectId;
 const MAX_DEPTH: usize = 4096;
 
 /// The trees of checkpoints, each looked through once.
-pub struct FetchedNames<'r> {
+pub(crate) struct FetchedNames<'r> {
     repo: &'r Repo,
     database: Database<'r>,
     seen: HashSet<Oid>,
@@ -29,7 +29,7 @@ pub struct FetchedNames<'r> {
 
 impl<'r> FetchedNames<'r> {
     /// None was looked through yet.
-    pub fn new(repo: &'r Repo) -> Result<Self> {
+    pub(crate) fn new(repo: &'r Repo) -> Result<Self> {
         Ok(Self {
             repo,
             database: Database::open(repo)?,
@@ -39,7 +39,10 @@ impl<'r> FetchedNames<'r> {
 
     /// What is in a checkpoint that no checkpoint has, and why; `None` where nothing is. What is not here is not looked at: it
     /// comes in a transfer.
-    pub fn unsafe_in(&mut self, checkpoint: &ObjectId) -> Result<Option<(RepoPath, &'static str)>> {
+    pub(crate) fn unsafe_in(
+        &mut self,
+        checkpoint: &ObjectId,
+    ) -> Result<Option<(RepoPath, &'static str)>> {
         let oid = parse_oid(checkpoint)?;
         if !self.database.has(oid) {
             return Ok(None);

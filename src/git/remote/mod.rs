@@ -16,16 +16,15 @@ mod transport;
 
 pub use answer::Answer;
 pub use call::Limits;
-pub use check::{Examined, Finding, SCRATCH};
-pub use fetched_names::FetchedNames;
-pub use names::{
+pub(crate) use check::Finding;
+pub use check::{Examined, SCRATCH};
+pub(crate) use fetched_names::FetchedNames;
+pub(crate) use names::{
     RUNS, SIDE, incoming_of, is_of_run, pending_ref, run_component, run_ref, side_ref, tracking_of,
     tracking_ref,
 };
-pub use outgoing::{
-    Captured, Filter, Leaving, Outgoing, count_filtered, filtered, leaving, leaving_of, outgoing,
-};
-pub use state_commit::{
-    NewState, is_before, is_signed, read_state, remove_tracking, set_tracking, write_state,
-};
+pub(crate) use outgoing::{Captured, Leaving, count_filtered, filtered, leaving_of};
+pub use outgoing::{Filter, Outgoing, leaving, outgoing};
+pub use state_commit::{NewState, is_signed, write_state};
+pub(crate) use state_commit::{is_before, read_state, remove_tracking, set_tracking};
 pub use transport::{Remote, Update};

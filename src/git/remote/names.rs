@@ -6,9 +6,9 @@ use crate::model::run::RunKey;
 use crate::model::run_key::NONE;
 
 /// Where a server has the runs, one reference each.
-pub const RUNS: &str = "refs/recover-runs/";
+pub(crate) const RUNS: &str = "refs/recover-runs/";
 /// Where a server has what those left who lost a run.
-pub const SIDE: &str = "refs/recover-runs-side/";
+pub(crate) const SIDE: &str = "refs/recover-runs-side/";
 /// Where a clone keeps what it saw last of a server's runs.
 const TRACKING: &str = "refs/recover-tracking/";
 /// Where what was fetched is named until it is verified.
@@ -17,7 +17,7 @@ const INCOMING: &str = "refs/recover-incoming/";
 const PENDING: &str = "refs/recover-pending/";
 
 /// A run's place below [`RUNS`].
-pub fn run_component(key: &RunKey) -> String {
+pub(crate) fn run_component(key: &RunKey) -> String {
     let id = ref_component(key.run_id.as_str());
     if key.phase == NONE && key.lane == NONE {
         return id;
@@ -31,32 +31,32 @@ pub fn run_component(key: &RunKey) -> String {
 }
 
 /// The run's reference on a server.
-pub fn run_ref(key: &RunKey) -> String {
+pub(crate) fn run_ref(key: &RunKey) -> String {
     format!("{RUNS}{}", run_component(key))
 }
 
 /// The reference on a server of what the holder of claim `fencing` left when it lost the run.
-pub fn side_ref(key: &RunKey, fencing: u64) -> String {
+pub(crate) fn side_ref(key: &RunKey, fencing: u64) -> String {
     format!("{SIDE}{}/{fencing}", run_component(key))
 }
 
 /// The reference here of what was seen last of a run on a remote.
-pub fn tracking_ref(remote: &str, key: &RunKey) -> String {
+pub(crate) fn tracking_ref(remote: &str, key: &RunKey) -> String {
     format!("{TRACKING}{}/{}", ref_component(remote), run_component(key))
 }
 
 /// What is on its way to a remote.
-pub fn pending_ref(remote: &str, key: &RunKey) -> String {
+pub(crate) fn pending_ref(remote: &str, key: &RunKey) -> String {
     format!("{PENDING}{}/{}", ref_component(remote), run_component(key))
 }
 
 /// The reference here of what was seen last of the reference of a run there.
-pub fn tracking_of(remote: &str, there: &str) -> Option<String> {
+pub(crate) fn tracking_of(remote: &str, there: &str) -> Option<String> {
     below(TRACKING, remote, there)
 }
 
 /// Where that is fetched to.
-pub fn incoming_of(remote: &str, there: &str) -> Option<String> {
+pub(crate) fn incoming_of(remote: &str, there: &str) -> Option<String> {
     below(INCOMING, remote, there)
 }
 
@@ -68,7 +68,7 @@ fn below(folder: &str, remote: &str, there: &str) -> Option<String> {
 }
 
 /// Whether a reference on a server is that of a run with this id, whatever its phase and lane.
-pub fn is_of_run(there: &str, id: &RunId) -> bool {
+pub(crate) fn is_of_run(there: &str, id: &RunId) -> bool {
     let component = there.strip_prefix(RUNS).unwrap_or_default();
     component.split('+').next() == Some(ref_component(id.as_str()).as_str())
 }

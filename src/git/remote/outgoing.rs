@@ -108,12 +108,12 @@ impl Leaving {
 }
 
 /// How many of these stay here because git stores them through a filter.
-pub fn count_filtered(withheld: &[PathReason]) -> usize {
+pub(crate) fn count_filtered(withheld: &[PathReason]) -> usize {
     withheld.iter().filter(|one| one.reason == FILTERED).count()
 }
 
 /// A path that stays here because git stores it through a filter.
-pub fn filtered(path: &RepoPath, size: Option<u64>) -> PathReason {
+pub(crate) fn filtered(path: &RepoPath, size: Option<u64>) -> PathReason {
     PathReason {
         path: path.clone(),
         reason: FILTERED.to_owned(),
@@ -196,7 +196,7 @@ pub fn outgoing(
 
 /// What was captured and is no checkpoint yet, as [`leaving_of`] takes it.
 #[derive(Debug)]
-pub struct Captured<'a> {
+pub(crate) struct Captured<'a> {
     /// Where.
     pub repo: &'a Repo,
     /// The work tree.
@@ -208,7 +208,7 @@ pub struct Captured<'a> {
 }
 
 /// What would leave of what was captured, were it a checkpoint and the first one; nothing is written.
-pub fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
+pub(crate) fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Leaving> {
     let blob = |data: &[u8]| {
         Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))
     };

@@ -158,7 +158,7 @@ pub fn is_signed(
 }
 
 /// Reads a commit as a state, without believing anything of it. What is larger than a state's files is not read.
-pub fn read_state(repo: &Repo, commit: &ObjectId) -> Result<RawState> {
+pub(crate) fn read_state(repo: &Repo, commit: &ObjectId) -> Result<RawState> {
     let failed =
         |error: git2::Error| Error::corrupt(format!("state {commit}: {}", error.message()));
     let found = repo.inner.find_commit(parse_oid(commit)?).map_err(failed)?;
@@ -199,7 +199,7 @@ pub fn read_state(repo: &Repo, commit: &ObjectId) -> Result<RawState> {
 }
 
 /// Whether `ancestor` is a state before `commit`, or that one itself: along the first parents.
-pub fn is_before(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Result<bool> {
+pub(crate) fn is_before(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Result<bool> {
     let (ancestor, mut at) = (parse_oid(ancestor)?, parse_oid(commit)?);
     loop {
         if at == ancestor {
@@ -216,7 +216,7 @@ pub fn is_before(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Result<
 }
 
 /// Sets the reference of what was seen last, or moves it. It is a note: a commit that is there again after the next fetch.
-pub fn set_tracking(repo: &Repo, name: &str, commit: &ObjectId) -> Result<()> {
+pub(crate) fn set_tracking(repo: &Repo, name: &str, commit: &ObjectId) -> Result<()> {
     repo.inner
         .reference(name, parse_oid(commit)?, true, "recover")
         .map(drop)
@@ -224,7 +224,7 @@ pub fn set_tracking(repo: &Repo, name: &str, commit: &ObjectId) -> Result<()> {
 }
 
 /// Removes such a reference, where it is there.
-pub fn remove_tracking(repo: &Repo, name: &str) -> Result<()> {
+pub(crate) fn remove_tracking(repo: &Repo, name: &str) -> Result<()> {
     match repo.inner.find_reference(name) {
         Ok(mut found) => found.delete().map_err(Error::git(format!("remove {name}"))),
         Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(()),

@@ -16,7 +16,7 @@ const FILE: &str = "doubt";
 const FOUND: &str = "damage-found";
 
 /// Notes for every worktree of the repository that objects are damaged.
-pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
+pub(crate) fn mark_odb_suspect(repo: &Repo) -> Result<()> {
     let worktrees = repo.common_dir().join("worktrees");
     let mut roots = vec![repo.shared().clone()];
     match repo.shared().list(&worktrees) {
@@ -48,7 +48,7 @@ pub fn mark_odb_suspect(repo: &Repo) -> Result<()> {
 }
 
 /// Whether damage was found in a checkpoint of any worktree, and [`end_damage`] did not end that.
-pub fn is_damage_known(repo: &Repo) -> bool {
+pub(crate) fn is_damage_known(repo: &Repo) -> bool {
     !matches!(
         repo.shared().kind(&repo.shared_folder().join(FOUND)),
         Ok(None)
@@ -56,7 +56,7 @@ pub fn is_damage_known(repo: &Repo) -> bool {
 }
 
 /// All checkpoints were read, and are whole. A note that stays costs the reading once more.
-pub fn end_damage(repo: &Repo) {
+pub(crate) fn end_damage(repo: &Repo) {
     let path = repo.shared_folder().join(FOUND);
     if let Err(error) = remove(repo.shared(), &path) {
         tracing::debug!(%error, "{} stays", path.display());

@@ -33,7 +33,7 @@ pub(in crate::git) struct GitLock {
 impl GitLock {
     /// Takes the lock of `path` (`path.lock`), waiting up to `timeout`. `name` marks the locks of a
     /// worktree that are held at once apart.
-    pub fn acquire(repo: &Repo, name: &str, path: &Path, timeout: Duration) -> Result<Self> {
+    pub(crate) fn acquire(repo: &Repo, name: &str, path: &Path, timeout: Duration) -> Result<Self> {
         let mut lock = path.as_os_str().to_owned();
         lock.push(".lock");
         let lock = PathBuf::from(lock);
@@ -150,7 +150,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 /// A lock of git's that no `recover` made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignLock {
+pub(crate) struct ForeignLock {
     /// The lock file.
     pub path: PathBuf,
     /// When it was last written to.
@@ -169,12 +169,12 @@ impl ForeignLock {
     }
 
     /// How long ago it was last written to.
-    pub fn age(&self) -> Duration {
+    pub(crate) fn age(&self) -> Duration {
         self.modified.elapsed().unwrap_or_default()
     }
 
     /// Removes it where it is still the same; whether it was.
-    pub fn remove(&self) -> Result<bool> {
+    pub(crate) fn remove(&self) -> Result<bool> {
         if Self::of(self.path.clone()).as_ref() != Some(self) {
             return Ok(false);
         }
@@ -192,7 +192,7 @@ fn foreign_holder(lock: &Path) -> String {
 }
 
 /// The locks that others than `recover` hold, or left, in this work tree and its repository.
-pub fn foreign_locks(repo: &Repo) -> Result<Vec<ForeignLock>> {
+pub(crate) fn foreign_locks(repo: &Repo) -> Result<Vec<ForeignLock>> {
     let mut locks: Vec<ForeignLock> = lock_files(repo)?
         .into_iter()
         .filter_map(ForeignLock::of)
@@ -244,7 +244,7 @@ fn lock_files(repo: &Repo) -> Result<Vec<PathBuf>> {
 
 /// The locks of git's that dead processes of ours left in any work tree of the repository: they keep git from working.
 /// Nothing is waited for: where a process of ours is at work, its locks are its own.
-pub fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
+pub(crate) fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for (own, marks) in all_marks(repo)? {
         match FileLock::acquire_unnoticed(&Root::own(&own), Path::new("lock"), Duration::ZERO) {
@@ -261,7 +261,7 @@ pub fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
 }
 
 /// Removes them. Returns which.
-pub fn remove_left_over(repo: &Repo, timeout: Duration) -> Result<Vec<PathBuf>> {
+pub(crate) fn remove_left_over(repo: &Repo, timeout: Duration) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for (own, marks) in all_marks(repo)? {
         let _held = FileLock::acquire(&Root::own(&own), Path::new("lock"), timeout)?;

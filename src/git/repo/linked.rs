@@ -10,13 +10,13 @@ use crate::model::snapshot::ObjectId;
 
 /// What git still keeps of a linked work tree, apart from its folder: `HEAD`, its reflog, the index, a restore's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkedWorktree {
+pub(crate) struct LinkedWorktree {
     /// The commit that its `HEAD` names; `None` for a branch without any.
     pub head: Option<ObjectId>,
 }
 
 /// The folders of all work trees that git knows of, the main one's first; some of them may be gone.
-pub fn work_trees(repo: &Repo) -> Result<Vec<PathBuf>> {
+pub(crate) fn work_trees(repo: &Repo) -> Result<Vec<PathBuf>> {
     let failed = || Error::git("list the work trees");
     let main = git2::Repository::open(repo.common_dir()).map_err(failed())?;
     let names = main.worktrees().map_err(failed())?;
@@ -34,7 +34,7 @@ pub fn work_trees(repo: &Repo) -> Result<Vec<PathBuf>> {
 }
 
 /// What git still keeps of the linked work tree at `path`; `None` where it knows of none there.
-pub fn find_linked(repo: &Repo, path: &Path) -> Result<Option<LinkedWorktree>> {
+pub(crate) fn find_linked(repo: &Repo, path: &Path) -> Result<Option<LinkedWorktree>> {
     let failed = || Error::git(format!("look for the work tree {}", path.display()));
     let main = git2::Repository::open(repo.common_dir()).map_err(failed())?;
     for name in main

@@ -29,11 +29,11 @@ const FILE_RIGHTS: u32 = 0o400;
 const FOLDER_RIGHTS: u32 = 0o500;
 
 /// Whether the owner of a path may be lent the right to read it: a file, or (`true`) a folder.
-pub type MayLend<'m> = &'m dyn Fn(&RepoPath, bool) -> Result<bool>;
+pub(crate) type MayLend<'m> = &'m dyn Fn(&RepoPath, bool) -> Result<bool>;
 
 /// What is lent until it is dropped.
 #[derive(Debug)]
-pub struct Loan {
+pub(crate) struct Loan {
     journal: PathBuf,
     own: Root,
     workdir: PathBuf,
@@ -48,7 +48,7 @@ struct Journal {
 
 impl Loan {
     /// Lends what `paths`, which cannot be read, lack, and all that is in them; `None` where nothing can be lent.
-    pub fn lend(
+    pub(crate) fn lend(
         repo: &Repo,
         _lock: &WorktreeLock,
         paths: &[RepoPath],
@@ -98,7 +98,7 @@ impl Loan {
     }
 
     /// Gives back what a process that was killed has lent. Returns whether there was anything.
-    pub fn give_back_left(repo: &Repo, _lock: &WorktreeLock) -> Result<bool> {
+    pub(crate) fn give_back_left(repo: &Repo, _lock: &WorktreeLock) -> Result<bool> {
         let mut loan = Self::of(repo)?;
         let journal = loan.journal.clone();
         let Some(text) = loan
@@ -119,17 +119,17 @@ impl Loan {
     }
 
     /// Whether a process that was killed has lent anything.
-    pub fn is_left(repo: &Repo) -> bool {
+    pub(crate) fn is_left(repo: &Repo) -> bool {
         !matches!(repo.own().kind(&repo.own_folder().join(FILE)), Ok(None))
     }
 
     /// The permissions that a path had, where it was lent any.
-    pub fn mode(&self, path: &RepoPath) -> Option<u32> {
+    pub(crate) fn mode(&self, path: &RepoPath) -> Option<u32> {
         self.lent.get(path).copied()
     }
 
     /// What was lent, with the permissions that it had.
-    pub fn lent(&self) -> &BTreeMap<RepoPath, u32> {
+    pub(crate) fn lent(&self) -> &BTreeMap<RepoPath, u32> {
         &self.lent
     }
 

@@ -19,7 +19,7 @@ fn is_ours(owner: u32) -> bool {
 
 /// Refuses a folder or file of somebody else's. What is not there belongs to nobody. `project` is the folder that the user
 /// may have declared safe (`safe.directory`).
-pub fn check_owner(path: &Path, project: &Path) -> Result<()> {
+pub(crate) fn check_owner(path: &Path, project: &Path) -> Result<()> {
     match foreign_owner(path) {
         Some(owner) if !is_declared_safe(project) => Err(Error::ForeignOwner {
             path: path.to_owned(),
@@ -31,7 +31,7 @@ pub fn check_owner(path: &Path, project: &Path) -> Result<()> {
 }
 
 /// The owner of a file or folder that is not ours; of a link, it is the link's own.
-pub fn foreign_owner(path: &Path) -> Option<u32> {
+pub(crate) fn foreign_owner(path: &Path) -> Option<u32> {
     fs::symlink_metadata(path)
         .ok()
         .map(|found| found.uid())
@@ -39,13 +39,13 @@ pub fn foreign_owner(path: &Path) -> Option<u32> {
 }
 
 /// Whether a folder belongs to another user, root included.
-pub fn is_of_another(folder: &Path) -> bool {
+pub(crate) fn is_of_another(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|found| found.uid() != rustix::process::geteuid().as_raw())
 }
 
 /// What another user left in a folder that we write to, as `sudo` does, and we may not use; folders are looked into `depth`
 /// levels deep. To root it makes no difference, and none where a project is shared.
-pub fn left_by_another(folder: &Path, depth: usize) -> Option<(PathBuf, u32)> {
+pub(crate) fn left_by_another(folder: &Path, depth: usize) -> Option<(PathBuf, u32)> {
     let ours = rustix::process::geteuid().as_raw();
     let found = fs::symlink_metadata(folder).ok().filter(|_| ours != 0)?;
     // What nobody writes, as git's objects, is only read.
@@ -70,7 +70,7 @@ pub fn left_by_another(folder: &Path, depth: usize) -> Option<(PathBuf, u32)> {
 
 /// Whether something of ours in a folder lacks rights that its owner, this user, may give: folders, and with `files` also
 /// files that are to be written. Folders are looked into `depth` levels deep.
-pub fn is_closed(folder: &Path, depth: usize, files: bool) -> bool {
+pub(crate) fn is_closed(folder: &Path, depth: usize, files: bool) -> bool {
     let Ok(found) = fs::symlink_metadata(folder) else {
         return false;
     };
@@ -97,13 +97,13 @@ pub fn is_closed(folder: &Path, depth: usize, files: bool) -> bool {
 }
 
 /// Whether everybody may put something into a folder.
-pub fn is_open_to_all(folder: &Path) -> bool {
+pub(crate) fn is_open_to_all(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|found| found.mode() & 0o002 != 0)
 }
 
 /// Whether the user, the system or the command line declared the folder safe, as git reads `safe.directory`: never the
 /// repository itself.
-pub fn is_declared_safe(project: &Path) -> bool {
+pub(crate) fn is_declared_safe(project: &Path) -> bool {
     let mut safe = false;
     for value in declared() {
         match value.as_slice() {

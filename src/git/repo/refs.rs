@@ -20,7 +20,7 @@ use crate::model::path::short_part;
 use crate::model::snapshot::ObjectId;
 
 /// Where all of them are.
-pub const PREFIX: &str = "refs/recover/";
+pub(crate) const PREFIX: &str = "refs/recover/";
 
 /// A reference and the commit it names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,10 +41,10 @@ pub fn ref_name(run_id: &RunId, checkpoint: &CheckpointId) -> String {
 }
 
 /// Where commits are kept that went off a branch; no run's checkpoints have that place, as no run's component has a `+`.
-pub const KEPT: &str = "refs/recover/+kept/";
+pub(crate) const KEPT: &str = "refs/recover/+kept/";
 
 /// The reference that keeps a commit of a run which went off a branch.
-pub fn kept_name(run_id: &RunId, commit: &ObjectId) -> String {
+pub(crate) fn kept_name(run_id: &RunId, commit: &ObjectId) -> String {
     format!(
         "{KEPT}{}/{}",
         ref_component(run_id.as_str()),
@@ -53,7 +53,7 @@ pub fn kept_name(run_id: &RunId, commit: &ObjectId) -> String {
 }
 
 /// The references that keep commits which went off a branch: those of a run, or all.
-pub fn kept_names(repo: &Repo, run_id: Option<&RunId>) -> Result<Vec<String>> {
+pub(crate) fn kept_names(repo: &Repo, run_id: Option<&RunId>) -> Result<Vec<String>> {
     let prefix = run_id.map_or(KEPT.to_owned(), |run_id| {
         format!("{KEPT}{}/", ref_component(run_id.as_str()))
     });
@@ -66,7 +66,7 @@ pub fn kept_names(repo: &Repo, run_id: Option<&RunId>) -> Result<Vec<String>> {
 ///
 /// Letters, digits, `-` and `_` stay, so does a `.` between two of these; any other byte becomes `%` and two hexadecimal digits.
 /// What gets too long for a file's name is cut, with a checksum at its end.
-pub fn ref_component(text: &str) -> String {
+pub(crate) fn ref_component(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(bytes.len());
@@ -309,7 +309,7 @@ fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// What a reference names; `None` if it is not there or cannot be read.
-pub fn resolve_ref(repo: &Repo, name: &str) -> Option<ObjectId> {
+pub(crate) fn resolve_ref(repo: &Repo, name: &str) -> Option<ObjectId> {
     repo.inner
         .refname_to_id(name)
         .ok()

@@ -436,7 +436,7 @@ fn init_bare(path: &Path) -> Result<git2::Repository> {
 }
 
 /// Refuses `/`, the home folder and what is above it as a work tree.
-pub fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
+pub(crate) fn refuse_root(workdir: &Path, home: Option<&Path>) -> Result<()> {
     let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
     let reason = if workdir.parent().is_none() {
         "the root folder is not a project"
@@ -567,7 +567,7 @@ fn refuse_posing(start: &Path, git_folder: &Path) -> Result<()> {
 }
 
 /// Whether both are the same folder, also where it is mounted twice.
-pub fn is_same_folder(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same_folder(one: &Path, other: &Path) -> bool {
     let number = |path| {
         fs::metadata(path)
             .map(|found| (found.dev(), found.ino()))

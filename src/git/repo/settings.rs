@@ -74,7 +74,7 @@ struct Change {
 }
 
 /// Records the settings at the beginning of an attempt.
-pub fn record_settings(repo: &Repo, run: &str, iteration: u32) -> Result<()> {
+pub(crate) fn record_settings(repo: &Repo, run: &str, iteration: u32) -> Result<()> {
     let mut stored = load(repo)
         .filter(|stored| stored.run == run && stored.iteration == iteration)
         .unwrap_or_default();
@@ -87,7 +87,7 @@ pub fn record_settings(repo: &Repo, run: &str, iteration: u32) -> Result<()> {
 }
 
 /// What changed since the beginning of the iteration's latest attempt. What was returned once is not returned again.
-pub fn changed_settings(repo: &Repo, run: &str, iteration: u32) -> Result<Vec<String>> {
+pub(crate) fn changed_settings(repo: &Repo, run: &str, iteration: u32) -> Result<Vec<String>> {
     let Some(mut stored) =
         load(repo).filter(|stored| stored.run == run && stored.iteration == iteration)
     else {
@@ -122,7 +122,7 @@ pub fn changed_settings(repo: &Repo, run: &str, iteration: u32) -> Result<Vec<St
 }
 
 /// Puts back what the iteration's attempts changed, where it is still as they left it. Returns what was put back.
-pub fn put_settings_back(repo: &Repo, run: &str) -> Result<Vec<String>> {
+pub(crate) fn put_settings_back(repo: &Repo, run: &str) -> Result<Vec<String>> {
     let Some(mut stored) =
         load(repo).filter(|stored| stored.run == run && !stored.changes.is_empty())
     else {

@@ -21,7 +21,7 @@ pub(in crate::git) struct Untracked {
 
 impl Untracked {
     /// What is noted in `folder`.
-    pub fn new(root: &Root, folder: &Path) -> Self {
+    pub(crate) fn new(root: &Root, folder: &Path) -> Self {
         Self {
             root: root.clone(),
             file: folder.join(FILE),
@@ -32,7 +32,7 @@ impl Untracked {
 
     /// Whether the `kind` of this `identity` has none of these `paths`; `look` is asked where that is not noted. What it
     /// cannot find out is not noted, and counts as not there.
-    pub fn lacks(
+    pub(crate) fn lacks(
         &self,
         kind: &str,
         identity: &str,
@@ -66,7 +66,7 @@ impl Untracked {
 
     /// Writes down what was found out, in the place of what was noted of the same kind. The caller holds the worktree's
     /// lock. Without it the next command looks again.
-    pub fn write(&self) {
+    pub(crate) fn write(&self) {
         let found = self.found.take();
         if found.is_empty() {
             return;

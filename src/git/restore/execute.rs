@@ -49,7 +49,7 @@ const OWNERS: u32 = 0o700;
 const READABLE_FOLDER: u32 = 0o500;
 
 /// Whether somebody wants the restore to stop.
-pub type Stop<'s> = &'s (dyn Fn() -> bool + std::marker::Sync);
+pub(crate) type Stop<'s> = &'s (dyn Fn() -> bool + std::marker::Sync);
 
 /// What a restore did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct Restored {
 /// Returns what was taken out, each with the word of a [`Blocked`](crate::model::path::Blocked).
 ///
 /// Nothing is changed on disk.
-pub fn leave_blocked(
+pub(crate) fn leave_blocked(
     repo: &Repo,
     plan: &mut RestorePlan,
     loan: Option<&Loan>,
@@ -172,7 +172,7 @@ pub fn execute(
 }
 
 /// Sets the modes that had to wait until what was written was read again. Returns what has another mode after that.
-pub fn set_last_modes(
+pub(crate) fn set_last_modes(
     repo: &Repo,
     _lock: &WorktreeLock,
     restored: &Restored,

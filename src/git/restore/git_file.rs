@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 16;
 const MAX_BYTES: u64 = 1 << 14;
 
 /// The file that leads from `path` to the repository that is still kept for it; `None` where there is none.
-pub fn find_kept(outer: &Repo, path: &RepoPath) -> Option<GitFile> {
+pub(crate) fn find_kept(outer: &Repo, path: &RepoPath) -> Option<GitFile> {
     let folder = path.below(outer.workdir());
     let content = |target: &Path| target.to_str().map(|target| format!("gitdir: {target}\n"));
     for base in [outer.git_dir(), outer.common_dir()] {
@@ -105,7 +105,7 @@ fn relative(from: &Path, to: &Path) -> PathBuf {
 }
 
 /// Whether it stands in its folder.
-pub fn exists(repo: &Repo, file: &GitFile) -> bool {
+pub(crate) fn exists(repo: &Repo, file: &GitFile) -> bool {
     let root = openat::open_root(repo.workdir());
     root.and_then(|root| read(&root, file))
         .is_ok_and(|found| found == Found::Same)
@@ -142,7 +142,7 @@ fn read(root: &std::os::fd::OwnedFd, file: &GitFile) -> Result<Found> {
 }
 
 /// Puts it into its folder, which is made where it is missing. Something else in its place is a conflict.
-pub fn write(repo: &Repo, file: &GitFile) -> Result<()> {
+pub(crate) fn write(repo: &Repo, file: &GitFile) -> Result<()> {
     let root = openat::open_root(repo.workdir())?;
     let failed = |error| openat::io_error(&file.path, error);
     match read(&root, file)? {
@@ -179,7 +179,7 @@ pub fn write(repo: &Repo, file: &GitFile) -> Result<()> {
 }
 
 /// Takes it away where it stands; anything else stays.
-pub fn remove(repo: &Repo, file: &GitFile) -> Result<()> {
+pub(crate) fn remove(repo: &Repo, file: &GitFile) -> Result<()> {
     let root = openat::open_root(repo.workdir())?;
     let failed = |error| openat::io_error(&file.path, error);
     if read(&root, file)? != Found::Same {

@@ -92,7 +92,7 @@ pub fn refresh_index(
 
 /// What an index holds, as a checkpoint has it.
 #[derive(Clone, Debug)]
-pub struct IndexContent<'a> {
+pub(crate) struct IndexContent<'a> {
     /// Its tree; `None` where there is no index.
     tree: Option<&'a ObjectId>,
     /// What the tree cannot say. A path that is here has all its entries here: a conflict has no stage 0, and a mark
@@ -108,7 +108,7 @@ impl<'a> From<&'a StoredCheckpoint> for IndexContent<'a> {
 
 impl<'a> IndexContent<'a> {
     /// Of a tree and what it cannot say.
-    pub fn new(tree: Option<&'a ObjectId>, manifest: &'a Manifest) -> Self {
+    pub(crate) fn new(tree: Option<&'a ObjectId>, manifest: &'a Manifest) -> Self {
         let mut extras: BTreeMap<&RepoPath, Vec<&IndexExtra>> = BTreeMap::new();
         for extra in &manifest.index_extras {
             extras.entry(&extra.path).or_default().push(extra);
@@ -139,7 +139,7 @@ impl<'a> IndexContent<'a> {
 
 /// What decides which entries of the user's index a restore changes.
 #[derive(Clone, Debug)]
-pub struct IndexSides<'a> {
+pub(crate) struct IndexSides<'a> {
     /// The index as it is.
     pub now: IndexContent<'a>,
     /// The index to restore.
@@ -156,7 +156,7 @@ pub struct IndexSides<'a> {
 
 /// What a restore does with the user's index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexPlan {
+pub(crate) struct IndexPlan {
     /// Paths whose entries become the target's.
     pub paths: Vec<RepoPath>,
     /// How many paths have entries that a person staged since the run left the index, and keep them.
@@ -164,7 +164,7 @@ pub struct IndexPlan {
 }
 
 /// Plans which entries of the index become the target's: those that are as the run left them.
-pub fn plan_index(lookup: &TreeLookup<'_>, sides: &IndexSides<'_>) -> Result<IndexPlan> {
+pub(crate) fn plan_index(lookup: &TreeLookup<'_>, sides: &IndexSides<'_>) -> Result<IndexPlan> {
     let mut differing = BTreeSet::new();
     diff_paths(lookup, sides.now.tree, sides.target.tree, &mut differing)?;
     let (now, then) = (&sides.now.extras, &sides.target.extras);
@@ -284,7 +284,7 @@ fn diff_paths(
 
 /// Gives paths of the user's index the entries that `to` has of them, as far as they are still those of `from`; all other
 /// entries stay as they are. A split or sparse index is written in full.
-pub fn restore_index_paths(
+pub(crate) fn restore_index_paths(
     repo: &Repo,
     _lock: &WorktreeLock,
     paths: &[RepoPath],
@@ -452,7 +452,7 @@ pub fn restore_index(
 }
 
 /// Reads the user's index: one that git cannot read is [`Error::Corrupt`].
-pub fn check_index(repo: &Repo) -> Result<()> {
+pub(crate) fn check_index(repo: &Repo) -> Result<()> {
     UserIndex::read(repo).map(drop)
 }
 

@@ -92,7 +92,7 @@ pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
 }
 
 /// Whether there is a journal; no descriptor is needed to know.
-pub fn has_journal(repo: &Repo) -> bool {
+pub(crate) fn has_journal(repo: &Repo) -> bool {
     !matches!(repo.own().kind(&repo.own_folder().join(FILE)), Ok(None))
 }
 

@@ -4,7 +4,7 @@
 
 mod attributes;
 mod execute;
-pub mod git_file;
+pub(crate) mod git_file;
 mod index;
 mod journal;
 mod nonempty_dirs;
@@ -15,15 +15,16 @@ mod temp_file;
 mod verify;
 mod write_batch;
 
-pub use execute::{Expect, Restored, Stop, check, execute, leave_blocked, set_last_modes};
-pub use index::{
-    IndexContent, IndexPlan, IndexSides, check_index, index_is, plan_index, refresh_index,
-    restore_index, restore_index_paths,
+pub use execute::{Expect, Restored, check, execute};
+pub(crate) use execute::{leave_blocked, set_last_modes};
+pub(crate) use index::{
+    IndexContent, IndexPlan, IndexSides, check_index, plan_index, restore_index_paths,
 };
+pub use index::{index_is, refresh_index, restore_index};
+pub(crate) use journal::has_journal;
 pub use journal::{
-    JOURNAL_VERSION, RestoreJournal, has_journal, read_journal, reap_temp_files, remove_journal,
-    write_journal,
+    JOURNAL_VERSION, RestoreJournal, read_journal, reap_temp_files, remove_journal, write_journal,
 };
-pub use nonempty_dirs::keep_nonempty_dirs;
-pub use preflight::read_back;
+pub(crate) use nonempty_dirs::keep_nonempty_dirs;
+pub(crate) use preflight::read_back;
 pub use verify::{Verified, verify};

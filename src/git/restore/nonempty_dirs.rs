@@ -13,7 +13,7 @@ pub(super) const HOLDS_OTHERS: &str = "holds files that were not captured";
 
 /// Takes them out of the plan and lists them as kept, so that nothing is announced that will not happen. What turns up in
 /// a folder after this keeps it as well: the restore only ever removes empty ones. `files` go beside the plan.
-pub fn keep_nonempty_dirs(
+pub(crate) fn keep_nonempty_dirs(
     repo: &Repo,
     plan: &mut RestorePlan,
     files: impl Iterator<Item = RepoPath>,

@@ -191,7 +191,11 @@ pub(super) fn check_free_space(repo: &Repo, plan: &RestorePlan) -> Result<()> {
 /// Reads every blob that a plan overwrites or deletes from the repository, whole: only then can it be brought back. One that
 /// is missing or damaged is stored again from the file that is still there. Returns the paths where that holds something
 /// else by now. The work tree is not changed.
-pub fn read_back(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result<Vec<PathReason>> {
+pub(crate) fn read_back(
+    repo: &Repo,
+    lock: &WorktreeLock,
+    plan: &RestorePlan,
+) -> Result<Vec<PathReason>> {
     let mut paths: BTreeMap<Oid, Vec<&RepoPath>> = BTreeMap::new();
     for (path, from) in plan
         .overwritten()

@@ -18,7 +18,7 @@ pub(super) struct SparseWriter<'f> {
 }
 
 impl<'f> SparseWriter<'f> {
-    pub fn new(file: &'f File) -> Self {
+    pub(super) fn new(file: &'f File) -> Self {
         Self {
             file,
             at: 0,
@@ -27,7 +27,7 @@ impl<'f> SparseWriter<'f> {
     }
 
     /// Gives the file its length, where it ends with zeros.
-    pub fn end(self) -> io::Result<()> {
+    pub(super) fn end(self) -> io::Result<()> {
         if self.written < self.at {
             self.file.set_len(self.at)
         } else {

@@ -40,7 +40,7 @@ pub(super) struct Pending<'p> {
 }
 
 impl Pending<'_> {
-    pub fn discard(&self) {
+    pub(super) fn discard(&self) {
         // It is reaped later on if it cannot be removed now.
         let _ = rustix::fs::unlinkat(&self.dir, self.temp.as_str(), AtFlags::empty());
     }
@@ -59,7 +59,7 @@ pub(super) struct Limits {
 impl Limits {
     /// How many threads so many files are worth, and what each may do. There are more than processors, since they wait for
     /// the disk to take what is new and to free what it replaces.
-    pub fn of(files: usize) -> (usize, Self) {
+    pub(super) fn of(files: usize) -> (usize, Self) {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let limit = limit
             .and_then(|limit| usize::try_from(limit).ok())
@@ -102,7 +102,7 @@ pub(super) struct Batch<'p> {
 
 impl<'p> Batch<'p> {
     /// Adds a temp file; its descriptor is kept only as long as it is needed for the sync.
-    pub fn add(&mut self, pending: Pending<'p>, file: Option<File>) -> Result<()> {
+    pub(super) fn add(&mut self, pending: Pending<'p>, file: Option<File>) -> Result<()> {
         let path = &pending.write.path;
         let last = self.pending.last();
         self.folders +=
@@ -127,14 +127,14 @@ impl<'p> Batch<'p> {
     }
 
     /// Whether it is time to sync it.
-    pub fn is_full(&self, limits: Limits) -> bool {
+    pub(super) fn is_full(&self, limits: Limits) -> bool {
         self.pending.len() >= limits.files
             || self.bytes >= limits.bytes
             || self.folders + self.open.len() >= limits.open
     }
 
     /// Makes the content of all of them durable.
-    pub fn sync(&mut self) -> Result<()> {
+    pub(super) fn sync(&mut self) -> Result<()> {
         let mut sync = Sync::new(self.files);
         let result = if self.are_closed && !sync.many {
             self.sync_closed(&mut sync)
@@ -180,7 +180,7 @@ pub(in crate::git) struct Sync {
 
 impl Sync {
     /// For so many files or folders.
-    pub fn new(count: usize) -> Self {
+    pub(super) fn new(count: usize) -> Self {
         #[cfg(target_os = "linux")]
         let many = whole_is_cheaper(count);
         #[cfg(not(target_os = "linux"))]
@@ -192,7 +192,7 @@ impl Sync {
     }
 
     /// Syncs an open one. All of them must have been written before the first is given.
-    pub fn add(&mut self, path: &RepoPath, file: impl std::os::fd::AsFd) -> Result<()> {
+    pub(super) fn add(&mut self, path: &RepoPath, file: impl std::os::fd::AsFd) -> Result<()> {
         let failed = |error: rustix::io::Errno| openat::io_error(path, error.into());
         #[cfg(target_os = "linux")]
         if self.many {

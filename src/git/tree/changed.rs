@@ -18,7 +18,7 @@ const MAX_TOTAL_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 2_000;
 
 /// Files that differ, those that `first` names before the others, with their text as far as the bounds go.
-pub fn changed_files(
+pub(crate) fn changed_files(
     objects: Objects<'_>,
     from: TreeView<'_>,
     to: TreeView<'_>,

@@ -9,10 +9,10 @@ pub(super) mod objects;
 mod patch;
 pub(super) mod view;
 
-pub use changed::changed_files;
+pub(crate) use changed::changed_files;
 pub use diff::{Seen, changes, changes_with, patch_text};
 pub use ignored::TreeIgnores;
 pub use lookup::TreeLookup;
-pub use objects::{Objects, Opened};
-pub use patch::write_patch;
-pub use view::{TreeView, diff_trees};
+pub use objects::Objects;
+pub(crate) use patch::write_patch;
+pub use view::diff_trees;

@@ -38,7 +38,7 @@ struct Side {
 ///
 /// Applied with `git apply` to a clean checkout of `base` it gives the content and modes of `tree`. Nested repositories
 /// are left out: a patch cannot carry them. So are files whose content is one of `without`, which are returned.
-pub fn write_patch(
+pub(crate) fn write_patch(
     objects: Objects<'_>,
     base: Option<&ObjectId>,
     tree: &ObjectId,

@@ -73,7 +73,7 @@ pub(in crate::git) struct Cache {
 
 impl Cache {
     /// Reads the cache and notes the file system's present time. What it says of objects is not believed with `doubted`.
-    pub fn open(repo: &Repo, doubted: bool) -> Result<Self> {
+    pub(crate) fn open(repo: &Repo, doubted: bool) -> Result<Self> {
         let began = repo.file_system_time()?;
         Ok(Self {
             began,
@@ -82,7 +82,7 @@ impl Cache {
     }
 
     /// Reads the cache for a rehearsal, which writes nothing: it cannot know the file system's time, so it cannot make a cache.
-    pub fn open_readonly(repo: &Repo, doubted: bool) -> Self {
+    pub(crate) fn open_readonly(repo: &Repo, doubted: bool) -> Self {
         Self::of_objects(repo, doubted)
     }
 
@@ -97,7 +97,7 @@ impl Cache {
     }
 
     /// Reads the cache for what it says of files. No object is taken for stored, and no time for settled.
-    pub fn read(repo: &Repo) -> Self {
+    pub(crate) fn read(repo: &Repo) -> Self {
         Self::of_file(repo.own().clone(), repo.own_folder().join(FILE))
     }
 
@@ -120,34 +120,34 @@ impl Cache {
     }
 
     /// How many folders it knows.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.folders.len()
     }
 
     /// A folder as it was.
-    pub fn folder(&self, path: &[u8]) -> Option<CachedFolder<'_>> {
+    pub(crate) fn folder(&self, path: &[u8]) -> Option<CachedFolder<'_>> {
         parse_folder(&mut &self.bytes[*self.by_path.get(path)? as usize..])
     }
 
     /// All folders, in the order of a walk.
-    pub fn folders(&self) -> impl Iterator<Item = CachedFolder<'_>> {
+    pub(crate) fn folders(&self) -> impl Iterator<Item = CachedFolder<'_>> {
         self.folders
             .iter()
             .filter_map(|record| parse_folder(&mut &self.bytes[*record as usize..]))
     }
 
     /// Whether a change after the capture began would show in the times of this file.
-    pub fn settled(&self, stat: &FileStat) -> bool {
+    pub(crate) fn settled(&self, stat: &FileStat) -> bool {
         is_settled(stat, self.began)
     }
 
     /// Where the cache is.
-    pub fn file(&self) -> &Path {
+    pub(crate) fn file(&self) -> &Path {
         &self.file
     }
 
     /// The way there.
-    pub fn root(&self) -> &Root {
+    pub(crate) fn root(&self) -> &Root {
         &self.own
     }
 }
@@ -157,7 +157,7 @@ const LOOKED_AT: usize = 10_000;
 
 /// Whether the private repository of a state directory has captured this very folder: at least one file has the inode and
 /// the time of change, to the nanosecond, that the cache has. No archive brings those along, and nobody can set them.
-pub fn saw_files_of(root: &Root, state_dir: &Path, workdir: &Path) -> bool {
+pub(crate) fn saw_files_of(root: &Root, state_dir: &Path, workdir: &Path) -> bool {
     let file = crate::git::repo::repository::private_path(state_dir)
         .join(crate::git::repo::repository::OWN)
         .join(FILE);

@@ -41,7 +41,7 @@ struct Link {
 
 impl Rules {
     /// No rules.
-    pub fn none(ignore_case: bool) -> Result<Self> {
+    pub(crate) fn none(ignore_case: bool) -> Result<Self> {
         Self::salted(b"", ignore_case)
     }
 
@@ -59,7 +59,7 @@ impl Rules {
     }
 
     /// The rules for the whole tree; a private repository has none of a user's. What `salt` holds goes into their id.
-    pub fn of_tree(repo: &Repo, salt: &[u8]) -> Result<Self> {
+    pub(crate) fn of_tree(repo: &Repo, salt: &[u8]) -> Result<Self> {
         let mut ignore_case = false;
         let mut files = Vec::new();
         if !repo.is_private() {
@@ -89,7 +89,7 @@ impl Rules {
     }
 
     /// These rules and, before them, the content of an ignore file in `folder`.
-    pub fn with(&self, folder: &RepoPath, content: Vec<u8>) -> Result<Self> {
+    pub(crate) fn with(&self, folder: &RepoPath, content: Vec<u8>) -> Result<Self> {
         let length = folder.as_bytes().len();
         let link = Link {
             id: hash(&[self.0.id.as_bytes(), folder.as_bytes(), b"\0", &content].concat())?,
@@ -103,7 +103,7 @@ impl Rules {
     }
 
     /// These rules and those of the `.gitignore` in an open folder.
-    pub fn with_file(&self, dir: &OwnedFd, folder: &RepoPath) -> Result<Self> {
+    pub(crate) fn with_file(&self, dir: &OwnedFd, folder: &RepoPath) -> Result<Self> {
         let Ok(mut file) = openat::open_file(dir, FILE) else {
             return Ok(self.clone());
         };
@@ -117,12 +117,12 @@ impl Rules {
     }
 
     /// Equal for equal rules: what one of them said of a path, the other says too.
-    pub fn id(&self) -> Oid {
+    pub(crate) fn id(&self) -> Oid {
         self.0.id
     }
 
     /// Whether the path itself matches; its folders are the caller's to ask about first.
-    pub fn matches(&self, path: &[u8], is_folder: bool) -> bool {
+    pub(crate) fn matches(&self, path: &[u8], is_folder: bool) -> bool {
         let mut next = Some(self);
         while let Some(Self(link)) = next {
             if !link.content.is_empty() {

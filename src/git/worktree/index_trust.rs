@@ -55,7 +55,7 @@ pub(super) enum IndexTrust {
 
 impl IndexTrust {
     /// Looks at every attribute file that the scan met, those outside the work tree, and the configuration.
-    pub fn of(repo: &Repo, scan: &Scan, index: &UserIndex) -> Result<Self> {
+    pub(super) fn of(repo: &Repo, scan: &Scan, index: &UserIndex) -> Result<Self> {
         let config = repo
             .inner
             .config()

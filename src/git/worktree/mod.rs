@@ -13,7 +13,7 @@ mod uncommitted;
 mod untracked_limit;
 pub(super) mod walk;
 
-pub use cache::saw_files_of;
-pub use outputs::Outputs;
+pub(crate) use cache::saw_files_of;
+pub(crate) use outputs::Outputs;
 pub use scan::left_out;
-pub use uncommitted::uncommitted;
+pub(crate) use uncommitted::uncommitted;

@@ -12,11 +12,11 @@ use crate::model::path::RepoPath;
 
 /// The regular files that stdout and stderr of this process are open on.
 #[derive(Clone, Debug, Default)]
-pub struct Outputs(Vec<FileStat>);
+pub(crate) struct Outputs(Vec<FileStat>);
 
 impl Outputs {
     /// Those of this process.
-    pub fn own() -> Self {
+    pub(crate) fn own() -> Self {
         let open = [fstat(io::stdout()), fstat(io::stderr())];
         let files = open.into_iter().flatten().map(FileStat::from);
         Self(
@@ -27,7 +27,7 @@ impl Outputs {
     }
 
     /// Whether a path of the work tree is one of them, by whatever name.
-    pub fn has(&self, repo: &Repo, path: &RepoPath) -> bool {
+    pub(crate) fn has(&self, repo: &Repo, path: &RepoPath) -> bool {
         if self.0.is_empty() {
             return false;
         }
@@ -44,7 +44,7 @@ impl Outputs {
     }
 
     /// The paths of the work tree that they were opened by, as far as the system shows.
-    pub fn paths(&self, repo: &Repo) -> Vec<RepoPath> {
+    pub(crate) fn paths(&self, repo: &Repo) -> Vec<RepoPath> {
         if self.0.is_empty() {
             return Vec::new();
         }

@@ -69,7 +69,7 @@ pub(in crate::git) struct Folder {
 
 impl Folder {
     /// Whether all of these bits of [`flag`](super::cache::flag) are set.
-    pub fn is(&self, flags: u8) -> bool {
+    pub(crate) fn is(&self, flags: u8) -> bool {
         self.flags & flags == flags
     }
 }
@@ -125,17 +125,17 @@ pub fn left_out(repo: &Repo, rules: &CaptureRules) -> BTreeSet<RepoPath> {
 
 impl Scan {
     /// The files and symlinks of a folder.
-    pub fn items(&self, folder: &Folder) -> &[FileEntry] {
+    pub(crate) fn items(&self, folder: &Folder) -> &[FileEntry] {
         &self.items[folder.items.clone()]
     }
 
     /// The name of an item.
-    pub fn name(&self, item: &FileEntry) -> &[u8] {
+    pub(crate) fn name(&self, item: &FileEntry) -> &[u8] {
         &self.names[item.start as usize..item.start as usize + usize::from(item.length)]
     }
 
     /// Adds to the folder that is being read.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         folder: &mut Folder,
         name: &[u8],
@@ -155,26 +155,26 @@ impl Scan {
     }
 
     /// Notes what a name that is no item stands for in the folder that is being read.
-    pub fn add_other(&mut self, folder: &mut Folder, name: &[u8], what: Other) {
+    pub(crate) fn add_other(&mut self, folder: &mut Folder, name: &[u8], what: Other) {
         let (begin, length) = self.add_name(name);
         self.others.push((begin, length, what));
         folder.others.end = self.others.len();
     }
 
     /// How many of a folder's names are noted.
-    pub fn entry_count(folder: &Folder) -> usize {
+    pub(crate) fn entry_count(folder: &Folder) -> usize {
         folder.items.len() + folder.others.len()
     }
 
     /// Forgets what was noted of the folder that is being read.
-    pub fn discard(&mut self, folder: &mut Folder) {
+    pub(crate) fn discard(&mut self, folder: &mut Folder) {
         self.items.truncate(folder.items.start);
         self.others.truncate(folder.others.start);
         (folder.items.end, folder.others.end) = (folder.items.start, folder.others.start);
     }
 
     /// Where what is added to the folder that is read next begins.
-    pub fn next(&self) -> (Range<usize>, Range<usize>) {
+    pub(crate) fn next(&self) -> (Range<usize>, Range<usize>) {
         (
             self.items.len()..self.items.len(),
             self.others.len()..self.others.len(),
@@ -182,7 +182,7 @@ impl Scan {
     }
 
     /// The names of a folder that are no items.
-    pub fn others(&self, folder: &Folder) -> impl Iterator<Item = (&[u8], Other)> {
+    pub(crate) fn others(&self, folder: &Folder) -> impl Iterator<Item = (&[u8], Other)> {
         let others = self.others[folder.others.clone()].iter();
         others.map(|(begin, length, what)| {
             (
@@ -227,7 +227,13 @@ impl Scan {
     }
 
     /// Notes a repository inside.
-    pub fn nested(&mut self, outer: Outer<'_>, folder: &Folder, is_empty: bool, link: Option<Oid>) {
+    pub(crate) fn nested(
+        &mut self,
+        outer: Outer<'_>,
+        folder: &Folder,
+        is_empty: bool,
+        link: Option<Oid>,
+    ) {
         let commit = if is_empty {
             link
         } else {
@@ -247,7 +253,7 @@ impl Scan {
     }
 
     /// Gives paths other permissions than those that were found.
-    pub fn set_modes(&mut self, mode: impl Fn(&RepoPath) -> Option<u32>) {
+    pub(crate) fn set_modes(&mut self, mode: impl Fn(&RepoPath) -> Option<u32>) {
         for folder in &mut self.folders {
             for at in folder.items.clone() {
                 let item = &mut self.items[at];
@@ -263,7 +269,7 @@ impl Scan {
         }
     }
 
-    pub fn skip(&mut self, path: RepoPath, reason: &str, size: Option<u64>) {
+    pub(crate) fn skip(&mut self, path: RepoPath, reason: &str, size: Option<u64>) {
         self.skipped.push(PathReason {
             path,
             reason: reason.to_owned(),
@@ -272,7 +278,7 @@ impl Scan {
         });
     }
 
-    pub fn unreadable(&mut self, path: RepoPath, error: &io::Error) {
+    pub(crate) fn unreadable(&mut self, path: RepoPath, error: &io::Error) {
         self.partial = true;
         self.skip(path, &format!("{UNREADABLE}: {error}"), None);
     }

@@ -10,7 +10,7 @@ use crate::model::path::RepoPath;
 
 /// Those of `paths` that HEAD does not have as they are: changed, staged, deleted, untracked or ignored. A path where nothing
 /// is, and where HEAD has nothing, is none of them; nor is a folder.
-pub fn uncommitted(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
+pub(crate) fn uncommitted(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
     let mut found = BTreeSet::new();
     for path in paths {
         let place = path.below(repo.workdir());

@@ -21,7 +21,7 @@ pub(in crate::git) struct UntrackedLimit {
 
 impl UntrackedLimit {
     /// Without a repository nothing is tracked, so the limits are ten times as high.
-    pub fn new(rules: &CaptureRules, private: bool) -> Self {
+    pub(super) fn new(rules: &CaptureRules, private: bool) -> Self {
         let factor = if private { 10 } else { 1 };
         Self {
             max_files: rules.max_untracked_files.saturating_mul(factor),
@@ -34,7 +34,7 @@ impl UntrackedLimit {
     }
 
     /// The same, which refuses nothing.
-    pub fn counting_all(self) -> Self {
+    pub(super) fn counting_all(self) -> Self {
         Self {
             counts_all: true,
             ..self
@@ -42,7 +42,7 @@ impl UntrackedLimit {
     }
 
     /// Counts files of one folder; over a limit it is [`Error::UntrackedFlood`], at once rather than after a long walk.
-    pub fn add(&mut self, folder: &RepoPath, files: u64, bytes: u64) -> Result<()> {
+    pub(super) fn add(&mut self, folder: &RepoPath, files: u64, bytes: u64) -> Result<()> {
         if files == 0 {
             return Ok(());
         }
@@ -59,7 +59,7 @@ impl UntrackedLimit {
     }
 
     /// Whether what was counted is within the limits.
-    pub fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if self.files > self.max_files || self.bytes > self.max_bytes {
             let folder = self.biggest(self.bytes > self.max_bytes);
             return Err(Error::UntrackedFlood {
@@ -74,7 +74,7 @@ impl UntrackedLimit {
     /// The folders to leave out so that the rest is within the limits, each with how many files it holds: the largest first,
     /// and of one whose files are mostly in a folder within it, only that. A folder of which `is_kept` is true is not left
     /// out, nor is anything above it; `None` where the rest is still too much.
-    pub fn folders_to_leave_out(
+    pub(super) fn folders_to_leave_out(
         &self,
         mut is_kept: impl FnMut(&RepoPath) -> Result<bool>,
     ) -> Result<Option<BTreeMap<RepoPath, u64>>> {

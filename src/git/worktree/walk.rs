@@ -89,7 +89,7 @@ struct DirContext<'a> {
 
 impl<'a> Walk<'a> {
     /// Prepares a walk.
-    pub fn new(scope: Scope<'a>) -> Result<Self> {
+    pub(crate) fn new(scope: Scope<'a>) -> Result<Self> {
         let links = match scope.index {
             Some(index) => index
                 .gitlinks()
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The first task: the work tree itself.
-    pub fn top(&self, scope: Scope<'_>) -> Result<PendingDir> {
+    pub(crate) fn top(&self, scope: Scope<'_>) -> Result<PendingDir> {
         let salt = format!(
             "{:?}",
             CaptureRules {
@@ -179,7 +179,7 @@ impl DirContext<'_> {
 
 impl<'a> Walk<'a> {
     /// Reads a folder; what is in it is added to `found`, and what is to be read after it to `queue`.
-    pub fn folder(
+    pub(crate) fn folder(
         &self,
         task: PendingDir,
         queue: &mut WorkQueue<'_, PendingDir>,

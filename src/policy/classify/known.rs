@@ -8,12 +8,12 @@ use crate::model::failure::{CauseDetail, Failure, SuggestedAction};
 const SUPERVISOR_LOST: &str = "recover was killed in the middle of the attempt";
 
 /// The attempt was stopped by whoever ran it.
-pub fn cancelled() -> Failure {
+pub(crate) fn cancelled() -> Failure {
     of_fact(process::cancelled())
 }
 
 /// The `recover` that supervised the attempt was killed: the same may be tried again from where it was.
-pub fn supervisor_lost() -> Failure {
+pub(crate) fn supervisor_lost() -> Failure {
     Failure {
         detail: Some(CauseDetail::SupervisorLost),
         message: SUPERVISOR_LOST.to_owned(),

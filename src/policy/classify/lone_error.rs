@@ -20,7 +20,7 @@ static HEAD: Single = Single::new(
 
 /// The last paragraph of `output` as one line, where it reads like an error of the program itself and nothing else.
 /// Whether it is one that is known is for [`classify`](super::classify) to say.
-pub fn lone_error(output: &[u8]) -> Option<String> {
+pub(crate) fn lone_error(output: &[u8]) -> Option<String> {
     let end = &output[output.len().saturating_sub(MAX_BYTES)..];
     let text = Text::new(end);
     // Blank lines are not among them: where a number is left out, a paragraph ends.

@@ -10,7 +10,7 @@ mod command_line;
 mod conclusion;
 mod feedback;
 mod inputs;
-pub mod known;
+pub(crate) mod known;
 mod lone_error;
 mod missing_resource;
 mod process;
@@ -28,9 +28,8 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-pub use lone_error::lone_error;
-pub use reset_time::reset_time;
-pub use stage::{guess_loop, guess_stage, stage_of_command};
+pub(crate) use lone_error::lone_error;
+pub(crate) use stage::{guess_loop, guess_stage, stage_of_command};
 
 use inputs::Inputs;
 

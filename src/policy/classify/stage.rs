@@ -71,7 +71,7 @@ const RUNNERS: [&str; 9] = [
 
 /// The stage of a supervised command: it is the agent, unless every program that it starts, wrappers taken off, is a tool
 /// that builds or checks. Words elsewhere in the line never decide.
-pub fn stage_of_command(command: &[String]) -> CheckKind {
+pub(crate) fn stage_of_command(command: &[String]) -> CheckKind {
     let programs = program::of_command(command);
     strongest(
         programs
@@ -144,7 +144,7 @@ fn stage_of_program(
 }
 
 /// The stage that a command line is, or `None` where its words do not show it.
-pub fn guess_stage(command: &str) -> Option<CheckKind> {
+pub(crate) fn guess_stage(command: &str) -> Option<CheckKind> {
     strongest(
         program::of_line(command)
             .iter()
@@ -161,7 +161,7 @@ fn strongest(stages: impl Iterator<Item = CheckKind>) -> Option<CheckKind> {
 }
 
 /// What a feedback loop does: by its name, else by its command, else a test (the usual reason to have one).
-pub fn guess_loop(name: &str, command: &str) -> CheckKind {
+pub(crate) fn guess_loop(name: &str, command: &str) -> CheckKind {
     let by_name = guess_part(&name.to_ascii_lowercase().replace('_', "-"))
         .filter(|kind| *kind != CheckKind::Agent);
     by_name

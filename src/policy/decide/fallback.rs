@@ -9,7 +9,7 @@ use super::{DecisionInput, decide_itself};
 
 /// What the fallback has to do with a failure.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Fallback<'a> {
+pub(crate) enum Fallback<'a> {
     /// There is none, or the iteration has used it.
     #[default]
     None,
@@ -27,7 +27,7 @@ pub enum Fallback<'a> {
 }
 
 /// How it stands for the failure of attempt `number`, which has not ended in the ledger yet.
-pub fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
+pub(crate) fn fallback_of(run: &Run, iteration: u32, number: u32) -> Fallback<'_> {
     let Some(known) = run.iterations.get(iteration) else {
         return if run.spec.fallback.is_empty() {
             Fallback::None

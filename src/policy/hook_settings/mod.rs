@@ -1,8 +1,8 @@
 //! The entries in agents' settings and git's hooks that call `recover hook`.
 //! How they are put into a file that is there and taken out again; nothing else in the file changes.
 
-pub mod script;
-pub mod text;
+pub(crate) mod script;
+pub(crate) mod text;
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 
 use text::{Item, is_made_for_one, items};
 
-pub use text::{plain, pretty};
+pub(crate) use text::{plain, pretty};
 
 use crate::model::hook::HookAgent;
 
 /// What calls the hook. Nothing that it does may stand in an agent's way: whatever becomes of it, the answer is 0.
-pub fn command(program: &str, agent: HookAgent) -> String {
+pub(crate) fn command(program: &str, agent: HookAgent) -> String {
     format!("{program}{}", tail(agent))
 }
 
@@ -79,7 +79,7 @@ fn entries(agent: HookAgent) -> &'static [Entry] {
 }
 
 /// The settings of an agent that is set up by JSON.
-pub fn settings(agent: HookAgent, program: &str) -> Value {
+pub(crate) fn settings(agent: HookAgent, program: &str) -> Value {
     let mut hooks = Map::new();
     for Entry {
         event,
@@ -111,12 +111,12 @@ pub fn settings(agent: HookAgent, program: &str) -> Value {
 /// A file that does not look as the agent's settings must; says what is wrong.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0}")]
-pub struct NotSettings(String);
+pub(crate) struct NotSettings(String);
 
 /// The text of the settings with ours in them: added at the end of each event's list, in place of what an earlier version
 /// put there. All other bytes stay. `None` is a file that is not there; one that was and held nothing ends without a line
 /// break now, which is how [`without_ours`] tells them apart.
-pub fn with_ours(
+pub(crate) fn with_ours(
     text: Option<&str>,
     agent: HookAgent,
     program: &str,
@@ -161,7 +161,7 @@ pub fn with_ours(
 }
 
 /// The text of the settings without ours; what was made for them goes too. `None` where that is the whole file.
-pub fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String>, NotSettings> {
+pub(crate) fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String>, NotSettings> {
     let mut text = text.to_owned();
     if text.trim().is_empty() {
         return Ok(Some(text));
@@ -329,7 +329,7 @@ fn is_ours(command: &str, agent: HookAgent) -> bool {
 }
 
 /// What the first of our commands in a file calls, as a shell reads it.
-pub fn program_in(text: &str, agent: HookAgent) -> Option<String> {
+pub(crate) fn program_in(text: &str, agent: HookAgent) -> Option<String> {
     let call = call_of(agent);
     let of_command = |command: &str| Some(command.split_once(&call)?.0.trim().to_owned());
     match agent {
@@ -346,17 +346,17 @@ pub fn program_in(text: &str, agent: HookAgent) -> Option<String> {
 }
 
 /// Whether an agent reads settings that hold comments. Claude Code and Codex drop such a file whole, and say nothing.
-pub fn reads_comments(agent: HookAgent) -> bool {
+pub(crate) fn reads_comments(agent: HookAgent) -> bool {
     agent == HookAgent::Gemini
 }
 
 /// Whether a file may hold one of our commands at all.
-pub fn may_hold_ours(text: &str, agent: HookAgent) -> bool {
+pub(crate) fn may_hold_ours(text: &str, agent: HookAgent) -> bool {
     text.contains(&call_of(agent))
 }
 
 /// What a file's lines are indented by, so that it keeps its look; two spaces where nothing is indented.
-pub fn indent_of(text: &str) -> &str {
+pub(crate) fn indent_of(text: &str) -> &str {
     let indented = text
         .lines()
         .skip(1)

@@ -5,7 +5,7 @@ use crate::model::hook::HookAgent;
 
 /// git's hooks that say something before it happens, and what that is. `reset`, `clean`, `checkout` and `stash` call none
 /// before they touch the work tree.
-pub const GIT_HOOKS: [&str; 2] = ["pre-rebase", "pre-push"];
+pub(crate) const GIT_HOOKS: [&str; 2] = ["pre-rebase", "pre-push"];
 
 const BEGIN: &str = "# >>> recover >>> (recover hook uninstall git takes these lines away)";
 const END: &str = "# <<< recover <<<";
@@ -15,13 +15,13 @@ const NEW: &str = "#!/bin/sh\n";
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ksh", "zsh", "ash"];
 
 /// The block for one of git's hooks. It reads nothing of what the script may want to read, and changes no exit code.
-pub fn git_block(program: &str, hook: &str) -> String {
+pub(crate) fn git_block(program: &str, hook: &str) -> String {
     format!("{BEGIN}\n{program} hook run git {hook} </dev/null || true\n{END}\n")
 }
 
 /// A script with the block right behind its first line, where nothing has ended it yet; `None` for a script that no shell
 /// reads. An earlier block goes.
-pub fn with_block(script: Option<&str>, program: &str, hook: &str) -> Option<String> {
+pub(crate) fn with_block(script: Option<&str>, program: &str, hook: &str) -> Option<String> {
     let script = without_block(script.unwrap_or(NEW));
     let (first, rest) = script
         .split_once('\n')
@@ -37,7 +37,7 @@ pub fn with_block(script: Option<&str>, program: &str, hook: &str) -> Option<Str
 }
 
 /// A script without the block.
-pub fn without_block(script: &str) -> String {
+pub(crate) fn without_block(script: &str) -> String {
     let mut out = String::with_capacity(script.len());
     let mut inside = false;
     for line in script.split_inclusive('\n') {
@@ -53,15 +53,15 @@ pub fn without_block(script: &str) -> String {
 }
 
 /// Whether a script is nothing but what was made for the block.
-pub fn is_bare(script: &str) -> bool {
+pub(crate) fn is_bare(script: &str) -> bool {
     script == NEW
 }
 
 /// What the plugin's file begins with.
-pub const PLUGIN_MARK: &str = "// Made by `recover hook install opencode`";
+pub(crate) const PLUGIN_MARK: &str = "// Made by `recover hook install opencode`";
 
 /// The shell's line in the plugin.
-pub fn plugin_line(plugin: &str) -> Option<String> {
+pub(crate) fn plugin_line(plugin: &str) -> Option<String> {
     let quoted = plugin
         .lines()
         .find_map(|line| line.split_once(BEFORE_LINE))?
@@ -77,7 +77,7 @@ const BEFORE_LINE: &str = "spawn(\"sh\", [\"-c\", ";
 
 /// opencode's plugin: it calls the hook in the words of the other agents. A session that failed is reported as idle too:
 /// that is no turn that ended well.
-pub fn opencode_plugin(program: &str) -> String {
+pub(crate) fn opencode_plugin(program: &str) -> String {
     let line = serde_json::Value::from(command(program, HookAgent::Opencode)).to_string();
     format!(
         r#"{PLUGIN_MARK}; `recover hook uninstall opencode` removes it.

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A member of an object, or an element of a list.
 #[derive(Debug)]
-pub struct Item {
+pub(crate) struct Item {
     /// The member's name; `None` of an element.
     pub key: Option<String>,
     /// From the name, or the element, to the value's end.
@@ -18,13 +18,13 @@ pub struct Item {
 }
 
 /// The whole value that a text holds.
-pub fn root(text: &str) -> Range<usize> {
+pub(crate) fn root(text: &str) -> Range<usize> {
     let start = skip_space(text, 0);
     start..value_end(text, start)
 }
 
 /// What is in the object or list at `span`, brackets included; nothing in any other value.
-pub fn items(text: &str, span: &Range<usize>) -> Vec<Item> {
+pub(crate) fn items(text: &str, span: &Range<usize>) -> Vec<Item> {
     let mut items = Vec::new();
     let is_object = match text.as_bytes().get(span.start) {
         Some(b'{') => true,
@@ -57,7 +57,7 @@ pub fn items(text: &str, span: &Range<usize>) -> Vec<Item> {
 }
 
 /// The text with one more item at the end of the object or list at `span`; its lines are indented like those around it.
-pub fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
+pub(crate) fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
     let all = items(text, span);
     let Some(last) = all.last() else {
         return spliced(
@@ -74,7 +74,7 @@ pub fn with_item(text: &str, span: &Range<usize>, item: &str) -> String {
 }
 
 /// The text without the item at `index` of the object or list at `span`.
-pub fn without_item(text: &str, span: &Range<usize>, index: usize) -> String {
+pub(crate) fn without_item(text: &str, span: &Range<usize>, index: usize) -> String {
     let all = items(text, span);
     let at = |index: usize| all.get(index).map(|item| item.span.clone());
     let Some(own) = at(index) else {
@@ -89,7 +89,7 @@ pub fn without_item(text: &str, span: &Range<usize>, index: usize) -> String {
 }
 
 /// Whether the object or list at `span` holds one item and nothing else, and was made for it.
-pub fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
+pub(crate) fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
     let is_blank = |range: Range<usize>| {
         text.get(range)
             .is_some_and(|between| between.trim().is_empty())
@@ -100,7 +100,7 @@ pub fn is_made_for_one(text: &str, span: &Range<usize>) -> bool {
 }
 
 /// The text without its comments.
-pub fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(next) = text.get(at..).and_then(|rest| rest.chars().next()) {
@@ -121,7 +121,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// A value as text of several lines, indented like those of `text`.
-pub fn pretty(value: &serde_json::Value, indent: &str) -> String {
+pub(crate) fn pretty(value: &serde_json::Value, indent: &str) -> String {
     use serde::Serialize as _;
     let mut out = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());

@@ -11,7 +11,7 @@ use super::past_attempt::{PastAttempt, failure_of};
 use super::read::{Place, Problem};
 
 /// The run that attempts by subtask are taken over into, where none is named.
-pub const HISTORY_RUN: &str = "imported-history";
+pub(crate) const HISTORY_RUN: &str = "imported-history";
 
 pub(super) fn read(document: &Value, at: &ImportInput<'_>) -> Result<Part, Problem> {
     let root = Place::root(document);

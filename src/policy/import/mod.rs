@@ -19,11 +19,9 @@ use crate::model::import::ImportKind;
 
 use read::{MAX_DEPTH, Place};
 
-pub use history::HISTORY_RUN;
 pub use own::is_known_history;
 pub use part::{ImportInput, Part};
 pub use read::Problem;
-pub use recovery::LOOP_RUN;
 
 /// Which system's document it is, by what only it has.
 pub fn recognise(document: &Value) -> Option<ImportKind> {

@@ -31,7 +31,7 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// The whole document.
-    pub fn root(value: &'a Value) -> Self {
+    pub(super) fn root(value: &'a Value) -> Self {
         Self {
             value,
             path: String::new(),
@@ -39,7 +39,7 @@ impl<'a> Place<'a> {
     }
 
     /// What is wrong here.
-    pub fn problem(&self, message: impl Into<String>) -> Problem {
+    pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
         let place = if self.path.is_empty() {
             "/".to_owned()
         } else {
@@ -53,7 +53,7 @@ impl<'a> Place<'a> {
 
     /// Refuses what is nested deeper than any of these documents is: one that the ledger could not read again inside
     /// an event of its own, say.
-    pub fn no_deeper_than(&self, levels: usize) -> Result<(), Problem> {
+    pub(super) fn no_deeper_than(&self, levels: usize) -> Result<(), Problem> {
         let inner: Vec<Self> = match self.value {
             Value::Array(_) => self.items()?,
             Value::Object(fields) => fields.keys().filter_map(|name| self.field(name)).collect(),
@@ -78,14 +78,14 @@ impl<'a> Place<'a> {
     }
 
     /// The fields of an object.
-    pub fn object(&self) -> Result<&'a Map<String, Value>, Problem> {
+    pub(super) fn object(&self) -> Result<&'a Map<String, Value>, Problem> {
         self.value
             .as_object()
             .ok_or_else(|| self.is_not("an object"))
     }
 
     /// A field; `None` where it is missing or null.
-    pub fn field(&self, name: &str) -> Option<Self> {
+    pub(super) fn field(&self, name: &str) -> Option<Self> {
         let escaped = name.replace('~', "~0").replace('/', "~1");
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         Some(Self {
@@ -95,13 +95,13 @@ impl<'a> Place<'a> {
     }
 
     /// A field that must be there.
-    pub fn required(&self, name: &str) -> Result<Self, Problem> {
+    pub(super) fn required(&self, name: &str) -> Result<Self, Problem> {
         self.field(name)
             .ok_or_else(|| self.problem(format!("it has no '{name}'")))
     }
 
     /// The items of a list.
-    pub fn items(&self) -> Result<Vec<Self>, Problem> {
+    pub(super) fn items(&self) -> Result<Vec<Self>, Problem> {
         let list = self.value.as_array().ok_or_else(|| self.is_not("a list"))?;
         let item = |(at, value)| Self {
             value,
@@ -111,17 +111,17 @@ impl<'a> Place<'a> {
     }
 
     /// The items of a field's list; none where it is missing.
-    pub fn list(&self, name: &str) -> Result<Vec<Self>, Problem> {
+    pub(super) fn list(&self, name: &str) -> Result<Vec<Self>, Problem> {
         self.field(name).map_or(Ok(Vec::new()), |list| list.items())
     }
 
     /// Text.
-    pub fn text(&self) -> Result<&'a str, Problem> {
+    pub(super) fn text(&self) -> Result<&'a str, Problem> {
         self.value.as_str().ok_or_else(|| self.is_not("text"))
     }
 
     /// A name of something: text that is not empty and has nothing unprintable in it.
-    pub fn name(&self) -> Result<&'a str, Problem> {
+    pub(super) fn name(&self) -> Result<&'a str, Problem> {
         let text = self.text()?;
         if text.trim().is_empty() || text.chars().any(char::is_control) || text.len() > 500 {
             return Err(self.problem("it is empty, too long or not printable"));
@@ -130,12 +130,12 @@ impl<'a> Place<'a> {
     }
 
     /// A field's text.
-    pub fn text_of(&self, name: &str) -> Result<Option<&'a str>, Problem> {
+    pub(super) fn text_of(&self, name: &str) -> Result<Option<&'a str>, Problem> {
         self.field(name).map(|field| field.text()).transpose()
     }
 
     /// A whole number that is not negative.
-    pub fn number(&self) -> Result<u32, Problem> {
+    pub(super) fn number(&self) -> Result<u32, Problem> {
         let number = self
             .value
             .as_u64()
@@ -144,12 +144,12 @@ impl<'a> Place<'a> {
     }
 
     /// A field's number.
-    pub fn number_of(&self, name: &str) -> Result<Option<u32>, Problem> {
+    pub(super) fn number_of(&self, name: &str) -> Result<Option<u32>, Problem> {
         self.field(name).map(|field| field.number()).transpose()
     }
 
     /// A field's number of an iteration. One that nothing can follow would never end.
-    pub fn iteration_of(&self, name: &str) -> Result<Option<u32>, Problem> {
+    pub(super) fn iteration_of(&self, name: &str) -> Result<Option<u32>, Problem> {
         let Some(field) = self.field(name) else {
             return Ok(None);
         };
@@ -162,7 +162,7 @@ impl<'a> Place<'a> {
     }
 
     /// A field's yes or no.
-    pub fn flag_of(&self, name: &str) -> Result<Option<bool>, Problem> {
+    pub(super) fn flag_of(&self, name: &str) -> Result<Option<bool>, Problem> {
         let flag = |field: Self| {
             field
                 .value
@@ -173,14 +173,14 @@ impl<'a> Place<'a> {
     }
 
     /// A time in ISO 8601.
-    pub fn time(&self) -> Result<Timestamp, Problem> {
+    pub(super) fn time(&self) -> Result<Timestamp, Problem> {
         let text = self.text()?;
         text.parse()
             .map_err(|error| self.problem(format!("'{text}' is not a time: {error}")))
     }
 
     /// A field's time.
-    pub fn time_of(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
+    pub(super) fn time_of(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
         self.field(name).map(|field| field.time()).transpose()
     }
 }

@@ -13,7 +13,7 @@ use super::past_attempt::{PastAttempt, failure_of};
 use super::read::{Place, Problem};
 
 /// The run that a loop's cooldown is taken over into, where none is named.
-pub const LOOP_RUN: &str = "imported-loop";
+pub(crate) const LOOP_RUN: &str = "imported-loop";
 
 /// More errors than any loop's budget has.
 const MAX_ERRORS: u32 = 1000;

@@ -14,7 +14,7 @@ use super::flaw::Flaw;
 
 /// The lines that come with a state.
 #[derive(Clone, Debug, Default)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// The lines, each with its line end.
     pub text: String,
     /// Where the chain stands after them.
@@ -23,7 +23,7 @@ pub struct Segment {
 
 impl Segment {
     /// What follows `link`.
-    pub fn after(link: &Link) -> Self {
+    pub(crate) fn after(link: &Link) -> Self {
         Self {
             text: String::new(),
             end: link.clone(),
@@ -32,7 +32,7 @@ impl Segment {
 
     /// Adds an event without secrets and without places of this machine; `false` where it cannot be written so that it could be
     /// read again.
-    pub fn push(&mut self, event: &Event, places: &Places) -> bool {
+    pub(crate) fn push(&mut self, event: &Event, places: &Places) -> bool {
         let masked = Event {
             payload: masked_payload(&event.payload).into_owned(),
             ..event.clone()
@@ -61,7 +61,7 @@ impl Segment {
 }
 
 /// The name of an event: of its number in the ledger that it was recorded in, and of what it says.
-pub fn event_id(seq: u64, fields: &Map<String, Value>) -> String {
+pub(crate) fn event_id(seq: u64, fields: &Map<String, Value>) -> String {
     let said = Value::Object(fields.clone()).to_string();
     sha256(format!("{seq} {said}").as_bytes())[..32].to_owned()
 }
@@ -128,7 +128,7 @@ fn is_id(text: &str) -> bool {
 }
 
 /// The commit that a run began on: that of its first checkpoint.
-pub fn base<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<ObjectId> {
+pub(crate) fn base<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<ObjectId> {
     events.into_iter().find_map(|event| match &event.payload {
         Payload::CheckpointCreated { checkpoint, .. } => checkpoint.base_commit.clone(),
         _ => None,

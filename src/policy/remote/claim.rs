@@ -10,7 +10,7 @@ use crate::model::remote::Claim;
 
 /// How a run stands for who looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub(crate) enum Hold {
     /// Nobody holds it.
     Free,
     /// The observer does.
@@ -23,7 +23,7 @@ pub enum Hold {
 
 /// How a claim stands. `ours` is the nonce of the observer's own claim; `unchanged` is for how long the observer has seen this
 /// very state.
-pub fn hold(
+pub(crate) fn hold(
     claim: Option<&Claim>,
     ours: Option<&str>,
     unchanged: Duration,
@@ -39,19 +39,24 @@ pub fn hold(
 }
 
 /// After what time without a confirmed sign of life the holder stops its agent.
-pub fn stop_after(lease: Duration) -> Duration {
+pub(crate) fn stop_after(lease: Duration) -> Duration {
     lease * 2 / 3
 }
 
 /// After what time in which nothing was sent the holder gives a sign of life. `spread` (0 to 1) keeps many runs from doing so
 /// at the same moment.
-pub fn renewal_after(lease: Duration, spread: f64) -> Duration {
+pub(crate) fn renewal_after(lease: Duration, spread: f64) -> Duration {
     (lease / 3).mul_f64(1.0 - 0.25 * spread.clamp(0.0, 1.0))
 }
 
 impl Claim {
     /// The claim that follows `before`.
-    pub fn after(before: Option<&Self>, holder: String, host: String, nonce: String) -> Self {
+    pub(crate) fn after(
+        before: Option<&Self>,
+        holder: String,
+        host: String,
+        nonce: String,
+    ) -> Self {
         let fencing = before.map_or(0, |before| before.fencing).saturating_add(1);
         Self {
             holder,
@@ -64,7 +69,7 @@ impl Claim {
 
     /// Its last state: the holder is done.
     #[must_use]
-    pub fn released(&self) -> Self {
+    pub(crate) fn released(&self) -> Self {
         Self {
             released: true,
             ..self.clone()

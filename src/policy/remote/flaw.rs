@@ -2,7 +2,7 @@
 
 /// What is wrong with a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// A newer version wrote it (15).
     Newer(String),
     /// It is damaged, or made up (12).

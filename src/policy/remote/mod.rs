@@ -13,10 +13,11 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use chain::{Segment, base, event_id};
-pub use claim::{Hold, hold, renewal_after, stop_after};
+pub(crate) use chain::{Segment, base};
+pub(crate) use claim::{Hold, hold, renewal_after, stop_after};
 pub use digest::sha256;
-pub use flaw::Flaw;
+pub(crate) use flaw::Flaw;
 pub use names::Names;
-pub use places::{Places, is_elsewhere};
-pub use verify::{RawFile, RawState, Standing, decode, follow, key_of, most_of};
+pub use places::Places;
+pub(crate) use places::is_elsewhere;
+pub(crate) use verify::{RawFile, RawState, Standing, decode, follow, key_of, most_of};

@@ -150,7 +150,7 @@ fn mapped(document: Value, text: &dyn Fn(&str) -> String) -> Value {
 }
 
 /// Whether the id of a boot is that of another machine.
-pub fn is_elsewhere(boot: &str) -> bool {
+pub(crate) fn is_elsewhere(boot: &str) -> bool {
     boot.starts_with(ELSEWHERE)
 }
 

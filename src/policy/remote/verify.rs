@@ -16,7 +16,7 @@ const FILES: [(&str, usize); 3] = [
 ];
 
 /// The most bytes of a file of that name that are worth reading: none of one that no state has.
-pub fn most_of(name: &[u8]) -> usize {
+pub(crate) fn most_of(name: &[u8]) -> usize {
     FILES
         .iter()
         .find(|(known, _)| known.as_bytes() == name)
@@ -31,7 +31,7 @@ const LONGEST_TEXT: usize = 256;
 
 /// A file of a state's tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawFile {
+pub(crate) struct RawFile {
     /// Its name.
     pub name: Vec<u8>,
     /// Its mode in the tree.
@@ -44,7 +44,7 @@ pub struct RawFile {
 
 /// A commit as it was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawState {
+pub(crate) struct RawState {
     /// The commit.
     pub commit: ObjectId,
     /// Its parents, in their order.
@@ -55,7 +55,7 @@ pub struct RawState {
 
 /// Where a chain of states stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// The last state.
     pub commit: ObjectId,
     /// Its claim.
@@ -118,12 +118,15 @@ fn meta_of(raw: &RawState, key: &RunKey) -> Result<Meta, Flaw> {
 }
 
 /// The run that a state says it is of.
-pub fn key_of(raw: &RawState) -> Option<RunKey> {
+pub(crate) fn key_of(raw: &RawState) -> Option<RunKey> {
     serde_json::from_slice(raw.file("meta.json", FILES[2].1).ok()?).ok()
 }
 
 /// Reads a state's meta data and claim, and which of its parents is the state before. Whether the rest fits is [`follow`]'s to say.
-pub fn decode(raw: &RawState, key: &RunKey) -> Result<(Meta, Claim, Option<ObjectId>), Flaw> {
+pub(crate) fn decode(
+    raw: &RawState,
+    key: &RunKey,
+) -> Result<(Meta, Claim, Option<ObjectId>), Flaw> {
     let meta = meta_of(raw, key)?;
     for file in &raw.files {
         if !FILES.iter().any(|(name, _)| file.name == name.as_bytes()) {
@@ -161,7 +164,7 @@ pub fn decode(raw: &RawState, key: &RunKey) -> Result<(Meta, Claim, Option<Objec
 }
 
 /// The state that `raw` is, where it follows `before`.
-pub fn follow(
+pub(crate) fn follow(
     raw: &RawState,
     key: &RunKey,
     before: Option<&Standing>,

@@ -16,7 +16,7 @@ use super::source::Source;
 use super::words;
 
 /// The steps, in the order in which to take them.
-pub fn recommended(source: &Source<'_>) -> Vec<Recommended> {
+pub(super) fn recommended(source: &Source<'_>) -> Vec<Recommended> {
     let mut steps = Steps {
         source,
         steps: Vec::new(),

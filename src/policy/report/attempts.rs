@@ -22,7 +22,7 @@ const MAX_ERRORS: usize = 5;
 const LESS_BYTES: usize = 2 << 10;
 
 /// The attempts, oldest first, and how many older ones are left out.
-pub fn attempts(source: &Source<'_>) -> (Vec<AttemptLine>, usize) {
+pub(super) fn attempts(source: &Source<'_>) -> (Vec<AttemptLine>, usize) {
     let mut all: Vec<_> = source.attempts().collect();
     all.sort_by_key(|(iteration, attempt)| (attempt.started_at, iteration.number, attempt.number));
     let omitted = all.len().saturating_sub(MAX_ATTEMPTS);
@@ -101,7 +101,7 @@ fn since_base(source: &Source<'_>, attempt: &Attempt) -> Option<ChangeTotals> {
 
 /// The last error of each subtask that has not passed since; where all have, the last error there was. The one that the
 /// run stands at comes first.
-pub fn errors(source: &Source<'_>) -> Vec<ErrorDetails> {
+pub(super) fn errors(source: &Source<'_>) -> Vec<ErrorDetails> {
     let sizes = std::iter::once(MAX_BYTES).chain(std::iter::repeat(LESS_BYTES));
     let detailed = failures(source).into_iter().zip(sizes).take(MAX_ERRORS);
     detailed
@@ -110,7 +110,7 @@ pub fn errors(source: &Source<'_>) -> Vec<ErrorDetails> {
 }
 
 /// The attempts of those errors.
-pub fn failures<'a>(source: &'a Source<'_>) -> Vec<(&'a Iteration, &'a Attempt)> {
+pub(super) fn failures<'a>(source: &'a Source<'_>) -> Vec<(&'a Iteration, &'a Attempt)> {
     let mut last: BTreeMap<&str, (&Iteration, &Attempt)> = BTreeMap::new();
     let mut all: Vec<_> = source.attempts().collect();
     all.sort_by_key(|(_, attempt)| attempt.started_at);
@@ -120,9 +120,11 @@ pub fn failures<'a>(source: &'a Source<'_>) -> Vec<(&'a Iteration, &'a Attempt)>
         .copied();
     for (iteration, attempt) in all {
         match attempt.outcome {
-            Some(AttemptOutcome::Passed) => drop(last.remove(attempt.subtask.as_str())),
+            Some(AttemptOutcome::Passed) => {
+                last.remove(attempt.subtask.as_str());
+            }
             _ if attempt.failure.is_some() => {
-                drop(last.insert(&attempt.subtask, (iteration, attempt)))
+                last.insert(&attempt.subtask, (iteration, attempt));
             }
             _ => {}
         }

@@ -20,7 +20,7 @@ use super::words;
 
 /// Names an attempt of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct AttemptRef {
+pub(crate) struct AttemptRef {
     /// Its iteration.
     pub iteration: u32,
     /// Its number.
@@ -30,7 +30,7 @@ pub struct AttemptRef {
 /// What a report is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ReportKind {
+pub(crate) enum ReportKind {
     /// A person is needed (A6).
     Escalation,
     /// The run failed or was interrupted (S13).
@@ -41,7 +41,7 @@ pub enum ReportKind {
 
 /// The report of a run. Lists are bounded; what they leave out is counted beside them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Report {
+pub(crate) struct Report {
     /// What it is for.
     pub kind: ReportKind,
     /// When it was made.
@@ -75,7 +75,7 @@ pub struct Report {
 /// The run in short.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "report_summary")]
-pub struct Summary {
+pub(crate) struct Summary {
     /// One sentence.
     pub headline: String,
     /// The run's identity and position.
@@ -114,7 +114,7 @@ pub struct Summary {
 /// What the runs of a session used up, by the agents' records.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "report_session_usage")]
-pub struct SessionUsage {
+pub(crate) struct SessionUsage {
     /// Dollars.
     pub cost_usd: Option<f64>,
     /// Tokens.
@@ -133,7 +133,7 @@ impl From<Usage> for SessionUsage {
 /// A run's identity and position.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "report_run")]
-pub struct RunLine {
+pub(crate) struct RunLine {
     /// Its id.
     pub run_id: RunId,
     /// Its phase.
@@ -160,7 +160,7 @@ pub struct RunLine {
 /// Iterations by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "report_iterations")]
-pub struct IterationCounts {
+pub(crate) struct IterationCounts {
     /// Those that were begun.
     pub begun: usize,
     /// Passed.
@@ -176,7 +176,7 @@ pub struct IterationCounts {
 /// Attempts by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "report_attempts")]
-pub struct AttemptCounts {
+pub(crate) struct AttemptCounts {
     /// All of them.
     pub total: usize,
     /// Passed.
@@ -192,7 +192,7 @@ pub struct AttemptCounts {
 /// Why something failed, without its output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "report_failure")]
-pub struct FailureLine {
+pub(crate) struct FailureLine {
     /// Who failed.
     #[serde(rename = "type")]
     pub kind: FailureType,
@@ -219,7 +219,7 @@ pub struct FailureLine {
 /// What was decided, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "report_decision")]
-pub struct DecisionLine {
+pub(crate) struct DecisionLine {
     /// What to do, in order.
     pub actions: Vec<Action>,
     /// The resume strategy that does it.
@@ -233,7 +233,7 @@ pub struct DecisionLine {
 /// A subtask that was given up (A7).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "report_stuck_subtask")]
-pub struct Stuck {
+pub(crate) struct Stuck {
     /// Which.
     pub subtask_id: String,
     /// Why.
@@ -247,7 +247,7 @@ pub struct Stuck {
 /// An attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "report_attempt")]
-pub struct AttemptLine {
+pub(crate) struct AttemptLine {
     /// Its number within the iteration.
     pub number: u32,
     /// Its iteration.
@@ -295,7 +295,7 @@ pub struct AttemptLine {
 /// What a feedback loop said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "report_loop")]
-pub struct LoopLine {
+pub(crate) struct LoopLine {
     /// Its name.
     pub name: String,
     /// Whether it passed.
@@ -307,7 +307,7 @@ pub struct LoopLine {
 /// An error with its output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "report_error")]
-pub struct ErrorDetails {
+pub(crate) struct ErrorDetails {
     /// The attempt.
     #[serde(flatten)]
     pub attempt: AttemptRef,
@@ -326,7 +326,7 @@ pub struct ErrorDetails {
 /// What the attempts changed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "report_files")]
-pub struct Files {
+pub(crate) struct Files {
     /// Paths in all.
     pub total: usize,
     /// Those that failed attempts changed come first.
@@ -338,7 +338,7 @@ pub struct Files {
 /// A path that attempts changed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "report_file")]
-pub struct FileLine {
+pub(crate) struct FileLine {
     /// The path.
     #[serde(flatten)]
     pub path: RepoPath,
@@ -355,7 +355,7 @@ pub struct FileLine {
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Recommended {
+pub(crate) struct Recommended {
     /// What.
     pub description: String,
     /// A command to copy; it works from any folder.
@@ -367,7 +367,7 @@ pub struct Recommended {
 /// Where to go back to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "report_checkpoints")]
-pub struct Checkpoints {
+pub(crate) struct Checkpoints {
     /// How many the run has.
     pub count: usize,
     /// The last good one.
@@ -381,7 +381,7 @@ pub struct Checkpoints {
 /// A checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "report_checkpoint")]
-pub struct CheckpointLine {
+pub(crate) struct CheckpointLine {
     /// Its id.
     pub id: CheckpointId,
     /// Its number.

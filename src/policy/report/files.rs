@@ -18,7 +18,7 @@ const MAX_COMPARED: usize = 60;
 
 /// An attempt's work: what there was when it began, and what there was at its end. Both are ids of checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub(crate) struct Span {
     /// The attempt.
     pub attempt: AttemptRef,
     /// The checkpoint that holds what it began with.
@@ -29,7 +29,7 @@ pub struct Span {
 
 /// Which checkpoints show what the latest attempts changed. What a rollback restored before an attempt is no change of
 /// the attempt's.
-pub fn spans(state: &State, events: &[Event]) -> Vec<Span> {
+pub(crate) fn spans(state: &State, events: &[Event]) -> Vec<Span> {
     let mut now: Option<&CheckpointId> = None;
     let mut begun: BTreeMap<AttemptRef, &CheckpointId> = BTreeMap::new();
     let mut spans = Vec::new();
@@ -78,7 +78,7 @@ pub fn spans(state: &State, events: &[Event]) -> Vec<Span> {
 }
 
 /// The paths that the attempts changed: those of failed attempts first, then those that changed most often.
-pub fn files(source: &Source<'_>) -> Files {
+pub(super) fn files(source: &Source<'_>) -> Files {
     let name = |iteration: u32, attempt: u32| AttemptRef { iteration, attempt };
     let in_scope: BTreeMap<AttemptRef, bool> = source
         .attempts()

@@ -19,26 +19,18 @@ mod words;
 
 use crate::model::state::Named;
 
-pub use data::{
-    AttemptCounts, AttemptLine, AttemptRef, CheckpointLine, Checkpoints, DecisionLine,
-    ErrorDetails, FailureLine, FileLine, Files, IterationCounts, LoopLine, Recommended, Report,
-    ReportKind, RunLine, Stuck, Summary,
-};
-pub use files::{Span, spans};
-pub use html::html;
-pub use markdown::markdown;
-pub use moment::{Moment, MomentKind};
-pub use night::{
-    Around, ChangedFiles, LookAtKind, Night, NightIterations, Outside, ToLookAt, to_look_at,
-    unfinished,
-};
-pub use pull_request::pull_request;
-pub use source::{AttemptChanges, Source};
-pub use summary::run_line;
-pub use words::{MARK, outcome};
+pub(crate) use data::{CheckpointLine, Checkpoints, Report, RunLine, Stuck};
+pub(crate) use files::{Span, spans};
+pub(crate) use html::html;
+pub(crate) use markdown::markdown;
+pub(crate) use night::{Around, ChangedFiles, Night, Outside, ToLookAt, to_look_at, unfinished};
+pub(crate) use pull_request::pull_request;
+pub(crate) use source::{AttemptChanges, Source};
+pub(crate) use summary::run_line;
+pub(crate) use words::{MARK, outcome};
 
 /// Makes the report.
-pub fn report(source: &Source<'_>) -> Report {
+pub(crate) fn report(source: &Source<'_>) -> Report {
     let stuck = summary::stuck_in_scope(source);
     let (attempts, attempts_omitted) = attempts::attempts(source);
     let (timeline, timeline_omitted) = timeline::timeline(source);

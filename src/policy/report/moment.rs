@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "report_moment_kind")]
-pub enum MomentKind {
+pub(crate) enum MomentKind {
     /// The run began, was taken up, stands elsewhere.
     Run,
     /// An iteration stands elsewhere.
@@ -38,7 +38,7 @@ pub enum MomentKind {
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "report_moment")]
-pub struct Moment {
+pub(crate) struct Moment {
     /// When.
     pub at: Timestamp,
     /// What kind it is.

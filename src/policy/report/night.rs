@@ -18,7 +18,7 @@ use super::words;
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "night")]
-pub struct Night {
+pub(crate) struct Night {
     /// What a person must look at before it is accepted.
     pub to_look_at: Vec<ToLookAt>,
     /// Its iterations, without those that a rollback took back.
@@ -43,7 +43,7 @@ pub struct Night {
 /// Iterations by what came of them; each is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "night_iterations")]
-pub struct NightIterations {
+pub(crate) struct NightIterations {
     /// All of them.
     pub total: usize,
     /// Passed, with nothing to look at.
@@ -63,7 +63,7 @@ pub struct NightIterations {
 /// Paths and lines; binary content has no lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "changed_files")]
-pub struct ChangedFiles {
+pub(crate) struct ChangedFiles {
     /// Paths.
     pub changed: usize,
     /// Lines added; `None` where there are too many files to compare each.
@@ -76,7 +76,7 @@ pub struct ChangedFiles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "look_at_kind")]
-pub enum LookAtKind {
+pub(crate) enum LookAtKind {
     /// Changes that were uncommitted before the run are not as they were.
     Uncommitted,
     /// An iteration passed and may have weakened what judges it.
@@ -94,7 +94,7 @@ pub enum LookAtKind {
 /// What a person must look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "to_look_at")]
-pub struct ToLookAt {
+pub(crate) struct ToLookAt {
     /// Why.
     pub kind: LookAtKind,
     /// The iteration.
@@ -107,7 +107,7 @@ pub struct ToLookAt {
 
 impl ToLookAt {
     /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
-    pub fn uncommitted(paths: &BTreeSet<RepoPath>, command: &str) -> Option<Self> {
+    pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: &str) -> Option<Self> {
         let names: Vec<String> = paths
             .iter()
             .take(NAMED)
@@ -133,7 +133,7 @@ impl ToLookAt {
     }
 
     /// A commit that the run did not make.
-    pub fn commit(commit: ObjectId, subject: &str) -> Self {
+    pub(crate) fn commit(commit: ObjectId, subject: &str) -> Self {
         let text = format!(
             "commit {} was made outside of the run ({})",
             commit.short(),
@@ -148,7 +148,7 @@ impl ToLookAt {
     }
 
     /// The folders that a checkpoint leaves out because they hold too many files.
-    pub fn left_out(skipped: &[PathReason]) -> impl Iterator<Item = Self> + '_ {
+    pub(crate) fn left_out(skipped: &[PathReason]) -> impl Iterator<Item = Self> + '_ {
         skipped.iter().filter(|one| one.reason == TOO_MANY).map(|one| {
             let path = words::line(&one.path.to_lossy());
             let files = one.files.map_or_else(|| "too many files".to_owned(), |files| format!("{files} files"));
@@ -161,7 +161,7 @@ impl ToLookAt {
     }
 
     /// So many more commits that the run did not make; `None` for none.
-    pub fn earlier_commits(count: usize) -> Option<Self> {
+    pub(crate) fn earlier_commits(count: usize) -> Option<Self> {
         let text = format!(
             "{} before them, made outside of the run",
             words::count(count, "more commit")
@@ -176,7 +176,7 @@ impl ToLookAt {
 }
 
 /// What of a run's own record a person must look at.
-pub fn to_look_at(run: &Run) -> Vec<ToLookAt> {
+pub(crate) fn to_look_at(run: &Run) -> Vec<ToLookAt> {
     let of = |kind, iteration, text| ToLookAt {
         kind,
         iteration: Some(iteration),
@@ -226,7 +226,7 @@ pub fn to_look_at(run: &Run) -> Vec<ToLookAt> {
 
 /// The iterations that a run was to do and has not done, where it did not come to its end: neither passed, nor given up, nor
 /// gone back over.
-pub fn unfinished(run: &Run) -> Option<String> {
+pub(crate) fn unfinished(run: &Run) -> Option<String> {
     if run.status.is_done() {
         return None;
     }
@@ -272,7 +272,7 @@ pub fn unfinished(run: &Run) -> Option<String> {
 
 /// Commits that are none of a run's own.
 #[derive(Clone, Debug, Default)]
-pub struct Outside {
+pub(crate) struct Outside {
     /// How many.
     pub commits: usize,
     /// The newest of them, and how many earlier ones there are.
@@ -281,7 +281,7 @@ pub struct Outside {
 
 /// What the engine found out beside the run's record.
 #[derive(Clone, Debug, Default)]
-pub struct Around {
+pub(crate) struct Around {
     /// Commits of others since it began.
     pub outside: Outside,
     /// What it changed.
@@ -297,7 +297,7 @@ const NAMED: usize = 3;
 
 impl Night {
     /// The night of a run that has attempts; what goes on is the caller's to say.
-    pub fn new(run: &Run, around: Around) -> Self {
+    pub(crate) fn new(run: &Run, around: Around) -> Self {
         let weakened: Vec<(u32, &Attempt)> = run.weakened_attempts().collect();
         let mut iterations = NightIterations::default();
         for (number, status) in run.iterations.statuses() {
@@ -390,7 +390,7 @@ impl Night {
     }
 
     /// The line, with the command to go on with in the form that suits its place.
-    pub fn line(&self, next: Option<&str>) -> String {
+    pub(crate) fn line(&self, next: Option<&str>) -> String {
         let next = next
             .map(|next| format!(". Next: {next}"))
             .unwrap_or_default();

@@ -17,7 +17,7 @@ const FILES: usize = 50;
 
 /// What a person pastes, or `gh pr create` takes, of what is to be merged: the run's last `good` checkpoint, which differs from
 /// its first one by these `changes`.
-pub fn pull_request(
+pub(crate) fn pull_request(
     run: &Run,
     report: &Report,
     good: Option<&Checkpoint>,

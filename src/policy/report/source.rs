@@ -14,7 +14,7 @@ use super::night::Night;
 
 /// What a report is made from.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub(crate) struct Source<'a> {
     /// Everything known.
     pub state: &'a State,
     /// The run.
@@ -55,7 +55,7 @@ impl Source<'_> {
 
 /// What one attempt changed.
 #[derive(Clone, Debug)]
-pub struct AttemptChanges {
+pub(crate) struct AttemptChanges {
     /// The attempt.
     pub attempt: AttemptRef,
     /// Its changes, by path.

@@ -18,7 +18,7 @@ use super::words;
 const MAX_HEADLINE: usize = 160;
 
 /// What the report is for.
-pub fn kind(run: &Run, stuck: &[Stuck]) -> ReportKind {
+pub(super) fn kind(run: &Run, stuck: &[Stuck]) -> ReportKind {
     match run.status {
         RunStatus::Escalated => ReportKind::Escalation,
         _ if !stuck.is_empty() => ReportKind::Escalation,
@@ -32,7 +32,7 @@ pub fn kind(run: &Run, stuck: &[Stuck]) -> ReportKind {
 }
 
 /// Subtasks of the run that were given up.
-pub fn stuck_in_scope(source: &Source<'_>) -> Vec<Stuck> {
+pub(super) fn stuck_in_scope(source: &Source<'_>) -> Vec<Stuck> {
     let known: BTreeSet<&str> = source
         .attempts()
         .map(|(_, attempt)| attempt.subtask.as_str())
@@ -50,7 +50,7 @@ pub fn stuck_in_scope(source: &Source<'_>) -> Vec<Stuck> {
 }
 
 /// The summary.
-pub fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
+pub(super) fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
     let run = source.run;
     let last_event_at = source
         .events
@@ -88,7 +88,7 @@ pub fn summary(source: &Source<'_>, stuck: &[Stuck]) -> Summary {
 }
 
 /// A failure without its output.
-pub fn failure_line(failure: &Failure) -> FailureLine {
+pub(super) fn failure_line(failure: &Failure) -> FailureLine {
     FailureLine {
         kind: failure.kind,
         cause: failure.cause,
@@ -104,7 +104,7 @@ pub fn failure_line(failure: &Failure) -> FailureLine {
 }
 
 /// A decision with its reason.
-pub fn decision_line(decision: &Decision) -> DecisionLine {
+pub(super) fn decision_line(decision: &Decision) -> DecisionLine {
     DecisionLine {
         actions: decision.actions.clone(),
         strategy: decision.strategy,
@@ -114,7 +114,7 @@ pub fn decision_line(decision: &Decision) -> DecisionLine {
 }
 
 /// A run's identity and position.
-pub fn run_line(run: &Run) -> RunLine {
+pub(crate) fn run_line(run: &Run) -> RunLine {
     let command = join(&run.spec.command);
     RunLine {
         run_id: run.key.run_id.clone(),

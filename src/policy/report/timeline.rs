@@ -21,7 +21,7 @@ use super::words;
 const MAX_MOMENTS: usize = 600;
 
 /// The moments, oldest first, and how many older ones are left out.
-pub fn timeline(source: &Source<'_>) -> (Vec<Moment>, usize) {
+pub(super) fn timeline(source: &Source<'_>) -> (Vec<Moment>, usize) {
     let mut moments: Vec<(Timestamp, u64, Moment)> = attempts(source);
     let scope = Scoped::of(source);
     for event in source.events {

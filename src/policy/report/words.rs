@@ -6,19 +6,19 @@ use crate::model::decision::Action;
 use crate::model::failure::Condition;
 use crate::model::run::{Attempt, AttemptOutcome};
 use crate::model::time::Timestamp;
-pub use crate::policy::amounts::count;
+pub(super) use crate::policy::amounts::count;
 use crate::policy::escape::{escape, escape_lines};
 use crate::policy::redact::redact;
 use crate::policy::text::Text;
 
 /// What every written report holds, so that a file can be recognised as one.
-pub const MARK: &str = "recover report";
+pub(crate) const MARK: &str = "recover report";
 
 /// How long a line of somebody's text may get, in characters.
 const MAX_LINE: usize = 400;
 
 /// Somebody's text as one line: redacted, bounded, nothing in it that could steer a terminal.
-pub fn line(text: &str) -> String {
+pub(super) fn line(text: &str) -> String {
     // Without colours first: they could hide a secret from the patterns.
     let plain: Vec<String> = Text::new(text.as_bytes())
         .lines()
@@ -31,7 +31,7 @@ pub fn line(text: &str) -> String {
 }
 
 /// The beginning of a text, if it is longer than so many characters.
-pub fn short(text: &str, most: usize) -> String {
+pub(super) fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -39,12 +39,12 @@ pub fn short(text: &str, most: usize) -> String {
 }
 
 /// Somebody's text with its lines.
-pub fn lines(text: &str) -> String {
+pub(super) fn lines(text: &str) -> String {
     escape_lines(&redact(text).replace("\r\n", "\n"))
 }
 
 /// `850 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`.
-pub fn span(millis: u64) -> String {
+pub(super) fn span(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {
         0 => format!("{millis} ms"),
@@ -56,28 +56,28 @@ pub fn span(millis: u64) -> String {
 }
 
 /// Milliseconds from one time to another.
-pub fn millis(earlier: Timestamp, later: Timestamp) -> u64 {
+pub(super) fn millis(earlier: Timestamp, later: Timestamp) -> u64 {
     let span: Duration = later.since(earlier);
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// `2026-01-05 10:00:00 UTC`.
-pub fn date_time(at: Timestamp) -> String {
+pub(super) fn date_time(at: Timestamp) -> String {
     at.datetime().format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// `2026-01-05`.
-pub fn date(at: Timestamp) -> String {
+pub(super) fn date(at: Timestamp) -> String {
     at.datetime().format("%Y-%m-%d").to_string()
 }
 
 /// `10:00:00`.
-pub fn time(at: Timestamp) -> String {
+pub(super) fn time(at: Timestamp) -> String {
     at.datetime().format("%H:%M:%S").to_string()
 }
 
 /// How an attempt ended, in one word.
-pub fn outcome(outcome: Option<AttemptOutcome>) -> &'static str {
+pub(crate) fn outcome(outcome: Option<AttemptOutcome>) -> &'static str {
     match outcome {
         Some(AttemptOutcome::Passed) => "passed",
         Some(AttemptOutcome::Failed) => "failed",
@@ -87,13 +87,13 @@ pub fn outcome(outcome: Option<AttemptOutcome>) -> &'static str {
 }
 
 /// A decision's actions, in order.
-pub fn actions(actions: &[Action]) -> String {
+pub(super) fn actions(actions: &[Action]) -> String {
     let words: Vec<&str> = actions.iter().map(|action| action.as_str()).collect();
     words.join(" + ")
 }
 
 /// What is true beside a cause.
-pub fn condition(condition: Condition) -> &'static str {
+pub(super) fn condition(condition: Condition) -> &'static str {
     match condition {
         Condition::CircularFix => "circular fix",
         Condition::RetriesExhausted => "retries exhausted",
@@ -106,7 +106,7 @@ pub fn condition(condition: Condition) -> &'static str {
 }
 
 /// All that is true beside an outcome, and what that is about.
-pub fn conditions(conditions: &[Condition], notes: &[String]) -> String {
+pub(super) fn conditions(conditions: &[Condition], notes: &[String]) -> String {
     let named: Vec<&str> = conditions.iter().map(|one| condition(*one)).collect();
     let about = if notes.is_empty() {
         String::new()
@@ -121,7 +121,11 @@ pub fn conditions(conditions: &[Condition], notes: &[String]) -> String {
 }
 
 /// How the command of an attempt ended: `exit 1`, `SIGKILL`, `deadline`.
-pub fn ending(exit_code: Option<i32>, signal: Option<&str>, timed_out: bool) -> Option<String> {
+pub(super) fn ending(
+    exit_code: Option<i32>,
+    signal: Option<&str>,
+    timed_out: bool,
+) -> Option<String> {
     match (timed_out, signal, exit_code) {
         (true, _, _) => Some("deadline".to_owned()),
         (_, Some(signal), _) => Some(line(signal)),
@@ -131,7 +135,7 @@ pub fn ending(exit_code: Option<i32>, signal: Option<&str>, timed_out: bool) -> 
 }
 
 /// A name for an attempt: its iteration and its number.
-pub fn attempt(iteration: u32, attempt: &Attempt) -> String {
+pub(super) fn attempt(iteration: u32, attempt: &Attempt) -> String {
     format!("Iteration {iteration}, attempt {}", attempt.number)
 }
 

@@ -17,19 +17,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::feedback::FeedbackLoop;
 
-pub use agent::AgentProfile;
-pub use redact::RedactSettings;
-pub use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp, RetrySettings};
-pub use rule::UserRule;
-pub use run::{
+pub(crate) use agent::AgentProfile;
+pub(crate) use redact::RedactSettings;
+pub use retry::RetrySettings;
+pub(crate) use retry::{CauseSettings, DelayKind, DelaySettings, Jitter, OnGiveUp};
+pub(crate) use rule::UserRule;
+pub(crate) use run::{
     AUTO, ChecksSettings, CommandLine, CooldownSettings, Leftovers, ManualFixSettings,
     RollbackSettings, RunSettings, RunnerSettings, SafeMode,
 };
-pub use storage::{
+pub(crate) use storage::{
     AcceptSettings, CaptureSettings, CheckpointSettings, DEFAULT_LANE_FILE, MemorySettings,
     OnRunFailure, RetentionSettings,
 };
-pub use user::{
+pub(crate) use user::{
     ColorWhen, FilteredFiles, NotifyEvent, NotifySettings, RemoteMode, RemoteSettings, UiSettings,
 };
 

@@ -113,7 +113,7 @@ pub struct RunnerSettings {
 }
 
 /// The [`RunnerSettings::agent`] that nobody named.
-pub const AUTO: &str = "auto";
+pub(crate) const AUTO: &str = "auto";
 
 impl Default for RunnerSettings {
     fn default() -> Self {

@@ -8,7 +8,7 @@ use super::text;
 use crate::model::checkpoint::StorageType;
 
 /// Where the lane records are by default; it follows the state directory.
-pub const DEFAULT_LANE_FILE: &str = ".ultraplan/state/checkpoints.json";
+pub(crate) const DEFAULT_LANE_FILE: &str = ".ultraplan/state/checkpoints.json";
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -11,28 +11,33 @@ fn parse<E: serde::de::Error>(text: &str) -> Result<Duration, E> {
 }
 
 /// A duration that is always there.
-pub mod duration {
+pub(super) mod duration {
     use super::{Deserialize, Deserializer, Duration, Serializer, format_duration, parse};
 
     /// Writes `30s`.
-    pub fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format_duration(*value))
     }
 
     /// Reads `30s`.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
         parse(&String::deserialize(deserializer)?)
     }
 }
 
 /// A duration that may be absent (`null`).
-pub mod optional {
+pub(super) mod optional {
     use super::{Deserialize, Deserializer, Duration, Serializer, format_duration, parse};
 
     /// Writes `30s` or null.
     // The signature is serde's: a field is handed over by reference.
     #[allow(clippy::ref_option)]
-    pub fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         value: &Option<Duration>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -43,7 +48,7 @@ pub mod optional {
     }
 
     /// Reads `30s` or null.
-    pub fn deserialize<'de, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
         Option::<String>::deserialize(deserializer)?

@@ -6,7 +6,7 @@ use super::languages::is_test_path;
 
 /// A feedback loop.
 #[derive(Clone, Copy, Debug)]
-pub struct Loop<'a> {
+pub(crate) struct Loop<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its shell command.
@@ -166,7 +166,7 @@ fn seen_from(files: &[ChangedFile], dir: &str) -> Vec<ChangedFile> {
 
 /// Whether a file of this path says what is checked, or how: a test, a script, recipe or configuration of a check, CI. It need
 /// not exist: what a check would read of it counts.
-pub fn is_of_checks(path: &str, loops: &[Loop<'_>]) -> bool {
+pub(crate) fn is_of_checks(path: &str, loops: &[Loop<'_>]) -> bool {
     let name = base(path);
     let is_configuration = || {
         let files = CONFIGURATION.iter().flat_map(|(_, files)| *files);

@@ -221,7 +221,7 @@ const TEST_FOLDERS: &[&str] = &[
 ];
 
 /// Whether a path is a test's by the conventions of its place or its name.
-pub fn is_test_path(path: &str) -> bool {
+pub(crate) fn is_test_path(path: &str) -> bool {
     let (folders, _) = path.rsplit_once('/').unwrap_or(("", path));
     let in_folder = |folder: &str| {
         let folder = folder.to_ascii_lowercase();

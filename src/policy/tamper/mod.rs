@@ -13,14 +13,14 @@ use std::collections::BTreeMap;
 use super::changed::ChangedFile;
 use languages::{Seen, is_test_name, see};
 
-pub use commands::{Loop, is_of_checks};
-pub use languages::is_test_path;
+pub(crate) use commands::{Loop, is_of_checks};
+pub(crate) use languages::is_test_path;
 
 /// At most so many notes: they go into the ledger and into prompts.
 const MAX_NOTES: usize = 10;
 
 /// What weakens the checks, a line each; empty where nothing does.
-pub fn tampering(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
+pub(crate) fn tampering(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
     let mut notes = weakened_tests(files);
     notes.extend(commands::changed_commands(files, loops));
     if notes.len() > MAX_NOTES {
@@ -32,19 +32,19 @@ pub fn tampering(files: &[ChangedFile], loops: &[Loop<'_>]) -> Vec<String> {
 }
 
 /// What an attempt's notes say of a check whose verdict changed by itself.
-pub const FLAKY: &str = "failed first, passed when run again unchanged";
+pub(crate) const FLAKY: &str = "failed first, passed when run again unchanged";
 /// What they say of a check that the attempt did not break.
-pub const FAILING_BEFORE: &str = "was already failing before the first attempt";
+pub(crate) const FAILING_BEFORE: &str = "was already failing before the first attempt";
 
 /// Of an attempt's notes those of [`tampering`].
-pub fn of_tampering(notes: &[String]) -> impl Iterator<Item = &String> {
+pub(crate) fn of_tampering(notes: &[String]) -> impl Iterator<Item = &String> {
     notes
         .iter()
         .filter(|note| !note.ends_with(FLAKY) && !note.ends_with(FAILING_BEFORE))
 }
 
 /// These in one text.
-pub fn tampering_text(notes: &[String], between: &str) -> String {
+pub(crate) fn tampering_text(notes: &[String], between: &str) -> String {
     of_tampering(notes)
         .map(String::as_str)
         .collect::<Vec<_>>()
@@ -52,7 +52,7 @@ pub fn tampering_text(notes: &[String], between: &str) -> String {
 }
 
 /// What an attempt's notes of [`tampering`] are about, in two words each.
-pub fn in_short(notes: &[String]) -> Vec<&'static str> {
+pub(crate) fn in_short(notes: &[String]) -> Vec<&'static str> {
     // The name of a file may hold any of these words: what is said of it comes after that.
     let about = |note: &String| {
         let said = note

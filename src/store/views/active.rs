@@ -60,7 +60,7 @@ impl ActiveState {
 }
 
 /// The latest checkpoint of whichever run, those before restores and what a rollback went back over aside.
-pub fn latest_checkpoint(state: &State) -> Option<&Checkpoint> {
+pub(crate) fn latest_checkpoint(state: &State) -> Option<&Checkpoint> {
     state
         .checkpoints
         .newest_first()
@@ -110,7 +110,7 @@ fn own_view(state: &State, checkpoint: &Checkpoint, kept: Option<&ActiveState>) 
 }
 
 /// A checkpoint in the state recovery's format; `memory` are the files of the working memory by path.
-pub fn session_checkpoint(
+pub(crate) fn session_checkpoint(
     checkpoint: &Checkpoint,
     run: Option<&Run>,
     memory: &Map<String, Value>,

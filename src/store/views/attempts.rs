@@ -19,7 +19,7 @@ use super::ITERATIONS_IN_VIEW;
 
 /// The history of all subtasks.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct AttemptHistory<'a> {
+pub(crate) struct AttemptHistory<'a> {
     /// By subtask id.
     pub subtasks: BTreeMap<&'a str, Subtask<'a>>,
     /// Those that were given up, for a person (A7).
@@ -28,7 +28,7 @@ pub struct AttemptHistory<'a> {
 
 /// One subtask.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Subtask<'a> {
+pub(crate) struct Subtask<'a> {
     /// Oldest first.
     pub attempts: Vec<HistoryAttempt<'a>>,
     /// `pending`, `in_progress`, `failed`, `completed` or `stuck`.
@@ -37,7 +37,7 @@ pub struct Subtask<'a> {
 
 /// One attempt.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HistoryAttempt<'a> {
+pub(crate) struct HistoryAttempt<'a> {
     /// Which session: as it was imported, else counted on from 1 for each subtask.
     pub session: u64,
     /// When it began.
@@ -52,7 +52,7 @@ pub struct HistoryAttempt<'a> {
 
 /// A subtask that was given up.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct StuckSubtask<'a> {
+pub(crate) struct StuckSubtask<'a> {
     /// Which.
     pub subtask_id: &'a str,
     /// Why.
@@ -135,12 +135,12 @@ fn sharing(subtasks: BTreeSet<&str>) -> impl Fn(&Run) -> bool {
 }
 
 /// Folds all runs into the history. What was imported stays as it was recorded there, until there is an attempt more.
-pub fn attempt_history(state: &State) -> AttemptHistory<'_> {
+pub(crate) fn attempt_history(state: &State) -> AttemptHistory<'_> {
     history_with_imports(state, state.runs.iter())
 }
 
 /// The history of the subtasks that `run` worked on.
-pub fn attempt_history_of<'a>(state: &'a State, run: &Run) -> AttemptHistory<'a> {
+pub(crate) fn attempt_history_of<'a>(state: &'a State, run: &Run) -> AttemptHistory<'a> {
     let shares = sharing(
         run.attempts()
             .map(|(_, attempt)| attempt.subtask.as_str())

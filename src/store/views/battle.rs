@@ -19,7 +19,7 @@ use crate::model::time::Timestamp;
 use super::{CHECKPOINTS_IN_VIEW, ITERATIONS_IN_VIEW};
 
 /// The seed's word for a run's status.
-pub fn battle_status(status: RunStatus) -> &'static str {
+pub(crate) fn battle_status(status: RunStatus) -> &'static str {
     match status {
         RunStatus::InProgress => "running",
         RunStatus::Complete | RunStatus::Accepted => "completed",

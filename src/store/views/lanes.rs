@@ -13,7 +13,7 @@ use crate::model::state::State;
 use super::super::Store;
 
 /// Whether anything belongs to a stage of a lane: without one there is no file.
-pub fn has_lane_records(state: &State) -> bool {
+pub(crate) fn has_lane_records(state: &State) -> bool {
     state.checkpoints.has_stage()
         || state.runs.iter().any(|run| {
             run.imported
@@ -99,7 +99,7 @@ fn own(
 }
 
 /// How a lane is taken up, from any folder (C7); also where its work tree is gone.
-pub fn resume_hint(run: &Run, store: &Store) -> Hint {
+pub(crate) fn resume_hint(run: &Run, store: &Store) -> Hint {
     // A person who pastes it grants another attempt.
     let grants: &[&str] = &[
         "--resume",
@@ -119,7 +119,7 @@ pub fn resume_hint(run: &Run, store: &Store) -> Hint {
 
 /// Where the rollback hint of a lane goes back to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LaneBack {
+pub(crate) enum LaneBack {
     /// To its beginning.
     Beginning,
     /// To its safest prior stage.
@@ -130,7 +130,7 @@ pub enum LaneBack {
 
 impl LaneBack {
     /// That of a lane; `None` where nothing of it was captured.
-    pub fn of(state: &State, key: &RunKey) -> Option<Self> {
+    pub(crate) fn of(state: &State, key: &RunKey) -> Option<Self> {
         if state
             .lane_records(key)
             .iter()
@@ -146,7 +146,7 @@ impl LaneBack {
 
 /// How a lane goes back. What was edited since its last checkpoint goes too, into the safety checkpoint: a lane's work tree is
 /// the lane's.
-pub fn rollback_hint(state: &State, run: &Run, store: &Store) -> Hint {
+pub(crate) fn rollback_hint(state: &State, run: &Run, store: &Store) -> Hint {
     let beginning = format!("stage:{BEFORE_START}");
     let to: &[&str] = match LaneBack::of(state, &run.key) {
         Some(LaneBack::Beginning) => &["--to", &beginning],

@@ -24,12 +24,16 @@ use super::error::StoreError;
 use super::ledger::{Store, file_name_of};
 use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
 
-pub use active::{ActiveState, active_checkpoint, latest_checkpoint, session_checkpoint};
-pub use attempts::{AttemptHistory, attempt_history, attempt_history_of, attempt_view};
-pub use battle::{battle, battle_status};
-pub use lanes::{LaneBack, has_lane_records, lane_records, resume_hint, rollback_hint};
-pub use recovery::{RecoveryState, recovery_state};
-pub use writer::{rewrite_views, write_views};
+pub use active::active_checkpoint;
+pub(crate) use active::{ActiveState, latest_checkpoint, session_checkpoint};
+pub use attempts::attempt_view;
+pub(crate) use attempts::{AttemptHistory, attempt_history, attempt_history_of};
+pub use battle::battle;
+pub use lanes::lane_records;
+pub(crate) use lanes::{LaneBack, has_lane_records, resume_hint, rollback_hint};
+pub(crate) use recovery::RecoveryState;
+pub use recovery::recovery_state;
+pub(crate) use writer::{rewrite_views, write_views};
 
 /// How many of a run's iterations the views hold, beside those before them that are not completed: they are written at
 /// every event, and must not grow for ever. `report` and `attempt list` have all.
@@ -40,7 +44,7 @@ const CHECKPOINTS_IN_VIEW: usize = 100;
 
 /// Which views an event changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub(crate) enum Extent {
     /// Those that others read while a run is at work.
     Live,
     /// Also those that tell what was done: the history of attempts and the run's own.
@@ -52,7 +56,7 @@ const FEW_RUNS: usize = 4;
 
 impl Extent {
     /// What the beginning of an attempt changes. Where many runs go on at once, what was done is written at its end.
-    pub fn of_beginning(state: &State) -> Self {
+    pub(crate) fn of_beginning(state: &State) -> Self {
         if are_many(state) {
             Self::Live
         } else {
@@ -151,7 +155,7 @@ fn of_run(store: &Store, state: &State, key: &RunKey) -> Result<Option<View>, St
 }
 
 /// Where a run's battle view is, below the state directory.
-pub fn battle_path(run: &Run) -> PathBuf {
+pub(crate) fn battle_path(run: &Run) -> PathBuf {
     let whole = run.task_id.as_ref().map_or("-", TaskId::as_str);
     let task = short_part(whole.chars().map(plain).collect(), whole);
     let task = if task.starts_with('.') {

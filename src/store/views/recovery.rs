@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 /// The loop's view of where recovery stands: that of the run with the latest event.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RecoveryState {
+pub(crate) struct RecoveryState {
     /// Whether an error has not been answered by a success yet.
     pub is_recovering: bool,
     /// When the last error was.
@@ -26,7 +26,7 @@ pub struct RecoveryState {
 
 impl RecoveryState {
     /// The view of one run.
-    pub fn of(run: &Run) -> Self {
+    pub(crate) fn of(run: &Run) -> Self {
         Self {
             is_recovering: run.error_count > 0 || run.parked.is_some(),
             last_error_at: run.last_error_at,

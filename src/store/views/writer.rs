@@ -32,7 +32,7 @@ const LONGEST_PACE: Duration = Duration::from_millis(250);
 /// # Errors
 /// A view cannot be written. The events are recorded all the same, and so they are where another writer does not come to
 /// an end: that is a warning.
-pub fn write_views(
+pub(crate) fn write_views(
     ledger: Exclusive,
     runs: &[&RunKey],
     extent: Extent,
@@ -108,7 +108,7 @@ fn write_recorded(
 }
 
 /// Writes all views whatever was written before; returns those whose content changed.
-pub fn rewrite_views(ledger: Exclusive) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn rewrite_views(ledger: Exclusive) -> Result<Vec<PathBuf>, StoreError> {
     let (store, _) = ledger.release();
     let _lock = FileLock::acquire(store.root(), &store.views_lock_path(), store.lock_timeout())?;
     let begun = Instant::now();

@@ -50,11 +50,11 @@ const COLON: [&str; 6] = ["hx", "helix", "subl", "sublime_text", "zed", "zeditor
 
 /// The user's editor, with its own arguments.
 #[derive(Debug)]
-pub struct Editor(Vec<String>);
+pub(super) struct Editor(Vec<String>);
 
 impl Editor {
     /// `$VISUAL`, else `$EDITOR`.
-    pub fn of(context: &Context) -> Result<Self> {
+    pub(super) fn of(context: &Context) -> Result<Self> {
         let named = context.env("VISUAL").or_else(|| context.env("EDITOR"));
         let words = named
             .as_deref()
@@ -71,7 +71,12 @@ impl Editor {
 
     /// Opens the first place in a file of the work tree that the feedback loop names which failed last, else the failure
     /// that the session began with, and waits until the editor ends.
-    pub fn open(&self, context: &Context, session: &ManualFixSession, ui: &Ui) -> Result<()> {
+    pub(super) fn open(
+        &self,
+        context: &Context,
+        session: &ManualFixSession,
+        ui: &Ui,
+    ) -> Result<()> {
         let Some(place) = first(context, session) else {
             ui.note(
                 "The failure names no place in a file of this work tree: there is nothing to open.",

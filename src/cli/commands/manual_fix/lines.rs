@@ -14,7 +14,7 @@ use super::super::super::ui::{Ui, escape};
 
 /// Where the lines go.
 #[derive(Clone, Copy, Debug)]
-pub enum Lines {
+pub(super) enum Lines {
     /// They are the answer.
     Stdout,
     /// Stdout belongs to something else.
@@ -25,7 +25,7 @@ pub enum Lines {
 
 impl Lines {
     /// Beside a document they go to stderr.
-    pub fn of(ui: &Ui) -> Self {
+    pub(super) fn of(ui: &Ui) -> Self {
         match (ui.json, ui.quiet) {
             (false, _) => Self::Stdout,
             (true, false) => Self::Stderr,
@@ -34,7 +34,7 @@ impl Lines {
     }
 
     /// Writes what a step reports, if anything.
-    pub fn tell(self, step: &Step) -> io::Result<()> {
+    pub(super) fn tell(self, step: &Step) -> io::Result<()> {
         self.write(&text(step))
     }
 

@@ -20,7 +20,7 @@ use super::super::super::replies::run::{ContinuedReply, FixReply, PreparedReply}
 use super::super::super::ui::{Reply, Ui, escape};
 
 /// Where the feedback loops' output goes: it is not the answer.
-pub fn show(ui: &Ui) -> Show {
+pub(crate) fn show(ui: &Ui) -> Show {
     if ui.quiet {
         Show::Nothing
     } else {
@@ -29,7 +29,7 @@ pub fn show(ui: &Ui) -> Show {
 }
 
 /// Resumes the run with the fix.
-pub fn go_on(
+pub(super) fn go_on(
     context: &Context,
     wait: Option<Wait>,
     prepare_only: bool,
@@ -69,7 +69,7 @@ pub fn go_on(
 }
 
 /// A session and its run, as every `manual-fix` answers.
-pub fn reply(context: &Context, fix: &Fix) -> Reply {
+pub(super) fn reply(context: &Context, fix: &Fix) -> Reply {
     Reply::new(FixReply::from(fix), text(context, fix))
 }
 

@@ -29,7 +29,7 @@ const END_OF_INPUT: char = '\u{4}';
 const LINES: usize = 10;
 
 /// Opens or takes up a session and stays with it until somebody says how to go on.
-pub fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Reply> {
+pub(super) fn screen(context: &Context, editor: Option<&Editor>, ui: &Ui) -> Result<Reply> {
     let fix = start(context)?;
     if context.dry_run() {
         return Ok(reply(context, &fix));

@@ -19,7 +19,7 @@ use super::lines::Lines;
 use super::reply::show;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
-pub fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
+pub(super) fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
     if context.dry_run() {
         return planned(context);
     }

@@ -15,14 +15,14 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
 /// The screen of its own, until this is dropped, while this process is stopped, or it is ended by a signal.
-pub struct Ansi {
+pub(super) struct Ansi {
     /// What is not written yet.
     pending: Vec<u8>,
     registered: Option<Registered>,
 }
 
 impl Ansi {
-    pub fn enter() -> io::Result<Self> {
+    pub(super) fn enter() -> io::Result<Self> {
         let registered = on_suspend(|what| {
             let codes = if what == Suspension::Begins {
                 LEAVE

@@ -13,7 +13,7 @@ use super::timeline::{Node, Row, label, rows};
 
 /// What is shown on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Page {
+pub(super) enum Page {
     Overview,
     Diff,
     Evidence,
@@ -22,7 +22,7 @@ pub enum Page {
 }
 
 impl Page {
-    pub const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::Overview,
         Self::Diff,
         Self::Evidence,
@@ -30,7 +30,7 @@ impl Page {
         Self::Report,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Overview => "overview",
             Self::Diff => "diff",
@@ -48,7 +48,7 @@ impl Page {
 
 /// What the page is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub(super) enum Subject {
     Row(Row),
     /// What differs between two checkpoints, the older one first.
     Pair(u64, u64),
@@ -58,7 +58,7 @@ pub enum Subject {
 
 /// What a key came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(super) enum Outcome {
     /// What is shown may be another.
     Shown,
     /// The end.
@@ -69,7 +69,7 @@ pub enum Outcome {
 
 /// A command of `recover`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub(super) struct Command {
     /// The work tree that it is about, where that is another one than this.
     pub place: Option<Place>,
     pub words: Vec<String>,
@@ -87,7 +87,7 @@ impl fmt::Display for Command {
 
 /// What the last line asks or says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Prompt {
+pub(super) enum Prompt {
     None,
     /// Which row is looked for, while it is typed.
     Search(String),
@@ -102,7 +102,7 @@ const FIRST: u32 = 200;
 
 /// Everything that a key can change.
 #[derive(Debug)]
-pub struct App {
+pub(super) struct App {
     pub recorded: Recorded,
     pub rows: Vec<Row>,
     /// So many of the latest iterations of a run are among the rows: the first screen does not wait for older ones.
@@ -126,7 +126,7 @@ pub struct App {
 
 impl App {
     /// The chosen run is open, and its latest row selected.
-    pub fn new(recorded: Recorded, now: Timestamp) -> Self {
+    pub(super) fn new(recorded: Recorded, now: Timestamp) -> Self {
         let newest = recorded.state.runs.last().map(|run| run.key.clone());
         let open: BTreeSet<RunKey> = recorded.chosen.clone().or(newest).into_iter().collect();
         let rows = rows(&recorded.state, &open, FIRST);
@@ -154,7 +154,7 @@ impl App {
     }
 
     /// Lists what the first screen did not wait for; says whether that is more.
-    pub fn complete(&mut self) -> bool {
+    pub(super) fn complete(&mut self) -> bool {
         let is_more = self.listed < u32::MAX;
         if is_more {
             let selected = self.rows.get(self.at).cloned();
@@ -164,7 +164,7 @@ impl App {
     }
 
     /// Takes over what was recorded meanwhile; the same row stays selected while it is there.
-    pub fn update(&mut self, recorded: Recorded) {
+    pub(super) fn update(&mut self, recorded: Recorded) {
         let selected = self.rows.get(self.at).cloned();
         // A run that began meanwhile is what somebody who watches wants to see.
         let is_new = |key: &RunKey| self.recorded.state.run(key).is_none();
@@ -181,11 +181,11 @@ impl App {
         self.list(selected);
     }
 
-    pub fn row(&self) -> Option<&Row> {
+    pub(super) fn row(&self) -> Option<&Row> {
         self.rows.get(self.at)
     }
 
-    pub fn subject(&self) -> Subject {
+    pub(super) fn subject(&self) -> Subject {
         match (&self.pair, self.row()) {
             (Some((from, to)), _) if self.page == Page::Diff => Subject::Pair(*from, *to),
             (_, Some(row)) => Subject::Row(row.clone()),
@@ -193,7 +193,7 @@ impl App {
         }
     }
 
-    pub fn is_marked(&self, row: &Row) -> bool {
+    pub(super) fn is_marked(&self, row: &Row) -> bool {
         matches!(row.node, Node::Checkpoint(seq) if self.mark == Some(seq))
     }
 
@@ -207,7 +207,7 @@ impl App {
     }
 
     /// `height` is that of the list and the page, in rows; `most` how far the page can be scrolled.
-    pub fn press(&mut self, key: Key, height: usize, most: usize) -> Outcome {
+    pub(super) fn press(&mut self, key: Key, height: usize, most: usize) -> Outcome {
         match std::mem::replace(&mut self.prompt, Prompt::None) {
             Prompt::Search(typed) => return self.search(key, typed),
             Prompt::Agree(command) => {

@@ -33,13 +33,13 @@ const HELP: &[(&str, &str)] = &[
 ];
 
 /// What is drawn where.
-pub struct Places {
+pub(super) struct Places {
     pub list: Option<Rect>,
     pub page: Option<Rect>,
 }
 
 impl Places {
-    pub fn of(area: Rect, in_page: bool) -> Self {
+    pub(super) fn of(area: Rect, in_page: bool) -> Self {
         // A line above with the title, one below with keys.
         let body = Rect {
             y: area.y + 1,
@@ -76,7 +76,7 @@ impl Places {
     }
 
     /// Rows for what is listed or paged through: the page has a line with its names.
-    pub fn height(&self, in_page: bool) -> usize {
+    pub(super) fn height(&self, in_page: bool) -> usize {
         let place = if in_page { self.page } else { self.list };
         place
             .map_or(1, |place| usize::from(place.height))
@@ -86,7 +86,7 @@ impl Places {
 }
 
 /// Lines of a page, broken so that they fit: all but those of a diff between words.
-pub fn fit(lines: &[String], page: Page, columns: usize) -> Vec<String> {
+pub(super) fn fit(lines: &[String], page: Page, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let words = |line: &String| match page {
         Page::Diff => line.clone(),
@@ -125,7 +125,7 @@ fn pieces(line: &str, columns: usize) -> Vec<String> {
 }
 
 /// Draws everything.
-pub fn draw(app: &App, page: &[String], color: bool, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(app: &App, page: &[String], color: bool, area: Rect, buffer: &mut Buffer) {
     if area.height < 3 {
         return;
     }

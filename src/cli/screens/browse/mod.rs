@@ -41,7 +41,7 @@ const AGAIN: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// There is nobody to show it to (2).
-pub fn browse(context: &Context, ui: &Ui) -> Result<()> {
+pub(crate) fn browse(context: &Context, ui: &Ui) -> Result<()> {
     if !ui.interactive || !ui.redraws {
         let message = "recover browse needs a terminal to show runs and to take keys";
         return Err(Error::new(ErrorKind::Usage, message).hint(Hint::recover(["status"])));

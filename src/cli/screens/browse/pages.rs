@@ -26,7 +26,7 @@ const MOST: usize = 5000;
 const LONGEST: usize = 4000;
 
 /// The lines of a page, with control characters and secrets masked; what cannot be read is said.
-pub fn lines(
+pub(super) fn lines(
     context: &Context,
     ui: &Ui,
     recorded: &Recorded,

@@ -14,7 +14,7 @@ use super::super::super::ui::escape;
 
 /// What a row stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
+pub(super) enum Node {
     /// The run itself.
     Run,
     /// The iteration with this number.
@@ -27,7 +27,7 @@ pub enum Node {
 
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(super) struct Row {
     pub run: Rc<RunKey>,
     pub node: Node,
     /// How far it is indented.
@@ -36,7 +36,7 @@ pub struct Row {
 
 /// What a piece of text means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub(super) enum Tone {
     Plain,
     Good,
     Bad,
@@ -46,10 +46,10 @@ pub enum Tone {
 }
 
 /// Text with its meanings.
-pub type Pieces = Vec<(String, Tone)>;
+pub(super) type Pieces = Vec<(String, Tone)>;
 
 /// All rows; `open` are the runs of which more is shown, of each the iterations with the `latest` so many numbers.
-pub fn rows(state: &State, open: &BTreeSet<RunKey>, latest: u32) -> Vec<Row> {
+pub(super) fn rows(state: &State, open: &BTreeSet<RunKey>, latest: u32) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in state.runs.iter().rev() {
         let key = Rc::new(run.key.clone());
@@ -117,7 +117,7 @@ fn of_run(state: &State, run: &Run, (key, latest): (&Rc<RunKey>, u32), rows: &mu
 }
 
 /// What a row says. `open` is whether more of its run is shown.
-pub fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pieces {
+pub(super) fn label(state: &State, row: &Row, open: bool, now: Timestamp) -> Pieces {
     let Some(run) = state.run(&row.run) else {
         return plain("gone");
     };

@@ -42,7 +42,7 @@ use place::{
 };
 
 pub(in crate::engine) use place::plain_path;
-pub use secrets::mask_secrets;
+pub(crate) use secrets::mask_secrets;
 
 /// What happens where the project's configuration is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

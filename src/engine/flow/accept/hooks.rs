@@ -42,7 +42,7 @@ impl Commit<'_, '_> {
     ///
     /// # Errors
     /// One refuses also what it changed, or takes out of the commit what it was to hold (13).
-    pub fn run(&self, message: &str) -> Result<String> {
+    pub(super) fn run(&self, message: &str) -> Result<String> {
         let Self {
             context, staging, ..
         } = *self;

@@ -34,7 +34,7 @@ use crate::policy::commit_message::{Subject, message};
 use crate::policy::path_filter::{Selection, glob_of};
 use crate::process::Show;
 
-pub use self::plan::explained;
+pub(crate) use self::plan::explained;
 use self::plan::{Plan, Step};
 use super::prune;
 use super::runs::{Chosen, refuse_driven};
@@ -47,7 +47,7 @@ const LOOKED_AT: usize = 200;
 
 /// What counts of files that had uncommitted changes before the run, and that it changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Uncommitted {
+pub(crate) enum Uncommitted {
     /// Nothing is decided: where there are such files, nothing is committed.
     #[default]
     Refuse,
@@ -61,7 +61,7 @@ pub enum Uncommitted {
 
 /// How a run is accepted.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     /// The run; `None` for the one that a command is about.
     pub run_id: Option<RunId>,
     /// One commit an iteration, on top of the run's own, rather than one of everything.
@@ -86,7 +86,7 @@ pub struct Request {
 
 /// A commit that was made, or would be.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub(crate) struct Made {
     /// Its id; `None` where it is only planned.
     pub commit: Option<ObjectId>,
     /// The first line of its message.
@@ -99,7 +99,7 @@ pub struct Made {
 
 /// What accepting did, or would do.
 #[derive(Clone, Debug)]
-pub struct Accepted {
+pub(crate) struct Accepted {
     /// Whether commits were made, or would be.
     pub changed: bool,
     /// The run.
@@ -147,7 +147,7 @@ impl Accepted {
     }
 
     /// What is left out of it until a person decides.
-    pub fn undecided(&self) -> impl Iterator<Item = &PathReason> {
+    pub(crate) fn undecided(&self) -> impl Iterator<Item = &PathReason> {
         self.left_out
             .iter()
             .filter(|one| plan::needs_decision(&one.reason))
@@ -159,7 +159,7 @@ impl Accepted {
 /// # Errors
 /// There is no such run, or no good checkpoint of it (4); a `recover` is at work (11); the work tree is not as the checkpoint,
 /// a check or a hook fails, a person's own work is in the way, or something has to be looked at and nobody said yes (13).
-pub fn accept(context: &Context, request: &Request) -> Result<Accepted> {
+pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     if !context.has_git() {
         let message = format!(
             "there is no git repository in {} to commit to",
@@ -359,7 +359,7 @@ fn conclude(
 ///
 /// # Errors
 /// A checkpoint cannot be read.
-pub fn changed_work_patch(context: &Context, accepted: &Accepted) -> Result<String> {
+pub(crate) fn changed_work_patch(context: &Context, accepted: &Accepted) -> Result<String> {
     let state = context.load()?.state;
     let ends = plan::ends(&state, &accepted.run)?;
     let globs: Vec<String> = accepted.changed_work.iter().map(glob_of).collect();

@@ -25,7 +25,7 @@ pub(super) struct PutBack {
 
 impl PutBack {
     /// Puts back what is to be kept: a restore of those paths, with the run's version of each file beside it.
-    pub fn of(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Self> {
+    pub(super) fn of(context: &Context, planned: &Plan<'_>, request: &Request) -> Result<Self> {
         if planned.changed_work.is_empty() || request.uncommitted != Uncommitted::Keep {
             return Ok(Self::default());
         }
@@ -56,7 +56,7 @@ impl PutBack {
     }
 
     /// Takes that back, where nothing is accepted in the end.
-    pub fn take_back(&self, context: &Context) -> Result<()> {
+    pub(super) fn take_back(&self, context: &Context) -> Result<()> {
         for path in &self.beside {
             let place = path.below(context.worktree());
             let gone = crate::durable::Root::shared(context.worktree()).remove_file(&place);

@@ -83,7 +83,7 @@ const REASONS: [(&str, &str); 9] = [
 ];
 
 /// What a code of `left_out` says in a sentence.
-pub fn explained(code: &str) -> &str {
+pub(crate) fn explained(code: &str) -> &str {
     REASONS
         .iter()
         .find(|(known, _)| *known == code)
@@ -416,7 +416,7 @@ fn refuse_here(context: &Context, run: &Run) -> Result<()> {
 
 impl Plan<'_> {
     /// What is written while the commits, which are not made yet, are put on the branch.
-    pub fn journal(&self) -> CommitJournal {
+    pub(super) fn journal(&self) -> CommitJournal {
         let message = format!("recover accept: run {}", self.run.key.run_id);
         CommitJournal {
             base: self.base.clone(),
@@ -433,7 +433,7 @@ impl Plan<'_> {
     }
 
     /// Refuses where the run's own commits, which stay, hold what was uncommitted before the run.
-    pub fn refuse_uncommitted(&self, context: &Context, request: &Request) -> Result<()> {
+    pub(super) fn refuse_uncommitted(&self, context: &Context, request: &Request) -> Result<()> {
         let repo = context.repo()?;
         let begun = self.begun.as_ref();
         if request.per_iteration && !self.run.was_accepted() {

@@ -31,7 +31,7 @@ use crate::store::views::{Extent, write_views};
 
 /// `attempt start`: records the beginning of an attempt of a loop that runs its own commands; before it, where the run has
 /// no checkpoint yet, what it begins with.
-pub fn start(context: &Context, request: &Begin) -> Result<Started> {
+pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
     if context.dry_run() {
         let (_, run) =
             preview::assumed_run(context, |state| select::find_or_create(context, state))?;
@@ -119,7 +119,7 @@ fn take_initial(
 }
 
 /// `attempt pass` and `attempt fail`: the end of the attempt that was started, else of one that begins now.
-pub fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
+pub(crate) fn finish(context: &Context, mut ending: Ending) -> Result<Ended> {
     if context.dry_run() {
         return preview::preview(context, ending);
     }

@@ -22,7 +22,7 @@ use crate::policy::hook_settings::{
 
 /// For whom the hook is set up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// Everybody who works on the project: a file that is committed.
     #[default]
     Project,
@@ -34,7 +34,7 @@ pub enum Place {
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
+pub(crate) enum Task {
     /// Put in.
     Install,
     /// Take out.
@@ -43,7 +43,7 @@ pub enum Task {
 
 /// What became of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileChange {
+pub(crate) struct FileChange {
     /// The file.
     pub path: PathBuf,
     /// `created`, `modified`, `deleted` or `unchanged`.
@@ -53,7 +53,7 @@ pub struct FileChange {
 }
 
 /// The file that an agent's settings are in, relative to the project (or the home folder).
-pub fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
+pub(crate) fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
     match (agent, place) {
         (HookAgent::Claude, Place::Project | Place::User) => Some(".claude/settings.json"),
         (HookAgent::Claude, Place::Local) => Some(".claude/settings.local.json"),
@@ -68,7 +68,7 @@ pub fn settings_file(agent: HookAgent, place: Place) -> Option<&'static str> {
 
 /// A file that holds the hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Installed {
+pub(crate) struct Installed {
     /// The file.
     pub path: PathBuf,
     /// What is called there, as a shell reads it; `None` where somebody made something else of it.
@@ -76,7 +76,7 @@ pub struct Installed {
 }
 
 /// The file at this place that holds the hook.
-pub fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option<Installed> {
+pub(crate) fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option<Installed> {
     let found = |path: PathBuf, text: &str| Installed {
         path,
         program: program_in(text, agent),
@@ -104,7 +104,7 @@ pub fn installed_in(context: &Context, agent: HookAgent, place: Place) -> Option
 }
 
 /// What is put into the settings, as text to copy.
-pub fn printed(agent: HookAgent, program: &str) -> String {
+pub(crate) fn printed(agent: HookAgent, program: &str) -> String {
     match agent {
         HookAgent::Claude | HookAgent::Codex | HookAgent::Gemini => {
             pretty(&settings(agent, program), "  ") + "\n"
@@ -118,7 +118,7 @@ pub fn printed(agent: HookAgent, program: &str) -> String {
 }
 
 /// Does it; a dry run only says what would become of which file.
-pub fn carry_out(
+pub(crate) fn carry_out(
     context: &Context,
     task: Task,
     agent: HookAgent,

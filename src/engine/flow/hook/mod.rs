@@ -5,8 +5,8 @@
 //! Every session is a run of its own (`claude-SESSION`), so that sessions side by side do not mix; below a `recover run`,
 //! or a loop that names its run, the checkpoints are that run's, and its attempts are left to whoever makes them.
 
-pub mod install;
-pub mod status;
+pub(crate) mod install;
+pub(crate) mod status;
 
 use crate::model::event::AttemptEnd;
 use crate::model::id::RunId;
@@ -42,7 +42,7 @@ const TURNED_OFF: &str = "checkpoints are turned off: [checkpoint] enabled = fal
 
 /// Whose run it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub(crate) enum Owner {
     /// The hook's own: a session's, or one that the settings name.
     Hook,
     /// Somebody else's, who makes its attempts: the environment names it.
@@ -51,7 +51,7 @@ pub enum Owner {
 
 /// What was done about a moment.
 #[derive(Clone, Debug, Default)]
-pub struct Handled {
+pub(crate) struct Handled {
     /// The run that it belongs to.
     pub run: Option<RunKey>,
     /// Whether a checkpoint was taken.
@@ -68,7 +68,7 @@ pub struct Handled {
 
 impl Handled {
     /// Nothing was done, for this reason.
-    pub fn nothing(reason: &'static str) -> Self {
+    pub(crate) fn nothing(reason: &'static str) -> Self {
         Self {
             reason: Some(reason),
             ..Self::default()
@@ -85,7 +85,12 @@ pub fn session_run(agent: HookAgent, session_id: Option<&str>) -> RunId {
 }
 
 /// How the run is named that a moment belongs to, and whose it is; `naming` is what the flags and the environment say.
-pub fn name(naming: &mut Naming, by_flag: bool, agent: HookAgent, event: &HookEvent) -> Owner {
+pub(crate) fn name(
+    naming: &mut Naming,
+    by_flag: bool,
+    agent: HookAgent,
+    event: &HookEvent,
+) -> Owner {
     if naming.run_id.is_some() {
         return if by_flag { Owner::Hook } else { Owner::Others };
     }
@@ -97,7 +102,7 @@ pub fn name(naming: &mut Naming, by_flag: bool, agent: HookAgent, event: &HookEv
 }
 
 /// Whether a checkpoint is the first of its run and may take its time, because the whole tree is read.
-pub fn is_first(context: &Context) -> bool {
+pub(crate) fn is_first(context: &Context) -> bool {
     let first = || {
         let state = context.load()?.state;
         Ok::<bool, crate::engine::base::error::Error>(
@@ -108,7 +113,7 @@ pub fn is_first(context: &Context) -> bool {
 }
 
 /// Does what is to be done.
-pub fn handle(
+pub(crate) fn handle(
     context: &Context,
     agent: HookAgent,
     owner: Owner,

@@ -23,7 +23,7 @@ use crate::process::{find_program, own_program};
 /// One agent's hook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "hook_status")]
-pub struct HookStatus {
+pub(crate) struct HookStatus {
     /// Who calls it.
     pub agent: &'static str,
     /// Whether it is in settings that apply here.
@@ -51,7 +51,7 @@ struct Call {
 }
 
 /// All agents' hooks; their programs are asked for their versions.
-pub fn status(context: &Context) -> Result<Vec<HookStatus>> {
+pub(crate) fn status(context: &Context) -> Result<Vec<HookStatus>> {
     let known = agents(context)?;
     let mut all = look(context)?;
     for hook in &mut all {
@@ -64,7 +64,7 @@ pub fn status(context: &Context) -> Result<Vec<HookStatus>> {
 }
 
 /// The hooks that are installed, without a question to anybody's program.
-pub fn installed(context: &Context) -> Result<Vec<HookStatus>> {
+pub(crate) fn installed(context: &Context) -> Result<Vec<HookStatus>> {
     Ok(look(context)?
         .into_iter()
         .filter(|hook| hook.installed)
@@ -219,7 +219,7 @@ fn why(agent: HookAgent) -> &'static str {
 }
 
 /// Records a call. Nobody is held up where that cannot be written.
-pub fn record_call(context: &Context, agent: HookAgent) {
+pub(crate) fn record_call(context: &Context, agent: HookAgent) {
     if !context.store().private_dir().is_dir() {
         return;
     }
@@ -241,7 +241,7 @@ pub fn record_call(context: &Context, agent: HookAgent) {
 
 /// Whether a session of an agent was not told yet that nothing is protected here; from now on it was. Where that cannot be
 /// written down, or the call names no session, it is said each time.
-pub fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&str>) -> bool {
+pub(crate) fn is_unsaid(context: &Context, agent: HookAgent, session: Option<&str>) -> bool {
     let (Some(home), Some(session)) = (context.user_state_home(), session) else {
         return true;
     };

@@ -1,7 +1,7 @@
 //! A person's fix between two attempts (B8, B9): opened, shown, verified, continued or given up.
 
 mod verify;
-pub mod watch;
+pub(crate) mod watch;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -27,10 +27,10 @@ use super::remote::require_consent_to_drive;
 use super::run::{DriveOptions, Driven, drive, no_loops};
 use super::whole;
 
-pub use verify::{Judged, verify};
+pub(crate) use verify::{Judged, verify};
 
 /// Opens a session for the run that a command works on; the open one where there is one.
-pub fn start(context: &Context) -> Result<Fix> {
+pub(crate) fn start(context: &Context) -> Result<Fix> {
     recover_unless_dry(context)?;
     let state = crash::load_recovered(context)?;
     let run = select::require(context, &state)?;
@@ -75,7 +75,7 @@ fn recover_unless_dry(context: &Context) -> Result<()> {
 
 /// What came of going on with a fix.
 #[derive(Debug)]
-pub struct Continued {
+pub(crate) struct Continued {
     /// The session, completed, and its run.
     pub fix: Fix,
     /// What came of the next iterations; `None` where nothing was run.
@@ -83,7 +83,7 @@ pub struct Continued {
 }
 
 /// Makes the verified fix the iteration's result and a good checkpoint, then goes on with the next iterations.
-pub fn resume_with_fix(
+pub(crate) fn resume_with_fix(
     context: &Context,
     options: &DriveOptions,
     prepare_only: bool,
@@ -191,7 +191,7 @@ pub fn resume_with_fix(
 }
 
 /// Gives the session up; files stay as they are.
-pub fn abort(context: &Context) -> Result<Fix> {
+pub(crate) fn abort(context: &Context) -> Result<Fix> {
     recover_unless_dry(context)?;
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();

@@ -20,7 +20,7 @@ use super::recover_unless_dry;
 
 /// What came of running the feedback loops.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub(crate) struct Judged {
     /// The session with its results, and its run.
     pub fix: Fix,
     /// Whether files changed while the loops ran, so that nothing is known of the tree as it is.
@@ -32,7 +32,7 @@ pub struct Judged {
 }
 
 /// Runs the feedback loops. Verified is only the exact tree that was there before and after them.
-pub fn verify(context: &Context, show: Show) -> Result<Fix> {
+pub(crate) fn verify(context: &Context, show: Show) -> Result<Fix> {
     recover_unless_dry(context)?;
     let state = crash::load_recovered(context)?;
     let key = select::require(context, &state)?.key.clone();

@@ -83,7 +83,7 @@ pub(super) fn note_taken_in(
 }
 
 /// Refuses (13) to start what a run has from another machine and nobody here agreed to.
-pub fn require_agreed(context: &Context, run: &Run) -> Result<()> {
+pub(crate) fn require_agreed(context: &Context, run: &Run) -> Result<()> {
     match unagreed(context, run)? {
         Some(remote) if !context.trusts_call() => {
             Err(not_agreed(context, &run.key, &remote, &run.spec))
@@ -93,7 +93,11 @@ pub fn require_agreed(context: &Context, run: &Run) -> Result<()> {
 }
 
 /// The same of what a recorded step starts, by the boot that it was recorded in: it was never shown.
-pub fn require_agreed_step(context: &Context, key: &RunKey, boot_id: Option<&str>) -> Result<()> {
+pub(crate) fn require_agreed_step(
+    context: &Context,
+    key: &RunKey,
+    boot_id: Option<&str>,
+) -> Result<()> {
     if !boot_id.is_some_and(is_elsewhere) || context.trusts_call() {
         return Ok(());
     }
@@ -104,12 +108,12 @@ pub fn require_agreed_step(context: &Context, key: &RunKey, boot_id: Option<&str
 }
 
 /// Whether what a run starts was typed here or agreed to.
-pub fn is_agreed(context: &Context, run: &Run) -> bool {
+pub(crate) fn is_agreed(context: &Context, run: &Run) -> bool {
     unagreed(context, run).is_ok_and(|remote| remote.is_none())
 }
 
 /// The user typed or agreed to what the run starts from now on.
-pub fn note_agreed(context: &Context, run: &Run) -> Result<()> {
+pub(crate) fn note_agreed(context: &Context, run: &Run) -> Result<()> {
     let Some(taken_in) = TakenIn::load(context, &run.key)? else {
         return Ok(());
     };

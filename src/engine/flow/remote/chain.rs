@@ -15,7 +15,7 @@ use super::server::is_signed_by;
 
 /// States of a run that follow each other.
 #[derive(Clone, Debug)]
-pub struct Chain {
+pub(super) struct Chain {
     /// The state before the first of them; `None` where they are all there are.
     pub before: Option<Standing>,
     /// Oldest first.
@@ -24,7 +24,7 @@ pub struct Chain {
 
 impl Chain {
     /// Where it ends.
-    pub fn end(&self) -> Option<Standing> {
+    pub(super) fn end(&self) -> Option<Standing> {
         self.states
             .last()
             .map(Standing::from)
@@ -33,7 +33,12 @@ impl Chain {
 }
 
 /// Where a run stands with a state that was verified before.
-pub fn standing(repo: &Repo, key: &RunKey, remote: &str, commit: &ObjectId) -> Result<Standing> {
+pub(super) fn standing(
+    repo: &Repo,
+    key: &RunKey,
+    remote: &str,
+    commit: &ObjectId,
+) -> Result<Standing> {
     let raw = read_state(repo, commit)?;
     let (meta, claim, _) = decode(&raw, key).map_err(|flaw| refused(key, remote, &flaw))?;
     Ok(Standing {
@@ -49,7 +54,7 @@ pub fn standing(repo: &Repo, key: &RunKey, remote: &str, commit: &ObjectId) -> R
 /// # Errors
 /// What does not fit is damage (12); what a newer version wrote is refused (15), and where `[remote] allowed_signers` is set
 /// what nobody of them signed (13).
-pub fn read(
+pub(super) fn read(
     context: &Context,
     key: &RunKey,
     remote: &str,
@@ -109,7 +114,7 @@ pub fn read(
 }
 
 /// What lies under the name of a run and does not say that it is that run.
-pub fn misnamed(key: &RunKey, remote: &str, name: &str, raw: &RawState) -> Error {
+pub(super) fn misnamed(key: &RunKey, remote: &str, name: &str, raw: &RawState) -> Error {
     let flaw = decode(raw, key).err();
     refused(
         key,

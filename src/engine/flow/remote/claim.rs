@@ -25,7 +25,7 @@ use super::sync::{Synced, all_there, confirm, obtain, push, sync, verified};
 
 /// How a run is taken up from a remote.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TakeOver {
+pub(crate) struct TakeOver {
     /// From a holder that may be alive, at once; a person agreed to it.
     pub steals: bool,
     /// Wait for the holder, or for the server: `Some(None)` as long as it takes.
@@ -34,7 +34,7 @@ pub struct TakeOver {
 
 /// What is wanted of a claim.
 #[derive(Clone, Copy)]
-pub struct Wish<'a> {
+pub(super) struct Wish<'a> {
     /// How the run is taken.
     pub how: TakeOver,
     /// Whether a wait that is asked for is one for another machine's claim too, or only for a server that is away.
@@ -45,7 +45,7 @@ pub struct Wish<'a> {
 
 /// A wait for a server that is away or for another machine, no longer than was asked for.
 #[derive(Debug)]
-pub struct Waiting {
+pub(super) struct Waiting {
     begun: Moment,
     longest: Duration,
     said: bool,
@@ -54,7 +54,7 @@ pub struct Waiting {
 
 impl Waiting {
     /// It begins.
-    pub fn begin(how: TakeOver) -> Self {
+    pub(super) fn begin(how: TakeOver) -> Self {
         let longest = how
             .wait
             .map_or(Duration::ZERO, |longest| longest.unwrap_or(Duration::MAX));
@@ -88,7 +88,7 @@ impl Waiting {
     ///
     /// # Errors
     /// It took too long, or nobody is to wait (9); a request to stop came.
-    pub fn for_server(&mut self, server: &Server<'_>, away: &Away) -> Result<()> {
+    pub(super) fn for_server(&mut self, server: &Server<'_>, away: &Away) -> Result<()> {
         let left = self.left();
         if left.is_zero() {
             return Err(away.error(server.name()));
@@ -103,7 +103,7 @@ impl Waiting {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub(super) struct Claimed {
     /// The claim.
     pub claim: Claim,
     /// Whether events of another machine were taken in, and its files are not in place here yet.
@@ -131,7 +131,7 @@ const MOST_MOVES: u32 = 32;
 /// # Errors
 /// Somebody else holds it (11); waiting took too long, or the server is away (9); there is no such run (4); what lies there
 /// is damaged (12), or newer (15: before the claim).
-pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claimed> {
+pub(super) fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claimed> {
     let context = server.context;
     let mut waiting = Waiting::begin(wish.how);
     let mut moves = 0;
@@ -185,7 +185,7 @@ pub fn claim(server: &Server<'_>, key: &RunKey, wish: &Wish<'_>) -> Result<Claim
 }
 
 /// Somebody else holds the run (11).
-pub fn held(server: &Server<'_>, key: &RunKey, claim: &Claim) -> Error {
+pub(super) fn held(server: &Server<'_>, key: &RunKey, claim: &Claim) -> Error {
     let message = format!(
         "run {key} is held by {} on {} (claim {}): it is free when that is done, or has shown no sign of life for a whole lease; \
          --steal takes it at once",
@@ -201,7 +201,7 @@ pub fn held(server: &Server<'_>, key: &RunKey, claim: &Claim) -> Error {
 ///
 /// # Errors
 /// Somebody else holds it (11), or it does not go on from what was seen there before (12); the server is away (9).
-pub fn to_be_claimed(
+pub(super) fn to_be_claimed(
     server: &Server<'_>,
     key: &RunKey,
     record: &Record,
@@ -347,7 +347,11 @@ fn claim_missing(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Resu
 }
 
 /// The latest state of a run that was verified here, whoever made it.
-pub fn latest(server: &Server<'_>, key: &RunKey, record: &Record) -> Result<Option<ObjectId>> {
+pub(super) fn latest(
+    server: &Server<'_>,
+    key: &RunKey,
+    record: &Record,
+) -> Result<Option<ObjectId>> {
     let repo = server.repo()?;
     // A machine without a ledger has no record, only the reference.
     let tracked = resolve_ref(repo, &server.tracking(key));
@@ -523,7 +527,7 @@ fn set_back(
 
 /// Whether the server has, of the run that was seen there before, something that does not go on from there. What has another
 /// beginning is another run of that name: the first was removed.
-pub fn is_forked(
+pub(super) fn is_forked(
     server: &Server<'_>,
     key: &RunKey,
     before: &ObjectId,
@@ -562,7 +566,12 @@ fn require_unforked(
 }
 
 /// Refuses to send what would be put aside on the way (13): there is more of the run than this clone has.
-pub fn refuse_behind(server: &Server<'_>, key: &RunKey, ahead: u64, chain: &Chain) -> Result<()> {
+pub(super) fn refuse_behind(
+    server: &Server<'_>,
+    key: &RunKey,
+    ahead: u64,
+    chain: &Chain,
+) -> Result<()> {
     let behind: usize = chain.states.iter().map(|state| state.events.len()).sum();
     if chain.states.is_empty() {
         return Ok(());
@@ -577,7 +586,7 @@ pub fn refuse_behind(server: &Server<'_>, key: &RunKey, ahead: u64, chain: &Chai
 }
 
 /// The run went on from an older state than was seen there.
-pub fn forked(server: &Server<'_>, key: &RunKey) -> Error {
+pub(super) fn forked(server: &Server<'_>, key: &RunKey) -> Error {
     let message = format!(
         "what {} has of run {key} does not go on from what was seen there before: it was set back, and the run went on \
          elsewhere or was changed by force; --steal takes it as it is there, without what was done in between",
@@ -638,7 +647,7 @@ fn new_claim(context: &Context, before: Option<&Standing>) -> Result<Claim> {
 }
 
 /// The name of this machine.
-pub fn host(context: &Context) -> String {
+pub(super) fn host(context: &Context) -> String {
     let named = context.env("RECOVER_TEST_HOST").unwrap_or_else(|| {
         rustix::system::uname()
             .nodename()

@@ -22,7 +22,7 @@ use crate::engine::flow::runs::Chosen;
 
 /// Refuses to change runs that another machine holds (11), and returns those that may be. The server is asked where this clone
 /// has ever been in touch with it about the run; where it is away, what was seen last counts.
-pub fn require_claim(context: &Context, chosen: &Chosen) -> Result<Vec<RunKey>> {
+pub(crate) fn require_claim(context: &Context, chosen: &Chosen) -> Result<Vec<RunKey>> {
     if context.dry_run() || !context.has_git() || !context.store().exists() {
         return Ok(Vec::new());
     }
@@ -42,7 +42,7 @@ pub fn require_claim(context: &Context, chosen: &Chosen) -> Result<Vec<RunKey>> 
 
 /// Sends what was recorded in runs that lie on a remote. A claim that this clone does not have is taken for it and given back.
 /// What cannot be sent now is for later, and no reason for what was done to fail.
-pub fn send_recorded(context: &Context, keys: &[RunKey]) {
+pub(crate) fn send_recorded(context: &Context, keys: &[RunKey]) {
     for key in keys {
         for remote in remotes_of(context, key) {
             if let Err(error) = send_recorded_on(context, key, &remote) {
@@ -81,7 +81,7 @@ fn send_recorded_on(context: &Context, key: &RunKey, remote: &str) -> Result<()>
 }
 
 /// Refuses to change a run that another machine holds (11).
-pub fn require(context: &Context, key: &RunKey) -> Result<()> {
+pub(super) fn require(context: &Context, key: &RunKey) -> Result<()> {
     remotes_of(context, key)
         .iter()
         .try_for_each(|remote| require_on(context, key, remote))
@@ -92,7 +92,7 @@ pub fn require(context: &Context, key: &RunKey) -> Result<()> {
 ///
 /// # Errors
 /// Somebody else holds it (11).
-pub fn renew(context: &Context, key: &RunKey) -> Result<()> {
+pub(crate) fn renew(context: &Context, key: &RunKey) -> Result<()> {
     for remote in remotes_of(context, key) {
         let mut locked = lock(context, key, &remote)?;
         if locked.record.nonce.is_none() {
@@ -123,7 +123,7 @@ pub fn renew(context: &Context, key: &RunKey) -> Result<()> {
 ///
 /// # Errors
 /// Another machine holds that (11), or nobody does (13).
-pub fn require_new(server: &Server<'_>, key: &RunKey) -> Result<()> {
+pub(crate) fn require_new(server: &Server<'_>, key: &RunKey) -> Result<()> {
     let context = server.context;
     let record = record::load(context, key, server.name())?.unwrap_or_default();
     match server.look(key)? {

@@ -42,7 +42,7 @@ use super::sync::leave_aside;
 ///
 /// # Errors
 /// The ledger has another run of that name (13).
-pub fn take_in(
+pub(super) fn take_in(
     server: &Server<'_>,
     key: &RunKey,
     locked: &mut Locked,
@@ -168,7 +168,7 @@ pub fn take_in(
 
 /// Whether the run of that name here is another one than any on the remote, and has nothing in it that anybody would miss: it was
 /// begun at the same time as that on another machine, say, and no attempt of it was made.
-pub fn gives_way(state: &State, key: &RunKey, record: &Record) -> bool {
+pub(super) fn gives_way(state: &State, key: &RunKey, record: &Record) -> bool {
     let is_untouched = |run: &Run| {
         run.attempts().next().is_none()
             && run.live.is_none()
@@ -183,7 +183,7 @@ pub fn gives_way(state: &State, key: &RunKey, record: &Record) -> bool {
 }
 
 /// A run as it would be recorded here; nothing is.
-pub fn planned(context: &Context, key: &RunKey, chain: &Chain) -> Result<Arc<State>> {
+pub(super) fn planned(context: &Context, key: &RunKey, chain: &Chain) -> Result<Arc<State>> {
     let places = places(context);
     let mut events = Vec::new();
     for one in chain.states.iter().flat_map(|state| &state.events) {

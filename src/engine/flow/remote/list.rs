@@ -32,7 +32,7 @@ use super::take_over::{keys_of, meant, steal_unconfirmed};
 
 /// A run that lies on a remote.
 #[derive(Clone, Debug)]
-pub struct RemoteRun {
+pub(crate) struct RemoteRun {
     /// Which.
     pub key: RunKey,
     /// Who holds it; `None` where nobody does.
@@ -54,7 +54,7 @@ pub struct RemoteRun {
 /// How a run stands with a remote, by what is known here.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "run_remote")]
-pub struct RunRemote {
+pub(crate) struct RunRemote {
     /// The remote.
     pub remote: String,
     /// Whether this clone holds the run.
@@ -67,7 +67,7 @@ pub struct RunRemote {
 
 /// What a command about a remote found and did.
 #[derive(Clone, Debug)]
-pub struct RemoteReport {
+pub(crate) struct RemoteReport {
     /// The remote.
     pub remote: String,
     /// The runs there that were asked for, and those here that are not all there.
@@ -104,7 +104,7 @@ fn local_runs(context: &Context, state: &State, remote: &str) -> Result<Vec<RunK
 }
 
 /// Shows who holds what, and what is not sent. A server that is away is said; what was seen last is shown then.
-pub fn status(context: &Context) -> Result<RemoteReport> {
+pub(crate) fn status(context: &Context) -> Result<RemoteReport> {
     let server = Server::named(context)?;
     let (found, fetched) = match refresh(&server) {
         Ok(found) => found,
@@ -118,14 +118,14 @@ pub fn status(context: &Context) -> Result<RemoteReport> {
 }
 
 /// Fetches and verifies what is new of the runs there; the ledger stays as it is.
-pub fn fetch(context: &Context) -> Result<RemoteReport> {
+pub(crate) fn fetch(context: &Context) -> Result<RemoteReport> {
     let server = Server::named(context)?;
     let (found, fetched) = refresh(&server)?;
     report(&server, &found, Vec::new(), fetched)
 }
 
 /// The runs there with what their references name, all of them here and verified; and those that are new.
-pub fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
+pub(super) fn refresh(server: &Server<'_>) -> Result<(BTreeMap<RunKey, ObjectId>, Vec<RunKey>)> {
     let context = server.context;
     let naming = context.naming();
     let found = match server.list(naming.run_id.as_ref())? {
@@ -247,7 +247,7 @@ fn seen_before(server: &Server<'_>) -> Result<BTreeMap<RunKey, ObjectId>> {
 }
 
 /// What there is to be said of the runs that were found, and of those here.
-pub fn report(
+pub(super) fn report(
     server: &Server<'_>,
     found: &BTreeMap<RunKey, ObjectId>,
     pushed: Vec<RunKey>,
@@ -302,7 +302,7 @@ pub fn report(
 }
 
 /// How a run stands with the remotes that it lies on; nobody is asked.
-pub fn run_remotes(context: &Context, run: &Run) -> Result<Vec<RunRemote>> {
+pub(crate) fn run_remotes(context: &Context, run: &Run) -> Result<Vec<RunRemote>> {
     let mut all = Vec::new();
     for remote in remotes_of(context, &run.key) {
         let Some(record) = record::load(context, &run.key, &remote)? else {
@@ -389,7 +389,7 @@ fn behind(state: &State, key: &RunKey, record: &Record, there: u64) -> u64 {
 ///
 /// # Errors
 /// Somebody else holds one of them (11): those before it are sent.
-pub fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
+pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     let server = Server::named(context)?.to_send()?;
     let state = context.load()?.state;
     let mut keys = local_runs(context, &state, server.name())?;
@@ -480,7 +480,7 @@ fn push_held(server: &Server<'_>, key: &RunKey, how: TakeOver) -> Result<Option<
 }
 
 /// Claims the run that is meant: what lies of it there is in the ledger here then.
-pub fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
+pub(crate) fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
     let server = Server::named(context)?.to_send()?;
     let name = server.name().to_owned();
     let key = meant(&server, how)?;
@@ -516,7 +516,7 @@ fn now(server: &Server<'_>) -> Result<RemoteReport> {
 }
 
 /// Gives the claim of the run that is meant back; with `force` that of another machine, which a person agreed to.
-pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<RemoteReport> {
+pub(crate) fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<RemoteReport> {
     let server = Server::named(context)?.to_send()?;
     let name = server.name().to_owned();
     let key = meant(&server, how)?;
@@ -587,7 +587,11 @@ pub fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<Remo
 }
 
 /// A run as its chain tells it, and who holds it; `None` where the chain says nothing of it.
-pub fn folded(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Option<(Run, Claim)>> {
+pub(super) fn folded(
+    server: &Server<'_>,
+    key: &RunKey,
+    tip: &ObjectId,
+) -> Result<Option<(Run, Claim)>> {
     let context = server.context;
     let places = places(context);
     let chain = chain::read(context, key, server.name(), tip, None)?;
@@ -605,7 +609,7 @@ pub fn folded(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Optio
 }
 
 /// The runs of a remote as their chains tell them, newest first.
-pub fn runs(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Run>> {
+pub(crate) fn runs(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Run>> {
     let server = Server::named(context)?;
     let (found, _) = refresh(&server)?;
     let mut runs = Vec::new();

@@ -28,15 +28,15 @@ mod session;
 mod sync;
 mod take_over;
 
-pub use agreed::{is_agreed, note_agreed, require_agreed, require_agreed_step};
-pub use claim::TakeOver;
-pub use guard::{renew, require_claim, require_new, send_recorded};
-pub use list::{
+pub(crate) use agreed::{is_agreed, note_agreed, require_agreed, require_agreed_step};
+pub(crate) use claim::TakeOver;
+pub(crate) use guard::{renew, require_claim, require_new, send_recorded};
+pub(crate) use list::{
     RemoteReport, RemoteRun, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs,
     status,
 };
-pub use own_loop::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
-pub use prune::prune;
-pub use server::Server;
-pub use session::{Session, release, require_consent_to_drive};
-pub use take_over::{plan_take_over, take_over};
+pub(crate) use own_loop::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
+pub(crate) use prune::prune;
+pub(crate) use server::Server;
+pub(crate) use session::{Session, release, require_consent_to_drive};
+pub(crate) use take_over::{plan_take_over, take_over};

@@ -27,7 +27,7 @@ use super::server::Server;
 
 /// A state that was made and is not sent yet.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub(super) struct Prepared {
     /// As it is noted before it is sent.
     pub pending: Pending,
     /// The state before.
@@ -39,7 +39,7 @@ pub struct Prepared {
 }
 
 /// The places of this machine.
-pub fn places(context: &Context) -> Places {
+pub(super) fn places(context: &Context) -> Places {
     let home = context
         .home()
         .map(|home| home.to_string_lossy().into_owned())
@@ -53,7 +53,7 @@ pub fn places(context: &Context) -> Places {
 
 /// What of a run comes with a state.
 #[derive(Clone, Copy, Debug)]
-pub struct What<'a> {
+pub(super) struct What<'a> {
     /// The claim of the state.
     pub claim: &'a Claim,
     /// Whose living claim it takes.
@@ -63,7 +63,7 @@ pub struct What<'a> {
 }
 
 /// Makes the state that follows `before`.
-pub fn prepare(
+pub(super) fn prepare(
     server: &Server<'_>,
     key: &RunKey,
     record: &Record,

@@ -18,7 +18,7 @@ use super::sync::{Synced, sync};
 ///
 /// # Errors
 /// Somebody else holds it (11), or went on with it (13); the server is away (9).
-pub fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> {
+pub(crate) fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> {
     if context.settings().remote.mode == RemoteMode::Lazy {
         return require(context, key);
     }
@@ -53,7 +53,7 @@ pub fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> {
 ///
 /// # Errors
 /// Somebody else holds the run (11); the server is away (9).
-pub fn send_own_beginning(context: &Context, key: &RunKey) -> Result<()> {
+pub(crate) fn send_own_beginning(context: &Context, key: &RunKey) -> Result<()> {
     if context.settings().remote.mode == RemoteMode::Lazy {
         Ok(())
     } else {
@@ -62,7 +62,7 @@ pub fn send_own_beginning(context: &Context, key: &RunKey) -> Result<()> {
 }
 
 /// Refuses the end of an attempt where somebody else holds the run (11).
-pub fn before_own_end(context: &Context, key: &RunKey) -> Result<()> {
+pub(crate) fn before_own_end(context: &Context, key: &RunKey) -> Result<()> {
     require(context, key)
 }
 
@@ -70,7 +70,7 @@ pub fn before_own_end(context: &Context, key: &RunKey) -> Result<()> {
 ///
 /// # Errors
 /// Somebody else holds the run (11).
-pub fn send_own_end(context: &Context, run: &Run) -> Result<()> {
+pub(crate) fn send_own_end(context: &Context, run: &Run) -> Result<()> {
     if run.status.is_over() {
         release(context, &run.key, false);
         return Ok(());

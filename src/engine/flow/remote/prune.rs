@@ -49,7 +49,7 @@ const FAILED: Duration = Duration::from_secs(30 * 24 * 3600);
 ///
 /// # Errors
 /// Not confirmed (13); the named run is held or has not ended (13).
-pub fn prune(context: &Context) -> Result<RemoteReport> {
+pub(crate) fn prune(context: &Context) -> Result<RemoteReport> {
     let server = Server::named(context)?;
     let (found, fetched) = refresh(&server)?;
     let is_named = context.naming().run_id.is_some();

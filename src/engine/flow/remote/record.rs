@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What is known of one run on one remote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Record {
+pub(crate) struct Record {
     /// The remote, by its name.
     pub remote: String,
     /// The state whose events the ledger has.
@@ -54,7 +54,7 @@ pub struct Record {
 
 /// A push without an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pending {
+pub(crate) struct Pending {
     /// What was pushed.
     pub commit: ObjectId,
     /// The ledger's number of the last event in it.
@@ -76,7 +76,7 @@ pub struct Pending {
 
 /// A state that was seen on the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// Its commit.
     pub commit: ObjectId,
     /// Since when nothing else was seen.
@@ -85,7 +85,7 @@ pub struct Seen {
 
 impl Record {
     /// Notes what the server has now. Returns for how long it has been that.
-    pub fn see(&mut self, commit: &ObjectId) -> Duration {
+    pub(crate) fn see(&mut self, commit: &ObjectId) -> Duration {
         let unchanged = self
             .seen
             .as_ref()
@@ -101,7 +101,7 @@ impl Record {
     }
 
     /// What was pushed became what is there.
-    pub fn confirm(&mut self, pushed: &Pending) {
+    pub(crate) fn confirm(&mut self, pushed: &Pending) {
         self.tip = Some(pushed.commit.clone());
         self.chain = pushed.chain.clone();
         self.sent_seq = pushed.sent_seq;
@@ -115,7 +115,7 @@ impl Record {
 
 /// The record of a run on a remote, for one process at a time.
 #[derive(Debug)]
-pub struct Locked {
+pub(super) struct Locked {
     path: PathBuf,
     /// As it is to be.
     pub record: Record,
@@ -130,7 +130,7 @@ fn path_of(context: &Context, key: &RunKey, remote: &str) -> PathBuf {
 }
 
 /// What is known; `None` where the run was never on that remote.
-pub fn load(context: &Context, key: &RunKey, remote: &str) -> Result<Option<Record>> {
+pub(super) fn load(context: &Context, key: &RunKey, remote: &str) -> Result<Option<Record>> {
     read(context, &path_of(context, key, remote))
 }
 
@@ -148,7 +148,7 @@ fn read(context: &Context, path: &Path) -> Result<Option<Record>> {
 }
 
 /// Forgets what is known: the run does not lie there any more.
-pub fn forget(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
+pub(super) fn forget(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
     let path = path_of(context, key, remote);
     if load(context, key, remote)?.is_none() {
         return Ok(());
@@ -158,7 +158,7 @@ pub fn forget(context: &Context, key: &RunKey, remote: &str) -> Result<()> {
 }
 
 /// The remotes that a run is known to lie on.
-pub fn remotes_of(context: &Context, key: &RunKey) -> Vec<String> {
+pub(super) fn remotes_of(context: &Context, key: &RunKey) -> Vec<String> {
     let listed = context
         .store()
         .root()
@@ -185,7 +185,7 @@ pub fn remotes_of(context: &Context, key: &RunKey) -> Vec<String> {
 }
 
 /// Takes it for this process.
-pub fn lock(context: &Context, key: &RunKey, remote: &str) -> Result<Locked> {
+pub(super) fn lock(context: &Context, key: &RunKey, remote: &str) -> Result<Locked> {
     let path = path_of(context, key, remote);
     // With its id, so that it is known as made here.
     context.store().create_dirs()?;
@@ -209,7 +209,7 @@ pub fn lock(context: &Context, key: &RunKey, remote: &str) -> Result<Locked> {
 
 impl Locked {
     /// Writes it, on disk when this returns.
-    pub fn save(&self, context: &Context) -> Result<()> {
+    pub(super) fn save(&self, context: &Context) -> Result<()> {
         let text = serde_json::to_vec(&self.record).map_err(|error| {
             Error::new(
                 ErrorKind::Failed,

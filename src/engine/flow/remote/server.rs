@@ -30,7 +30,7 @@ const SIGNATURE: Duration = Duration::from_secs(30);
 
 /// A server as a command talks to it.
 #[derive(Debug)]
-pub struct Server<'a> {
+pub(crate) struct Server<'a> {
     /// Who talks to it, about what.
     pub context: &'a Context,
     /// The remote, as git knows it.
@@ -52,7 +52,7 @@ enum Stop {
 
 /// What came of a call that may have to be made again.
 #[derive(Clone, Debug)]
-pub enum Reached<T> {
+pub(crate) enum Reached<T> {
     /// It was answered.
     Yes(T),
     /// The server is away.
@@ -61,7 +61,7 @@ pub enum Reached<T> {
 
 /// Why a server could not be had.
 #[derive(Clone, Debug)]
-pub struct Away {
+pub(crate) struct Away {
     /// In git's words, or its own.
     pub said: String,
     /// When it wants to be asked again.
@@ -70,7 +70,7 @@ pub struct Away {
 
 impl Away {
     /// As the end of a command that does not wait (9).
-    pub fn error(&self, remote: &str) -> Error {
+    pub(crate) fn error(&self, remote: &str) -> Error {
         Error::new(
             ErrorKind::GaveUpWaiting,
             format!("the remote {remote} cannot be reached: {}", self.said),
@@ -83,7 +83,7 @@ impl<'a> Server<'a> {
     ///
     /// # Errors
     /// No name that git knows (2); a work tree without a repository of the user's (10); a fork's pull request (13).
-    pub fn of(context: &'a Context, name: &str) -> Result<Self> {
+    pub(crate) fn of(context: &'a Context, name: &str) -> Result<Self> {
         refuse_fork(context)?;
         if !context.has_git() {
             let message = "there is no git repository here, so no remote either";
@@ -99,7 +99,7 @@ impl<'a> Server<'a> {
     }
 
     /// The same, before anything is recorded or sent: who has not agreed to that is asked.
-    pub fn to_send(self) -> Result<Self> {
+    pub(crate) fn to_send(self) -> Result<Self> {
         if !self.context.dry_run() {
             require_consent(self.context, &self.remote)?;
         }
@@ -107,7 +107,7 @@ impl<'a> Server<'a> {
     }
 
     /// The one that was named, else the one that the user's own configuration names.
-    pub fn named(context: &'a Context) -> Result<Self> {
+    pub(crate) fn named(context: &'a Context) -> Result<Self> {
         let name = context.remote_name().ok_or_else(|| {
             let message =
                 "no remote is named: --remote NAME, or [remote] name in your own configuration";
@@ -119,7 +119,7 @@ impl<'a> Server<'a> {
     /// The same, for a last word: a request to stop that was made before does not cut it off, and all its calls together take
     /// no longer than this.
     #[must_use]
-    pub fn for_last_word(self, longest: Duration) -> Self {
+    pub(crate) fn for_last_word(self, longest: Duration) -> Self {
         let requests = self.context.interrupts.received().0;
         Self {
             stop: Stop::LastWord {
@@ -132,7 +132,7 @@ impl<'a> Server<'a> {
 
     /// The same, whose calls also end when `flag` is set.
     #[must_use]
-    pub fn stopped_by(self, flag: Arc<AtomicBool>) -> Self {
+    pub(crate) fn stopped_by(self, flag: Arc<AtomicBool>) -> Self {
         Self {
             stop: Stop::Also(flag),
             ..self
@@ -140,7 +140,7 @@ impl<'a> Server<'a> {
     }
 
     /// Whether its calls are to end.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         let interrupts = &self.context.interrupts;
         match &self.stop {
             Stop::Request => interrupts.pending().is_some(),
@@ -150,7 +150,7 @@ impl<'a> Server<'a> {
     }
 
     /// Refuses (13) to take what lies at another URL than the run for its place.
-    pub fn require_same_place(&self, key: &RunKey, record: &Record) -> Result<()> {
+    pub(crate) fn require_same_place(&self, key: &RunKey, record: &Record) -> Result<()> {
         let Some(url) = record.url.as_ref().filter(|url| **url != self.remote.url) else {
             return Ok(());
         };
@@ -165,12 +165,12 @@ impl<'a> Server<'a> {
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.remote.name
     }
 
     /// The repository that objects come from and go to.
-    pub fn repo(&self) -> Result<&'a Repo> {
+    pub(crate) fn repo(&self) -> Result<&'a Repo> {
         self.context.repo()
     }
 
@@ -210,7 +210,7 @@ impl<'a> Server<'a> {
     }
 
     /// What the server has of a run.
-    pub fn look(&self, key: &RunKey) -> Result<Reached<Option<ObjectId>>> {
+    pub(crate) fn look(&self, key: &RunKey) -> Result<Reached<Option<ObjectId>>> {
         let name = run_ref(key);
         let repo = self.repo()?;
         Ok(
@@ -227,7 +227,7 @@ impl<'a> Server<'a> {
     }
 
     /// The references of all runs that the server has, or of those with an id.
-    pub fn list(&self, id: Option<&RunId>) -> Result<Reached<Vec<(String, ObjectId)>>> {
+    pub(crate) fn list(&self, id: Option<&RunId>) -> Result<Reached<Vec<(String, ObjectId)>>> {
         let repo = self.repo()?;
         Ok(
             match self.call(QUESTION, |limits| self.remote.list(repo, &[RUNS], limits))? {
@@ -244,7 +244,7 @@ impl<'a> Server<'a> {
     }
 
     /// The server's references in a folder.
-    pub fn below(&self, folder: &str) -> Result<Vec<(String, ObjectId)>> {
+    pub(crate) fn below(&self, folder: &str) -> Result<Vec<(String, ObjectId)>> {
         let repo = self.repo()?;
         match self.call(QUESTION, |limits| self.remote.list(repo, &[folder], limits))? {
             Answer::Done(found) => Ok(found),
@@ -287,7 +287,7 @@ impl<'a> Server<'a> {
     }
 
     /// Has what references of runs name there here, to be verified; what is here already is not fetched again.
-    pub fn obtain(&self, found: &[(String, ObjectId)]) -> Result<Reached<bool>> {
+    pub(crate) fn obtain(&self, found: &[(String, ObjectId)]) -> Result<Reached<bool>> {
         let is_new = |(name, commit): &&(String, ObjectId)| {
             self.obtained(name, commit).as_ref() != Some(commit)
         };
@@ -300,7 +300,7 @@ impl<'a> Server<'a> {
     }
 
     /// What is here of a run's reference that named `commit` there: that, or what it had become when it was fetched.
-    pub fn obtained(&self, name: &str, commit: &ObjectId) -> Option<ObjectId> {
+    pub(crate) fn obtained(&self, name: &str, commit: &ObjectId) -> Option<ObjectId> {
         let repo = self.context.repo().ok()?;
         let at = |place: Option<String>| place.and_then(|place| resolve_ref(repo, &place));
         let seen = at(tracking_of(self.name(), name)).filter(|seen| seen == commit);
@@ -308,7 +308,7 @@ impl<'a> Server<'a> {
     }
 
     /// A state of a run was verified: it is what was seen last.
-    pub fn believe(&self, key: &RunKey, tip: &ObjectId) -> Result<()> {
+    pub(crate) fn believe(&self, key: &RunKey, tip: &ObjectId) -> Result<()> {
         let repo = self.repo()?;
         set_tracking(repo, &self.tracking(key), tip)?;
         match incoming_of(self.name(), &run_ref(key)) {
@@ -318,7 +318,7 @@ impl<'a> Server<'a> {
     }
 
     /// Fetches a commit by its id. `false`: the server does not have it, or does not give it.
-    pub fn fetch_commit(&self, commit: &ObjectId) -> Result<Reached<bool>> {
+    pub(crate) fn fetch_commit(&self, commit: &ObjectId) -> Result<Reached<bool>> {
         let repo = self.repo()?;
         let place = format!("refs/recover-tracking/base/{commit}");
         Ok(
@@ -339,7 +339,7 @@ impl<'a> Server<'a> {
     }
 
     /// Gets what a partial clone lacks of a commit's files.
-    pub fn backfill(&self, commit: &ObjectId) -> Result<Reached<()>> {
+    pub(crate) fn backfill(&self, commit: &ObjectId) -> Result<Reached<()>> {
         let repo = self.repo()?;
         Ok(
             match self.call(TRANSFER, |limits| {
@@ -352,7 +352,7 @@ impl<'a> Server<'a> {
     }
 
     /// Writes a state, signed where the user signs.
-    pub fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
+    pub(crate) fn write_state(&self, state: &NewState<'_>) -> Result<ObjectId> {
         let repo = self.repo()?;
         match self.call(SIGNATURE, |limits| {
             write_state(repo, state, limits).map(Answer::Done)
@@ -363,7 +363,7 @@ impl<'a> Server<'a> {
     }
 
     /// Pushes one update. Whoever comes here, and on what way: nothing is sent without consent.
-    pub fn push(&self, update: Update) -> Result<Answer<()>> {
+    pub(crate) fn push(&self, update: Update) -> Result<Answer<()>> {
         if update.new.is_some() {
             require_given(self.context, &self.remote)?;
         }
@@ -372,12 +372,12 @@ impl<'a> Server<'a> {
     }
 
     /// The reference here of what was seen last of a run there; all of it was verified.
-    pub fn tracking(&self, key: &RunKey) -> String {
+    pub(crate) fn tracking(&self, key: &RunKey) -> String {
         tracking_ref(self.name(), key)
     }
 
     /// The reference here of what is pushed.
-    pub fn pending(&self, key: &RunKey) -> String {
+    pub(crate) fn pending(&self, key: &RunKey) -> String {
         pending_ref(self.name(), key)
     }
 
@@ -385,7 +385,7 @@ impl<'a> Server<'a> {
     ///
     /// # Errors
     /// A request to stop came (130, 143).
-    pub fn pause(&self, away: &Away, tried: u32, most: Duration) -> Result<()> {
+    pub(crate) fn pause(&self, away: &Away, tried: u32, most: Duration) -> Result<()> {
         let grows = Duration::from_secs(1 << tried.min(6)).mul_f64(0.5 + fastrand::f64() / 2.0);
         let pause = away
             .after
@@ -411,7 +411,7 @@ impl<'a> Server<'a> {
 }
 
 /// Whether one of the allowed keys signed a state.
-pub fn is_signed_by(context: &Context, commit: &ObjectId, signers: &str) -> Result<bool> {
+pub(super) fn is_signed_by(context: &Context, commit: &ObjectId, signers: &str) -> Result<bool> {
     let repo = context.repo()?;
     let stopped = || context.interrupts.pending().is_some();
     let limits = Limits::new(SIGNATURE, &stopped);
@@ -439,7 +439,7 @@ fn limited<T>(
 }
 
 /// Why a call has to be made again.
-pub fn away<T>(answer: Answer<T>) -> Away {
+pub(super) fn away<T>(answer: Answer<T>) -> Away {
     match answer {
         Answer::Away { said, after } => Away { said, after },
         Answer::Cut(said) | Answer::Refused(said) => Away { said, after: None },

@@ -25,12 +25,12 @@ use super::sync::{Synced, leave_aside, sync};
 /// How often it is looked at the clock.
 const TICK: Duration = Duration::from_millis(500);
 /// How long the last word waits for a server that is away, and where somebody waits for the end.
-pub const LAST_WORD: Duration = Duration::from_secs(60);
+pub(super) const LAST_WORD: Duration = Duration::from_secs(60);
 const HURRIED_WORD: Duration = Duration::from_secs(5);
 
 /// A run that this process holds on a remote.
 #[derive(Debug)]
-pub struct Session {
+pub(crate) struct Session {
     remote: String,
     mode: RemoteMode,
     lease: Duration,
@@ -69,7 +69,7 @@ impl Shared {
 }
 
 /// The remote that a run lies on or is to lie on: the one that is named, else the one that it was on.
-pub fn remote_for(context: &Context, key: &RunKey) -> Option<String> {
+pub(super) fn remote_for(context: &Context, key: &RunKey) -> Option<String> {
     if context.names_remote() {
         return context.remote_name();
     }
@@ -80,7 +80,7 @@ pub fn remote_for(context: &Context, key: &RunKey) -> Option<String> {
 }
 
 /// Refuses (13) to drive a run that is to lie on a remote without consent to that: before anything is recorded.
-pub fn require_consent_to_drive(context: &Context, key: &RunKey) -> Result<()> {
+pub(crate) fn require_consent_to_drive(context: &Context, key: &RunKey) -> Result<()> {
     remote_for(context, key).map_or(Ok(()), |remote| {
         Server::of(context, &remote)?.to_send().map(drop)
     })
@@ -89,7 +89,7 @@ pub fn require_consent_to_drive(context: &Context, key: &RunKey) -> Result<()> {
 impl Session {
     /// Claims the run, or goes on with this clone's claim. `None`: it is to lie nowhere. `wait`: how long a server that is away is
     /// waited for.
-    pub fn begin(
+    pub(crate) fn begin(
         context: &Context,
         key: &RunKey,
         wait: Option<Option<Duration>>,
@@ -166,7 +166,12 @@ impl Session {
     ///
     /// # Errors
     /// The run was lost (11); a request to stop came while the server was away; it may not be waited for (6).
-    pub fn before_attempt(&self, context: &Context, key: &RunKey, waits: bool) -> Result<()> {
+    pub(crate) fn before_attempt(
+        &self,
+        context: &Context,
+        key: &RunKey,
+        waits: bool,
+    ) -> Result<()> {
         self.check(context, key)?;
         let is_fresh = || {
             Ok::<_, Error>(
@@ -201,7 +206,7 @@ impl Session {
     }
 
     /// The attempt's command and its checks are over; why they were stopped, where the claim was lost or too old. Then nothing is charged for it.
-    pub fn ends_attempt(&self, context: &Context, key: &RunKey) -> Option<String> {
+    pub(crate) fn ends_attempt(&self, context: &Context, key: &RunKey) -> Option<String> {
         if let Some(watchdog) = &*context.watchdog.borrow() {
             // Without it there is nobody that could end anything.
             let _ = watchdog.release();
@@ -230,7 +235,7 @@ impl Session {
     ///
     /// # Errors
     /// The run was lost (11).
-    pub fn after_attempt(&self, context: &Context, key: &RunKey) -> Result<()> {
+    pub(crate) fn after_attempt(&self, context: &Context, key: &RunKey) -> Result<()> {
         self.check(context, key)?;
         if context.interrupts.pending().is_some() {
             // It goes with the last word, for which there is not much time.
@@ -262,7 +267,7 @@ impl Session {
     }
 
     /// Sends what is new, however long the server is away.
-    pub fn reach(&self, context: &Context, key: &RunKey, waits: bool) -> Result<()> {
+    pub(crate) fn reach(&self, context: &Context, key: &RunKey, waits: bool) -> Result<()> {
         let server = Server::of(context, &self.remote)?;
         let mut tried = 0;
         loop {
@@ -295,7 +300,7 @@ impl Session {
     }
 
     /// Ends here when somebody else has the run.
-    pub fn check(&self, context: &Context, key: &RunKey) -> Result<()> {
+    pub(crate) fn check(&self, context: &Context, key: &RunKey) -> Result<()> {
         let lost = self.shared.state().lost.clone();
         lost.map_or(Ok(()), |claim| self.lose(context, key, &claim))
     }
@@ -349,7 +354,7 @@ impl Drop for Session {
 
 /// Gives the claim of a run back, with all that is not there yet: the run ended here, or stopped, in a hurry on somebody's
 /// request. Where that cannot be said in time the claim expires by itself.
-pub fn release(context: &Context, key: &RunKey, is_hurried: bool) {
+pub(crate) fn release(context: &Context, key: &RunKey, is_hurried: bool) {
     context.watchdog.replace(None);
     context.fencing.set(None);
     let is_hurried = is_hurried || context.interrupts.pending().is_some();
@@ -363,7 +368,12 @@ pub fn release(context: &Context, key: &RunKey, is_hurried: bool) {
 }
 
 /// The same on one remote, in no longer than this.
-pub fn release_on(context: &Context, key: &RunKey, remote: &str, longest: Duration) -> Result<()> {
+pub(super) fn release_on(
+    context: &Context,
+    key: &RunKey,
+    remote: &str,
+    longest: Duration,
+) -> Result<()> {
     if record::load(context, key, remote)?.is_none_or(|record| record.nonce.is_none()) {
         return Ok(());
     }

@@ -19,7 +19,7 @@ use super::server::{Away, Reached, Server, away};
 
 /// What came of a push.
 #[derive(Clone, Debug)]
-pub enum Synced {
+pub(super) enum Synced {
     /// It is there: so many events came along.
     Done(usize),
     /// Somebody else holds the run.
@@ -30,7 +30,7 @@ pub enum Synced {
 
 /// Pushes what is not there yet of a run that this clone holds, which is a sign of life also where that is nothing. With
 /// `releases` it is the last one.
-pub fn sync(
+pub(super) fn sync(
     server: &Server<'_>,
     key: &RunKey,
     locked: &mut Locked,
@@ -108,7 +108,7 @@ fn attempt(
 }
 
 /// Pushes one state, noted before so that it is known again. `false`: the server has something else, or cut the answer off.
-pub fn push(
+pub(super) fn push(
     server: &Server<'_>,
     key: &RunKey,
     locked: &mut Locked,
@@ -140,7 +140,7 @@ pub fn push(
 }
 
 /// A state that was pushed is there.
-pub fn confirm(
+pub(super) fn confirm(
     server: &Server<'_>,
     key: &RunKey,
     locked: &mut Locked,
@@ -244,7 +244,7 @@ fn settle(server: &Server<'_>, key: &RunKey, locked: &mut Locked) -> Result<Sett
 
 /// Who holds a run by what the server has of it, which is fetched and verified; `known` was verified before. `None`: it is gone or
 /// moved meanwhile.
-pub fn whose(
+pub(super) fn whose(
     server: &Server<'_>,
     key: &RunKey,
     found: &ObjectId,
@@ -258,7 +258,7 @@ pub fn whose(
 }
 
 /// Has here what the server has of a run, where that was `found`; nothing of it is verified yet. `None`: it is gone meanwhile.
-pub fn obtain(
+pub(super) fn obtain(
     server: &Server<'_>,
     key: &RunKey,
     found: &ObjectId,
@@ -275,7 +275,7 @@ pub fn obtain(
 ///
 /// # Errors
 /// Those of [`chain::read`]: then what was seen last stays what it was.
-pub fn verified(
+pub(super) fn verified(
     server: &Server<'_>,
     key: &RunKey,
     tip: &ObjectId,
@@ -290,7 +290,7 @@ pub fn verified(
 ///
 /// # Errors
 /// The server is away (9).
-pub fn all_there(server: &Server<'_>, key: &RunKey) -> Result<Option<Chain>> {
+pub(super) fn all_there(server: &Server<'_>, key: &RunKey) -> Result<Option<Chain>> {
     let found = match server.look(key)? {
         Reached::Yes(found) => found,
         Reached::Away(away) => return Err(away.error(server.name())),
@@ -307,7 +307,7 @@ pub fn all_there(server: &Server<'_>, key: &RunKey) -> Result<Option<Chain>> {
 
 /// Keeps what this clone did since the state that it saw last, and nobody else has, beside the run: create-only, named by the
 /// claim that it was done under. Returns its name there; `None` where there is nothing.
-pub fn leave_aside(
+pub(super) fn leave_aside(
     server: &Server<'_>,
     key: &RunKey,
     locked: &mut Locked,
@@ -350,7 +350,7 @@ pub fn leave_aside(
 }
 
 /// Who holds a run by what was seen last of it.
-pub fn last_seen(server: &Server<'_>, key: &RunKey) -> Result<Option<Claim>> {
+pub(super) fn last_seen(server: &Server<'_>, key: &RunKey) -> Result<Option<Claim>> {
     let repo = server.repo()?;
     let tip = resolve_ref(repo, &server.tracking(key));
     tip.map(|tip| standing(repo, key, server.name(), &tip).map(|standing| standing.claim))

@@ -47,7 +47,11 @@ use super::session::{release, remote_for};
 /// # Errors
 /// Somebody else holds it, or is at work on it here (11); its command was never agreed to here, or files that were edited here
 /// stand in the way (13): then the claim is given back.
-pub fn take_over(context: &Context, id: Option<&RunId>, how: TakeOver) -> Result<Option<Driving>> {
+pub(crate) fn take_over(
+    context: &Context,
+    id: Option<&RunId>,
+    how: TakeOver,
+) -> Result<Option<Driving>> {
     let state = context.load()?.state;
     let Some((server, key)) = meant_on(context, &state, id, how)? else {
         return Ok(None);
@@ -124,7 +128,7 @@ fn meant_on<'c>(
 
 /// A run as it would be taken up.
 #[derive(Debug)]
-pub struct Planned {
+pub(crate) struct Planned {
     /// Which.
     pub key: RunKey,
     /// What its chain says of it.
@@ -135,7 +139,7 @@ pub struct Planned {
 ///
 /// # Errors
 /// Those of [`take_over`], but for what only a claim finds out.
-pub fn plan_take_over(
+pub(crate) fn plan_take_over(
     context: &Context,
     id: Option<&RunId>,
     how: TakeOver,
@@ -178,7 +182,7 @@ fn go_on_here(server: &Server<'_>, key: &RunKey, is_known: bool, is_unsettled: b
 }
 
 /// What is to be confirmed before a living holder's run is taken.
-pub fn steal_unconfirmed(context: &Context, key: &RunKey, remote: &str) -> Error {
+pub(super) fn steal_unconfirmed(context: &Context, key: &RunKey, remote: &str) -> Error {
     let message = format!(
         "run {key} on {remote} may be at work elsewhere; its holder would stop with its next push: --yes takes it"
     );
@@ -186,7 +190,7 @@ pub fn steal_unconfirmed(context: &Context, key: &RunKey, remote: &str) -> Error
 }
 
 /// The run that is meant, here or on the server.
-pub fn meant(server: &Server<'_>, how: TakeOver) -> Result<RunKey> {
+pub(super) fn meant(server: &Server<'_>, how: TakeOver) -> Result<RunKey> {
     let context = server.context;
     let id = context.naming().run_id.as_ref();
     match local(context, &context.load()?.state, id)? {
@@ -257,7 +261,7 @@ fn there(server: &Server<'_>, id: Option<&RunId>, how: TakeOver) -> Result<RunKe
 ///
 /// # Errors
 /// It is of the run that is meant (12, or 15 where it is newer).
-pub fn keys_of(
+pub(super) fn keys_of(
     server: &Server<'_>,
     found: &[(String, ObjectId)],
     meant: Option<&RunId>,

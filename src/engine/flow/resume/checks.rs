@@ -18,7 +18,7 @@ use super::ResumeRequest;
 
 /// One thing that was examined before going on (S15).
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Check {
+pub(crate) struct Check {
     /// What.
     pub check: &'static str,
     /// Whether it is as it should be.

@@ -38,13 +38,13 @@ use checks::validate;
 use prepare::{plan, planned, prepare, spec_of};
 use refuse::refuse;
 
-pub use checks::Check;
-pub use next::next_actions;
-pub use prepare::Plan;
+pub(crate) use checks::Check;
+pub(crate) use next::next_actions;
+pub(crate) use prepare::Plan;
 
 /// How to take it up.
 #[derive(Clone, Debug, Default)]
-pub struct ResumeRequest {
+pub(crate) struct ResumeRequest {
     /// The run, where it is named by an argument.
     pub run_id: Option<RunId>,
     /// The strategy; the policy's where it is not named.
@@ -112,7 +112,7 @@ impl ResumeRequest {
 
 /// What a resume changed in its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// Nothing.
     Nothing,
     /// It was closed, and stands again where it stood.
@@ -123,7 +123,7 @@ pub enum Change {
 
 /// What a resume did.
 #[derive(Debug)]
-pub struct Resumed {
+pub(crate) struct Resumed {
     /// What it changed in the run.
     pub change: Change,
     /// The run afterwards.
@@ -157,7 +157,7 @@ enum Ready {
 }
 
 /// Takes the run up; one that lies on a remote is claimed first, and its claim given back at the end.
-pub fn resume(
+pub(crate) fn resume(
     context: &Context,
     request: &ResumeRequest,
     drive_options: &DriveOptions,
@@ -405,7 +405,7 @@ fn require_command(context: &Context, run: &Run, request: &ResumeRequest) -> Res
 }
 
 /// The work tree that a lane is at home in which is named from another one of the repository (C4).
-pub fn home_of_lane(context: &Context, run_id: Option<&RunId>) -> Result<Option<PathBuf>> {
+pub(crate) fn home_of_lane(context: &Context, run_id: Option<&RunId>) -> Result<Option<PathBuf>> {
     if run_id.or(context.naming().run_id.as_ref()).is_none() || !context.has_git() {
         return Ok(None);
     }

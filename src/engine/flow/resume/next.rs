@@ -9,7 +9,7 @@ use crate::policy::recommended::{Outlook, ToAccept, next_command};
 use super::Resumed;
 
 /// Commands that a person may want next.
-pub fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
+pub(crate) fn next_actions(context: &Context, resumed: &Resumed) -> Vec<String> {
     let outcome = resumed.driven.as_ref().map(|driven| driven.outcome);
     if resumed.run.status.is_done() || outcome == Some(Outcome::Complete) {
         return Vec::new();

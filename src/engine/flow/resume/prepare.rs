@@ -70,7 +70,7 @@ pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strat
 
 /// What a resume would do, as its dry run says.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The iteration that it would go on with; the last one where none is left.
     pub iteration: u32,
     /// Whether none is left, so that nothing would be run.

@@ -16,7 +16,11 @@ use super::{DriveOptions, startable};
 
 /// Runs them, once a run, and records what they said of the initial checkpoint. Returns the exit code of the signal that
 /// interrupted them; then nothing is recorded, and whoever takes the run up runs them again.
-pub fn verify(context: &Context, key: &RunKey, options: &DriveOptions) -> Result<Option<i32>> {
+pub(super) fn verify(
+    context: &Context,
+    key: &RunKey,
+    options: &DriveOptions,
+) -> Result<Option<i32>> {
     let Some((run, initial)) = subject(context, key)? else {
         return Ok(None);
     };

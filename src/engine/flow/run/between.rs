@@ -16,7 +16,7 @@ use crate::model::run::RunKey;
 const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Does `work`, with a checkpoint of the run whenever one is due.
-pub fn with_checkpoints<T>(context: &Context, key: &RunKey, work: impl FnOnce() -> T) -> T {
+pub(super) fn with_checkpoints<T>(context: &Context, key: &RunKey, work: impl FnOnce() -> T) -> T {
     let settings = &context.settings().checkpoint;
     let Some(interval) = settings.interval.filter(|_| settings.enabled) else {
         return work();

@@ -20,7 +20,7 @@ use crate::policy::settings::UserRule;
 const IGNORES: &[u8] = b"Added .aider* to .gitignore";
 
 /// What is known of the command's end.
-pub struct CommandEvidence<'a> {
+pub(super) struct CommandEvidence<'a> {
     /// Its output and exit.
     pub evidence: &'a FailureEvidence,
     /// What its agent recorded.
@@ -31,7 +31,7 @@ pub struct CommandEvidence<'a> {
 
 impl CommandEvidence<'_> {
     /// Why it failed; `None` where it is for the checks to judge.
-    pub fn failure(
+    pub(super) fn failure(
         &self,
         context: &Context,
         key: &RunKey,

@@ -49,7 +49,11 @@ enum Next {
 }
 
 /// Drives a run from where it stands.
-pub fn drive(context: &Context, driving: &Driving, options: &DriveOptions) -> Result<Driven> {
+pub(crate) fn drive(
+    context: &Context,
+    driving: &Driving,
+    options: &DriveOptions,
+) -> Result<Driven> {
     let key = &driving.key;
     let wait = (!options.no_wait).then_some(options.longest_wait);
     let session = Session::begin(context, key, wait);

@@ -18,7 +18,7 @@ use crate::model::state::State;
 ///
 /// # Errors
 /// [`ErrorKind::NotCaptured`] where none can be taken.
-pub fn capture(context: &Context, key: &RunKey) -> Result<()> {
+pub(crate) fn capture(context: &Context, key: &RunKey) -> Result<()> {
     try_capture(context, key).map_err(|error| match error.kind {
         ErrorKind::Interrupted(_) => error,
         _ => not_captured(&error.message, Hint::recover(["resume"]).run(key)),
@@ -26,7 +26,7 @@ pub fn capture(context: &Context, key: &RunKey) -> Result<()> {
 }
 
 /// The error of an attempt that cannot begin, or of a run that cannot go on, for want of a checkpoint.
-pub fn not_captured(why: &str, hint: Hint) -> Error {
+pub(crate) fn not_captured(why: &str, hint: Hint) -> Error {
     Error::new(ErrorKind::NotCaptured, format!("{NO_CHECKPOINT}{why}")).hint(hint)
 }
 

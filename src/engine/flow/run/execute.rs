@@ -42,7 +42,7 @@ use super::{Digest, DriveOptions};
 const LONGEST_COMMAND: usize = 200;
 
 /// What was executed.
-pub struct Executed {
+pub(super) struct Executed {
     /// For the record.
     pub ending: Ending,
     /// Exit code of the signal that interrupted it.
@@ -52,7 +52,7 @@ pub struct Executed {
 }
 
 /// What an attempt of `run` is begun with.
-pub fn begin_of(context: &Context, run: &Run) -> Begin {
+pub(super) fn begin_of(context: &Context, run: &Run) -> Begin {
     Begin {
         approach: run.spec.approach.clone(),
         iteration: None,
@@ -62,7 +62,7 @@ pub fn begin_of(context: &Context, run: &Run) -> Begin {
 }
 
 /// The prompt of the attempt that comes next; `before` is the run as it stood before the attempt was begun.
-pub fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<String> {
+pub(crate) fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<String> {
     let strategy = before.resumed_with.or_else(|| {
         before
             .decision
@@ -80,7 +80,7 @@ pub fn prompt_of(context: &Context, before: &Run, subtask: &str) -> Option<Strin
 }
 
 /// Runs the command and the loops of an attempt that was begun. `before` is the run as it stood before.
-pub fn execute(
+pub(super) fn execute(
     context: &Context,
     key: &RunKey,
     before: &Run,

@@ -24,14 +24,14 @@ use crate::policy::plain_text;
 use crate::process::{Exit, Program, Show, SpawnErrorKind, Supervised};
 
 /// What the summary of a loop begins with that is missing.
-pub const CANNOT_START: &str = "cannot be started: ";
+pub(super) const CANNOT_START: &str = "cannot be started: ";
 
 /// So many characters of an error are enough to know it by.
 const LONGEST_LINE: usize = 200;
 
 /// What the loops said.
 #[derive(Debug, Default)]
-pub struct LoopReport {
+pub(crate) struct LoopReport {
     /// By name.
     pub results: FeedbackResults,
     /// The evidence of the first loop that failed.
@@ -42,14 +42,14 @@ pub struct LoopReport {
 
 impl LoopReport {
     /// Whether every loop passed.
-    pub fn passed(&self) -> bool {
+    pub(crate) fn passed(&self) -> bool {
         self.results.values().all(|result| result.passed) && self.interrupted.is_none()
     }
 }
 
 /// Around which loops run.
 #[derive(Clone, Copy, Debug)]
-pub struct LoopSetting<'a> {
+pub(crate) struct LoopSetting<'a> {
     /// Their variables (see [`identity`](crate::engine::record::run_settings::identity)).
     pub env: &'a [(OsString, OsString)],
     /// Where their output is shown.
@@ -64,7 +64,7 @@ pub struct LoopSetting<'a> {
 
 /// Runs all of them, also after one has failed: a person wants to see them all. One that fails is run again unchanged
 /// before that is believed (`[checks] flaky`).
-pub fn run_loops(
+pub(crate) fn run_loops(
     context: &Context,
     loops: &[FeedbackLoop],
     setting: &LoopSetting<'_>,
@@ -175,7 +175,7 @@ fn deadline_of(feedback: &FeedbackLoop) -> Option<Duration> {
 }
 
 /// An empty log in the place of the one that may be there.
-pub fn log_file(context: &Context, path: &Path) -> Result<Arc<File>> {
+pub(super) fn log_file(context: &Context, path: &Path) -> Result<Arc<File>> {
     let made = context.store().root().create(path);
     Ok(made
         .map(Arc::new)
@@ -213,7 +213,7 @@ fn run_one(
 }
 
 /// What a classification is made from, of a command that ended.
-pub fn evidence_of(
+pub(super) fn evidence_of(
     exit: Exit,
     stage: Option<CheckKind>,
     command: Option<String>,
@@ -244,7 +244,7 @@ pub fn evidence_of(
 }
 
 /// For errors about a loop that nobody configured.
-pub fn no_loops(key: &RunKey) -> Error {
+pub(crate) fn no_loops(key: &RunKey) -> Error {
     let message = "no checks are configured: add [[feedback]] to .ultraplan/recover.toml, or go on unchecked with \
                    manual-fix abort and resume --strategy continue_next";
     Error::new(ErrorKind::Usage, message).hint(Hint::recover(["manual-fix", "abort"]).run(key))

@@ -23,7 +23,7 @@ const NAMED: usize = 20;
 const AS_THEN: &str = ", and everything else as it was then";
 
 /// What became of an iteration that was given up.
-pub enum RolledBack {
+pub(super) enum RolledBack {
     /// The run goes on.
     Done,
     /// Nothing was touched, and why: edits by hand, commits of others, commits that were pushed.
@@ -33,7 +33,7 @@ pub enum RolledBack {
 }
 
 /// Rolls the files of the iteration back that was given up last, where that is still to be done.
-pub fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
+pub(super) fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
     let keeps = settings_of(context, run).retry.on_give_up == OnGiveUp::Keep
         || run.spec.on_failure == OnFailure::Retry;
     let given_up = run

@@ -41,15 +41,15 @@ use crate::policy::report::Night;
 use crate::process::{self, Show};
 use crate::store::NewEvent;
 
-pub use drive::drive;
-pub use execute::prompt_of;
-pub use feedback::{LoopReport, LoopSetting, no_loops, run_loops};
-pub use startable::{Problem, missing_checks, problem_of, require_checks, require_command};
+pub(crate) use drive::drive;
+pub(crate) use execute::prompt_of;
+pub(crate) use feedback::{LoopSetting, no_loops, run_loops};
+pub(crate) use startable::{Problem, missing_checks, problem_of, require_checks, require_command};
 
 /// How a supervised run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// All iterations are done.
     Complete,
     /// It failed and stopped.
@@ -66,7 +66,7 @@ pub enum Outcome {
 
 /// Whose records are shown as text that people read. The log has them as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Digest {
+pub(crate) enum Digest {
     /// Nobody's.
     None,
     /// Those of an agent that was started by its profile: nobody asked for records.
@@ -77,7 +77,7 @@ pub enum Digest {
 
 /// How to go about it.
 #[derive(Clone, Copy, Debug)]
-pub struct DriveOptions {
+pub(crate) struct DriveOptions {
     /// Return rather than sleep when the next attempt has to wait.
     pub no_wait: bool,
     /// Where the child's output is shown.
@@ -90,7 +90,7 @@ pub struct DriveOptions {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Driven {
+pub(crate) struct Driven {
     /// How it ended.
     pub outcome: Outcome,
     /// The run afterwards.
@@ -186,7 +186,7 @@ fn claim_worktree(context: &Context, state: &State, key: &RunKey) -> Result<Opti
 }
 
 /// What is examined before anything of a run is made: its command must be there (2); of the others it is said.
-pub fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
+pub(crate) fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
     startable::require_reachable_bounds(context, spec)?;
     require_command(context, &spec.command, &spec.dir)?;
     startable::warn_of_others(context, spec);
@@ -194,7 +194,7 @@ pub fn look_at(context: &Context, spec: &RunSpec) -> Result<()> {
 }
 
 /// Makes the run, takes the initial checkpoint and drives it.
-pub fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
+pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) -> Result<Driven> {
     let configured = spec.configured.insert(configured_checks(context));
     let has_checks = !spec.feedback.is_empty() || !configured.feedback.is_empty();
     look_at(context, &spec)?;

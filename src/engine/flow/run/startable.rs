@@ -16,7 +16,7 @@ use crate::process::{SpawnError, find_program, names_beside};
 
 /// Refuses (2) to begin with a command that cannot be started, with the nearest name that could be; `argv` is the command
 /// and starts in `dir`.
-pub fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Result<()> {
+pub(crate) fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Result<()> {
     let folder = folder_of(context, dir);
     let Some(problem) = problem_of(context, argv, &folder) else {
         return Ok(());
@@ -38,7 +38,7 @@ pub fn require_command(context: &Context, argv: &[String], dir: &FolderId) -> Re
 
 /// Refuses (2) a bound on cost or tokens that the command's records can never reach: it would look like one and be none.
 /// What nobody knows of a command beforehand may still come.
-pub fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()> {
+pub(super) fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()> {
     let retry = &context.settings().retry;
     let kind = agent::detect(Some(&spec.command.join(" ")), spec.agent.as_deref(), b"");
     let (who, tells_cost, tells_tokens) = match kind {
@@ -69,7 +69,7 @@ pub fn require_reachable_bounds(context: &Context, spec: &RunSpec) -> Result<()>
 }
 
 /// Says which of the other commands that come with a run cannot be started: they may come to be while it runs.
-pub fn warn_of_others(context: &Context, spec: &RunSpec) {
+pub(super) fn warn_of_others(context: &Context, spec: &RunSpec) {
     let until = spec
         .until
         .as_ref()
@@ -87,7 +87,7 @@ pub fn warn_of_others(context: &Context, spec: &RunSpec) {
 }
 
 /// The checks of a run that could not be started now, as far as that can be known without starting them, and why.
-pub fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
+pub(crate) fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
     let missing = loops_of(context, run).into_iter().filter_map(|one| {
         let argv = shell_argv(context, &run.spec, &one.command);
         let problem = problem_of(context, &argv, &folder_of(context, &one.dir))?;
@@ -97,7 +97,7 @@ pub fn missing_checks(context: &Context, run: &Run) -> Vec<(String, String)> {
 }
 
 /// Refuses (2) another attempt where a check could not be started after the last one, and still cannot.
-pub fn require_checks(context: &Context, run: &Run) -> Result<()> {
+pub(crate) fn require_checks(context: &Context, run: &Run) -> Result<()> {
     let before: Vec<&String> = last_missing(run)
         .filter(|_| run.attempts().next().is_some())
         .collect();
@@ -115,14 +115,14 @@ pub fn require_checks(context: &Context, run: &Run) -> Result<()> {
 }
 
 /// What a person reads of a check that cannot be started.
-pub fn told(name: &str, why: &str) -> String {
+pub(super) fn told(name: &str, why: &str) -> String {
     format!(
         "the check '{name}' cannot be started: {why}; where that is still so after an attempt, the run stops"
     )
 }
 
 /// The checks that could not be started when they were last run.
-pub fn last_missing(run: &Run) -> impl Iterator<Item = &String> {
+pub(super) fn last_missing(run: &Run) -> impl Iterator<Item = &String> {
     let latest = run
         .attempts()
         .rev()
@@ -135,7 +135,7 @@ pub fn last_missing(run: &Run) -> impl Iterator<Item = &String> {
 }
 
 /// Why a command cannot be started.
-pub struct Problem {
+pub(crate) struct Problem {
     /// What was looked for.
     program: String,
     error: SpawnError,
@@ -145,7 +145,7 @@ pub struct Problem {
 
 impl Problem {
     /// In one line.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let near = self
             .near
             .as_ref()
@@ -156,7 +156,7 @@ impl Problem {
 }
 
 /// What is wrong with a command that starts in `folder`; a line for the configured shell is read as far as it goes.
-pub fn problem_of(context: &Context, argv: &[String], folder: &Path) -> Option<Problem> {
+pub(crate) fn problem_of(context: &Context, argv: &[String], folder: &Path) -> Option<Problem> {
     let path = context.env("PATH").map(std::ffi::OsString::from);
     let look = |program: &str| {
         let error = find_program(program, folder, path.as_deref()).err()?;

@@ -16,7 +16,7 @@ use crate::store::NewEvent;
 /// Runs an agent's command. The session that its records name is in the ledger as soon as that is seen: a kill of `recover`
 /// or of the agent does not lose it. `agent` is which one it is, if that is known, and whether what is shown of its records is
 /// text for people; `None`: the command is no agent's.
-pub fn run_watched(
+pub(super) fn run_watched(
     context: &Context,
     key: &RunKey,
     mut supervised: Supervised,
@@ -53,7 +53,7 @@ pub fn run_watched(
 }
 
 /// How an agent's records are looked at while it runs.
-pub struct Watched {
+pub(super) struct Watched {
     /// Whose they are, where that is known.
     pub kind: Option<AgentKind>,
     /// Whether they are shown as text.

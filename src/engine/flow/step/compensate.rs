@@ -19,7 +19,7 @@ use super::variables;
 
 /// The steps that a restore goes back past, the latest first.
 #[derive(Clone, Debug, Default)]
-pub struct Crossing {
+pub(crate) struct Crossing {
     /// Those whose effect can be taken back.
     compensable: Vec<(RunKey, Step)>,
     /// Those whose effect stays.
@@ -28,7 +28,7 @@ pub struct Crossing {
 
 impl Crossing {
     /// Finds them. A restore of some paths, or of the working memory alone, is no way back to before a step.
-    pub fn of(context: &Context, state: &State, request: &RestoreRequest) -> Self {
+    pub(crate) fn of(context: &Context, state: &State, request: &RestoreRequest) -> Self {
         if !request.scope.covers_files() || !request.paths.is_empty() {
             return Self::default();
         }
@@ -67,12 +67,12 @@ impl Crossing {
     }
 
     /// Whether there is anything to take back.
-    pub fn compensates(&self) -> bool {
+    pub(crate) fn compensates(&self) -> bool {
         !self.compensable.is_empty()
     }
 
     /// Their names, for the restore's record.
-    pub fn refs(&self) -> Vec<StepRef> {
+    pub(crate) fn refs(&self) -> Vec<StepRef> {
         let crossed = self.crossed.iter().map(|(key, step, _)| (key, step));
         let all = self
             .compensable
@@ -87,7 +87,7 @@ impl Crossing {
     }
 
     /// Those whose effect stays.
-    pub fn crossed(&self) -> Vec<CrossedStep> {
+    pub(crate) fn crossed(&self) -> Vec<CrossedStep> {
         let told = |(key, step, why): &(RunKey, Step, &str)| CrossedStep {
             step: step.told(key),
             reason: (*why).into(),
@@ -96,7 +96,7 @@ impl Crossing {
     }
 
     /// Those whose effect would be taken back.
-    pub fn planned(&self) -> Vec<Compensated> {
+    pub(crate) fn planned(&self) -> Vec<Compensated> {
         let told = |(key, step): &(RunKey, Step)| Compensated {
             step: step.told(key),
             compensate_exit_code: None,
@@ -151,7 +151,7 @@ fn compensated_by(state: &State, entry: &UndoEntry) -> Vec<(RunKey, Step, &'stat
 }
 
 /// Takes the effects back, the latest first. One that fails keeps none of the others from it.
-pub fn compensate(
+pub(crate) fn compensate(
     context: &Context,
     crossing: &Crossing,
     checkpoint_id: &CheckpointId,

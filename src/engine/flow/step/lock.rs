@@ -22,14 +22,14 @@ const TURNS: &str = "RECOVER_STEP_TURNS";
 
 /// The right to run a step. It is released when the process ends.
 #[derive(Debug)]
-pub struct StepLock {
+pub(super) struct StepLock {
     mark: String,
     _lock: FileLock,
 }
 
 impl StepLock {
     /// Takes it, after as long a wait as it takes: a signal ends that.
-    pub fn take(
+    pub(super) fn take(
         context: &Context,
         key: &RunKey,
         step: &str,
@@ -72,7 +72,7 @@ impl StepLock {
     }
 
     /// The variable by which the step's command, and all that it starts, know that this turn is taken.
-    pub fn variable(&self, context: &Context) -> (OsString, OsString) {
+    pub(super) fn variable(&self, context: &Context) -> (OsString, OsString) {
         let above = context
             .env(TURNS)
             .map(|above| above + ":")
@@ -103,7 +103,7 @@ fn remove_left(root: &Root, folder: &Path) {
 }
 
 /// Whether this process was started, on whatever way, by the step's command.
-pub fn is_ancestor_step(context: &Context, key: &RunKey, step: &str) -> bool {
+pub(crate) fn is_ancestor_step(context: &Context, key: &RunKey, step: &str) -> bool {
     let mark = mark_of(context, key, step);
     context
         .env(TURNS)

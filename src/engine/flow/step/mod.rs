@@ -42,12 +42,12 @@ use super::remote::renew;
 
 use lock::StepLock;
 
-pub use compensate::{Crossing, compensate};
-pub use lock::is_ancestor_step;
+pub(crate) use compensate::{Crossing, compensate};
+pub(crate) use lock::is_ancestor_step;
 
 /// What to run once.
 #[derive(Clone, Debug)]
-pub struct StepRequest {
+pub(crate) struct StepRequest {
     /// Its name.
     pub name: String,
     /// The command.
@@ -72,7 +72,7 @@ pub struct StepRequest {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct StepReport {
+pub(crate) struct StepReport {
     /// The step; `None` in a dry run of one that was never begun.
     pub step: Option<ToldStep>,
     /// Whether the command was run.
@@ -91,7 +91,7 @@ pub struct StepReport {
 
 /// Something to say before the command's own output.
 #[derive(Clone, Debug)]
-pub enum Notice {
+pub(crate) enum Notice {
     /// Another process runs it.
     Waiting(String),
     /// It is done and is not run again.
@@ -103,7 +103,7 @@ pub enum Notice {
 }
 
 /// Refuses what cannot be a step.
-pub fn check(request: &StepRequest) -> Result<()> {
+pub(crate) fn check(request: &StepRequest) -> Result<()> {
     if let Some(problem) = name_problem(&request.name) {
         let shown = crate::policy::escape::escape(&request.name);
         let message =
@@ -125,7 +125,7 @@ fn selection(request: &StepRequest) -> Result<Selection> {
 ///
 /// # Errors
 /// It was never begun, or what is recorded of it has no secrets any more (2).
-pub fn as_recorded(context: &Context, request: StepRequest) -> Result<StepRequest> {
+pub(crate) fn as_recorded(context: &Context, request: StepRequest) -> Result<StepRequest> {
     if !request.command.is_empty() {
         return Ok(request);
     }
@@ -184,7 +184,7 @@ fn recorded_dir(context: &Context, start: &StepStart) -> PathBuf {
 }
 
 /// Runs it, unless it is done. `notice` says what has to be said before.
-pub fn step(
+pub(crate) fn step(
     context: &Context,
     request: &StepRequest,
     notice: &dyn Fn(&Notice),

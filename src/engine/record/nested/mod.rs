@@ -33,7 +33,7 @@ use crate::model::state::State;
 use super::damage::mark_suspect;
 use super::message::RECORD;
 
-pub use stored::{Now, adopt, changed, forget, verify};
+pub(crate) use stored::{Now, adopt, changed, forget, verify};
 
 /// More repositories one inside the other than this are not followed.
 const MAX_DEPTH: usize = 16;
@@ -44,7 +44,7 @@ const OUTER_STATE: &str = "Outer-State";
 
 /// A nested repository, captured and not recorded yet, with its lock.
 #[derive(Debug)]
-pub struct NestedCapture {
+pub(crate) struct NestedCapture {
     /// Its folder in the repository around it.
     path: RepoPath,
     /// Its folder in the outermost one.
@@ -63,7 +63,7 @@ struct Refusal {
 }
 
 /// Captures every repository inside the work tree of `capture`, which learns what came of it.
-pub fn capture_all(
+pub(crate) fn capture_all(
     context: &Context,
     rules: &CaptureRules,
     repo: &Repo,
@@ -243,7 +243,7 @@ fn refusal(error: &GitError) -> Refusal {
 
 /// Whether the nested repositories are as a checkpoint's manifest has them. Their paths and commits are compared with
 /// the manifests.
-pub fn unchanged(captures: &[NestedCapture], then: &[Nested]) -> bool {
+pub(crate) fn unchanged(captures: &[NestedCapture], then: &[Nested]) -> bool {
     let known = |one: &NestedCapture| then.iter().any(|nested| nested.path == one.path);
     captures.iter().all(known)
         && then.iter().all(|nested| {
@@ -257,7 +257,7 @@ pub fn unchanged(captures: &[NestedCapture], then: &[Nested]) -> bool {
 }
 
 /// Whether a reference of this checkpoint is in the way.
-pub fn taken(captures: &[NestedCapture], run_id: &RunId, checkpoint: &CheckpointId) -> bool {
+pub(crate) fn taken(captures: &[NestedCapture], run_id: &RunId, checkpoint: &CheckpointId) -> bool {
     captures.iter().any(|one| {
         let id = nested_id(checkpoint, &one.whole);
         id.is_ok_and(|id| ref_exists(&one.repo, &ref_name(run_id, &id)))
@@ -266,7 +266,11 @@ pub fn taken(captures: &[NestedCapture], run_id: &RunId, checkpoint: &Checkpoint
 }
 
 /// Removes what a kill left: references of this work tree and state directory without a checkpoint around them.
-pub fn remove_strays(context: &Context, state: &State, captures: &[NestedCapture]) -> Result<()> {
+pub(crate) fn remove_strays(
+    context: &Context,
+    state: &State,
+    captures: &[NestedCapture],
+) -> Result<()> {
     for one in captures {
         let mut strays = Vec::new();
         for found in list_refs(&one.repo)?.0 {
@@ -303,7 +307,7 @@ fn is_ours(context: &Context, message: &str) -> bool {
 
 /// What a checkpoint holds of the repositories inside.
 #[derive(Debug)]
-pub struct Recorded {
+pub(crate) struct Recorded {
     /// The links for its manifest.
     pub links: Vec<Nested>,
     /// Their files; see [`crate::git::checkpoint`].
@@ -315,7 +319,7 @@ pub struct Recorded {
 ///
 /// A repository that is as the `previous` checkpoint of the outer one has it is linked to the same commit again, and
 /// nothing is copied of it. `previous` is one that its reference holds.
-pub fn record(
+pub(crate) fn record(
     context: &Context,
     (outer, capture): (&Repo, &Capture),
     captures: &[NestedCapture],
@@ -363,7 +367,7 @@ pub fn record(
 
 impl NestedCapture {
     /// Whether a stored checkpoint of this repository holds the same.
-    pub fn is(&self, commit: &ObjectId) -> bool {
+    pub(crate) fn is(&self, commit: &ObjectId) -> bool {
         load_checkpoint(&self.repo, commit).is_ok_and(|stored| {
             self.capture.same_as(&stored, &[]).unwrap_or(false)
                 && unchanged(&self.inner, &stored.manifest.nested)

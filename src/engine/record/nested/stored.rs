@@ -20,7 +20,7 @@ use super::NestedCapture;
 
 /// What is missing or damaged of the nested checkpoints that one links, as sentences. A repository that is gone takes
 /// nothing away of what can be restored: its files are in the outer checkpoint, and verified with it.
-pub fn verify(
+pub(crate) fn verify(
     context: &Context,
     outer: &Repo,
     stored: &StoredCheckpoint,
@@ -68,7 +68,7 @@ fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Ve
 
 /// Deletes the references in nested repositories of checkpoints that were pruned. One that cannot be deleted now goes
 /// with the next checkpoint.
-pub fn forget(context: &Context, outer: &Repo, gone: &[Checkpoint]) {
+pub(crate) fn forget(context: &Context, outer: &Repo, gone: &[Checkpoint]) {
     for checkpoint in gone
         .iter()
         .filter(|checkpoint| checkpoint.worktree == context.worktree_id())
@@ -113,7 +113,7 @@ fn forget_one(
 
 /// The other side of a comparison.
 #[derive(Clone, Copy)]
-pub enum Now<'a> {
+pub(crate) enum Now<'a> {
     /// A stored checkpoint's links.
     Stored(&'a [Nested]),
     /// The work tree.
@@ -121,7 +121,7 @@ pub enum Now<'a> {
 }
 
 /// Adds the nested repositories whose content differs to `changes`, where their commit has not brought them there.
-pub fn changed(
+pub(crate) fn changed(
     context: &Context,
     outer: &Repo,
     then: &[Nested],
@@ -210,7 +210,7 @@ fn same_content(context: &Context, repo: &Repo, a: &Nested, b: &Nested) -> bool 
 
 /// The checkpoint that is meant: where `selector` is the commit of one that was taken of this repository for one around
 /// it, it is taken in first.
-pub fn adopt(context: &Context, selector: &Selector) -> Result<Selector> {
+pub(crate) fn adopt(context: &Context, selector: &Selector) -> Result<Selector> {
     let as_it_is = || Ok(selector.clone());
     let Selector::Id(text) = selector else {
         return as_it_is();

@@ -9,7 +9,7 @@ pub(super) struct Bitmap {
 }
 
 impl Bitmap {
-    pub fn parse(input: &mut Input<'_>) -> Result<Self> {
+    pub(super) fn parse(input: &mut Input<'_>) -> Result<Self> {
         let _bits = input.number()?;
         let count = input.number()? as usize;
         if count > input.0.len() / 8 {
@@ -22,7 +22,7 @@ impl Bitmap {
 
     /// The positions of the bits that are set, ascending. One that is not below `limit` is an error, before any memory is
     /// spent on it.
-    pub fn positions(&self, limit: usize) -> Result<Vec<usize>> {
+    pub(super) fn positions(&self, limit: usize) -> Result<Vec<usize>> {
         let beyond = || damaged("a bitmap is longer than what it is about");
         let mut positions = Vec::new();
         let mut base = 0_usize;

@@ -15,7 +15,7 @@ impl IndexFile {
     ///
     /// The shared index must be the very one that is named, and the trees must be readable, else it is
     /// [`Error::Corrupt`].
-    pub fn read(repo: &Repo, path: &Path) -> Result<Option<Self>> {
+    pub(crate) fn read(repo: &Repo, path: &Path) -> Result<Option<Self>> {
         // Between the two reads, git may write both files anew and remove the old shared one.
         let mut tries = 3;
         let read = loop {

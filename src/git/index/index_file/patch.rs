@@ -45,7 +45,7 @@ pub(in crate::git) struct IndexPatch {
 impl IndexPatch {
     /// Parses the bytes of an index file, as [`IndexFile::parse`] does. The entries of a split index lie in another file,
     /// too: that is [`Error::Unsupported`].
-    pub fn new(bytes: Vec<u8>) -> Result<Self> {
+    pub(crate) fn new(bytes: Vec<u8>) -> Result<Self> {
         let file = IndexFile::parse(&bytes)?;
         if file.is_split() {
             return Err(Error::Unsupported {
@@ -60,13 +60,13 @@ impl IndexPatch {
     }
 
     /// The entry of a path that is not in conflict.
-    pub fn entry(&self, path: &[u8]) -> Option<IndexEntryRef<'_>> {
+    pub(crate) fn entry(&self, path: &[u8]) -> Option<IndexEntryRef<'_>> {
         self.position(path)
             .map(|at| self.file.entry(&self.file.records[at]))
     }
 
     /// Sets the metadata of a path that has an [`Self::entry`].
-    pub fn set(&mut self, path: &[u8], stat: &EntryStat) {
+    pub(crate) fn set(&mut self, path: &[u8], stat: &EntryStat) {
         let Some(position) = self.position(path) else {
             return;
         };
@@ -85,7 +85,7 @@ impl IndexPatch {
 
     /// Entries that git takes for unchanged only after a look at the content, as their files are no older than the index,
     /// which was written in this second.
-    pub fn young(&self, written: u32) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn young(&self, written: u32) -> impl Iterator<Item = &[u8]> {
         let young = self.file.records.iter().filter(move |record| {
             let (entry, file) = (
                 self.file.entry(record),
@@ -97,7 +97,7 @@ impl IndexPatch {
     }
 
     /// Makes git look at the content of a path, as git itself does: by a size of 0. Written with the next [`Self::set`].
-    pub fn doubt(&mut self, path: &[u8]) {
+    pub(crate) fn doubt(&mut self, path: &[u8]) {
         let Some(position) = self.position(path) else {
             return;
         };
@@ -106,7 +106,7 @@ impl IndexPatch {
     }
 
     /// The bytes with a checksum that is right, unless git is configured to write none; `None` if nothing was set.
-    pub fn finish(mut self) -> Option<Vec<u8>> {
+    pub(crate) fn finish(mut self) -> Option<Vec<u8>> {
         let content = self.bytes.len() - HASH;
         if self.bytes[content..].iter().any(|byte| *byte != 0) {
             let checksum = Sha1::digest(&self.bytes[..content]);

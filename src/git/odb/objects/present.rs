@@ -21,7 +21,7 @@ impl ObjectWriter {
     /// Whether the object is there: written before, or in the real database or one that it borrows from.
     ///
     /// A pack that another process made meanwhile may be overlooked; the object is then written once more.
-    pub fn contains(&self, oid: Oid) -> Result<bool> {
+    pub(crate) fn contains(&self, oid: Oid) -> Result<bool> {
         if self.state().known.contains(&oid) {
             return Ok(true);
         }
@@ -29,7 +29,7 @@ impl ObjectWriter {
     }
 
     /// Which of many objects are there.
-    pub fn contained(&self, oids: &[Oid]) -> Result<Vec<bool>> {
+    pub(crate) fn contained(&self, oids: &[Oid]) -> Result<Vec<bool>> {
         let known: Vec<bool> = {
             let state = self.state();
             oids.iter().map(|oid| state.known.contains(oid)).collect()
@@ -46,17 +46,17 @@ impl ObjectWriter {
     }
 
     /// Whether damage was found in the real database: then what lies there is read before it is believed.
-    pub fn doubts(&self) -> bool {
+    pub(crate) fn doubts(&self) -> bool {
         self.health.doubts
     }
 
     /// Whether what an earlier capture stored is there without a look for it.
-    pub fn trusts_earlier(&self) -> bool {
+    pub(crate) fn trusts_earlier(&self) -> bool {
         !self.health.doubts && self.health.damaged.is_empty() && !self.health.is_any_gone
     }
 
     /// Makes what other programs wrote durable, so that what was captured may rely on it.
-    pub fn sync_others(&self) -> Result<()> {
+    pub(crate) fn sync_others(&self) -> Result<()> {
         self.others
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -64,7 +64,7 @@ impl ObjectWriter {
     }
 
     /// Whether other programs had written anything that need not be durable.
-    pub fn has_unsynced(&self) -> bool {
+    pub(crate) fn has_unsynced(&self) -> bool {
         self.others
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -72,7 +72,7 @@ impl ObjectWriter {
     }
 
     /// Ends that, when everything of a capture was written or read.
-    pub fn end_doubt(&self) -> Result<()> {
+    pub(crate) fn end_doubt(&self) -> Result<()> {
         if self.doubts() && !self.rehearsal {
             corruption_marker::clear(&self.own)
         } else {

@@ -53,19 +53,19 @@ impl Needs {
 impl ObjectWriter {
     /// Makes everything written durable and part of the real database. It stays there at the latest from when a
     /// reference holds it and [`Self::secure`] was called.
-    pub fn publish(&self) -> Result<()> {
+    pub(crate) fn publish(&self) -> Result<()> {
         self.publish_with(None)
     }
 
     /// [`Self::publish`], and a reference's draft becomes durable on the way; [`Self::take_draft`] gives it out.
-    pub fn publish_with_draft(&self, commit: Oid, draft: PathBuf) -> Result<()> {
+    pub(crate) fn publish_with_draft(&self, commit: Oid, draft: PathBuf) -> Result<()> {
         let path = draft.clone();
         self.state().draft = Some((commit, draft));
         self.publish_with(Some(&path))
     }
 
     /// The draft of a reference to this commit that was made durable, if there is one.
-    pub fn take_draft(&self, commit: Oid) -> Option<PathBuf> {
+    pub(crate) fn take_draft(&self, commit: Oid) -> Option<PathBuf> {
         self.state()
             .draft
             .take_if(|(of, _)| *of == commit)
@@ -144,7 +144,7 @@ impl ObjectWriter {
 
     /// Publishes everything once more, as a pack that no collection removes before [`Self::secure`]; for when one took
     /// something already.
-    pub fn publish_kept(&self) -> Result<()> {
+    pub(crate) fn publish_kept(&self) -> Result<()> {
         self.collected.store(true, Ordering::Relaxed);
         self.publish()
     }
@@ -154,7 +154,7 @@ impl ObjectWriter {
     ///
     /// It is an error if a collection took an object that was there before and whose content is not at hand; the
     /// reference must then be removed.
-    pub fn secure(&self) -> Result<bool> {
+    pub(crate) fn secure(&self) -> Result<bool> {
         let mut state = self.state();
         let again = !state.needs.is_empty()
             && (gc::is_announced(&self.common) || self.is_any_gone(&state)?);
@@ -170,7 +170,7 @@ impl ObjectWriter {
 
     /// Whether the object is there and stays there for what is captured. While a `git gc` is under way, that holds only
     /// for what was written.
-    pub fn holds(&self, oid: Oid) -> Result<bool> {
+    pub(crate) fn holds(&self, oid: Oid) -> Result<bool> {
         if self.state().known.contains(&oid) {
             return Ok(true);
         }

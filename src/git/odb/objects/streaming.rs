@@ -20,7 +20,7 @@ impl ObjectWriter {
     /// Writes a blob of exactly `size` bytes without holding it in memory. Returns `None` if the source has fewer or more.
     ///
     /// The outer error is the source's, the inner one the database's.
-    pub fn write_stream(
+    pub(crate) fn write_stream(
         &self,
         source: &mut dyn Read,
         size: u64,
@@ -41,7 +41,7 @@ impl ObjectWriter {
     }
 
     /// Takes over a loose object as another database has it, deflated, without holding it in memory.
-    pub fn write_loose(&self, oid: Oid, source: &mut dyn Read) -> Result<()> {
+    pub(crate) fn write_loose(&self, oid: Oid, source: &mut dyn Read) -> Result<()> {
         if self.state().known.contains(&oid) {
             return Ok(());
         }

@@ -25,7 +25,7 @@ pub(super) enum Target {
 
 impl Tools {
     /// Opens the folder of objects that are there already.
-    pub fn new(objects: &Path) -> Result<Self> {
+    pub(super) fn new(objects: &Path) -> Result<Self> {
         Ok(Self {
             target: Target::open(objects)?,
             compress: Compress::new(Compression::new(LEVEL), true),
@@ -47,7 +47,7 @@ impl Target {
     }
 
     /// Kind and content of an object; `None` where it cannot be read or is not what its id says.
-    pub fn read(&self, oid: Oid) -> Option<(ObjectType, Vec<u8>)> {
+    pub(super) fn read(&self, oid: Oid) -> Option<(ObjectType, Vec<u8>)> {
         let read = |odb: &Odb<'_>| {
             let object = odb.read(oid).ok()?;
             let whole =
@@ -61,7 +61,7 @@ impl Target {
     }
 
     /// Looked up without reading the list of packs again, which for many misses would cost more than everything else.
-    pub fn exists(&self, oid: Oid) -> bool {
+    pub(super) fn exists(&self, oid: Oid) -> bool {
         match self {
             Self::Odb(odb) => odb.exists_ext(oid, OdbLookupFlags::NO_REFRESH),
             Self::Repository(repository) => repository
@@ -80,14 +80,14 @@ pub(super) struct Permits {
 pub(super) struct Permit<'p>(&'p Permits);
 
 impl Permits {
-    pub fn new(count: usize) -> Self {
+    pub(super) fn new(count: usize) -> Self {
         Self {
             free: Mutex::new(count),
             given_back: Condvar::new(),
         }
     }
 
-    pub fn take(&self) -> Permit<'_> {
+    pub(super) fn take(&self) -> Permit<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = self
             .given_back

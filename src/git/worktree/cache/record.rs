@@ -18,25 +18,25 @@ const SMALL: usize = 64 << 10;
 /// Bits of an item or folder.
 pub(in crate::git) mod flag {
     /// The path is in the user's index.
-    pub const TRACKED: u8 = 1;
+    pub(crate) const TRACKED: u8 = 1;
     /// The metadata can be trusted.
-    pub const SETTLED: u8 = 2;
+    pub(crate) const SETTLED: u8 = 2;
     /// The rules took it, not a request for this one path.
-    pub const BY_RULES: u8 = 4;
+    pub(crate) const BY_RULES: u8 = 4;
     /// The folder is ignored, and with it all that is not tracked or included.
-    pub const IGNORED: u8 = 8;
+    pub(crate) const IGNORED: u8 = 8;
     /// The folder counts by itself, not only for what is in it.
-    pub const WANTED: u8 = 16;
+    pub(crate) const WANTED: u8 = 16;
     /// The cached tree of its folder has the file with this content and git file mode. Not stored.
-    pub const SAME: u8 = 32;
+    pub(crate) const SAME: u8 = 32;
     /// Something in the folder is no part of the capture: it is not empty, and cannot stand for itself. Not stored.
-    pub const HIDDEN: u8 = 64;
+    pub(crate) const HIDDEN: u8 = 64;
     /// The folder is the root of a repository of its own. Not stored.
-    pub const NESTED: u8 = 128;
+    pub(crate) const NESTED: u8 = 128;
     /// The folder is not all that the cache says of it. Not stored.
-    pub const CHANGED: u8 = 4;
+    pub(crate) const CHANGED: u8 = 4;
     /// The folder holds nothing else than its items, its folders and what the rules left out.
-    pub const COMPLETE: u8 = 1;
+    pub(crate) const COMPLETE: u8 = 1;
 }
 
 /// An entry of a folder.
@@ -83,12 +83,12 @@ pub(in crate::git) enum Other {
 
 impl<'a> CachedFolder<'a> {
     /// Whether a folder with these flags stands in the cache with the same ones.
-    pub fn is_as(&self, flags: u8) -> bool {
+    pub(crate) fn is_as(&self, flags: u8) -> bool {
         self.flags & (flag::IGNORED | flag::WANTED) == flags & (flag::IGNORED | flag::WANTED)
     }
 
     /// Names that are no items, sorted.
-    pub fn others(&self) -> impl Iterator<Item = (&'a [u8], Other)> + use<'a> {
+    pub(crate) fn others(&self) -> impl Iterator<Item = (&'a [u8], Other)> + use<'a> {
         let mut rest = self.others;
         std::iter::from_fn(move || {
             let [length, what] = take(&mut rest)?;
@@ -102,14 +102,14 @@ impl<'a> CachedFolder<'a> {
     /// Whether the folder holds what it held then: nothing was added, removed or renamed since.
     ///
     /// A file system that keeps the times of folders as POSIX asks is the caller's to make sure of.
-    pub fn holds_the_same(&self, stat: &FileStat) -> bool {
+    pub(crate) fn holds_the_same(&self, stat: &FileStat) -> bool {
         self.flags & (flag::COMPLETE | flag::SETTLED) == flag::COMPLETE | flag::SETTLED
             && (stat.mtime, stat.ctime, stat.ino, stat.dev)
                 == (self.mtime, self.ctime, self.ino, self.dev)
     }
 
     /// Whether it has an item or an ignored file of this name.
-    pub fn has_file(&self, name: &[u8]) -> bool {
+    pub(crate) fn has_file(&self, name: &[u8]) -> bool {
         let is = |known: &[u8]| known == name;
         self.items()
             .take_while(|item| item.name <= name)
@@ -120,7 +120,7 @@ impl<'a> CachedFolder<'a> {
     }
 
     /// Its items, sorted by name.
-    pub fn items(&self) -> impl Iterator<Item = CachedEntry<'a>> + use<'a> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = CachedEntry<'a>> + use<'a> {
         let (mut names, dev) = (self.names, self.dev);
         self.items.chunks_exact(ITEM).filter_map(move |item| {
             let mut rest = item;
@@ -165,14 +165,14 @@ pub(in crate::git) struct NewFolder<'a> {
 
 impl Builder {
     /// Begins one. Folders follow in the order of a walk.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             bytes: MAGIC.to_vec(),
         }
     }
 
     /// Adds a folder and its items, sorted by name.
-    pub fn folder<'i>(
+    pub(crate) fn folder<'i>(
         &mut self,
         folder: &NewFolder<'_>,
         items: impl Iterator<Item = CachedEntry<'i>> + Clone,
@@ -217,7 +217,12 @@ impl Builder {
     }
 
     /// Ends with the header, and replaces the worktree's cache.
-    pub fn store(mut self, header: &Header, root: &Root, file: &std::path::Path) -> Result<()> {
+    pub(crate) fn store(
+        mut self,
+        header: &Header,
+        root: &Root,
+        file: &std::path::Path,
+    ) -> Result<()> {
         let header =
             serde_json::to_vec(header).map_err(|error| Error::corrupt(error.to_string()))?;
         self.bytes.extend_from_slice(&header);

@@ -32,7 +32,7 @@ enum Kind {
 
 impl Patterns {
     /// Reads an ignore file. Every line is a pattern, whatever its bytes: one that means nothing matches nothing.
-    pub fn read(content: &[u8]) -> Self {
+    pub(super) fn read(content: &[u8]) -> Self {
         let mut patterns = Vec::new();
         let mut start = if content.starts_with(BOM) {
             BOM.len()
@@ -50,7 +50,7 @@ impl Patterns {
 
     /// What the last pattern that matches says of a path below the file's folder: `true` is ignored. `content` is what the
     /// patterns were read from.
-    pub fn verdict(
+    pub(super) fn verdict(
         &self,
         content: &[u8],
         path: &[u8],

@@ -36,11 +36,11 @@ impl Reader<'_> {
         self.pattern.as_bytes()
     }
 
-    pub fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.bytes().get(self.at).copied()
     }
 
-    pub fn eat(&mut self, byte: u8) -> bool {
+    pub(super) fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found
@@ -53,7 +53,7 @@ impl Reader<'_> {
     }
 
     /// Reads up to `|`, `)` or the end. Flags that are set on the way hold for the alternatives that follow.
-    pub fn concatenation(&mut self, flags: &mut &'static str) -> Need {
+    pub(super) fn concatenation(&mut self, flags: &mut &'static str) -> Need {
         let (mut run, mut all) = (Literal::default(), true);
         let mut bytes = Required::default();
         // The best strings so far are those from here on.

@@ -10,7 +10,7 @@ use super::escape::{Line, Lines};
 use super::parts::{badge, fact, mono, none, section, tone};
 
 /// Every attempt, oldest first.
-pub fn attempts(report: &Report) -> Markup {
+pub(super) fn attempts(report: &Report) -> Markup {
     let content = html! {
         @if report.attempts.is_empty() { (none("None.")) }
         @if report.attempts_omitted > 0 {
@@ -84,7 +84,7 @@ fn cause(attempt: &AttemptLine, failure: &FailureLine) -> String {
 }
 
 /// The output of what failed.
-pub fn errors(errors: &[ErrorDetails]) -> Markup {
+pub(super) fn errors(errors: &[ErrorDetails]) -> Markup {
     let content = html! {
         @if errors.is_empty() { (none("None.")) }
         @for error in errors { (details(error)) }

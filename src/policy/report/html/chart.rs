@@ -19,7 +19,7 @@ const MAX_ROWS: usize = 40;
 const WIDTH: f64 = 1000.0;
 
 /// The chart; nothing where there is nothing to compare.
-pub fn chart(report: &Report) -> Markup {
+pub(super) fn chart(report: &Report) -> Markup {
     if report.attempts.is_empty() {
         return Markup::default();
     }

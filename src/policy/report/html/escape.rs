@@ -9,10 +9,10 @@ use crate::policy::escape::{escape, escape_lines};
 use crate::policy::redact::redact;
 
 /// One line of text, as content or as the value of an attribute.
-pub struct Line<'a>(pub &'a str);
+pub(super) struct Line<'a>(pub &'a str);
 
 /// Text that keeps its line breaks, for `pre`.
-pub struct Lines<'a>(pub &'a str);
+pub(super) struct Lines<'a>(pub &'a str);
 
 impl Render for Line<'_> {
     fn render_to(&self, out: &mut String) {

@@ -20,7 +20,7 @@ use parts::{badge, mono, none, section};
 const STYLE: &str = include_str!("style.css");
 
 /// Renders the page.
-pub fn html(report: &Report) -> String {
+pub(crate) fn html(report: &Report) -> String {
     let title = format!("{}: {}", title(report.kind), report.summary.run.run_id);
     let body = body(report);
     // A hash of all the text, so that nobody whose text is in it can know the nonce beforehand.

@@ -6,7 +6,7 @@ use super::escape::Line;
 use crate::model::run::AttemptOutcome;
 
 /// What an outcome looks like.
-pub fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
+pub(super) fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
     match outcome {
         Some(AttemptOutcome::Passed) => "good",
         Some(AttemptOutcome::Failed) => "bad",
@@ -16,7 +16,12 @@ pub fn tone(outcome: Option<AttemptOutcome>) -> &'static str {
 }
 
 /// A section with its heading, and a figure beside it.
-pub fn section(id: &str, heading: &str, figure: Option<String>, content: impl Render) -> Markup {
+pub(super) fn section(
+    id: &str,
+    heading: &str,
+    figure: Option<String>,
+    content: impl Render,
+) -> Markup {
     html! {
         section id=(id) {
             h2 { (heading) @if let Some(figure) = figure { " " small { (figure) } } }
@@ -26,21 +31,21 @@ pub fn section(id: &str, heading: &str, figure: Option<String>, content: impl Re
 }
 
 /// A term and its description.
-pub fn fact(term: &str, description: impl Render) -> Markup {
+pub(super) fn fact(term: &str, description: impl Render) -> Markup {
     html! { div { dt { (Line(term)) } dd { (description) } } }
 }
 
 /// A word in a pill: `tone` is `good`, `bad`, `warn` or `calm`.
-pub fn badge(tone: &str, word: &str) -> Markup {
+pub(super) fn badge(tone: &str, word: &str) -> Markup {
     html! { span class={ "badge " (tone) } { (Line(word)) } }
 }
 
 /// Text in the fixed-width font.
-pub fn mono(content: &str) -> Markup {
+pub(super) fn mono(content: &str) -> Markup {
     html! { code { (Line(content)) } }
 }
 
 /// What stands in a section that has nothing to list.
-pub fn none(text: &str) -> Markup {
+pub(super) fn none(text: &str) -> Markup {
     html! { p.none { (text) } }
 }

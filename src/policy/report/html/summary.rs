@@ -12,7 +12,7 @@ use super::escape::Line;
 use super::parts::{badge, fact, mono, section};
 
 /// Title, status, one sentence, figures, failure, facts.
-pub fn header(report: &Report, title: &str) -> Markup {
+pub(super) fn header(report: &Report, title: &str) -> Markup {
     let summary = &report.summary;
     let content = html! {
         @if let Some(night) = &report.night {
@@ -38,7 +38,7 @@ pub fn header(report: &Report, title: &str) -> Markup {
 }
 
 /// What a status looks like.
-pub fn tone(status: &str) -> &'static str {
+pub(super) fn tone(status: &str) -> &'static str {
     match status {
         "complete" => "good",
         "failed" | "escalated" | "cancelled" => "bad",
@@ -171,7 +171,7 @@ fn meter(budget: &Budget, stopped: bool) -> Markup {
 }
 
 /// Where to go back to.
-pub fn checkpoints(report: &Report) -> Markup {
+pub(super) fn checkpoints(report: &Report) -> Markup {
     let all = &report.checkpoints;
     let list = html! {
         dl.points {

@@ -10,7 +10,7 @@ use super::escape::Line;
 use super::parts::{mono, none, section, tone};
 
 /// Every moment, oldest first, with the date where a day begins.
-pub fn timeline(report: &Report) -> Markup {
+pub(super) fn timeline(report: &Report) -> Markup {
     let days = report
         .timeline
         .chunk_by(|one, next| words::date(one.at) == words::date(next.at));

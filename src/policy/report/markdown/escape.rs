@@ -3,7 +3,7 @@
 use crate::policy::escape::{escape, escape_lines};
 
 /// Text within a paragraph, a list or a table.
-pub fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     let visible = escape(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     let chars: Vec<char> = visible.chars().collect();
     let mut out = String::with_capacity(visible.len() + 8);
@@ -32,7 +32,7 @@ pub fn text(text: &str) -> String {
 }
 
 /// A code span: as many backticks around it as it takes. Not for tables, where a bar would end it.
-pub fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let visible = escape(text);
     if visible.trim().is_empty() {
         return "(empty)".to_owned();
@@ -47,7 +47,7 @@ pub fn code(text: &str) -> String {
 }
 
 /// A block of lines, fenced with more backticks than it holds.
-pub fn fenced(language: &str, text: &str) -> String {
+pub(crate) fn fenced(language: &str, text: &str) -> String {
     let visible = escape_lines(text);
     let fence = "`".repeat(longest_run(&visible).max(2) + 1);
     format!(

@@ -23,7 +23,7 @@ macro_rules! line {
 }
 
 /// Writes it.
-pub fn markdown(report: &Report) -> String {
+pub(crate) fn markdown(report: &Report) -> String {
     let mut out = format!(
         "<!-- {MARK} -->\n# {}: {}\n\n",
         title(report.kind),

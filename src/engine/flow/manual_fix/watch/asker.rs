@@ -17,7 +17,7 @@ pub(super) enum Wake {
 
 /// Hands what somebody asks to a watch.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub(crate) struct Asker {
     sender: Sender<Wake>,
     judging: Arc<Mutex<Judging>>,
     interrupts: Interrupts,
@@ -40,12 +40,12 @@ impl Asker {
     }
 
     /// Asks; answers whether anybody is there to be asked.
-    pub fn ask(&self, what: char) -> bool {
+    pub(crate) fn ask(&self, what: char) -> bool {
         self.sender.send(Wake::Asked(what)).is_ok()
     }
 
     /// Asks, and ends the feedback loops where they run: what is asked leaves them behind.
-    pub fn insist(&self, what: char) -> bool {
+    pub(crate) fn insist(&self, what: char) -> bool {
         let asked = self.ask(what);
         let mut judging = self.judging();
         if judging.runs {

@@ -33,13 +33,13 @@ use super::verify::judge;
 use asker::Wake;
 use pace::Pace;
 
-pub use asker::Asker;
+pub(crate) use asker::Asker;
 
 /// How often other things are examined: whether the session is still open.
 const TICK: Duration = Duration::from_secs(1);
 /// What a watch reports.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// The system does not report changes: why, and how often the work tree is compared instead.
     Polling(String, Duration),
     /// A path differs from the session's beginning, or differs in another way than before.
@@ -63,7 +63,7 @@ pub enum Step {
 }
 
 /// An open session that is watched.
-pub struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     context: &'a Context,
     key: RunKey,
     session: ManualFixSession,
@@ -87,7 +87,7 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Watches the open session of the run that a command works on.
-    pub fn new(context: &'a Context, show: Show) -> Result<Self> {
+    pub(crate) fn new(context: &'a Context, show: Show) -> Result<Self> {
         let state = crash::load_recovered(context)?;
         let key = select::require(context, &state)?.key.clone();
         let Fix { session, run } = active(&state, &key)?;
@@ -130,27 +130,27 @@ impl<'a> Watch<'a> {
     }
 
     /// For those who ask while this waits.
-    pub fn asker(&self) -> Asker {
+    pub(crate) fn asker(&self) -> Asker {
         self.asker.clone()
     }
 
     /// The names of the feedback loops.
-    pub fn loops(&self) -> &[String] {
+    pub(crate) fn loops(&self) -> &[String] {
         &self.loops
     }
 
     /// The session as it is now.
-    pub fn fix(&self) -> Result<Fix> {
+    pub(crate) fn fix(&self) -> Result<Fix> {
         status_of(self.context, &self.key)
     }
 
     /// Runs the feedback loops at the next step, changed or not.
-    pub fn verify(&mut self) {
+    pub(crate) fn verify(&mut self) {
         self.asked = true;
     }
 
     /// Waits for the next thing to report, at most until `deadline`.
-    pub fn next(&mut self, deadline: Option<Instant>) -> Result<Step> {
+    pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Step> {
         loop {
             self.hear(None);
             if let Some(signal) = self.context.interrupts.pending() {

@@ -30,7 +30,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Begins with a look.
-    pub fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant) -> Self {
         Self {
             reported: Some((now, now)),
             looked: (now, Duration::ZERO),
@@ -40,50 +40,50 @@ impl Pace {
     }
 
     /// Something may have changed.
-    pub fn report(&mut self, now: Instant) {
+    pub(super) fn report(&mut self, now: Instant) {
         self.reported = Some((self.reported.map_or(now, |(first, _)| first), now));
     }
 
     /// Whether something was reported since the last look.
-    pub fn is_reported(&self) -> bool {
+    pub(super) fn is_reported(&self) -> bool {
         self.reported.is_some()
     }
 
     /// A look begins: what is reported from here on may be too late for it.
-    pub fn look_begins(&mut self) {
+    pub(super) fn look_begins(&mut self) {
         self.reported = None;
     }
 
     /// A look that began then has ended.
-    pub fn look_ended(&mut self, begun: Instant) {
+    pub(super) fn look_ended(&mut self, begun: Instant) {
         let now = Instant::now();
         self.looked = (now, now - begun);
     }
 
     /// When the last look ended.
-    pub fn last_look(&self) -> Instant {
+    pub(super) fn last_look(&self) -> Instant {
         self.looked.0
     }
 
     /// Something changed, or has to be quiet anew.
-    pub fn changed(&mut self, now: Instant) {
+    pub(super) fn changed(&mut self, now: Instant) {
         self.changed_at = now;
     }
 
     /// The loops' results hold.
-    pub fn judged(&mut self) {
+    pub(super) fn judged(&mut self) {
         self.outdated = 0;
     }
 
     /// The loops' results were outdated when they came; answers whether that is suspicious by now, once.
-    pub fn outdated(&mut self, now: Instant) -> bool {
+    pub(super) fn outdated(&mut self, now: Instant) -> bool {
         self.changed_at = now;
         self.outdated += 1;
         self.outdated == SUSPICIOUS
     }
 
     /// When to look next: soon after a report, else seldom; at the poll interval where nothing is reported.
-    pub fn look_at(&self, poll_interval: Duration, polls: bool) -> Instant {
+    pub(super) fn look_at(&self, poll_interval: Duration, polls: bool) -> Instant {
         let (ended, took) = self.looked;
         let seldom = poll_interval
             .saturating_mul(SELDOM)
@@ -98,7 +98,7 @@ impl Pace {
     }
 
     /// When it was quiet for long enough; that takes the longer, the more results were outdated in a row.
-    pub fn quiet_at(&self, quiet_period: Duration) -> Instant {
+    pub(super) fn quiet_at(&self, quiet_period: Duration) -> Instant {
         let longer = 1 << self.outdated.saturating_sub(1).min(16);
         self.changed_at
             + quiet_period

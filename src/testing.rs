@@ -1,0 +1,203 @@
+//! What the integration tests use beside the program itself. Not an interface: it changes with the tests.
+
+pub mod agent {
+    pub use crate::agent::Stream;
+    pub use crate::agent::detect;
+    pub use crate::agent::hooks::read as read_hook;
+    pub use crate::agent::read;
+}
+
+pub mod cli {
+    pub use crate::cli::args::expand_aliases;
+    pub use crate::cli::command;
+    pub use crate::cli::schema::all;
+    pub use crate::cli::schema::of;
+}
+
+pub mod config {
+    pub use crate::config::Around;
+    pub use crate::config::Config;
+    pub use crate::config::ConfigError;
+    pub use crate::config::NOTIFY_RECIPES;
+    pub use crate::config::Origin;
+    pub use crate::config::UserConfig;
+}
+
+pub mod durable {
+    pub use crate::durable::FileLock;
+    pub use crate::durable::Root;
+}
+
+pub mod engine {
+    pub use crate::engine::Context;
+    pub use crate::engine::Error;
+    pub use crate::engine::ErrorKind;
+    pub use crate::engine::base::context::BrokenConfig;
+    pub use crate::engine::base::context::Setup;
+    pub use crate::engine::base::runs::Naming;
+    pub use crate::engine::flow::checkpoint;
+    pub use crate::engine::flow::hook::session_run;
+    pub use crate::engine::flow::rollback;
+    pub use crate::engine::flow::rollback::Options;
+    pub use crate::engine::flow::rollback::Target;
+    pub use crate::engine::flow::undo;
+    pub use crate::engine::record::request::Request;
+    pub use crate::engine::restore::request::Commits;
+    pub use crate::engine::restore::request::Restore;
+}
+
+pub mod git {
+    pub use crate::git::Error;
+    pub use crate::git::Repo;
+    pub use crate::git::Result;
+    pub use crate::git::WorktreeLock;
+    pub use crate::git::capture::Capture;
+    pub use crate::git::capture::capture;
+    pub use crate::git::checkpoint::CheckpointParts;
+    pub use crate::git::checkpoint::MemoryFile;
+    pub use crate::git::checkpoint::StoredCheckpoint;
+    pub use crate::git::checkpoint::is_bundle;
+    pub use crate::git::checkpoint::load_checkpoint;
+    pub use crate::git::checkpoint::trailers::format as format_trailers;
+    pub use crate::git::checkpoint::unbundle;
+    pub use crate::git::checkpoint::write_checkpoint;
+    pub use crate::git::history::commit_on_top;
+    pub use crate::git::history::commits_between;
+    pub use crate::git::history::is_ancestor;
+    pub use crate::git::history::move_branch;
+    pub use crate::git::history::on_remote_tracking;
+    pub use crate::git::prune::Discarded;
+    pub use crate::git::prune::discard;
+    pub use crate::git::remote::Answer;
+    pub use crate::git::remote::Examined;
+    pub use crate::git::remote::Filter;
+    pub use crate::git::remote::Limits;
+    pub use crate::git::remote::NewState;
+    pub use crate::git::remote::Outgoing;
+    pub use crate::git::remote::Remote;
+    pub use crate::git::remote::SCRATCH;
+    pub use crate::git::remote::Update;
+    pub use crate::git::remote::is_signed;
+    pub use crate::git::remote::leaving;
+    pub use crate::git::remote::outgoing;
+    pub use crate::git::remote::write_state;
+    pub use crate::git::repo::delete_refs;
+    pub use crate::git::repo::list_refs;
+    pub use crate::git::repo::ref_exists;
+    pub use crate::git::repo::ref_name;
+    pub use crate::git::repo::ref_names;
+    pub use crate::git::repo::resolve;
+    pub use crate::git::repo::set_ref;
+    pub use crate::git::restore::Expect;
+    pub use crate::git::restore::JOURNAL_VERSION;
+    pub use crate::git::restore::RestoreJournal;
+    pub use crate::git::restore::Restored;
+    pub use crate::git::restore::Verified;
+    pub use crate::git::restore::check;
+    pub use crate::git::restore::execute;
+    pub use crate::git::restore::index_is;
+    pub use crate::git::restore::read_journal;
+    pub use crate::git::restore::reap_temp_files;
+    pub use crate::git::restore::refresh_index;
+    pub use crate::git::restore::remove_journal;
+    pub use crate::git::restore::restore_index;
+    pub use crate::git::restore::verify;
+    pub use crate::git::restore::write_journal;
+    pub use crate::git::tree::Objects;
+    pub use crate::git::tree::Seen;
+    pub use crate::git::tree::TreeIgnores;
+    pub use crate::git::tree::TreeLookup;
+    pub use crate::git::tree::changes;
+    pub use crate::git::tree::changes_with;
+    pub use crate::git::tree::diff_trees;
+    pub use crate::git::tree::patch_text;
+    pub use crate::git::worktree::left_out;
+}
+
+pub mod model {
+    pub use crate::model::agent_record::AgentKind;
+    pub use crate::model::agent_record::is_session_id;
+    pub use crate::model::check_kind::CheckKind;
+    pub use crate::model::event::EVENT_SCHEMA;
+    pub use crate::model::event::Event;
+    pub use crate::model::event::EventSource;
+    pub use crate::model::event::Payload;
+    pub use crate::model::failure::Cause;
+    pub use crate::model::failure::Failure;
+    pub use crate::model::failure::FailureEvidence;
+    pub use crate::model::folder::FolderId;
+    pub use crate::model::hook::HookAgent;
+    pub use crate::model::hook::HookEvent;
+    pub use crate::model::hook::Moment;
+    pub use crate::model::hook::ToolCall;
+    pub use crate::model::import::ImportKind;
+    pub use crate::model::manifest::CaptureRules;
+    pub use crate::model::manifest::Head;
+    pub use crate::model::path::PathReason;
+    pub use crate::model::path::RepoPath;
+    pub use crate::model::run::Run;
+    pub use crate::model::run::RunKey;
+    pub use crate::model::run::RunSpec;
+    pub use crate::model::selector::Selector;
+    pub use crate::model::snapshot::Change;
+    pub use crate::model::snapshot::ChangeType;
+    pub use crate::model::snapshot::Entry;
+    pub use crate::model::snapshot::EntryKind;
+    pub use crate::model::snapshot::ObjectId;
+    pub use crate::model::snapshot::Snapshot;
+    pub use crate::model::state::State;
+    pub use crate::model::time::Timestamp;
+}
+
+pub mod policy {
+    pub use crate::policy::classify::classify;
+    pub use crate::policy::import::ImportInput;
+    pub use crate::policy::import::Part;
+    pub use crate::policy::import::Problem;
+    pub use crate::policy::import::is_known_history;
+    pub use crate::policy::import::read;
+    pub use crate::policy::import::recognise;
+    pub use crate::policy::masked_event::masked_payload;
+    pub use crate::policy::path_filter::Selection;
+    pub use crate::policy::pre_tool::ToolCallRisk;
+    pub use crate::policy::pre_tool::occasion;
+    pub use crate::policy::redact::redact;
+    pub use crate::policy::remote::Names;
+    pub use crate::policy::remote::Places;
+    pub use crate::policy::remote::sha256;
+    pub use crate::policy::restore_plan::Baseline;
+    pub use crate::policy::restore_plan::Edits;
+    pub use crate::policy::restore_plan::PlanInput;
+    pub use crate::policy::restore_plan::PlannedWrite;
+    pub use crate::policy::restore_plan::RestorePlan;
+    pub use crate::policy::restore_plan::plan;
+    pub use crate::policy::retry_status::retry_status;
+    pub use crate::policy::settings::RetrySettings;
+}
+
+pub mod process {
+    pub use crate::process::Exit;
+    pub use crate::process::GroupEnd;
+    pub use crate::process::Interrupts;
+    pub use crate::process::Keep;
+    pub use crate::process::ProcessId;
+    pub use crate::process::Program;
+    pub use crate::process::Show;
+    pub use crate::process::SpawnErrorKind;
+    pub use crate::process::Supervised;
+    pub use crate::process::end_group;
+    pub use crate::process::is_alive;
+}
+
+pub mod store {
+    pub use crate::store::NewEvent;
+    pub use crate::store::Store;
+    pub use crate::store::StoreError;
+    pub use crate::store::salvage;
+    pub use crate::store::views::active_checkpoint;
+    pub use crate::store::views::attempt_view;
+    pub use crate::store::views::battle;
+    pub use crate::store::views::encode;
+    pub use crate::store::views::lane_records;
+    pub use crate::store::views::recovery_state;
+}
