@@ -280,7 +280,7 @@ impl Code {
             } else {
                 match &trees[at] {
                     TokenTree::Group(group) => {
-                        self.walk(&group.stream().into_iter().collect::<Vec<_>>(), module)
+                        self.walk(&group.stream().into_iter().collect::<Vec<_>>(), module);
                     }
                     TokenTree::Literal(literal) => self.text(&literal.to_string(), module),
                     _ => {}

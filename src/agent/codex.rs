@@ -15,7 +15,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
         record.structured = true;
         match text(&object, "type") {
             Some("thread.started") => {
-                record.session_id = text(&object, "thread_id").map(str::to_owned)
+                record.session_id = text(&object, "thread_id").map(str::to_owned);
             }
             Some("turn.started") => {
                 turns += 1;
@@ -33,7 +33,7 @@ pub(super) fn read(stdout: &[u8]) -> AgentRecord {
                 }
             }
             Some("turn.failed") => {
-                failed(&mut record, object.get("error").unwrap_or(&object), line)
+                failed(&mut record, object.get("error").unwrap_or(&object), line);
             }
             Some("error") => {
                 let reconnecting =

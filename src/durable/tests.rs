@@ -55,7 +55,7 @@ fn nothing_but_a_file_is_opened_in_a_files_place() {
         &|| symlink("own", &at).unwrap(),
         &|| {
             rustix::fs::mknodat(rustix::fs::CWD, &at, Kind::Fifo, rustix::fs::Mode::RUSR, 0)
-                .unwrap()
+                .unwrap();
         },
         &|| drop(std::os::unix::net::UnixListener::bind(&at).unwrap()),
     ];

@@ -220,7 +220,7 @@ impl Iterations {
     /// Notes what an iteration began from, unless that is known.
     pub fn note_began(&mut self, number: u32, began: Option<CheckpointId>) {
         let note = move |iteration: &mut Iteration| {
-            iteration.began = iteration.began.take().or(began.clone())
+            iteration.began = iteration.began.take().or(began.clone());
         };
         self.change(number, |_| true, note);
     }
@@ -239,9 +239,9 @@ impl Iterations {
             change(content.entry(number).or_insert_with(|| pending(number)));
         };
         if is_known {
-            page.content.change_later(change)
+            page.content.change_later(change);
         } else {
-            change(&mut page.content)
+            change(&mut page.content);
         }
     }
 
@@ -271,7 +271,7 @@ impl Iterations {
     }
 
     /// Those from this number on, to be changed.
-    pub fn from_mut(&mut self, first: u32) -> impl Iterator<Item = &mut Iteration> {
+    pub fn iter_mut_from(&mut self, first: u32) -> impl Iterator<Item = &mut Iteration> {
         let pages = self.pages.range_mut(first / PAGE..);
         pages
             .flat_map(move |(_, page)| page.content.range_mut(first..))
@@ -507,7 +507,7 @@ mod tests {
                         }
                     }
                     Step::Supersede(first) => {
-                        pages.from_mut(first).for_each(|one| one.status = IterationStatus::Superseded);
+                        pages.iter_mut_from(first).for_each(|one| one.status = IterationStatus::Superseded);
                         map.range_mut(first..).for_each(|(_, one)| one.status = IterationStatus::Superseded);
                     }
                     Step::EndAll => {

@@ -110,7 +110,10 @@ pub enum SessionMode {
 }
 
 impl SessionMode {
-    /// What is not written.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde's skip_serializing_if passes a reference"
+    )]
     pub fn is_auto(&self) -> bool {
         *self == Self::Auto
     }

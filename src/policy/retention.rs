@@ -244,9 +244,9 @@ pub(crate) fn retain(
     };
     for Sentence { keep, reasoned, .. } in verdicts.into_values() {
         if keep {
-            plan.kept.push(reasoned)
+            plan.kept.push(reasoned);
         } else {
-            plan.removed.push(reasoned)
+            plan.removed.push(reasoned);
         }
     }
     plan

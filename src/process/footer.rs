@@ -108,8 +108,8 @@ impl Write for Stderr {
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match std::str::from_utf8(bytes) {
-            Ok(text) => self.write_as_is(redact(text).as_bytes()),
-            Err(_) => self.write_as_is(redact(&String::from_utf8_lossy(bytes)).as_bytes()),
+            Ok(text) => Self::write_as_is(redact(text).as_bytes()),
+            Err(_) => Self::write_as_is(redact(&String::from_utf8_lossy(bytes)).as_bytes()),
         }
     }
 
@@ -120,7 +120,7 @@ impl Write for Stderr {
 
 impl Stderr {
     /// Writes what must not be masked: who reads it is told secrets to mask them.
-    pub(crate) fn write_as_is(self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write_as_is(bytes: &[u8]) -> io::Result<()> {
         if !is_open() {
             return io::stderr().write_all(bytes);
         }

@@ -76,7 +76,7 @@ impl Screen {
             thread::Builder::new()
                 .name("screen".to_owned())
                 .spawn(move || {
-                    write_all_pieces(&to_show, give_back, outputs, &is_abandoned, wake)
+                    write_all_pieces(&to_show, give_back, outputs, &is_abandoned, wake);
                 })?;
             screen.writer = Some(Writer {
                 pieces: Some(pieces),

@@ -128,9 +128,9 @@ impl Terminal {
         let mut modes = lock(&self.modes);
         modes.paused = paused;
         if paused {
-            modes.give_back()
+            modes.give_back();
         } else {
-            modes.take()
+            modes.take();
         }
     }
 }

@@ -255,7 +255,7 @@ const HOOKED: [AgentKind; 4] = [
 #[test]
 fn agents_call_their_hooks() {
     each(&HOOKED, &[Start::Bare], |agent, folder, _| {
-        calls_its_hooks(agent, folder)
+        calls_its_hooks(agent, folder);
     });
 }
 

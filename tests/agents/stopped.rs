@@ -142,13 +142,13 @@ fn recover_ended_by(signal: &str, what: &str, ended: impl Fn(ExitStatus)) {
 #[test]
 fn a_run_whose_recover_was_killed_goes_on() {
     recover_ended_by("9", "recover killed", |status| {
-        assert_eq!(status.code(), None)
+        assert_eq!(status.code(), None);
     });
 }
 
 #[test]
 fn a_run_whose_terminal_was_closed_goes_on() {
     recover_ended_by("HUP", "terminal closed", |status| {
-        assert!(!status.success())
+        assert!(!status.success());
     });
 }

@@ -30,7 +30,7 @@ fn the_labelled_failures_are_understood_through_the_binary() {
             .map(str::to_owned)
             .into();
         let mut flag = |name: &str, value: Option<String>| {
-            args.extend(value.map(|value| format!("--{name}={value}")))
+            args.extend(value.map(|value| format!("--{name}={value}")));
         };
         flag("loop", case["loop"].as_str().map(str::to_owned));
         flag("command", case["command"].as_str().map(str::to_owned));

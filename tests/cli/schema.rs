@@ -120,7 +120,7 @@ fn below<'a>(
         match (&schema[keyword], keyword) {
             (Value::Object(map), "properties") => {
                 map.iter().for_each(|(name, one)| {
-                    all.entry(name).or_default().extend(alternatives(root, one))
+                    all.entry(name).or_default().extend(alternatives(root, one));
                 });
             }
             (Value::Null, _) => {}

@@ -383,6 +383,7 @@ fn every_status_of_0_1_0_is_recorded() {
 
 // Each command does its work on what is there.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one command after the other")]
 fn every_command_goes_on_with_what_0_1_0_recorded() {
     let mut recorded = Recorded::in_place();
     let work = |code: i32, args: &[&str]| recorded.json("work", code, args);

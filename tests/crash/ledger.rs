@@ -49,7 +49,7 @@ const DAMAGES: [Damage; 6] = [
         damaged(
             env,
             "head -n 6 ../whole.jsonl > .ultraplan/state/events.jsonl",
-        )
+        );
     }),
     damage("damaged", true, |env| {
         damaged(
@@ -58,16 +58,16 @@ const DAMAGES: [Damage; 6] = [
         );
     }),
     damage("cut off", true, |env| {
-        damaged(env, "truncate -s 2000 .ultraplan/state/events.jsonl")
+        damaged(env, "truncate -s 2000 .ultraplan/state/events.jsonl");
     }),
     damage("emptied", true, |env| {
-        damaged(env, ": > .ultraplan/state/events.jsonl")
+        damaged(env, ": > .ultraplan/state/events.jsonl");
     }),
     damage("removed", true, |env| {
-        damaged(env, "rm .ultraplan/state/events.jsonl")
+        damaged(env, "rm .ultraplan/state/events.jsonl");
     }),
     damage("removed, no git", false, |env| {
-        damaged(env, "rm .ultraplan/state/events.jsonl")
+        damaged(env, "rm .ultraplan/state/events.jsonl");
     }),
 ];
 

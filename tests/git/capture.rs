@@ -345,7 +345,7 @@ fn a_change_with_the_mtime_set_back_is_noticed() {
             .open(bench.path("file"))
             .unwrap()
             .set_modified(old)
-            .unwrap()
+            .unwrap();
     };
     set_back();
     std::thread::sleep(std::time::Duration::from_millis(120));
@@ -390,10 +390,10 @@ fn unchanged_is_the_same_and_any_change_is_not() {
     assert!(!bench.capture().same_as(&stored, &[]).unwrap());
     let changes: [(&str, Step<'_>, Step<'_>); 5] = [
         ("mode", &|| bench.chmod("file", 0o600), &|| {
-            bench.chmod("file", 0o644)
+            bench.chmod("file", 0o644);
         }),
         ("folder mode", &|| bench.chmod("folder", 0o700), &|| {
-            bench.chmod("folder", 0o755)
+            bench.chmod("folder", 0o755);
         }),
         (
             "empty folder",
@@ -403,10 +403,10 @@ fn unchanged_is_the_same_and_any_change_is_not() {
             },
         ),
         ("content", &|| bench.write("file", "y"), &|| {
-            bench.write("file", "x")
+            bench.write("file", "x");
         }),
         ("index", &|| drop(bench.git(&["add", "file"])), &|| {
-            drop(bench.git(&["rm", "-q", "--cached", "file"]))
+            drop(bench.git(&["rm", "-q", "--cached", "file"]));
         }),
     ];
     for (name, change, back) in changes {

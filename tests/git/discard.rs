@@ -45,9 +45,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
         if entry.path().is_dir() {
-            all.extend(files(&entry.path()))
+            all.extend(files(&entry.path()));
         } else {
-            all.push(entry.path())
+            all.push(entry.path());
         }
     }
     all
@@ -206,7 +206,7 @@ fn a_conflict_and_the_index_of_another_worktree_keep_what_they_name() {
 #[test]
 fn a_large_pack_goes_whole_or_not_at_all() {
     let files = |bench: &Bench| {
-        (0..2100).for_each(|number| bench.write(format!("d/{number}"), format!("{number} new")))
+        (0..2100).for_each(|number| bench.write(format!("d/{number}"), format!("{number} new")));
     };
     for shared in [false, true] {
         let bench = Bench::with_commit();

@@ -556,7 +556,7 @@ fn a_change_that_only_the_age_of_the_index_shows_stays_visible() {
         fs::File::open(bench.path(path))
             .unwrap()
             .set_modified(at)
-            .unwrap()
+            .unwrap();
     };
     for path in ["a.b", "dir/z", "zz"] {
         set(path);

@@ -27,7 +27,7 @@ fn clear(root: &Path, path: &Path) {
     for ancestor in path.ancestors().take_while(|ancestor| *ancestor != root) {
         match ancestor.symlink_metadata() {
             Ok(found) if found.is_dir() && ancestor == path => {
-                fs::remove_dir_all(ancestor).unwrap()
+                fs::remove_dir_all(ancestor).unwrap();
             }
             Ok(found) if !found.is_dir() => fs::remove_file(ancestor).unwrap(),
             _ => {}

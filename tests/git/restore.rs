@@ -176,7 +176,7 @@ fn new_and_deleted_meanwhile_are_noticed() {
     bench.write("b", "1");
     for (path, content) in [("a", "made"), ("b", "edited")] {
         let result = bench.restore_with(&stored, &Selection::all(), &mut |_, _| {
-            bench.write(path, content)
+            bench.write(path, content);
         });
         assert!(matches!(result, Err(Error::Conflict { .. })), "{path}");
         assert_eq!(bench.read(path), content.as_bytes());
@@ -306,7 +306,7 @@ fn a_restore_that_was_cut_off_is_finished_or_reverted() {
     // Cut off after the deletions.
     let safety = bench.checkpoint();
     let _ = bench.restore_with(&stored, &Selection::all(), &mut |planned, _| {
-        plan = planned.clone()
+        plan = planned.clone();
     });
     bench.restore(&safety).unwrap();
     for finish in [false, true] {
@@ -499,9 +499,9 @@ fn one_conflict_among_many_files_leaves_nothing_half_way() {
     // Some are overwritten, some made again.
     for n in 0..600 {
         if n % 5 == 0 {
-            fs::remove_file(bench.path(path(n))).unwrap()
+            fs::remove_file(bench.path(path(n))).unwrap();
         } else {
-            bench.write(path(n), content(n, "now"))
+            bench.write(path(n), content(n, "now"));
         }
     }
     let before: Vec<_> = all().map(|path| fs::read(bench.path(path)).ok()).collect();

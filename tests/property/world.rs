@@ -171,7 +171,7 @@ impl Maker<'_> {
                 symlink(std::ffi::OsStr::from_bytes(target), &path).unwrap();
             }
             (9 | 10, Some((old, node))) if !matches!(node, Node::Link(_)) => {
-                self.chmod(&old, node.is_dir())
+                self.chmod(&old, node.is_dir());
             }
             (11 | 12, Some((old, _))) if !path.starts_with(&old) && !old.starts_with(&path) => {
                 self.clear(&path);
@@ -179,7 +179,7 @@ impl Maker<'_> {
                 let _ = fs::rename(old, &path);
             }
             (13, Some((old, Node::File(_, content)))) if !content.is_empty() => {
-                self.sneak(&old, &content)
+                self.sneak(&old, &content);
             }
             (14, _) => self.ignore_rules(&at_root(self.root, b".gitignore")),
             // A file where a folder was, a folder where a file was.

@@ -112,9 +112,9 @@ fn keep_panics() {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             if PLAYING.get() {
-                PANIC.set(info.to_string())
+                PANIC.set(info.to_string());
             } else {
-                usual(info)
+                usual(info);
             }
         }));
     });

@@ -109,11 +109,11 @@ fn checked_otherwise(line: &str) -> bool {
             assert!(text("tests/cli/main.rs").contains("mod golden;"));
         }
         "cargo nextest run --profile fast" => {
-            assert!(text(".config/nextest.toml").contains("\n[profile.fast]\n"))
+            assert!(text(".config/nextest.toml").contains("\n[profile.fast]\n"));
         }
         // A runner gets it from where it is kept.
         "cargo install --locked --git \"$RECOVER_GIT\"" => {
-            assert!(text("README.md").contains("RECOVER_GIT: https://"))
+            assert!(text("README.md").contains("RECOVER_GIT: https://"));
         }
         "cargo build --release" => {}
         // Made and installed by a part of the checks of its own.

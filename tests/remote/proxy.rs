@@ -159,7 +159,7 @@ impl Shared {
                     &counts,
                     &counts.answered,
                     fault.of_answered(),
-                )
+                );
             });
         });
     }

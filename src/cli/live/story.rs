@@ -39,7 +39,7 @@ impl Story {
         let github = Github::of(context);
         if github.is_some() {
             // With stderr closed there is nobody left to report to.
-            let _ = Stderr.write_as_is(Github::masks().as_bytes());
+            let _ = Stderr::write_as_is(Github::masks().as_bytes());
         }
         let told = Arc::new(Told {
             view: Mutex::default(),

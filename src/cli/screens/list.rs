@@ -61,7 +61,7 @@ impl<'a> List<'a> {
             match key {
                 Some(Key::Up | Key::Char('k')) => self.at = self.at.saturating_sub(1),
                 Some(Key::Down | Key::Char('j')) => {
-                    self.at = (self.at + 1).min(self.items.len() - 1)
+                    self.at = (self.at + 1).min(self.items.len() - 1);
                 }
                 Some(Key::PageUp) => self.at = self.at.saturating_sub(size().1),
                 Some(Key::PageDown) => self.at = (self.at + size().1).min(self.items.len() - 1),

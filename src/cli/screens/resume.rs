@@ -136,7 +136,7 @@ fn choose(
     let mut beside = "";
     match &instructions {
         Some(text) if redact(text) != text.as_str() => {
-            beside = " (with the instructions, which hold a secret)"
+            beside = " (with the instructions, which hold a secret)";
         }
         Some(text) => same = same.args(["--instructions", text]),
         None => {}

@@ -72,7 +72,7 @@ fn changed(context: &Context, state: &State, spans: &[Span]) -> Vec<AttemptChang
             Ok(Some(changes)) => all.push(changes),
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(%error, "the report does not know what an attempt changed")
+                tracing::warn!(%error, "the report does not know what an attempt changed");
             }
         }
     }

@@ -178,7 +178,7 @@ fn memory_updates(old: &[MemoryFile], new: &[MemoryFile]) -> Vec<Change> {
         match find(old, file) {
             None => updates.push(change(file, ChangeType::Created)),
             Some(at) if old[at].content != file.content => {
-                updates.push(change(file, ChangeType::Modified))
+                updates.push(change(file, ChangeType::Modified));
             }
             Some(_) => {}
         }

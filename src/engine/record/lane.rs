@@ -185,7 +185,7 @@ pub(crate) fn of_attempt(context: &Context, state: &State, about: &EndedAttempt<
     }
     match (&ending.end.failure, outcome) {
         (Some(failure), AttemptOutcome::Failed) => {
-            failed(context, state, about, failure, &mut fields)
+            failed(context, state, about, failure, &mut fields);
         }
         (_, AttemptOutcome::Passed) => recovered(state, &run.key, &mut fields),
         _ => {}

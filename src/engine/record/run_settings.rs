@@ -18,7 +18,7 @@ pub(crate) fn settings_of(context: &Context, run: &Run) -> Settings {
         match serde_json::from_value(policy.clone()) {
             Ok(recorded) => settings.retry = recorded,
             Err(error) => {
-                tracing::warn!(%error, "the recorded budgets cannot be read: those configured here hold")
+                tracing::warn!(%error, "the recorded budgets cannot be read: those configured here hold");
             }
         }
     }

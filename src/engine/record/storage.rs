@@ -232,7 +232,7 @@ pub(crate) fn remove_patches(context: &Context, gone: &[Checkpoint]) -> u64 {
             Ok(size) => bytes += size,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(%error, path = %path.display(), "a patch file was not removed")
+                tracing::warn!(%error, path = %path.display(), "a patch file was not removed");
             }
         }
     }

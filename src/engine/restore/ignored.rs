@@ -64,7 +64,7 @@ impl Vanished {
         self.back.retain(|file| {
             let done = put_back(repo, file);
             done.inspect_err(|error| {
-                context.warn(format!("{} is not put back: {error}", file.path))
+                context.warn(format!("{} is not put back: {error}", file.path));
             })
             .unwrap_or(false)
         });

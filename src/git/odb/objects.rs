@@ -306,7 +306,8 @@ impl ObjectWriter {
                     return Err(Error::io(detour, error));
                 }
                 _ => {
-                    std::os::unix::fs::symlink(&self.target, &detour).map_err(Error::at(&detour))?
+                    std::os::unix::fs::symlink(&self.target, &detour)
+                        .map_err(Error::at(&detour))?;
                 }
             }
         }

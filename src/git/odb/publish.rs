@@ -358,9 +358,9 @@ pub(super) fn empty_but_objects(root: &Root, quarantine: &Path) -> io::Result<()
     for (name, kind) in entries.iter().filter(|(name, _)| name != "objects") {
         let path = quarantine.join(name);
         if *kind == Kind::Directory {
-            root.remove_dir_all(&path)?
+            root.remove_dir_all(&path)?;
         } else {
-            root.remove_file(&path)?
+            root.remove_file(&path)?;
         }
     }
     Ok(())

@@ -141,7 +141,7 @@ impl Trial<'_> {
                 return Ok(None);
             }
             Some(Answer::Done(())) => {
-                self.found("fast_forward", true, "a state follows the one before")
+                self.found("fast_forward", true, "a state follows the one before");
             }
             Some(away @ (Answer::Away { .. } | Answer::Cut(_))) => return Ok(Some(away)),
             Some(refused) => {
@@ -178,7 +178,7 @@ impl Trial<'_> {
         let large = self.commit("large", Some(before), Some(size))?;
         match self.push(Some(before), &large)? {
             Answer::Done(()) => {
-                self.optional("size", Some(true), "an object of that size is taken")
+                self.optional("size", Some(true), "an object of that size is taken");
             }
             Answer::Refused(said) => self.optional("size", Some(false), &said),
             other => self.optional("size", None, &said(other)),

@@ -629,10 +629,10 @@ fn run_resumed(run: &mut Run, event: &Event) {
 fn count_operations(run: &mut Run, event: &Event) {
     match &event.payload {
         Payload::OperationRecorded { .. } | Payload::StepEnded(_) => {
-            run.operations = run.operations.saturating_add(1)
+            run.operations = run.operations.saturating_add(1);
         }
         Payload::CheckpointCreated { checkpoint, .. } if !checkpoint.is_safety() => {
-            run.operations = 0
+            run.operations = 0;
         }
         _ => {}
     }
@@ -702,7 +702,7 @@ fn forgive(run: &mut Run, seq: u64) {
 }
 
 fn supersede_from(run: &mut Run, first: u32) {
-    for iteration in run.iterations.from_mut(first) {
+    for iteration in run.iterations.iter_mut_from(first) {
         iteration.status = IterationStatus::Superseded;
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn complaint(text: &Text, tests_run: bool) -> Option<Line<'_>> {
         quotes.follow(line.bytes);
         match quotes.kind(line.bytes) {
             Quote::No | Quote::Location if !(is_aside(line) || last.is_some() && is_rest(line)) => {
-                last = Some(line)
+                last = Some(line);
             }
             // What came before it was not what it failed of.
             Quote::Success if !is_wrapper(line.bytes) => last = None,

@@ -128,10 +128,7 @@ pub(crate) fn with_ours(
     if is_complete(given, agent, &ours) {
         return Ok(given.to_owned());
     }
-    let bare = text
-        .map(|text| without_ours(text, agent))
-        .transpose()?
-        .flatten();
+    let bare = text.and_then(|text| without_ours(text, agent));
     let Some(mut text) = bare else {
         return Ok(pretty(&ours, indent) + "\n");
     };
@@ -161,10 +158,10 @@ pub(crate) fn with_ours(
 }
 
 /// The text of the settings without ours; what was made for them goes too. `None` where that is the whole file.
-pub(crate) fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String>, NotSettings> {
+pub(crate) fn without_ours(text: &str, agent: HookAgent) -> Option<String> {
     let mut text = text.to_owned();
     if text.trim().is_empty() {
-        return Ok(Some(text));
+        return Some(text);
     }
     while let Some(way) = first_of_ours(&text, agent) {
         let [root, events, groups, _, hooks] = &way;
@@ -178,15 +175,15 @@ pub(crate) fn without_ours(text: &str, agent: HookAgent) -> Result<Option<String
                 .find(|(span, _)| !is_made_for_one(&text, span))
             else {
                 let around = (&text[..root.0.start], &text[root.0.end..]);
-                return Ok(Some(around)
+                return Some(around)
                     .filter(|around| *around != ("", "\n"))
-                    .map(|(before, after)| before.to_owned() + after));
+                    .map(|(before, after)| before.to_owned() + after);
             };
             outermost
         };
         text = text::without_item(&text, &taken.0, taken.1);
     }
-    Ok(Some(text))
+    Some(text)
 }
 
 /// Whether there is all of ours and nothing of an earlier version.
@@ -415,16 +412,8 @@ mod tests {
                     entries(agent).len(),
                     "in place of the old"
                 );
-                assert_eq!(
-                    without_ours(&added, agent).unwrap().as_deref(),
-                    text,
-                    "{added}"
-                );
-                assert_eq!(
-                    without_ours(&moved, agent).unwrap().as_deref(),
-                    text,
-                    "{moved}"
-                );
+                assert_eq!(without_ours(&added, agent).as_deref(), text, "{added}");
+                assert_eq!(without_ours(&moved, agent).as_deref(), text, "{moved}");
             }
             assert_eq!(
                 value(&with_ours(None, agent, "recover").unwrap()),
@@ -433,10 +422,7 @@ mod tests {
         }
         // Another agent's, and what somebody wrote by hand, are not ours to take.
         let hand = "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"recover checkpoint create\"}]}], \"Empty\": []}}";
-        assert_eq!(
-            without_ours(hand, HookAgent::Claude).unwrap().as_deref(),
-            Some(hand)
-        );
+        assert_eq!(without_ours(hand, HookAgent::Claude).as_deref(), Some(hand));
     }
 
     #[test]
@@ -445,7 +431,7 @@ mod tests {
         let mixed = format!(
             "{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{{\"command\": \"theirs\"}}, {{\"command\": \"{ours}\"}}]}}]}}}}"
         );
-        let left = without_ours(&mixed, HookAgent::Claude).unwrap();
+        let left = without_ours(&mixed, HookAgent::Claude);
         assert_eq!(
             left.as_deref(),
             Some("{\"hooks\": {\"Stop\": [{\"hooks\": [{\"command\": \"theirs\"}]}]}}")

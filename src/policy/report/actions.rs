@@ -29,9 +29,9 @@ pub(super) fn recommended(source: &Source<'_>) -> Vec<Recommended> {
     let command = next_command(source.run, source.outlook).map(|words| (source.command)(&words));
     let mut steps = steps.steps;
     for step in &mut steps {
-        step.recommended = command.is_some() && step.command == command;
+        step.by_policy = command.is_some() && step.command == command;
     }
-    if command.is_some() && !steps.iter().any(|step| step.recommended) {
+    if command.is_some() && !steps.iter().any(|step| step.by_policy) {
         let accepts = source.outlook.to_accept != ToAccept::Nothing;
         let what = if accepts {
             "Accept what it made: ordinary commits of yours"
@@ -41,7 +41,7 @@ pub(super) fn recommended(source: &Source<'_>) -> Vec<Recommended> {
         steps.push(Recommended {
             description: what.to_owned(),
             command,
-            recommended: true,
+            by_policy: true,
         });
     }
     steps
@@ -238,7 +238,7 @@ impl Steps<'_, '_> {
         self.steps.push(Recommended {
             description,
             command: Some(command),
-            recommended: option.recommended,
+            by_policy: option.recommended,
         });
     }
 
@@ -308,7 +308,7 @@ impl Steps<'_, '_> {
     fn go_on(&mut self, description: &str, words: &[&str]) {
         self.step(description, words);
         if let Some(last) = self.steps.last_mut() {
-            last.recommended = true;
+            last.by_policy = true;
         }
     }
 
@@ -321,7 +321,7 @@ impl Steps<'_, '_> {
         self.steps.push(Recommended {
             description: description.to_owned(),
             command,
-            recommended: false,
+            by_policy: false,
         });
     }
 }

@@ -361,7 +361,8 @@ pub(crate) struct Recommended {
     /// A command to copy; it works from any folder.
     pub command: Option<String>,
     /// Whether the policy would take it.
-    pub recommended: bool,
+    #[serde(rename = "recommended")]
+    pub by_policy: bool,
 }
 
 /// Where to go back to.

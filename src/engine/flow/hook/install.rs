@@ -438,7 +438,7 @@ fn of_settings(
     }
     let changed = match task {
         Task::Install => with_ours(before.as_deref(), agent, program).map(Some),
-        Task::Uninstall => without_ours(text, agent),
+        Task::Uninstall => Ok(without_ours(text, agent)),
     };
     let changed = changed.map_err(|error| refused(&error.to_string()))?;
     // What leads to a file goes on leading to one.

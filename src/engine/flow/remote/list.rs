@@ -390,7 +390,7 @@ fn behind(state: &State, key: &RunKey, record: &Record, there: u64) -> u64 {
 /// # Errors
 /// Somebody else holds one of them (11): those before it are sent.
 pub(crate) fn push(context: &Context, how: TakeOver) -> Result<RemoteReport> {
-    let server = Server::named(context)?.to_send()?;
+    let server = Server::named(context)?.with_consent()?;
     let state = context.load()?.state;
     let mut keys = local_runs(context, &state, server.name())?;
     if keys.is_empty() {
@@ -481,7 +481,7 @@ fn push_held(server: &Server<'_>, key: &RunKey, how: TakeOver) -> Result<Option<
 
 /// Claims the run that is meant: what lies of it there is in the ledger here then.
 pub(crate) fn claim_run(context: &Context, how: TakeOver) -> Result<RemoteReport> {
-    let server = Server::named(context)?.to_send()?;
+    let server = Server::named(context)?.with_consent()?;
     let name = server.name().to_owned();
     let key = meant(&server, how)?;
     if context.dry_run() {
@@ -517,7 +517,7 @@ fn now(server: &Server<'_>) -> Result<RemoteReport> {
 
 /// Gives the claim of the run that is meant back; with `force` that of another machine, which a person agreed to.
 pub(crate) fn release_run(context: &Context, force: bool, how: TakeOver) -> Result<RemoteReport> {
-    let server = Server::named(context)?.to_send()?;
+    let server = Server::named(context)?.with_consent()?;
     let name = server.name().to_owned();
     let key = meant(&server, how)?;
     // Whoever is at work here gives the claim back at its own end.

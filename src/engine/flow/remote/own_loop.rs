@@ -27,7 +27,7 @@ pub(crate) fn before_own_attempt(context: &Context, key: &RunKey) -> Result<()> 
         if record.tip.is_none() || record.nonce.is_some() {
             continue;
         }
-        let server = Server::of(context, &remote)?.to_send()?;
+        let server = Server::of(context, &remote)?.with_consent()?;
         let agrees = |chain: &Chain| {
             if chain.states.is_empty() {
                 return Ok(());

@@ -98,8 +98,8 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// The same, before anything is recorded or sent: who has not agreed to that is asked.
-    pub(crate) fn to_send(self) -> Result<Self> {
+    /// Asks for the consent to send, if it was not given yet; to be called before anything is recorded or sent.
+    pub(crate) fn with_consent(self) -> Result<Self> {
         if !self.context.dry_run() {
             require_consent(self.context, &self.remote)?;
         }

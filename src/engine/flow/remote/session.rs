@@ -82,7 +82,7 @@ pub(super) fn remote_for(context: &Context, key: &RunKey) -> Option<String> {
 /// Refuses (13) to drive a run that is to lie on a remote without consent to that: before anything is recorded.
 pub(crate) fn require_consent_to_drive(context: &Context, key: &RunKey) -> Result<()> {
     remote_for(context, key).map_or(Ok(()), |remote| {
-        Server::of(context, &remote)?.to_send().map(drop)
+        Server::of(context, &remote)?.with_consent().map(drop)
     })
 }
 
@@ -98,7 +98,7 @@ impl Session {
             return Ok(None);
         };
         let settings = &context.settings().remote;
-        let server = Server::of(context, &remote)?.to_send()?;
+        let server = Server::of(context, &remote)?.with_consent()?;
         let agrees = |_: &_| {
             let message = format!("run {key} on {remote} is another one than here");
             let hint = Hint::recover(["resume", "--remote", &remote]).run(key);

@@ -121,7 +121,7 @@ fn meant_on<'c>(
     let Some(remote) = remote else {
         return Ok(None);
     };
-    let server = Server::of(context, &remote)?.to_send()?;
+    let server = Server::of(context, &remote)?.with_consent()?;
     let key = local.map_or_else(|| there(&server, id, how), Ok)?;
     Ok(Some((server, key)))
 }

@@ -19,8 +19,9 @@ use super::ResumeRequest;
 /// One thing that was examined before going on (S15).
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Check {
-    /// What.
-    pub check: &'static str,
+    /// What was examined.
+    #[serde(rename = "check")]
+    pub name: &'static str,
     /// Whether it is as it should be.
     pub ok: bool,
     /// What was found.
@@ -37,7 +38,7 @@ pub(super) fn validate(
     let mut checks = Vec::new();
     let worktree = &run.worktree.path();
     checks.push(Check {
-        check: "worktree",
+        name: "worktree",
         ok: worktree.is_dir(),
         message: run.worktree.to_string(),
     });
@@ -47,7 +48,7 @@ pub(super) fn validate(
         let ok = problem.is_none();
         let message = problem.map_or_else(|| program.clone(), |problem| problem.text());
         checks.push(Check {
-            check: "command",
+            name: "command",
             ok,
             message,
         });
@@ -64,7 +65,7 @@ pub(super) fn validate(
                        NAME=CMD gives it others"
                 .to_owned();
         checks.push(Check {
-            check: "configuration",
+            name: "configuration",
             ok: false,
             message,
         });
@@ -74,7 +75,7 @@ pub(super) fn validate(
         let problem = missing.iter().find(|(name, _)| *name == feedback.name);
         let message = problem.map_or(&feedback.command, |(_, why)| why);
         checks.push(Check {
-            check: "feedback",
+            name: "feedback",
             ok: problem.is_none(),
             message: format!("{}: {message}", feedback.name),
         });
@@ -90,7 +91,7 @@ pub(super) fn validate(
             format!("{id} is gone")
         };
         checks.push(Check {
-            check: "initial_checkpoint",
+            name: "initial_checkpoint",
             ok: there,
             message,
         });
@@ -162,14 +163,14 @@ fn head_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
         )
     };
     let mut checks = vec![Check {
-        check: "branch",
+        name: "branch",
         ok: same_branch,
         message: branch,
     }];
     // Whoever works in a lane commits there between its steps.
     if state.lane_stands(&run.key).is_none() {
         checks.push(Check {
-            check: "head",
+            name: "head",
             ok: same_commit,
             message: commit,
         });
@@ -191,7 +192,7 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
             format!("{base} is not there")
         };
         checks.push(Check {
-            check: "base_branch",
+            name: "base_branch",
             ok,
             message,
         });
@@ -204,14 +205,14 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
             .as_ref()
             .map_or_else(ToString::to_string, |_| checkpoint.id.to_string());
         checks.push(Check {
-            check: "checkpoint",
+            name: "checkpoint",
             ok: read.is_ok(),
             message,
         });
     } else {
         let message = format!("{} was imported: its content is not here", record.stage);
         checks.push(Check {
-            check: "checkpoint",
+            name: "checkpoint",
             ok: false,
             message,
         });
@@ -229,7 +230,7 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
             .as_ref()
             .map_or_else(|| program.clone(), Problem::text);
         checks.push(Check {
-            check: "step",
+            name: "step",
             ok: problem.is_none(),
             message: format!("{}: {message}", step.start.name),
         });

@@ -127,7 +127,7 @@ pub(super) fn execute(
     match steps::recover(context) {
         Ok(done) => done.into_iter().for_each(|what| context.note(what)),
         Err(error) => {
-            tracing::warn!(%error, "a step of the attempt was cut off and is not settled")
+            tracing::warn!(%error, "a step of the attempt was cut off and is not settled");
         }
     }
     if exit.leaked {

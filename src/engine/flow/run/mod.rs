@@ -200,7 +200,7 @@ pub(crate) fn run(context: &Context, mut spec: RunSpec, options: &DriveOptions) 
     look_at(context, &spec)?;
     if let Some(remote) = context.remote_name() {
         // Before anything is recorded that is to lie there.
-        let server = Server::of(context, &remote)?.to_send()?;
+        let server = Server::of(context, &remote)?.with_consent()?;
         let naming = context.naming();
         if let Some(id) = &naming.run_id {
             require_new(

@@ -41,9 +41,9 @@ pub(super) fn run_watched(
     let own = context.for_run(key).map_err(std::io::Error::other)?;
     thread::scope(|scope| {
         scope.spawn(move || {
-            sessions
-                .into_iter()
-                .for_each(|session: String| record_session(&own, key, &session))
+            for session in sessions {
+                record_session(&own, key, &session);
+            }
         });
         let exit = supervised.run(&context.interrupts, started);
         // With it goes the other end.

@@ -53,7 +53,7 @@ impl Crossing {
             match reason(request.kind, step) {
                 Some(Stays::Compensable) => crossing.compensable.push((key.clone(), step.clone())),
                 Some(Stays::Because(why)) => {
-                    crossing.crossed.push((key.clone(), step.clone(), why))
+                    crossing.crossed.push((key.clone(), step.clone(), why));
                 }
                 None => {}
             }

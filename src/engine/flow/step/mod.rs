@@ -212,10 +212,10 @@ pub(crate) fn step(
             renew(context, &key)?;
             match earlier {
                 Some(step) if step.status == StepStatus::CutOff => {
-                    notice(&Notice::CutOff(Box::new(step.clone())))
+                    notice(&Notice::CutOff(Box::new(step.clone())));
                 }
                 Some(step) if step.runs_again(&key) => {
-                    notice(&Notice::RolledBack(Box::new(step.clone())))
+                    notice(&Notice::RolledBack(Box::new(step.clone())));
                 }
                 _ => {}
             }

@@ -14,7 +14,10 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-use super::*;
+use super::{
+    Error, MutexGuard, ObjectType, ObjectWriter, Oid, Pack, PackWriter, Path, PathBuf, PoisonError,
+    Published, Result, Staged, State, Tools, database, owned_objects, pack_folder, packing,
+};
 use crate::git::odb::{format, publish};
 use crate::git::repo::gc;
 
@@ -264,7 +267,7 @@ impl ObjectWriter {
         for staged in state.staged.iter().chain(&state.needs.placed) {
             match staged {
                 Staged::Loose { oid, path } if done.insert(*oid) => {
-                    pack.append_loose(*oid, path)?
+                    pack.append_loose(*oid, path)?;
                 }
                 Staged::Loose { .. } => {}
                 Staged::Pack(other) => pack.append_pack(other, &mut done)?,

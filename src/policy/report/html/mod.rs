@@ -91,10 +91,10 @@ fn actions(actions: &[Recommended]) -> Markup {
         @else {
             ol.actions {
                 @for action in actions {
-                    li.best[action.recommended] {
+                    li.best[action.by_policy] {
                         p {
                             (Line(&action.description))
-                            @if action.recommended { " " (badge("calm", "recommended")) }
+                            @if action.by_policy { " " (badge("calm", "recommended")) }
                         }
                         @if let Some(command) = &action.command { pre.command { (words_of(command)) } }
                     }

@@ -374,7 +374,7 @@ fn actions(out: &mut String, report: &Report) {
         line!(out, "None: nothing is left to do.");
     }
     for action in &report.recommended_actions {
-        let mark = if action.recommended {
+        let mark = if action.by_policy {
             " **(recommended)**"
         } else {
             ""
