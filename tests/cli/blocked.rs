@@ -328,6 +328,35 @@ fn a_night_stops_where_what_is_left_can_change_a_verdict() {
     }
 }
 
+/// Two attempts, of which the first does `first` and fails.
+fn attempts(env: &TestEnv, first: &str) -> Ran {
+    env.script(
+        "../agent.sh",
+        &format!(
+            "cat > ../prompt-$RECOVER_ATTEMPT\nif [ $RECOVER_ATTEMPT = 1 ]; then {first}; false; fi"
+        ),
+    );
+    let command =
+        "--json run --run r --attempts 2 --on-failure rollback --prompt p -- sh ../agent.sh";
+    bound(env, command)
+}
+
+// New files without rights are an attempt's as well: captured, and taken back.
+#[test]
+fn what_an_attempt_made_and_closed_is_taken_back() {
+    let env = quick();
+    let first = "mkdir -p n/m; echo q > n/m/conftest.py; chmod 000 n; echo x > f; chmod 000 f";
+    attempts(&env, first).expect(0);
+    assert!(!env.exists("n") && !env.exists("f"));
+    let all = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
+    let failed = all.as_array().expect("a list").iter();
+    let failed = failed
+        .clone()
+        .find(|one| one["verdict"] == "failed")
+        .expect("one");
+    assert_eq!(failed["partial"], false, "{failed}");
+}
+
 // Promise 6: an agent's `chmod 000` neither loses what is in the folder nor stops the rollback.
 #[test]
 fn what_an_attempt_closed_is_captured_and_opened_again() {

@@ -9,10 +9,12 @@ use crate::git::repo::Loan;
 use crate::git::tree::TreeLookup;
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::Run;
+use crate::model::state::Named;
 
-/// Lends rights to read what the last checkpoint of this work tree holds and what cannot be read any more, while an attempt is
-/// under way or where that checkpoint already has it without those rights. What a person closed was in neither.
-pub(super) fn lend(
+/// Lends rights to read what cannot be read any more: while an attempt is under way, what the last checkpoint of this work
+/// tree holds, and what was not closed when the run began; after it, what that checkpoint already has without those rights. What a
+/// person closed was in neither.
+pub fn lend(
     context: &Context,
     lock: &WorktreeLock,
     skipped: &[PathReason],
@@ -38,6 +40,12 @@ pub(super) fn lend(
             before.push(load_checkpoint(repo, &checkpoint.commit)?);
         }
     }
+    let mut began = Vec::new();
+    for run in state.runs_of(&worktree).filter(|run| run.live.is_some()) {
+        if let Some(initial) = state.initial(&run.key).and_then(Named::kept) {
+            began.push(load_checkpoint(repo, &initial.commit)?);
+        }
+    }
     let lookup = TreeLookup::stored(repo)?;
     let may = |path: &RepoPath, is_folder: bool| -> git::Result<bool> {
         for stored in &before {
@@ -47,7 +55,11 @@ pub(super) fn lend(
                 return Ok(true);
             }
         }
-        Ok(false)
+        let was_closed = |initial: &StoredCheckpoint| {
+            let mut skipped = initial.manifest.skipped.iter();
+            skipped.any(|skipped| path.starts_with(&skipped.path))
+        };
+        Ok(began.iter().any(|initial| !was_closed(initial)))
     };
     Ok(Loan::lend(repo, lock, &paths, &may)?)
 }
