@@ -107,3 +107,37 @@ fn what_changed_since_the_attempt_stays() {
     env.recover(&["resume", "--run", "n", "--strategy", "skip"]);
     assert_eq!(env.git(&["config", "alias.st"]), "status -sb\n");
 }
+
+// What an attempt hides from git is taken back like everything else.
+#[test]
+fn what_an_attempt_hid_from_git_is_taken_back() {
+    for hide in [
+        "echo unt >> .git/info/exclude; echo conftest.py >> .git/info/exclude; echo x > conftest.py",
+        "echo '*' > .gitignore",
+    ] {
+        let env = quick();
+        env.write("unt", "mine\n");
+        env.script(
+            "../agent.sh",
+            &format!("[ $RECOVER_ATTEMPT = 2 ] || {{ {hide}; echo bad > unt; false; }}"),
+        );
+        env.json(
+            0,
+            &[
+                "run",
+                "--attempts",
+                "2",
+                "--on-failure",
+                "rollback",
+                "--",
+                "sh",
+                "../agent.sh",
+            ],
+        );
+        assert_eq!(
+            (env.read("unt"), env.exists("conftest.py")),
+            ("mine\n".into(), false),
+            "{hide}"
+        );
+    }
+}

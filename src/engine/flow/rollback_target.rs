@@ -41,13 +41,14 @@ pub(crate) fn restore_checkpoint(
     target: &Checkpoint,
     edits: Edits,
 ) -> Result<Restore> {
-    git_settings::put_back(context, key);
+    let hidden_by = git_settings::put_back(context, key);
     let mut request = RestoreRequest {
         run: Some(key.clone()),
         commits: Commits::Refuse,
         edits,
         best_effort: true,
         initiator: Initiator::Policy,
+        hidden_by,
         ..RestoreRequest::new(OperationKind::Rollback, target)
     };
     match restore(context, &request) {

@@ -4,6 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs;
 use crate::git::repo::{changed_settings, put_settings_back, record_settings};
+use crate::git::worktree::own_ignore_rules;
 use crate::model::run::{Run, RunKey};
 
 /// Records them at the beginning of an attempt.
@@ -34,11 +35,14 @@ pub(crate) fn end(context: &Context, key: &RunKey, iteration: u32) -> Vec<String
 }
 
 /// Puts back what the run's latest iteration changed of those that keep git from working or start programs. All work trees
-/// share them: nothing is done while another run is at work.
-pub(crate) fn put_back(context: &Context, key: &RunKey) {
+/// share them: nothing is done while another run is at work. Returns the rules of `info/exclude` as the attempt had them,
+/// where they were put back: what they hid was not captured.
+pub fn put_back(context: &Context, key: &RunKey) -> Option<Vec<u8>> {
     if !context.has_git() || context.dry_run() {
-        return;
+        return None;
     }
+    let rules = || context.repo().ok().and_then(own_ignore_rules);
+    let before = rules();
     let is_other = |run: &&Run| {
         run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some()
     };
@@ -60,4 +64,6 @@ pub(crate) fn put_back(context: &Context, key: &RunKey) {
             ));
         }
     }
+    let now = rules();
+    before.filter(|before| now.as_ref() != Some(before))
 }

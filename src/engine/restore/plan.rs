@@ -318,6 +318,7 @@ fn file_plan(
         now,
         target,
         mut nested,
+        hidden,
     } = capture_both(context, lock, &request.nested, wanted)?;
     let operation = head::refuse_operation(&prepared.capture.manifest, &stored.manifest);
     operation.map_err(|error| as_conflict(request, error))?;
@@ -334,7 +335,11 @@ fn file_plan(
     };
     // A plan is a pure function: what cannot be read is reported after it, and nothing is done then.
     let unreadable = RefCell::new(None);
-    let judge = Judge::new(repo, &lookup, &layers, &others)?;
+    let hidden = Hidden {
+        paths: hidden,
+        rules: request.hidden_by.as_deref(),
+    };
+    let judge = Judge::new(repo, &lookup, (&layers, &others), &hidden)?;
     let baseline = |path: &RepoPath| {
         judge.baseline(path).unwrap_or_else(|error| {
             unreadable.replace(Some(error));
@@ -403,12 +408,21 @@ fn file_plan(
     })
 }
 
+/// What the attempt has hidden from git, and so from the checkpoint at its end: that checkpoint says nothing of it.
+struct Hidden<'a> {
+    /// Paths that the target has and that git ignores now.
+    paths: BTreeSet<RepoPath>,
+    /// Rules that were put back since.
+    rules: Option<&'a [u8]>,
+}
+
 /// Says what the run last wrote.
 struct Judge<'a> {
     lookup: &'a TreeLookup<'a>,
     /// The layers; `None` where nothing is known of what one holds.
     layers: Vec<(&'a Layer, Option<(&'a StoredCheckpoint, TreeIgnores<'a>)>)>,
     others: &'a BTreeMap<RepoPath, &'a RunKey>,
+    hidden: &'a Hidden<'a>,
     /// Why paths count as edited that nobody edited by hand, as far as is known.
     edited: RefCell<BTreeMap<RepoPath, String>>,
 }
@@ -417,15 +431,14 @@ impl<'a> Judge<'a> {
     fn new(
         repo: &'a Repo,
         lookup: &'a TreeLookup<'a>,
-        layers: &'a [Layer],
-        others: &'a BTreeMap<RepoPath, &'a RunKey>,
+        (layers, others): (&'a [Layer], &'a BTreeMap<RepoPath, &'a RunKey>),
+        hidden: &'a Hidden<'a>,
     ) -> Result<Self> {
         let mut known = Vec::new();
         for layer in layers {
-            let ignored = layer
-                .stored
-                .as_ref()
-                .map(|stored| TreeIgnores::new(repo, lookup, stored.view()));
+            let ignored = layer.stored.as_ref().map(|stored| {
+                TreeIgnores::new(repo, lookup, stored.view())?.with_rules(hidden.rules)
+            });
             let found = match ignored {
                 None | Some(Err(GitError::Corrupt { .. })) => None,
                 Some(ignored) => layer.stored.as_ref().zip(Some(ignored?)),
@@ -436,6 +449,7 @@ impl<'a> Judge<'a> {
             lookup,
             layers: known,
             others,
+            hidden,
             edited: RefCell::default(),
         })
     }
@@ -498,6 +512,7 @@ impl<'a> Judge<'a> {
             // A folder whose content is ignored by now looks empty: that is nobody's edit.
             None if stored.view().is_folder(self.lookup, path)? => Baseline::Unknown,
             // What was left out then was not examined.
+            None if self.hidden.paths.contains(path) => Baseline::Unknown,
             None if ignored.says_nothing_of(path)? => Baseline::Unknown,
             None => Baseline::Absent,
         })
@@ -568,6 +583,8 @@ struct Both {
     now: Snapshot,
     target: Snapshot,
     nested: Grafts,
+    /// What the target has and an ordinary capture of what is there does not take: git ignores it by now.
+    hidden: BTreeSet<RepoPath>,
 }
 
 /// Captures what is there, and says where it and the checkpoint differ.
@@ -633,6 +650,7 @@ fn capture_both(
         now,
         target,
         nested,
+        hidden: also,
     })
 }
 

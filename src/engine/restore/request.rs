@@ -110,6 +110,8 @@ pub(crate) struct RestoreRequest {
     pub initiator: Initiator,
     /// What is taken back, or done again.
     pub undoes: Option<Undone>,
+    /// Ignore rules that were put back, as the attempt had them: its checkpoints say nothing of what they hide.
+    pub hidden_by: Option<Vec<u8>>,
 }
 
 /// The operation that an undo takes back, or a redo does again.
@@ -153,6 +155,7 @@ impl RestoreRequest {
             precious: false,
             initiator: Initiator::User,
             undoes: None,
+            hidden_by: None,
         }
     }
 

@@ -45,6 +45,14 @@ impl<'a> TreeIgnores<'a> {
         })
     }
 
+    /// With the rules of an `info/exclude` that is there no more.
+    pub fn with_rules(mut self, rules: Option<&[u8]>) -> Result<Self> {
+        if let Some(rules) = rules {
+            self.top = self.top.with(&RepoPath::default(), rules.to_vec())?;
+        }
+        Ok(self)
+    }
+
     /// Whether it left out `path`, a file or a folder, or would have: what it has not says nothing then.
     pub fn has(&self, path: &RepoPath, is_folder: bool) -> Result<bool> {
         let by_git = || {

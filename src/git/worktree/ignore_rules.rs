@@ -6,7 +6,7 @@ mod wildmatch;
 use std::fs;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use git2::{ObjectType, Oid};
@@ -17,6 +17,9 @@ use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
 
 use patterns::Patterns;
+
+/// The repository's own ignore file, in its git folder.
+const EXCLUDE: &str = "info/exclude";
 
 /// The name of the file with a folder's rules.
 pub(in crate::git) const FILE: &[u8] = b".gitignore";
@@ -74,14 +77,11 @@ impl Rules {
                 .or_else(default_excludes);
             // git asks from the top of the work tree.
             files.extend(own.map(|own| repo.workdir().join(own)));
-            files.push(repo.common_dir().join("info/exclude"));
+            files.push(repo.common_dir().join(EXCLUDE));
         }
         let mut rules = Self::salted(salt, ignore_case)?;
         for path in files {
-            // A missing or unreadable file holds no rules, as in git.
-            let readable =
-                fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);
-            if let Some(content) = readable.then(|| fs::read(&path).ok()).flatten() {
+            if let Some(content) = read(&path) {
                 rules = rules.with(&RepoPath::default(), content)?;
             }
         }
@@ -145,6 +145,17 @@ impl Rules {
 
 fn hash(bytes: &[u8]) -> Result<Oid> {
     Oid::hash_object(ObjectType::Blob, bytes).map_err(Error::git("hash the ignore rules"))
+}
+
+/// The content of the repository's own ignore file.
+pub fn own_ignore_rules(repo: &Repo) -> Option<Vec<u8>> {
+    read(&repo.common_dir().join(EXCLUDE))
+}
+
+/// The content of an ignore file. A missing or unreadable one holds no rules, as in git.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let readable = fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);
+    readable.then(|| fs::read(path).ok()).flatten()
 }
 
 /// Where git looks for the user's excludes when `core.excludesFile` is not set.
