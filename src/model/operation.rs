@@ -181,6 +181,9 @@ pub struct Operation {
     /// What was left as it was, and why.
     #[serde(default)]
     pub kept: Vec<PathReason>,
+    /// Those of them that stayed unlike the checkpoint, as they could not be replaced; see [`Self::left`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<PathReason>,
     /// How the run's bookkeeping follows; `None` where it stays.
     #[serde(default)]
     pub reposition: Option<Reposition>,
@@ -196,6 +199,15 @@ pub struct Operation {
     /// Whether the run did it by itself, or it takes such a one back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_run: bool,
+}
+
+impl Operation {
+    /// What stayed unlike the checkpoint, as it could not be replaced. Earlier versions recorded only what they had kept.
+    pub fn left(&self) -> impl Iterator<Item = &PathReason> {
+        let blocked = self.kept.iter().filter(|kept| kept.is_blocked());
+        let blocked = blocked.filter(|kept| !self.left.contains(kept));
+        self.left.iter().chain(blocked)
+    }
 }
 
 /// A `.git` file that leads from a folder of the work tree to the repository that belongs to it.

@@ -129,6 +129,9 @@ pub struct RestorePlan {
     pub set_mode: Vec<PlannedMode>,
     /// What is left as it is on purpose.
     pub kept: Vec<PathReason>,
+    /// Those of them that are unlike the target and could not be replaced, as they could not be captured first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<PathReason>,
     /// Paths that somebody edited since the run last wrote them.
     pub hand_edits: Vec<RepoPath>,
     /// What stands in the way; a plan with conflicts must not be carried out.
@@ -388,7 +391,13 @@ impl Planner<'_> {
             return;
         }
         if let Some(why) = self.protected(path, now, target) {
-            self.out.kept.push(reason(path, why));
+            let kept = reason(path, why);
+            if covering(&self.input.now.skipped, path).is_some()
+                && covering(&self.input.target.skipped, path).is_none()
+            {
+                self.out.left.push(kept.clone());
+            }
+            self.out.kept.push(kept);
             return;
         }
         if self.is_hand_edit(path, now) {
@@ -603,10 +612,15 @@ impl Planner<'_> {
                 } else {
                     format!("{NOT_CAPTURED}: {}", skipped.reason)
                 };
-                self.out.kept.push(PathReason {
+                let kept = PathReason {
                     reason: why,
                     ..skipped.clone()
-                });
+                };
+                // Of a nested repository those know more who look into it.
+                if !nested && covering(&target.skipped, &skipped.path).is_none() {
+                    self.out.left.push(kept.clone());
+                }
+                self.out.kept.push(kept);
             }
         }
         // Of a nested repository that could not be captured, nobody can tell what is the same.

@@ -341,6 +341,79 @@ fn attempts(env: &TestEnv, first: &str) -> Ran {
     bound(env, command)
 }
 
+// Promise 6: whatever the reason, a path that the checkpoint has and that stays as the attempt left it stops the night; a
+// person's rollback says so as well.
+#[test]
+fn a_night_stops_where_the_checkpoint_has_other_files() {
+    for (first, path) in [
+        ("rm a.txt; mkfifo a.txt", "a.txt"),
+        ("git init -q d; echo bad > d/c", "d/c"),
+        ("truncate -s 200M u", "u"),
+        ("echo bad > own/f", "own"),
+    ] {
+        let env = quick();
+        env.write("d/c", "c\n");
+        env.sh("git add d; git commit -qm d; git init -q own; echo f > own/f; git -C own add f; git -C own commit -qm own")
+            .expect(0);
+        env.write("u", "u\n");
+        let ran = attempts(&env, &format!("echo new > n; {first}")).expect(8);
+        assert_eq!(ran.json()["outcome"], "paused", "{first}");
+        assert!(ran.stderr.contains(path), "{}", ran.stderr);
+        assert!(!env.exists("n"), "everything else is back");
+        // An attempt in such a tree proves nothing.
+        bound(&env, "--json resume --strategy continue_next --yes");
+        let all = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
+        let all = all.as_array().expect("a list").iter();
+        assert!(all.clone().all(|one| one["verdict"] != "passed"), "{first}");
+        if path == "own" {
+            // It has an option of its own.
+            env.json(0, &["rollback", "--to", "initial", "--nested"]);
+            assert_eq!(env.read("own/f"), "f\n");
+            continue;
+        }
+        let error = env.error(13, &["rollback", "--to", "initial"]);
+        assert_eq!(error["code"], "blocked", "{error}");
+        assert!(paths(&error["paths"]).contains(&path.to_owned()), "{error}");
+        let done = env.json(3, &["rollback", "--to", "initial", "--best-effort"]);
+        assert_eq!(done["result"]["success"], false);
+        env.sh(&format!("rm -rf {path} d/.git")).expect(0);
+        env.json(0, &["rollback", "--to", "initial"]);
+        assert!(env.exists(path));
+    }
+}
+
+// What is new is named to the next attempt, what was there before and what git ignores is nobody's concern.
+#[test]
+fn a_night_goes_on_beside_what_no_checkpoint_takes() {
+    let env = quick();
+    env.write(".gitignore", "*.log\n");
+    env.sh(
+        "mkfifo before; truncate -s 200M big; git init -q mine; echo 1 > mine/f; echo 1 > a.log",
+    )
+    .expect(0);
+    let first =
+        "mkfifo pipe; git init -q clone; echo x > clone/x; echo 2 > a.log; truncate -s 300M new";
+    attempts(&env, first).expect(0);
+    let prompt = env.read("../prompt-2");
+    let left = prompt
+        .split("## Files Of An Earlier Attempt")
+        .nth(1)
+        .expect("a section");
+    for path in ["- pipe", "- clone", "- new"] {
+        assert!(left.contains(path), "{prompt}");
+    }
+    for path in ["- before", "- big", "- mine", "a.log"] {
+        assert!(!left.contains(path), "{prompt}");
+    }
+    let all = env.json(0, &["checkpoint", "list"])["checkpoints"].clone();
+    let mut all = all.as_array().expect("a list").iter();
+    assert!(all.any(|one| one["verdict"] == "passed"));
+
+    let env = quick();
+    let ran = attempts(&env, "mkdir tests; mkfifo tests/test_x.py").expect(8);
+    assert!(ran.stderr.contains("tests/test_x.py"), "{}", ran.stderr);
+}
+
 // New files without rights are an attempt's as well: captured, and taken back.
 #[test]
 fn what_an_attempt_made_and_closed_is_taken_back() {

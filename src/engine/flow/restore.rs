@@ -96,6 +96,8 @@ fn restore_chosen(
         || moves
         || crossing.compensates()
         || request.undoes.is_some()
+        // What is left of an attempt is named to the next one.
+        || (request.initiator == Initiator::Policy && !planned.left.is_empty())
         || !vanished.back.is_empty();
     if context.dry_run() || !changes {
         let mut result = planned.result(None, !context.dry_run());

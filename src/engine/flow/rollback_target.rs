@@ -72,17 +72,7 @@ pub(crate) fn why_mixed(
     target: &Checkpoint,
     restore: &Restore,
 ) -> Result<Option<Error>> {
-    let left: Vec<PathReason> = restore
-        .result
-        .kept
-        .iter()
-        .filter(|kept| kept.is_blocked())
-        .cloned()
-        .collect();
-    if left.is_empty() {
-        return Ok(None);
-    }
-    let mixed = mixed(context, run, target, &left)?;
+    let mixed = mixed(context, run, target, &restore.result.left)?;
     if mixed.is_empty() {
         return Ok(None);
     }

@@ -88,6 +88,7 @@ pub(crate) fn run(
         written: result.written.len() as u64,
         deleted: result.deleted.len() as u64,
         kept: result.kept.clone(),
+        left: result.left.clone(),
         reposition: request.reposition.clone(),
         index_restored: request.index == IndexMode::Whole && !planned.index.paths.is_empty(),
         steps,

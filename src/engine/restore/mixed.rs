@@ -4,13 +4,16 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
-use crate::git::checkpoint::load_checkpoint;
+use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::path::PathReason;
+use crate::model::manifest::Nested;
+use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::Run;
 use crate::model::state::State;
 use crate::policy::tamper::{Loop, is_of_checks};
+
+use super::nested::find;
 
 /// Those of the paths left by a restore of `target` that can change what checks say: the checkpoint has them, or they
 /// belong to the checks themselves.
@@ -37,14 +40,29 @@ pub(crate) fn mixed(
         .collect();
     let mut mixed = Vec::new();
     for left in left {
-        let view = stored.view();
-        let is_new =
-            view.entry(&lookup, &left.path)?.is_none() && !view.is_folder(&lookup, &left.path)?;
+        let is_new = link_of(&stored, &left.path).is_none() && !has(&stored, &lookup, left)?;
         if !is_new || is_of_checks(&left.path.to_lossy(), &loops) {
             mixed.push(left.clone());
         }
     }
     Ok(mixed)
+}
+
+/// Whether a checkpoint has a path that was left, a file or a folder. Of a folder with too many new files it may have some:
+/// those are listed themselves where they are not the same.
+pub fn has(stored: &StoredCheckpoint, lookup: &TreeLookup<'_>, left: &PathReason) -> Result<bool> {
+    let view = stored.view();
+    Ok(view.entry(lookup, &left.path)?.is_some()
+        || (!left.reason.ends_with(TOO_MANY) && view.is_folder(lookup, &left.path)?))
+}
+
+/// What a checkpoint has of a nested repository.
+fn link_of<'s>(stored: &'s StoredCheckpoint, path: &RepoPath) -> Option<&'s Nested> {
+    stored
+        .manifest
+        .nested
+        .iter()
+        .find(|link| link.path == *path)
 }
 
 /// Whether such a path is still as the last restore left it: then the tree proves nothing of an attempt.
@@ -65,13 +83,24 @@ pub(crate) fn is_mixed(
     let Some((target, before)) = state.checkpoint(&restored.checkpoint_id).zip(before) else {
         return Ok(false);
     };
-    let before = load_checkpoint(context.repo()?, &before.commit)?;
+    let repo = context.repo()?;
+    let (before, stored) = (
+        load_checkpoint(repo, &before.commit)?,
+        load_checkpoint(repo, &target.commit)?,
+    );
     let opened = prepared.capture.objects().open();
     let lookup = TreeLookup::new(&opened)?;
     for left in mixed(context, run, target, &restored.kept)? {
-        if prepared.capture.view().entry(&lookup, &left.path)?
-            == before.view().entry(&lookup, &left.path)?
-        {
+        let nested = find(&prepared.nested, &left.path);
+        let link = link_of(&stored, &left.path).and_then(|link| link.checkpoint.as_ref());
+        let is_left = match nested.zip(link) {
+            Some((nested, then)) => !nested.has_files_of(then),
+            None => {
+                prepared.capture.view().entry(&lookup, &left.path)?
+                    == before.view().entry(&lookup, &left.path)?
+            }
+        };
+        if is_left {
             return Ok(true);
         }
     }

@@ -99,6 +99,8 @@ pub(crate) struct Grafts {
     pub outcomes: Vec<NestedOutcome>,
     /// What is left as it is.
     pub kept: Vec<PathReason>,
+    /// Those of them whose files are unlike the checkpoint's, or that it does not have.
+    pub left: Vec<PathReason>,
     /// `.git` files to put there.
     pub place: Vec<GitFile>,
     /// `.git` files to take away.
@@ -190,7 +192,7 @@ impl Finder<'_> {
             } else {
                 "--nested restores it too; "
             };
-            self.keep(
+            self.leave(
                 path,
                 &format!("{all}its own part of the checkpoint comes back with: {command}"),
             );
@@ -238,7 +240,7 @@ impl Finder<'_> {
                 .strip_prefix(NESTED)
                 .map_or(why, |rest| rest.trim_start_matches(": "));
             let why = why.to_owned();
-            self.keep(path, &why);
+            self.leave(path, &why);
             return Ok(());
         }
         let Some(copied) = copy(&link.path)? else {
@@ -247,17 +249,17 @@ impl Finder<'_> {
             {
                 self.out.place.push(file);
                 let command = self.own_command(path, commit);
-                self.kept(
-                    path,
-                    &format!("{NESTED}; its own part of the checkpoint comes back with: {command}"),
-                );
+                let reason =
+                    format!("{NESTED}; its own part of the checkpoint comes back with: {command}");
+                self.kept(path, &reason);
+                self.left(path, &reason);
                 self.tell(path, NestedAction::Relinked, None);
                 return Ok(());
             }
             let why = format!(
                 "it is not there any more, and with it went its part of the checkpoint ({commit})"
             );
-            self.keep(path, &why);
+            self.leave(path, &why);
             return Ok(());
         };
         let inner = copied.clone();
@@ -303,7 +305,7 @@ impl Finder<'_> {
     fn new_ones(&mut self, captures: &[NestedCapture]) {
         for one in captures {
             if !self.met.contains(&one.whole) {
-                self.keep(&one.whole, "it is not in the checkpoint");
+                self.leave(&one.whole, "it is not in the checkpoint");
             } else if self.takes_part(&one.whole) {
                 self.new_ones(&one.inner);
             }
@@ -323,6 +325,9 @@ impl Finder<'_> {
                 && !self.met.contains(&nested.path)
             {
                 self.kept(&nested.path, &skipped.reason);
+                if then.skipped.iter().all(|one| one.path != nested.path) {
+                    self.left(&nested.path, &skipped.reason);
+                }
                 self.tell(
                     &nested.path,
                     NestedAction::Kept,
@@ -357,6 +362,18 @@ impl Finder<'_> {
         });
     }
 
+    /// Keeps one that is not as the checkpoint has it.
+    fn leave(&mut self, path: &RepoPath, why: &str) {
+        self.keep(path, why);
+        self.left(path, &format!("{NESTED}; {why}"));
+    }
+
+    fn left(&mut self, path: &RepoPath, reason: &str) {
+        if self.selection.matches(path) {
+            self.out.left.push(PathReason::new(path.clone(), reason));
+        }
+    }
+
     fn keep(&mut self, path: &RepoPath, why: &str) {
         let reason = format!("{NESTED}; {why}");
         self.kept(path, &reason);
@@ -382,7 +399,10 @@ impl Finder<'_> {
 }
 
 /// The capture of the repository at a path of the outermost work tree.
-fn find<'c>(captures: &'c [NestedCapture], path: &RepoPath) -> Option<&'c NestedCapture> {
+pub(super) fn find<'c>(
+    captures: &'c [NestedCapture],
+    path: &RepoPath,
+) -> Option<&'c NestedCapture> {
     captures.iter().find_map(|one| {
         if one.whole == *path {
             Some(one)

@@ -37,6 +37,7 @@ use crate::policy::restore_plan::{
 
 use super::head::{self, HeadPlan};
 use super::index::{self, Left};
+use super::mixed::has;
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::request::{
     BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult,
@@ -57,6 +58,8 @@ pub(crate) struct Planned {
     pub files: RestorePlan,
     /// What is done with nested repositories beside their files.
     pub nested: Grafts,
+    /// Paths that stay unlike the checkpoint, as they cannot be replaced; see [`left_of`].
+    pub left: Vec<PathReason>,
     /// What is done to the working memory.
     pub memory: MemoryPlan,
     /// What the answer calls the folder of the working memory.
@@ -98,7 +101,7 @@ impl Planned {
         written.sort();
         deleted.sort();
         RestoreResult {
-            success: !self.files.kept.iter().any(PathReason::is_blocked),
+            success: self.left.is_empty(),
             restored_to_iteration: self.target.after_iteration,
             checkpoint_id: self.target.id.clone(),
             storage_type: self.target.storage_type,
@@ -106,6 +109,7 @@ impl Planned {
             written,
             deleted,
             kept: self.files.kept.clone(),
+            left: self.left.clone(),
             precious: Vec::new(),
             missing: Vec::new(),
             nested: self.nested.outcomes.clone(),
@@ -150,7 +154,8 @@ pub(crate) fn plan(
         stored,
         files,
         nested,
-        left,
+        left: left_index,
+        unlike,
     } = if request.scope.covers_files() {
         let wanted = Wanted {
             captured: &stored,
@@ -164,9 +169,11 @@ pub(crate) fn plan(
             .retain(|kept| !nested.kept.iter().any(|one| one.path == kept.path));
         files.kept.extend(nested.kept.iter().cloned());
         let blocked = leave_blocked(repo, files, planned.prepared.loan.as_ref())?;
-        refuse_blocked(request, &blocked)?;
-        files.kept.extend(blocked);
+        files.kept.extend(blocked.iter().cloned());
+        planned.unlike = left_of(repo, request, &planned, blocked)?;
+        let (files, nested) = (&mut planned.files, &planned.nested);
         check(repo, files).map_err(|error| refused(repo, error))?;
+        refuse_unlike(request, &planned.unlike)?;
         keep_nonempty_dirs(
             repo,
             files,
@@ -181,6 +188,7 @@ pub(crate) fn plan(
             files: RestorePlan::default(),
             nested: Grafts::default(),
             left: Left::default(),
+            unlike: Vec::new(),
         }
     };
     let memory = if request.scope.covers_state()
@@ -210,7 +218,7 @@ pub(crate) fn plan(
         HeadPlan::Stay
     };
     let index = if context.has_git() && (request.index == IndexMode::Whole || selection.is_all()) {
-        index::plan(context, request, &prepared, &stored, (&head, &left))?
+        index::plan(context, request, &prepared, &stored, (&head, &left_index))?
     } else {
         IndexPlan::default()
     };
@@ -223,6 +231,7 @@ pub(crate) fn plan(
         of_base,
         files,
         nested,
+        left: unlike,
         memory,
         memory_root,
         head,
@@ -230,8 +239,50 @@ pub(crate) fn plan(
     })
 }
 
+/// What a restore leaves unlike the checkpoint, as it cannot be replaced: the system does not let it (`blocked`), or it could
+/// not be captured first. Edits by hand that are kept, and what the checkpoint left out too, are none of it.
+///
+/// For an automatic rollback that is all that may be left of an attempt. Of a person's, only what the checkpoint has
+/// counts: new files that no checkpoint takes are listed as kept, and nested repositories have an option of their own.
+fn left_of(
+    repo: &Repo,
+    request: &RestoreRequest,
+    planned: &FilePlan,
+    blocked: Vec<PathReason>,
+) -> Result<Vec<PathReason>> {
+    let (files, nested, stored) = (&planned.files, &planned.nested, &planned.stored);
+    let is_no_repository =
+        |one: &&PathReason| !nested.kept.iter().any(|kept| kept.path == one.path);
+    let mut left: Vec<PathReason> = files
+        .left
+        .iter()
+        .filter(is_no_repository)
+        .chain(&nested.left)
+        .cloned()
+        .collect();
+    if request.initiator == Initiator::User && !left.is_empty() {
+        let lookup = TreeLookup::stored(repo)?;
+        let mut had = Vec::new();
+        for one in left {
+            let is_link = stored
+                .manifest
+                .nested
+                .iter()
+                .any(|link| link.path == one.path);
+            if !is_link && has(stored, &lookup, &one)? {
+                had.push(one);
+            }
+        }
+        left = had;
+    }
+    left.extend(blocked);
+    left.sort();
+    left.dedup();
+    Ok(left)
+}
+
 /// Refuses a restore that cannot replace all that it would, unless that was asked for.
-fn refuse_blocked(request: &RestoreRequest, blocked: &[PathReason]) -> Result<()> {
+fn refuse_unlike(request: &RestoreRequest, blocked: &[PathReason]) -> Result<()> {
     if blocked.is_empty() || request.best_effort {
         return Ok(());
     }
@@ -292,6 +343,8 @@ struct FilePlan {
     files: RestorePlan,
     nested: Grafts,
     left: Left,
+    /// What stays unlike the checkpoint.
+    unlike: Vec<PathReason>,
 }
 
 /// What is to be there.
@@ -405,6 +458,7 @@ fn file_plan(
         files: plan,
         nested,
         left,
+        unlike: Vec::new(),
     })
 }
 

@@ -264,6 +264,9 @@ pub struct RestoreResult {
     pub deleted: Vec<RepoPath>,
     /// Paths left as they are, and why.
     pub kept: Vec<PathReason>,
+    /// Those of them that stay unlike the checkpoint, as they could not be replaced.
+    #[serde(skip)]
+    pub left: Vec<PathReason>,
     /// Ignored files put back from their copies.
     pub precious: Vec<RepoPath>,
     /// Ignored files and folders that were there and are gone: no checkpoint holds them. The reason is `copied` where

@@ -61,6 +61,7 @@ pub(crate) fn react(
             written: plan.write.len() as u64,
             deleted: plan.delete.len() as u64,
             kept: Vec::new(),
+            left: Vec::new(),
             reposition: None,
             index_restored: false,
             steps: Vec::new(),

@@ -261,13 +261,9 @@ impl State {
             .or_default();
 
         worktree.last_operation = Some(operation.id.clone());
-        if operation.scope.covers_files() && operation.written + operation.deleted > 0 {
-            let kept: Vec<_> = operation
-                .kept
-                .iter()
-                .filter(|kept| kept.is_blocked())
-                .cloned()
-                .collect();
+        let kept: Vec<PathReason> = operation.left().cloned().collect();
+        let changed = operation.written + operation.deleted > 0;
+        if operation.scope.covers_files() && (changed || !kept.is_empty()) {
             let restored = RestoredFiles {
                 checkpoint_id: operation.checkpoint_id.clone(),
                 written: operation.written,
@@ -294,9 +290,9 @@ impl State {
                 worktree.baseline.clear();
             }
             let all = operation.nested.restored;
-            let is_left =
-                |kept: &&PathReason| kept.is_blocked() || (!all && kept.reason.starts_with(NESTED));
-            let left = operation.kept.iter().filter(is_left);
+            let nested = operation.kept.iter();
+            let nested = nested.filter(|kept| !all && kept.reason.starts_with(NESTED));
+            let left = operation.left().chain(nested);
             worktree.baseline.push(BaselineLayer {
                 checkpoint_id: operation.checkpoint_id.clone(),
                 paths: operation.paths.clone(),

@@ -282,6 +282,7 @@ impl World {
             written: 0,
             deleted: 0,
             kept: Vec::new(),
+            left: Vec::new(),
             reposition,
             index_restored: false,
             steps: Vec::new(),

@@ -411,6 +411,7 @@ fn operation(
         written: 0,
         deleted: 0,
         kept: Vec::new(),
+        left: Vec::new(),
         reposition: None,
         index_restored: true,
         steps: Vec::new(),
