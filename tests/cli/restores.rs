@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::env::{Ran, TestEnv};
 use crate::loosen::loosen;
-use crate::seen::{assert_clean, checkpoint, seen, text};
+use crate::seen::{assert_clean, checkpoint, paths, seen, text};
 
 const RECOVER: &str = env!("CARGO_BIN_EXE_recover");
 
@@ -519,6 +519,130 @@ fn a_checkpoint_of_another_work_tree_is_restored_only_when_asked_for() {
         lane.to_str().expect("a name"),
     ])
     .expect(0);
+}
+
+// promise.md 5: what stands in a work tree of which nothing was recorded may be somebody's: what is not as HEAD has it is asked
+// about. One that is gone is another work tree still.
+#[test]
+fn a_work_tree_without_checkpoints_is_compared_with_the_last_commit() {
+    let env = TestEnv::repo();
+    env.write("b.txt", "b\n");
+    env.git(&["add", "b.txt"]);
+    env.git(&["commit", "-qm", "b"]);
+    env.git(&["worktree", "add", "-q", "-b", "lane", "../lane"]);
+    let lane = env.root().join("lane");
+    let lane_name = lane.to_str().expect("a name");
+    std::fs::write(lane.join("a.txt"), "lane's\n").expect("written");
+    env.json(
+        0,
+        &["-C", lane_name, "checkpoint", "create", "--run", "lane"],
+    );
+    let restore = ["checkpoint", "restore", "latest", "--run", "lane"];
+    let here = [&restore[..], &["--here"]].concat();
+    env.write("b.txt", "edited\n");
+    env.write("new.txt", "mine\n");
+    let edited = |args: &[&str]| {
+        let refused = env.json(13, args)["error"].clone();
+        assert_eq!(
+            (&refused["code"], paths(&refused["paths"])),
+            (
+                &"hand_edits".into(),
+                vec!["b.txt".to_owned(), "new.txt".to_owned()]
+            ),
+            "{refused}"
+        );
+        assert!(
+            text(&refused["message"]).contains("since the last commit"),
+            "{refused}"
+        );
+        assert_eq!(
+            (env.read("a.txt"), env.read("b.txt"), env.read("new.txt")),
+            ("one\n".into(), "edited\n".into(), "mine\n".into())
+        );
+    };
+    edited(&here);
+    env.git(&["worktree", "remove", "--force", "../lane"]);
+    let gone = env.json(13, &restore)["error"].clone();
+    assert!(text(&gone["message"]).contains(lane_name), "{gone}");
+    assert!(text(&gone["hint"]).contains("--here"), "{gone}");
+    edited(&here);
+    env.json(0, &[&here[..], &["--edits", "keep"]].concat());
+    assert_eq!(
+        (env.read("a.txt"), env.read("b.txt"), env.read("new.txt")),
+        ("lane's\n".into(), "edited\n".into(), "mine\n".into())
+    );
+}
+
+// So is a clone that a bundle comes into, and a copy of the project.
+#[test]
+fn a_clone_and_a_copy_are_compared_with_the_last_commit() {
+    for copy in [
+        "git clone -q . ../copy && recover -C ../copy import ../it.bundle",
+        "cp -a . ../copy",
+    ] {
+        let env = TestEnv::repo();
+        env.write("b.txt", "b\n");
+        env.git(&["add", "b.txt"]);
+        env.git(&["commit", "-qm", "b"]);
+        env.json(
+            0,
+            &["run", "--run", "r", "--", "sh", "-c", "echo two > a.txt"],
+        );
+        env.json(
+            0,
+            &["checkpoint", "export", "latest", "--bundle", "../it.bundle"],
+        );
+        let copy = copy.replace("recover", env!("CARGO_BIN_EXE_recover"));
+        env.sh(&copy).expect(0);
+        let at = |name: &str| env.root().join("copy").join(name);
+        std::fs::write(at("b.txt"), "edited\n").expect("written");
+        std::fs::write(at("new.txt"), "mine\n").expect("written");
+        let restore = [
+            "-C",
+            "../copy",
+            "checkpoint",
+            "restore",
+            "latest",
+            "--run",
+            "r",
+        ];
+        let refused = env.json(13, &restore)["error"].clone();
+        let listed = paths(&refused["paths"]);
+        assert!(
+            listed.contains(&"b.txt".to_owned()) && listed.contains(&"new.txt".to_owned()),
+            "{refused}"
+        );
+        std::fs::remove_file(at("new.txt")).expect("removed");
+        env.git(&["-C", "../copy", "checkout", "-q", "."]);
+        env.json(0, &restore);
+        assert_eq!(std::fs::read_to_string(at("a.txt")).expect("read"), "two\n");
+    }
+}
+
+// Without git nothing says what was there: everything is asked about.
+#[test]
+fn a_copy_without_git_is_not_overwritten_unasked() {
+    let env = TestEnv::plain();
+    env.write("f", "one\n");
+    env.json(0, &["run", "--run", "r", "--", "sh", "-c", "echo two > f"]);
+    env.sh("cp -a . ../copy; echo mine > ../copy/f").expect(0);
+    let restore = [
+        "-C",
+        "../copy",
+        "checkpoint",
+        "restore",
+        "initial",
+        "--run",
+        "r",
+    ];
+    let refused = env.json(13, &restore)["error"].clone();
+    assert_eq!(
+        (&refused["code"], paths(&refused["paths"])),
+        (&"hand_edits".into(), vec!["f".to_owned()])
+    );
+    assert_eq!(env.read("../copy/f"), "mine\n");
+    env.json(0, &[&restore[..], &["--edits", "discard"]].concat());
+    assert_eq!(env.read("../copy/f"), "one\n");
 }
 
 // promise 16: how deep a folder may lie does not depend on how many files a process may have open.

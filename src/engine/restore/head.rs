@@ -7,7 +7,6 @@ use crate::git::Repo;
 use crate::git::history::{commits_between, is_ancestor, on_remote_tracking};
 use crate::git::repo::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::lane::BEFORE_START;
 use crate::model::manifest::{Head, Manifest};
@@ -46,9 +45,9 @@ pub(super) fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> 
     }
 }
 
-/// Refuses to roll a run back, or to restore a checkpoint, in another work tree than its own, while that is there: the
-/// files and the branch here are not the run's. `checkpoint restore --here` takes the files all the same.
-pub(super) fn refuse_elsewhere(
+/// Refuses to roll a run back, or to restore a checkpoint, in another work tree than its own: the files and the branch here
+/// are not the run's. `checkpoint restore --here` takes the files all the same.
+pub fn refuse_elsewhere(
     context: &Context,
     request: &RestoreRequest,
     run: Option<&Run>,
@@ -63,12 +62,20 @@ pub(super) fn refuse_elsewhere(
         _ => None,
     };
     // A project that was copied has runs that name the work tree it was copied from: that one is of no use here.
-    let is_elsewhere = |place: &&FolderId| {
-        **place != here && context.has_git() && context.is_worktree_of_repo(place)
-    };
-    let Some(place) = owner.filter(is_elsewhere) else {
+    let Some(place) = owner.filter(|place| **place != here && context.has_git()) else {
         return Ok(());
     };
+    if request.kind == OperationKind::Restore && is_gone(context, &request.target) {
+        let message = format!(
+            "checkpoint {} was taken in {place}, which is gone; --here restores its files in this work tree",
+            request.target.id
+        );
+        let here = request.command(&["--here"]);
+        return Err(Error::new(ErrorKind::HeadMoved, message).hint(here));
+    }
+    if !context.is_worktree_of_repo(place) {
+        return Ok(());
+    }
     let message = match run.filter(|_| request.kind == OperationKind::Rollback) {
         Some(run) => format!("run {} works in {place}, not in {here}", run.key),
         None => format!(
@@ -78,6 +85,13 @@ pub(super) fn refuse_elsewhere(
     };
     let again = request.command(&[]).at(context.place_of(place.path()));
     Err(Error::new(ErrorKind::HeadMoved, message).hint(again))
+}
+
+/// Whether the work tree that a checkpoint was taken in is gone. Where the project was moved, or came from elsewhere, its
+/// checkpoints name another state directory: this one may be that work tree.
+fn is_gone(context: &Context, target: &Checkpoint) -> bool {
+    let (place, state_dir) = (target.worktree.path(), context.store().dir());
+    !place.exists() && target.state_dir.path() == state_dir && !state_dir.starts_with(&place)
 }
 
 /// Whether a checkpoint is one that the run's lane began with while it had neither its own work tree nor its own branch.

@@ -17,7 +17,7 @@ use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_
 use crate::git::repo::is_closed;
 use crate::git::restore::{IndexPlan, check, keep_nonempty_dirs, leave_blocked};
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
-use crate::git::worktree::{Outputs, left_out};
+use crate::git::worktree::{Outputs, left_out, uncommitted};
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -392,7 +392,8 @@ fn file_plan(
         paths: hidden,
         rules: request.hidden_by.as_deref(),
     };
-    let judge = Judge::new(repo, &lookup, (&layers, &others), &hidden)?;
+    let at_head = AtHead::below(context, &layers, &prepared.capture.manifest)?;
+    let judge = Judge::new(repo, &lookup, (&layers, at_head.as_ref()), &others, &hidden)?;
     let baseline = |path: &RepoPath| {
         judge.baseline(path).unwrap_or_else(|error| {
             unreadable.replace(Some(error));
@@ -442,7 +443,8 @@ fn file_plan(
             kept.reason.clone_from(why);
         }
     }
-    refuse_edits(request, &plan, &edited)?;
+    let is_since_commit = at_head.is_some() && context.has_git();
+    refuse_edits(request, &plan, &edited, is_since_commit)?;
     drop(inner_rules);
     drop(lookup);
     drop(opened);
@@ -475,6 +477,8 @@ struct Judge<'a> {
     lookup: &'a TreeLookup<'a>,
     /// The layers; `None` where nothing is known of what one holds.
     layers: Vec<(&'a Layer, Option<(&'a StoredCheckpoint, TreeIgnores<'a>)>)>,
+    /// What lies below them.
+    at_head: Option<&'a AtHead<'a>>,
     others: &'a BTreeMap<RepoPath, &'a RunKey>,
     hidden: &'a Hidden<'a>,
     /// Why paths count as edited that nobody edited by hand, as far as is known.
@@ -485,7 +489,8 @@ impl<'a> Judge<'a> {
     fn new(
         repo: &'a Repo,
         lookup: &'a TreeLookup<'a>,
-        (layers, others): (&'a [Layer], &'a BTreeMap<RepoPath, &'a RunKey>),
+        (layers, at_head): (&'a [Layer], Option<&'a AtHead<'a>>),
+        others: &'a BTreeMap<RepoPath, &'a RunKey>,
         hidden: &'a Hidden<'a>,
     ) -> Result<Self> {
         let mut known = Vec::new();
@@ -502,6 +507,7 @@ impl<'a> Judge<'a> {
         Ok(Self {
             lookup,
             layers: known,
+            at_head,
             others,
             hidden,
             edited: RefCell::default(),
@@ -523,7 +529,8 @@ impl<'a> Judge<'a> {
             .iter()
             .rfind(|(layer, _)| layer.paths.matches(path))
         else {
-            return Ok(Baseline::Unknown);
+            let at_head = self.at_head.map(|head| head.baseline(path));
+            return at_head.unwrap_or(Ok(Baseline::Unknown));
         };
         if layer.left.iter().any(|left| path.starts_with(left)) {
             return Ok(Baseline::Unknown);
@@ -576,11 +583,53 @@ impl<'a> Judge<'a> {
 /// Why a path counts as edited of which a damaged checkpoint does not say whether it is.
 const UNCERTAIN: &str = "changed, by whom a damaged checkpoint does not say";
 
+/// What stands for what the run last wrote where nothing of this work tree was recorded: HEAD. What is not as git has it
+/// counts as edited; without git that is all that is there.
+struct AtHead<'a> {
+    repo: &'a Repo,
+    has_git: bool,
+    /// Paths whose changes git is told not to look for.
+    unwatched: BTreeSet<&'a RepoPath>,
+}
+
+impl<'a> AtHead<'a> {
+    /// What lies below the layers, unless one of them covers everything.
+    fn below(context: &'a Context, layers: &[Layer], here: &'a Manifest) -> Result<Option<Self>> {
+        if layers.iter().any(|layer| layer.paths.is_all()) {
+            return Ok(None);
+        }
+        let unwatched = here
+            .index_extras
+            .iter()
+            .filter(|extra| extra.assume_unchanged || extra.skip_worktree);
+        Ok(Some(Self {
+            repo: context.repo()?,
+            has_git: context.has_git(),
+            unwatched: unwatched.map(|extra| &extra.path).collect(),
+        }))
+    }
+
+    fn baseline(&self, path: &RepoPath) -> Result<Baseline> {
+        let is_edited = if !self.has_git || self.unwatched.contains(path) {
+            let there = path.below(self.repo.workdir()).symlink_metadata();
+            there.is_ok_and(|there| !there.is_dir())
+        } else {
+            !uncommitted(self.repo, &BTreeSet::from([path.clone()]))?.is_empty()
+        };
+        Ok(if is_edited {
+            Baseline::Another
+        } else {
+            Baseline::Unknown
+        })
+    }
+}
+
 /// Refuses to restore over edits that nobody decided about; `others` are those that were not made by hand, and why.
 fn refuse_edits(
     request: &RestoreRequest,
     plan: &RestorePlan,
     others: &BTreeMap<RepoPath, String>,
+    is_since_commit: bool,
 ) -> Result<()> {
     if request.edits != Edits::Refuse || plan.hand_edits.is_empty() {
         return Ok(());
@@ -593,8 +642,13 @@ fn refuse_edits(
     } else {
         (format!("{} files were", paths.len()), "them")
     };
+    let since = if is_since_commit {
+        "the last commit".to_owned()
+    } else {
+        format!("the run last wrote {them}")
+    };
     let message = format!(
-        "{count} {} since the run last wrote {them}: {}; keep {them} with --edits keep, or overwrite {them} with --edits \
+        "{count} {} since {since}: {}; keep {them} with --edits keep, or overwrite {them} with --edits \
          discard (undo brings {them} back)",
         plan.hand_edits
             .iter()
