@@ -172,6 +172,39 @@ fn an_immutable_file_is_left_on_request() {
     assert_eq!(env.read("a.txt"), "one\n");
 }
 
+// Promise 6: what an attempt changed and closed is opened for the restore, and ends as the checkpoint says.
+#[test]
+fn a_changed_file_that_its_owner_may_not_read_is_restored() {
+    for mode in ["000", "200"] {
+        let env = quick();
+        env.write("secret", "s\n");
+        bound(
+            &env,
+            &format!(
+                "run --run night --attempts 2 --on-failure rollback -- sh -c '[ $RECOVER_ATTEMPT = 2 ] || \
+                 {{ echo changed > secret; chmod {mode} secret; exit 1; }}'"
+            ),
+        )
+        .expect(0);
+        assert_eq!(
+            (env.read("secret"), env.mode("secret")),
+            ("s\n".into(), 0o644),
+            "{mode}"
+        );
+        bound(
+            &env,
+            &format!("run --run other -- sh -c 'echo changed > secret; chmod {mode} secret'"),
+        )
+        .expect(0);
+        bound(&env, "rollback --to initial --run other").expect(0);
+        assert_eq!(
+            (env.read("secret"), env.mode("secret")),
+            ("s\n".into(), 0o644),
+            "{mode}"
+        );
+    }
+}
+
 /// Whether files can be given away.
 fn is_root(env: &TestEnv) -> bool {
     let root = env.sh("id -u").stdout.trim() == "0";

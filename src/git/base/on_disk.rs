@@ -38,6 +38,14 @@ impl OnDisk {
         }
     }
 
+    /// What `lstat` said of it before it was read.
+    pub fn stat(&self) -> Option<FileStat> {
+        match self {
+            Self::Entry(_, stat) => Some(*stat),
+            Self::Nothing | Self::Other => None,
+        }
+    }
+
     /// Whether it is of the same kind and content as this.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         match (self, other) {

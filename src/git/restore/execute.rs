@@ -374,7 +374,6 @@ impl<'r> Execution<'r> {
         let path = &write.path;
         let (parent, name) = openat::split(path);
         let dir = self.open(path, &parent)?;
-        let before = openat::stat(&dir, name).map_err(|error| openat::io_error(path, error))?;
         let accepted = [write.from.as_ref(), Some(&write.entry)];
         let accepted = if self.expect == Expect::Captured {
             &accepted[..1]
@@ -401,7 +400,8 @@ impl<'r> Execution<'r> {
             parent,
             name,
             temp: format!("{}{}", temporary_prefix(), self.temp),
-            before,
+            // It may have got the right to be read: what was there before that is not compared.
+            before: found.stat(),
             found,
         };
         match temp_file::fill(self.database, &pending) {
