@@ -1350,13 +1350,22 @@ fn what_a_hook_formatted_is_put_back_where_it_is_refused() {
 fn a_hook_that_takes_changes_out_is_refused() {
     for body in [
         "git stash -q -u; git stash pop -q",
+        "git stash -q -u",
+        "git stash -q",
+        "git reset -q --hard",
+        "git rm -q -f newfile",
         "rm -f \"$GIT_INDEX_FILE\"",
         "git reset -q",
     ] {
         let env = TestEnv::repo();
+        env.write("gone.txt", "gone\n");
+        env.write("noted.txt", "noted\n");
+        env.git(&["add", "gone.txt", "noted.txt"]);
+        env.git(&["commit", "-qm", "more"]);
         env.write("mine.txt", "mine\n");
-        run(&env, 1, "echo good > a.txt; echo n > newfile");
+        run(&env, 1, "echo good > a.txt; echo n > newfile; rm gone.txt");
         hook(&env, "pre-commit", body);
+        env.write("noted.txt", "edited since\n");
         let before = head(&env);
         let error = env.error(13, &["accept"]);
         assert!(
@@ -1375,6 +1384,9 @@ fn a_hook_that_takes_changes_out_is_refused() {
             ("n\n", "mine\n"),
             "{body}"
         );
+        assert_eq!(env.read("noted.txt"), "edited since\n", "{body}");
+        assert!(!env.exists("gone.txt"), "{body}");
+        assert_eq!(env.json(0, &["status"])["run"]["status"], "complete");
     }
 }
 

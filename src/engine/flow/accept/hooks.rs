@@ -97,7 +97,8 @@ impl Commit<'_, '_> {
         Ok(changed)
     }
 
-    /// Refuses where a hook left out of the commit what it was to hold, while the work tree has it.
+    /// Refuses where a hook left out of the commit what it was to hold: what stands there again as the parent has it. Only a
+    /// formatter may undo what was no more than formatting, as long as something is left to commit.
     fn refuse_taken_out(&self, hook: &str, meant: &Held) -> Result<()> {
         let held = self.staging.held()?;
         let changed = self
@@ -105,13 +106,18 @@ impl Commit<'_, '_> {
             .map(Saved::changed)
             .transpose()?
             .unwrap_or_default();
+        let is_empty = self.before.unlike(&held).is_empty();
+        let is_formatted = |path: &RepoPath| {
+            let is_modified = meant.has(path) && self.before.has(path);
+            is_modified && changed.contains(path) && !is_empty
+        };
         let is_out = |path: &RepoPath| {
             let is_there = path
                 .below(self.context.worktree())
                 .symlink_metadata()
                 .is_ok();
             let is_gone = meant.has(path) && !held.has(path) && is_there;
-            is_gone || (held.is_same(self.before, path) && !changed.contains(path))
+            is_gone || (held.is_same(self.before, path) && !is_formatted(path))
         };
         let out: Vec<RepoPath> = meant.unlike(&held).into_iter().filter(is_out).collect();
         if out.is_empty() {

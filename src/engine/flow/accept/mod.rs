@@ -4,6 +4,7 @@
 //! the index, with the user's hooks, and put on the branch at once (`recovery::commits`).
 
 mod check;
+mod given_back;
 mod hooks;
 mod own_work;
 mod plan;
@@ -349,8 +350,12 @@ fn conclude(
     };
     let concluded = put();
     // What has begun to move is finished by the next command.
-    if concluded.is_err() && !has_commit_journal(repo) {
-        saved.iter().try_for_each(Saved::put_back)?;
+    if concluded.is_err()
+        && !has_commit_journal(repo)
+        && let Some(saved) = &saved
+    {
+        saved.put_back()?;
+        given_back::give_back(context, &safety)?;
     }
     concluded
 }

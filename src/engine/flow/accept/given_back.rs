@@ -1,0 +1,75 @@
+//! What hooks took away of files that are none of the commit: other uncommitted work.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use crate::engine::base::context::Context;
+use crate::engine::base::error::Result;
+use crate::engine::record::checkpoint;
+use crate::git::checkpoint::load_checkpoint;
+use crate::git::restore::{Expect, check, execute, set_last_modes};
+use crate::git::tree::{TreeLookup, diff_trees};
+use crate::git::worktree::{left_out, uncommitted};
+use crate::model::checkpoint::Checkpoint;
+use crate::model::path::RepoPath;
+use crate::policy::path_filter::Selection;
+use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
+
+/// Gives back what a checkpoint has and is gone by now, or is as HEAD has it. What is otherwise somebody wrote meanwhile: it
+/// stays, and so do new files.
+pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
+    let repo = context.repo()?;
+    let stored = load_checkpoint(repo, &before.commit)?;
+    let prepared = checkpoint::prepare(context)?;
+    let plan = {
+        let opened = prepared.capture.objects().open();
+        let lookup = TreeLookup::new(&opened)?;
+        let (now, target) = diff_trees(&lookup, prepared.capture.view(), stored.view())?;
+        let head = stored.base(repo, &prepared.capture.manifest)?;
+        let is_as_head = |path: &RepoPath| -> Result<bool> {
+            let Some(entry) = now.entries.get(path) else {
+                return Ok(true);
+            };
+            let committed = head
+                .as_ref()
+                .map(|head| head.view().entry(&lookup, path))
+                .transpose()?
+                .flatten();
+            Ok(
+                committed.is_some_and(|committed| committed.oid == entry.oid)
+                    || uncommitted(repo, &BTreeSet::from([path.clone()]))?.is_empty(),
+            )
+        };
+        let unreadable = RefCell::new(None);
+        let baseline = |path: &RepoPath| match is_as_head(path) {
+            Ok(true) => Baseline::Unknown,
+            Ok(false) => Baseline::Another,
+            Err(error) => {
+                unreadable.replace(Some(error));
+                Baseline::Another
+            }
+        };
+        let plan = plan(&PlanInput {
+            now: &now,
+            target: &target,
+            baseline: &baseline,
+            selection: &Selection::all(),
+            // Nothing is deleted.
+            ignored: &|_, _| true,
+            left_out: &left_out(repo, &context.capture_rules())
+                .into_iter()
+                .collect(),
+            is_output: &|_| false,
+            edits: Edits::Keep,
+        });
+        if let Some(error) = unreadable.take() {
+            return Err(error);
+        }
+        plan
+    };
+    check(repo, &plan)?;
+    let (lock, _nested) = prepared.into_locks();
+    let restored = execute(repo, &lock, &plan, Expect::Captured, &|| false)?;
+    set_last_modes(repo, &lock, &restored)?;
+    Ok(())
+}
