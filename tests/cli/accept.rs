@@ -749,6 +749,36 @@ fn what_was_put_back_goes_where_a_check_fails() {
     );
 }
 
+// One undo takes back all of an accept: what it put back, and what it wrote beside that.
+#[test]
+fn what_an_accept_put_back_is_taken_back_with_it() {
+    let env = TestEnv::repo();
+    env.write("a.txt", "mine\n");
+    run(&env, 1, "echo agent >> a.txt; echo n > n.txt");
+    let before = state(&env);
+    env.json(0, &["accept", "--uncommitted", "keep"]);
+    let after = state(&env);
+    assert_eq!(
+        (env.read("a.txt").as_str(), env.read("a.txt.run").as_str()),
+        ("mine\n", "mine\nagent\n")
+    );
+    env.json(0, &["undo"]);
+    assert_eq!(
+        (env.read("a.txt").as_str(), state(&env)),
+        ("mine\nagent\n", before)
+    );
+    assert!(!env.exists("a.txt.run"));
+    env.json(0, &["redo"]);
+    assert_eq!(
+        (env.read("a.txt.run").as_str(), state(&env)),
+        ("mine\nagent\n", after)
+    );
+    env.json(0, &["undo"]);
+    env.error(4, &["undo"]);
+    env.json(0, &["accept", "--uncommitted", "replace"]);
+    assert_eq!(env.git(&["show", "HEAD:a.txt"]), "mine\nagent\n");
+}
+
 /// Types the hint of an error, as it is.
 fn type_hint(env: &TestEnv, error: &Value) {
     let hint = error["hint"].as_str().expect("a hint").replacen(

@@ -107,10 +107,17 @@ impl State {
                 let position = self
                     .run(key)
                     .map(|run| position_of(run, self.last_checkpoint_seq));
+                let seq_of = |id: &CheckpointId| self.checkpoints.by_id(id).map(|one| one.seq);
                 let worktree = self
                     .worktrees
                     .entry(operation.worktree.clone())
                     .or_default();
+                // What it put back before it committed is taken back with it.
+                if let Some(safety) = seq_of(&operation.safety_checkpoint_id) {
+                    worktree
+                        .undo
+                        .retain(|entry| seq_of(&entry.checkpoint_id) <= Some(safety));
+                }
                 worktree.undo.push(UndoEntry::of(
                     operation,
                     event.at,

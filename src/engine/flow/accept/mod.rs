@@ -250,12 +250,16 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     if has_new {
         require_identity(context)?;
     }
+    // What undo goes back to: before anything is put back, too.
+    let safety = has_new
+        .then(|| take(context, key, "Before accept", trigger::SAFETY))
+        .transpose()?;
     let own_work = own_work::PutBack::of(context, &planned, request)?;
     let accepted = Accepted {
         beside: own_work.beside.clone(),
         ..accepted
     };
-    if !has_new {
+    let Some(safety) = safety else {
         // What is left out can be asked for still.
         if !accepted.left_out.is_empty() || is_rest {
             return Ok(accepted);
@@ -263,8 +267,15 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         let run = commits::record_empty(context, key)?;
         tidy_up(context, &run);
         return Ok(Accepted { run, ..accepted });
-    }
-    let concluded = conclude(context, &planned, request, (&trees, &mut journal));
+    };
+    let as_is = own_work.done.as_ref().unwrap_or(&safety);
+    let concluded = conclude(
+        context,
+        &planned,
+        request,
+        (&safety, as_is),
+        (&trees, &mut journal),
+    );
     if concluded.is_err() && !has_commit_journal(repo) {
         own_work.take_back(context)?;
     }
@@ -286,15 +297,16 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
     })
 }
 
-/// Makes the commits and puts them on the branch; what hooks changed of the files is taken back where that is refused.
+/// Makes the commits and puts them on the branch; what hooks changed of the files is taken back where that is refused: the
+/// work tree is as in `as_is` then.
 fn conclude(
     context: &Context,
     planned: &Plan<'_>,
     request: &Request,
+    (safety, as_is): (&Checkpoint, &Checkpoint),
     (trees, journal): (&[ObjectId], &mut CommitJournal),
 ) -> Result<(Vec<Made>, Run)> {
     let (repo, key) = (context.repo()?, &planned.run.key);
-    let safety = take(context, key, "Before accept", trigger::SAFETY)?;
     let staging = Staging::new(repo, false)?;
     let saved = if hooks::are_there(context)? {
         Some(staging.save(&(&planned.taken - &planned.hand_edits))?)
@@ -342,7 +354,7 @@ fn conclude(
         journal.operation = Some(Box::new(operation(
             context,
             planned,
-            &safety,
+            safety,
             journal.commits.last(),
         )));
         let lock = checkpoint::lock(context)?;
@@ -355,7 +367,7 @@ fn conclude(
         && let Some(saved) = &saved
     {
         saved.put_back()?;
-        given_back::give_back(context, &safety)?;
+        given_back::give_back(context, as_is)?;
     }
     concluded
 }

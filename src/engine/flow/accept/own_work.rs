@@ -6,13 +6,14 @@ use crate::engine::flow::restore::restore;
 use crate::engine::flow::undo::{How, undo};
 use crate::engine::restore::request::{Commits, RestoreRequest};
 use crate::git::program::write_beside;
+use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::path::RepoPath;
 use crate::policy::path_filter::glob_of;
 use crate::policy::restore_plan::Edits;
 
 use super::plan::Plan;
-use super::{Request, Uncommitted};
+use super::{Request, Uncommitted, take};
 
 /// What was put back.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(super) struct PutBack {
     is_restored: bool,
     /// Where the run's versions are.
     pub beside: Vec<RepoPath>,
+    /// The work tree with that: none of it is an edit by hand, so that undo takes back all of it.
+    pub done: Option<Checkpoint>,
 }
 
 impl PutBack {
@@ -41,18 +44,28 @@ impl PutBack {
         )?;
         let mut put_back = Self {
             is_restored: done.changed,
-            beside: Vec::new(),
+            ..Self::default()
         };
-        for path in &planned.changed_work {
-            match beside(context, planned, path) {
-                Ok(name) => put_back.beside.extend(name),
-                Err(error) => {
-                    put_back.take_back(context)?;
-                    return Err(error);
-                }
-            }
+        if let Err(error) = put_back.write_beside(context, planned) {
+            put_back.take_back(context)?;
+            return Err(error);
         }
         Ok(put_back)
+    }
+
+    /// Writes the run's versions.
+    fn write_beside(&mut self, context: &Context, planned: &Plan<'_>) -> Result<()> {
+        for path in &planned.changed_work {
+            self.beside.extend(beside(context, planned, path)?);
+        }
+        let done = take(
+            context,
+            &planned.run.key,
+            "Before accept, with your own changes put back",
+            trigger::OPERATION,
+        )?;
+        self.done = Some(done);
+        Ok(())
     }
 
     /// Takes that back, where nothing is accepted in the end.
