@@ -165,8 +165,7 @@ impl ExitCode {
     pub(super) fn of_driven(driven: &Driven) -> Self {
         match driven.outcome {
             _ if driven.unstartable.is_some() => Self::Usage,
-            _ if driven.mixed.is_some() => Self::NeedsPerson,
-            _ if driven.not_captured.is_some() => Self::NeedsPerson,
+            _ if driven.stopped.is_some() => Self::NeedsPerson,
             Outcome::Complete => Self::Done,
             Outcome::Cancelled => Self::other(driven.interrupted.unwrap_or(130)),
             Outcome::Escalated => Self::NeedsPerson,

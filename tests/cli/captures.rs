@@ -86,6 +86,94 @@ fn a_run_is_not_complete_while_its_last_attempt_is_in_no_checkpoint() {
     assert!(shown.to_string().contains("made2.txt"), "{shown:#}");
 }
 
+/// What a run says whose first attempt does this, fails, and is rolled back.
+fn pauses(attempt: &str) -> (TestEnv, serde_json::Value) {
+    let env = TestEnv::repo();
+    env.put(
+        "../agent.sh",
+        &format!("[ $RECOVER_ATTEMPT = 1 ] || exit 0\n{attempt}\nexit 1\n"),
+    );
+    let args = ["run", "--run", "r", "--attempts", "2"];
+    let rest = ["--on-failure", "rollback", "--", "sh", "../agent.sh"];
+    let ran = env.json(8, &[&args[..], &rest[..]].concat());
+    assert_eq!(
+        (&ran["outcome"], &ran["run"]["status"]),
+        (&"paused".into(), &"paused".into()),
+        "{ran:#}"
+    );
+    (env, ran)
+}
+
+#[test]
+fn a_run_pauses_where_its_rollback_is_refused() {
+    let (env, ran) =
+        pauses("rm a.txt; echo a.txt > .gitignore; mkdir a.txt; echo important > a.txt/x");
+    let error = &ran["error"];
+    assert_eq!(
+        (&error["code"], &error["exit_code"]),
+        (&"needs_person".into(), &8.into()),
+        "{ran:#}"
+    );
+    assert_eq!(error["paths"][0]["path"], "a.txt/x", "{ran:#}");
+    let why = "Rollback failed - conflicts: a path is in the way: a.txt/x";
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with(why), "{message}");
+    let status = env.recover(&["status"]).expect(0).stdout;
+    assert!(status.contains(&format!("Stopped: {why}")), "{status}");
+    assert!(!status.contains("is gone"), "{status}");
+    let status = env.json(0, &["status"]);
+    let stopped_for = status["stopped_for"].as_str().unwrap_or_default();
+    assert!(stopped_for.starts_with(why), "{status:#}");
+    let report = env.recover(&["report"]).expect(0).stdout;
+    assert!(
+        report.contains(&format!("**Stopped because:** {why}")),
+        "{report}"
+    );
+    assert_eq!(env.read("a.txt/x"), "important\n");
+    env.sh("rm -r a.txt .gitignore").expect(0);
+    env.recover(&["resume", "--wait"]).expect(0);
+    assert_eq!(env.read("a.txt"), "one\n");
+}
+
+#[test]
+fn the_summary_of_a_run_begins_with_why_its_rollback_was_refused() {
+    let env = TestEnv::repo();
+    let attempt = "rm a.txt; mkdir a.txt; mkfifo a.txt/x; exit 1";
+    let rest = ["--on-failure", "rollback", "--", "sh", "-c", attempt];
+    let ran = env.recover(&[&["run", "--attempts", "2"][..], &rest].concat());
+    let text = ran.expect(8).stdout;
+    assert!(
+        text.starts_with("Rollback failed - conflicts: a path is in the way: a.txt "),
+        "{text}"
+    );
+    assert!(!text.contains("Next attempt:"), "{text}");
+}
+
+#[test]
+fn a_run_pauses_where_an_attempt_replaced_the_repository() {
+    let (env, _) = pauses(
+        "rm -rf .git; git init -q -b main; git add -A; git -c user.name=t -c user.email=t commit -qm t",
+    );
+    let status = env.recover(&["status"]).expect(0).stdout;
+    assert!(status.contains("\nStopped: "), "{status}");
+    assert!(!status.contains("is gone"), "{status}");
+}
+
+#[test]
+fn a_run_pauses_where_an_attempt_broke_gits_configuration() {
+    let (env, ran) = pauses("cp .git/config ../config; echo '[broken' >> .git/config");
+    let message = ran["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("failed to parse config file"), "{ran:#}");
+    let status = env.recover(&["status"]).expect(0).stdout;
+    let stopped = status.lines().find(|line| line.starts_with("Stopped: "));
+    assert!(
+        stopped.is_some_and(|line| line.contains("failed to parse config file")),
+        "{status}"
+    );
+    env.sh("cp ../config .git/config").expect(0);
+    env.recover(&["resume", "--wait"]).expect(0);
+}
+
 #[test]
 fn an_attempt_of_a_loop_begins_only_with_a_checkpoint_of_what_there_is() {
     let env = TestEnv::repo();

@@ -30,23 +30,18 @@ pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String
         Outcome::Escalated => "escalated: a person is needed",
         Outcome::Cancelled => "cancelled",
     };
-    let stopped = driven
-        .not_captured
-        .as_ref()
-        .map(|error| format!("{}\n", escape(&error.message)));
-    let mut text = stopped.unwrap_or_default();
+    let stopped_for = driven.run.stopped_for.as_ref().map(|reason| escape(reason));
+    let mut text = String::new();
+    if let Some(reason) = stopped_for.as_ref().filter(|_| driven.stopped.is_some()) {
+        text.push_str(&format!("{reason}\n"));
+    }
     text += &format!(
         "\nRun {} {outcome}.\n{}",
         driven.run.key,
         iterations_text(ui, &driven.run)
     );
-    if let Some(reason) = driven
-        .run
-        .stopped_for
-        .as_ref()
-        .filter(|_| driven.not_captured.is_none())
-    {
-        text.push_str(&format!("Stopped: {}\n", escape(reason)));
+    if let Some(reason) = stopped_for.filter(|_| driven.stopped.is_none()) {
+        text.push_str(&format!("Stopped: {reason}\n"));
     }
     // Where a check cannot be started, nothing comes of what was decided.
     if let Some(decision) = driven
@@ -56,7 +51,9 @@ pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String
     {
         text.push_str(&format!("Decision: {}\n", local_times(&decision.reason)));
     }
-    if let Standing::Wait(until) = driven.standing {
+    if let Standing::Wait(until) = driven.standing
+        && driven.stopped.is_none()
+    {
         text.push_str(&format!(
             "Next attempt: {}.\n",
             moment(until, context.clock.now())
@@ -90,8 +87,8 @@ pub(crate) fn driven_text(context: &Context, driven: &Driven, ui: &Ui) -> String
             "Status:    {}\n",
             context.line(Hint::recover(["status"]).run(key))
         ));
-        // A rollback begins with a checkpoint.
-        if driven.not_captured.is_none() {
+        // Why it stopped says what comes before one.
+        if driven.stopped.is_none() {
             let back = Hint::recover(way_back(driven.has_good_checkpoint)).run(key);
             text.push_str(&format!("Roll back: {}\n", context.line(back)));
         }

@@ -33,7 +33,7 @@ struct DrivenFields<'a> {
     #[serde(flatten)]
     wait: Wait,
     report_path: Option<Cow<'a, str>>,
-    /// Why it stopped where what there is could not be captured.
+    /// Why it stopped where a checkpoint or a rollback between attempts failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody<'a>>,
     #[serde(flatten)]
@@ -52,7 +52,7 @@ impl<'a> DrivenFields<'a> {
             wait: Wait::of(driven.standing, context.clock.now()),
             report_path: shown(driven.report.as_deref()),
             error: driven
-                .not_captured
+                .stopped
                 .as_ref()
                 .map(|error| ErrorBody::of(context, error)),
             hints: Hints::of(context, &driven.run).or_of(lane),
@@ -124,7 +124,7 @@ pub(crate) struct ResumeReply<'a> {
     #[serde(flatten)]
     wait: Wait,
     report_path: Option<Cow<'a, str>>,
-    /// Why it stopped where what there is could not be captured.
+    /// Why it stopped where a checkpoint or a rollback between attempts failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody<'a>>,
     next_actions: Vec<String>,
@@ -147,10 +147,10 @@ impl<'a> ResumeReply<'a> {
             || next_actions(context, resumed),
             |lane| lane.next_actions.clone(),
         );
-        let not_captured = resumed
+        let stopped = resumed
             .driven
             .as_ref()
-            .and_then(|driven| driven.not_captured.as_ref());
+            .and_then(|driven| driven.stopped.as_ref());
         Self {
             changed: resumed.change != Change::Nothing && !context.dry_run(),
             run: (&resumed.run).into(),
@@ -170,7 +170,7 @@ impl<'a> ResumeReply<'a> {
                     .as_ref()
                     .and_then(|driven| driven.report.as_deref()),
             ),
-            error: not_captured.map(|error| ErrorBody::of(context, error)),
+            error: stopped.map(|error| ErrorBody::of(context, error)),
             next_actions,
             hints: Hints::of(context, &resumed.run).or_of(lane),
             stage: lane.into(),

@@ -71,6 +71,9 @@ const LATEST: usize = 20;
 #[schemars(rename = "status")]
 pub(crate) struct StatusReply<'a> {
     run: RunLine<'a>,
+    /// Why it stands still, where it is paused or parked for another reason than what was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped_for: Option<&'a str>,
     /// What came of it; `null` where it has no attempts.
     night: Option<&'a Night>,
     session: SessionUsage<'a>,
@@ -122,6 +125,7 @@ impl<'a> StatusReply<'a> {
         let run = &status.run;
         Self {
             run: run.into(),
+            stopped_for: run.stopped_for.as_deref(),
             night: status.night.as_ref(),
             session: SessionUsage {
                 id: &run.session,

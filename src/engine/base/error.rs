@@ -173,6 +173,21 @@ impl Error {
         Self { hint, ..self }
     }
 
+    /// The message and what caused it, in one line.
+    pub fn explained(&self) -> String {
+        let mut text = self.message.clone();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            // Some say themselves what they were caused by.
+            if !text.contains(&cause_text) {
+                text = format!("{text}: {cause_text}");
+            }
+            source = cause.source();
+        }
+        text
+    }
+
     /// With the paths it is about.
     #[must_use]
     pub fn paths(mut self, paths: Vec<PathReason>) -> Self {

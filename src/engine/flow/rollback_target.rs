@@ -33,9 +33,9 @@ pub(crate) fn rollback_target<'a>(
 }
 
 /// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
-/// edits stay, and HEAD where moving it would be refused. What cannot be replaced stays, and [`why_mixed`] says whether the
-/// run may go on with it. A dry run only plans it.
-pub(crate) fn restore_checkpoint(
+/// edits stay, and HEAD where moving it would be refused. What cannot be replaced stays, and [`refuse_mixed`] says whether
+/// the run may go on with it. A dry run only plans it.
+pub fn restore_checkpoint(
     context: &Context,
     key: &RunKey,
     target: &Checkpoint,
@@ -64,17 +64,20 @@ pub(crate) fn restore_checkpoint(
 /// Paths that a message names at most.
 const NAMED: usize = 5;
 
-/// Why a run must not go on after an automatic rollback: a path that could not be replaced is in the checkpoint, or tests,
-/// checks or configuration would read it. `None` where none is: what is left of the attempt can change no verdict.
-pub(crate) fn why_mixed(
+/// Refuses to go on after an automatic rollback with a path that could not be replaced and is in the checkpoint, or that
+/// tests, checks or configuration would read. Anything else that is left of the attempt can change no verdict.
+///
+/// # Errors
+/// There is such a path (8).
+pub fn refuse_mixed(
     context: &Context,
     run: &Run,
     target: &Checkpoint,
     restore: &Restore,
-) -> Result<Option<Error>> {
+) -> Result<()> {
     let mixed = mixed(context, run, target, &restore.result.left)?;
     if mixed.is_empty() {
-        return Ok(None);
+        return Ok(());
     }
     let name = |kept: &PathReason| format!("{} ({})", escape(&kept.path.to_lossy()), kept.reason);
     let mut names: Vec<String> = mixed.iter().take(NAMED).map(name).collect();
@@ -88,9 +91,7 @@ pub(crate) fn why_mixed(
         names.join(", ")
     );
     let hint = Hint::recover(["rollback", "--to", target.id.as_str()]).run(&run.key);
-    Ok(Some(
-        Error::new(ErrorKind::NeedsPerson, message)
-            .paths(mixed)
-            .hint(hint),
-    ))
+    Err(Error::new(ErrorKind::NeedsPerson, message)
+        .paths(mixed)
+        .hint(hint))
 }

@@ -166,6 +166,7 @@ fn stopped_because(run: &Run) -> Option<String> {
         status if status.is_done() => Some("every iteration is done".to_owned()),
         RunStatus::Pending => None,
         RunStatus::InProgress if run.live.is_some() || run.decision.is_none() => None,
+        _ if run.stopped_for.is_some() => run.stopped_for.as_deref().map(words::line),
         _ => {
             let decided = run
                 .decision

@@ -3,7 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::rollback::tell_of_edits;
-use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target, why_mixed};
+use crate::engine::flow::rollback_target::{refuse_mixed, restore_checkpoint, rollback_target};
 use crate::engine::record::run_settings::configured_checks;
 use crate::engine::recovery::crash;
 use crate::engine::restore::request::Restore;
@@ -178,10 +178,10 @@ fn restore_files(
             tell_of_edits(context, state, target)?;
         }
         let restored = restore_checkpoint(context, key, target, edits)?;
-        match why_mixed(context, run, target, &restored)? {
-            Some(mixed) if !context.dry_run() => Err(mixed),
-            _ => Ok(Some(restored)),
+        if !context.dry_run() {
+            refuse_mixed(context, run, target, &restored)?;
         }
+        Ok(Some(restored))
     };
     if request.restart {
         // Starting fresh is asked for, losing somebody's edits is not.

@@ -13,7 +13,7 @@ use crate::engine::base::progress::{ProgressEvent, WakeReason};
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::notify::{Happened, notify, notify_of_error, notify_with};
 use crate::engine::flow::remote::{Session, release};
-use crate::engine::flow::rollback_target::{restore_checkpoint, rollback_target, why_mixed};
+use crate::engine::flow::rollback_target::{refuse_mixed, restore_checkpoint, rollback_target};
 use crate::engine::flow::{fix_session, prune, retry};
 use crate::engine::record::attempt_record::{Ended, Ending, Started};
 use crate::engine::record::liveness::Driving;
@@ -82,8 +82,7 @@ fn drive_held(
         child_exit_code: None,
         missing: BTreeSet::new(),
         unstartable: None,
-        mixed: None,
-        not_captured: None,
+        stopped: None,
         parked_until: None,
         session,
     };
@@ -92,6 +91,7 @@ fn drive_held(
         session.map_or(Ok(()), |session| session.check(context, key))?;
         Ok(outcome)
     });
+    let ended = ended.or_else(|error| driver.pause(error));
     let outcome = ended.inspect_err(|error| notify_of_error(context, key, error))?;
     driver.finish(outcome)
 }
@@ -106,10 +106,8 @@ struct Driver<'a> {
     missing: BTreeSet<String>,
     /// Why it stops where one of them still cannot be.
     unstartable: Option<String>,
-    /// Why it stops where a rollback could not replace everything.
-    mixed: Option<String>,
-    /// Why it stops where the work tree cannot be captured.
-    not_captured: Option<Error>,
+    /// Why it stops where what is done between attempts failed.
+    stopped: Option<Error>,
     /// The wait that somebody was notified of.
     parked_until: Option<Timestamp>,
     /// The claim of a run that lies on a remote.
@@ -143,7 +141,6 @@ impl Driver<'_> {
                     self.stand_for(RunStatus::Escalated, why)?;
                     return Ok(Outcome::Escalated);
                 }
-                RolledBack::Mixed(error) => return self.stop_mixed(error),
             }
             if let Some(outcome) = self.wait(&run)? {
                 return Ok(outcome);
@@ -221,13 +218,40 @@ impl Driver<'_> {
                 self.interrupted = Some(code);
                 Ok(Some(Outcome::Cancelled))
             }
-            Err(error) => self.stop_not_captured(error).map(Some),
+            Err(error) => Err(error),
         }
     }
 
-    fn stop_not_captured(&mut self, error: Error) -> Result<Outcome> {
-        self.stand_for(RunStatus::Paused, error.message.clone())?;
-        self.not_captured = Some(error);
+    /// What is done between attempts failed or was refused: the run stops here, and says why. Not where somebody
+    /// interrupted it or has it now, where its command cannot be started, or where the ledger cannot take it: then that is
+    /// how it ended.
+    fn pause(&mut self, mut error: Error) -> Result<Outcome> {
+        let is_no_failure = matches!(
+            error.kind,
+            ErrorKind::Interrupted(_)
+                | ErrorKind::Claimed
+                | ErrorKind::GaveUpWaiting
+                | ErrorKind::Usage
+        );
+        // Where the record of the run is lost, nothing is written that would look like a new one.
+        let is_lost = || self.load().is_err();
+        if is_no_failure || self.context.refuse_replaced(self.key).is_err() || is_lost() {
+            return Err(error);
+        }
+        let (kind, hint) = match error.kind {
+            // Whatever is to be done about it, taking the run up again comes after it.
+            ErrorKind::NotCaptured => (error.kind, None),
+            _ => (ErrorKind::NeedsPerson, error.hint.clone()),
+        };
+        let hint = hint.map_or_else(String::new, |hint| format!("; {}", self.context.line(hint)));
+        error.message = error.explained();
+        let reason = format!("{}{hint}", error.message);
+        if let Err(unrecorded) = self.stand_for(RunStatus::Paused, reason) {
+            tracing::error!(error = %unrecorded, "the end of the run was not recorded");
+            return Err(error);
+        }
+        error.kind = kind;
+        self.stopped = Some(error);
         Ok(Outcome::Paused)
     }
 
@@ -411,7 +435,7 @@ impl Driver<'_> {
     /// The attempt could not even be run: it is recorded as cancelled, so that nothing is charged for it.
     fn abandon(&self, started: &Started, error: Error) -> Error {
         let failure = Failure {
-            message: error.to_string(),
+            message: error.explained(),
             ..known::cancelled()
         };
         let end = AttemptEnd {
@@ -502,7 +526,7 @@ impl Driver<'_> {
         }
         if let Some(why) = &ended.checkpoint_error {
             let error = edited::not_captured(why, Hint::recover(["resume"]).run(self.key));
-            return self.stop_not_captured(error).map(Next::Stop);
+            return Err(error);
         }
         let Some(decision) = &ended.end.decision else {
             return Ok(Next::GoOn);
@@ -521,11 +545,8 @@ impl Driver<'_> {
         }
         // Who stops it here wants to see what the attempt left; taking the run up again does what was decided.
         let stays = decision.leads_to_attempt() && self.context.progress.is_to_stop();
-        if decision.has(Action::Rollback)
-            && !stays
-            && let Some(error) = self.roll_back(&ended.run, started.attempt, decision)?
-        {
-            return self.stop_mixed(error).map(Next::Stop);
+        if decision.has(Action::Rollback) && !stays {
+            self.roll_back(&ended.run, started.attempt, decision)?;
         }
         if decision.has(Action::Skip) {
             self.skip(started.iteration, &decision.reason)?;
@@ -565,8 +586,10 @@ impl Driver<'_> {
 
     /// Puts the files of the way back in place: after a fallback what was there before it (S12), else the checkpoint
     /// that the cause asks for. Hand edits made meanwhile stay, and so does HEAD where moving it is not the run's to do.
-    /// Returns why the run must not go on, where not everything could be replaced.
-    fn roll_back(&self, run: &Run, attempt: u32, decision: &Decision) -> Result<Option<Error>> {
+    ///
+    /// # Errors
+    /// It was refused, or not everything could be replaced that the run must not go on with.
+    fn roll_back(&self, run: &Run, attempt: u32, decision: &Decision) -> Result<()> {
         let state = self.context.load()?.state;
         let failure = run.failure.as_ref();
         let iteration = failure
@@ -579,31 +602,18 @@ impl Driver<'_> {
             }
         };
         let Some(target) = target else {
-            return Ok(None);
+            return Ok(());
         };
         if let Err(refused) = self.context.check_safe_mode("a rollback by decision") {
             tracing::warn!(checkpoint = %target.id, "not rolled back: {refused}");
-            return Ok(None);
+            return Ok(());
         }
         tracing::info!(checkpoint = %target.id, reason = %decision.reason, "rolling back");
         self.context.emit(ProgressEvent::RollingBack {
             checkpoint: &target.id,
         });
         let restored = restore_checkpoint(self.context, self.key, target, Edits::Keep)?;
-        why_mixed(self.context, run, target, &restored)
-    }
-
-    /// The run stops in a work tree that is neither the attempt's nor the checkpoint's.
-    fn stop_mixed(&mut self, error: Error) -> Result<Outcome> {
-        let hint = error
-            .hint
-            .map(|hint| format!(": {}", self.context.line(hint)))
-            .unwrap_or_default();
-        let why = format!("{}{hint}", error.message);
-        self.context.note(why.clone());
-        self.stand_for(RunStatus::Paused, why.clone())?;
-        self.mixed = Some(why);
-        Ok(Outcome::Paused)
+        refuse_mixed(self.context, run, target, &restored)
     }
 
     fn stand(&self, status: RunStatus) -> Result<()> {
@@ -626,22 +636,15 @@ impl Driver<'_> {
         decided: Option<&Decision>,
         report: Option<&Path>,
     ) {
-        let is_stopped = self.mixed.is_some() || self.not_captured.is_some();
-        let needs_person = outcome == Outcome::Escalated || run.is_being_fixed() || is_stopped;
+        let needs_person =
+            outcome == Outcome::Escalated || run.is_being_fixed() || self.stopped.is_some();
         let event = if needs_person {
             NotifyEvent::NeedsPerson
         } else {
             NotifyEvent::Ended
         };
-        let not_captured = self
-            .not_captured
-            .as_ref()
-            .map(|error| error.message.clone());
-        let stopped = self
-            .unstartable
-            .clone()
-            .or_else(|| self.mixed.clone())
-            .or(not_captured);
+        let stopped = self.stopped.as_ref().map(|error| error.message.clone());
+        let stopped = self.unstartable.clone().or(stopped);
         let reason = stopped.or_else(|| Some(decided?.reason.clone()));
         notify_with(self.context, self.key, Happened::new(event, reason), report);
     }
@@ -690,8 +693,7 @@ impl Driver<'_> {
             interrupted: self.interrupted,
             has_good_checkpoint: state.last_good(self.key).is_some(),
             unstartable: self.unstartable.clone(),
-            mixed: self.mixed.clone(),
-            not_captured: self.not_captured.take(),
+            stopped: self.stopped.take(),
             child_exit_code: self.child_exit_code,
             report,
         })

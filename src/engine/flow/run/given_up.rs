@@ -3,7 +3,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::engine::flow::rollback_target::{restore_checkpoint, why_mixed};
+use crate::engine::flow::rollback_target::{refuse_mixed, restore_checkpoint};
 use crate::engine::record::edits;
 use crate::engine::record::run_settings::settings_of;
 use crate::engine::restore::request::{Restore, RestoreResult};
@@ -28,8 +28,6 @@ pub(super) enum RolledBack {
     Done,
     /// Nothing was touched, and why: edits by hand, commits of others, commits that were pushed.
     Refused(String),
-    /// Something could not be replaced that the next iteration must not build on.
-    Mixed(Error),
 }
 
 /// Rolls the files of the iteration back that was given up last, where that is still to be done.
@@ -47,8 +45,8 @@ pub(super) fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
     };
     let number = given_up.number;
     match try_roll_back(context, &context.load()?.state, run, began) {
-        Ok((restored, mixed)) => {
-            if restored.changed && mixed.is_none() {
+        Ok(restored) => {
+            if restored.changed {
                 let RestoreResult {
                     written,
                     deleted,
@@ -75,7 +73,7 @@ pub(super) fn roll_back(context: &Context, run: &Run) -> Result<RolledBack> {
                      back{also}: {work}"
                 ));
             }
-            Ok(mixed.map_or(RolledBack::Done, RolledBack::Mixed))
+            Ok(RolledBack::Done)
         }
         Err(refused) if refused.kind.is_refusal() || refused.kind == ErrorKind::NoCheckpoint => {
             let hint = refused
@@ -98,7 +96,7 @@ fn try_roll_back(
     state: &State,
     run: &Run,
     began: &CheckpointId,
-) -> Result<(Restore, Option<Error>)> {
+) -> Result<Restore> {
     context.check_safe_mode("a rollback by decision")?;
     let target = state.checkpoint(began).ok_or_else(|| {
         Error::new(
@@ -118,8 +116,8 @@ fn try_roll_back(
         return Err(Error::new(ErrorKind::HandEdits, message).hint(hint));
     }
     let restored = restore_checkpoint(context, &run.key, target, Edits::Refuse)?;
-    let mixed = why_mixed(context, run, target, &restored)?;
-    Ok((restored, mixed))
+    refuse_mixed(context, run, target, &restored)?;
+    Ok(restored)
 }
 
 /// The command that brings its work back: what is in `paths`, where there are any, else everything as it was then.

@@ -107,10 +107,8 @@ pub(crate) struct Driven {
     pub has_good_checkpoint: bool,
     /// Why it stopped where one of its commands cannot be started: nothing that another attempt would change.
     pub unstartable: Option<String>,
-    /// Why it stopped where a rollback could not replace everything.
-    pub mixed: Option<String>,
-    /// Why it stopped where what there is in the work tree could not be captured.
-    pub not_captured: Option<Error>,
+    /// Why it stopped where what is done between attempts failed: a checkpoint, a rollback.
+    pub stopped: Option<Error>,
     /// What the record of the run does not say of it.
     pub outlook: Outlook,
     /// The exit code of the last child, for `--passthrough`.
