@@ -505,6 +505,56 @@ fn reading_never_needs_a_repository_that_git_can_open() {
     reads(&env, "ok");
 }
 
+// A power failure can leave HEAD empty or full of zeros; git then says that there is no repository.
+#[test]
+fn a_damaged_head_is_named_and_written_again() {
+    let env = TestEnv::repo();
+    env.git(&["checkout", "-q", "-b", "feature/x"]);
+    env.recover(&["checkpoint", "create", "--run", "n"])
+        .expect(0);
+    let restore = ["rollback", "--to", "initial", "--run", "n"];
+    for damage in [
+        ": > .git/HEAD",
+        "echo junk > .git/HEAD",
+        "head -c 21 /dev/zero > .git/HEAD",
+        "rm .git/HEAD",
+    ] {
+        env.sh(damage).expect(0);
+        reads(&env, "missing");
+        let doctor = env.json(12, &["doctor"]);
+        assert_eq!(doctor["problems"][0]["repairable"], true, "{doctor}");
+        assert!(
+            text(&doctor["problems"][0]["message"]).contains(".git/HEAD is missing or damaged"),
+            "{doctor}"
+        );
+        let refused = env.error(10, &restore);
+        assert!(
+            text(&refused["hint"]).ends_with("doctor --repair"),
+            "{refused}"
+        );
+        env.json(0, &["doctor", "--repair", "--yes"]);
+        assert_eq!(env.read(".git/HEAD"), "ref: refs/heads/feature/x\n");
+        reads(&env, "ok");
+    }
+    // What was switched to since is not known to the latest checkpoint.
+    env.git(&["checkout", "-q", "-b", "other"]);
+    env.sh(": > .git/HEAD").expect(0);
+    let doctor = env.json(12, &["doctor", "--repair", "--yes"]);
+    assert_eq!(doctor["problems"][0]["repairable"], false, "{doctor}");
+    assert_eq!(env.read(".git/HEAD"), "");
+    // Detached, and in a linked work tree.
+    env.sh("echo ref: refs/heads/other > .git/HEAD; git worktree add -q --detach ../linked")
+        .expect(0);
+    env.recover(&["-C", "../linked", "checkpoint", "create", "--run", "l"])
+        .expect(0);
+    let head = env.read(".git/worktrees/linked/HEAD");
+    env.sh(": > .git/worktrees/linked/HEAD").expect(0);
+    env.recover(&["-C", "../linked", "doctor"]).expect(12);
+    env.recover(&["-C", "../linked", "doctor", "--repair", "--yes"])
+        .expect(0);
+    assert_eq!(env.read(".git/worktrees/linked/HEAD"), head);
+}
+
 // A hook that cannot protect anything says so once a session, and does not look as if it did.
 #[test]
 fn a_hook_that_protects_nothing_says_so_once() {

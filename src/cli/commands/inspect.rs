@@ -211,19 +211,15 @@ pub(super) fn doctor(context: &mut Context, args: &DoctorArgs, ui: &Ui) -> Resul
     Ok(Reply::new(report, text).exit(exit))
 }
 
-/// Mends the settings of git's that lead away from the work tree, which is certain and still the user's to allow. Returns
+/// Mends what keeps git from opening the repository, where that is certain and still the user's to allow. Returns
 /// what was done.
 fn mend_repository(context: &mut Context, ui: &Ui) -> Result<Option<String>> {
-    let Some((unusable, repair)) = context
+    let Some((unusable, what)) = context
         .unusable()
         .and_then(|unusable| Some((unusable, unusable.repair()?)))
     else {
         return Ok(None);
     };
-    let what = format!(
-        "{repair} in the configuration of {}",
-        unusable.place.display()
-    );
     if context.dry_run() {
         context.note(format!("would {what}"));
         return Ok(None);

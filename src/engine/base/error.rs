@@ -211,6 +211,7 @@ impl std::error::Error for Error {
 /// What makes a repository usable again; `None` where no command does.
 fn way_out(unusable: &Unusable) -> Option<Hint> {
     let hint = match &unusable.reason {
+        Reason::Head(_) => Hint::recover(["doctor", "--repair"]),
         _ if unusable.repair().is_some() => Hint::recover(["doctor", "--repair"]),
         Reason::Bare => Hint::git(["config", "core.bare", "false"]),
         Reason::Elsewhere(_) => Hint::git(["config", "--unset", "core.worktree"]),

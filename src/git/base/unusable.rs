@@ -16,7 +16,7 @@ pub enum RepositoryState {
     Bare,
     /// `core.worktree` names another folder.
     Elsewhere,
-    /// There is none any more.
+    /// There is none any more, or none that git finds.
     Missing,
     /// It is not the one in which the checkpoints were recorded.
     Replaced,
@@ -31,6 +31,8 @@ pub enum Reason {
     Bare,
     /// `core.worktree` names this folder.
     Elsewhere(PathBuf),
+    /// This file, HEAD, is missing or damaged.
+    Head(PathBuf),
     /// References in the reftable format.
     Reftable,
     /// Object names of SHA-256.
@@ -48,6 +50,8 @@ pub struct Unusable {
     pub common_dir: Option<PathBuf>,
     /// Why.
     pub reason: Reason,
+    /// What HEAD is to be again, where that is certain.
+    pub head: Option<String>,
 }
 
 impl Unusable {
@@ -66,22 +70,30 @@ impl Unusable {
         match self.reason {
             Reason::Bare => RepositoryState::Bare,
             Reason::Elsewhere(_) => RepositoryState::Elsewhere,
+            Reason::Head(_) => RepositoryState::Missing,
             Reason::Reftable | Reason::Sha256 | Reason::Other(_) => RepositoryState::Unsupported,
         }
     }
 
-    /// The settings of git's that are wrong, where that is certain: a work tree of ours lies beside the git folder.
-    pub fn repair(&self) -> Option<&'static str> {
+    /// What is to be done about it, where that is certain: of the settings, where a work tree of ours lies beside the git
+    /// folder.
+    pub fn repair(&self) -> Option<String> {
+        if let Reason::Head(file) = &self.reason {
+            let head = self.head.as_ref()?;
+            return Some(format!("write '{head}' to {}", file.display()));
+        }
         let common = self
             .common_dir
             .as_deref()
             .filter(|_| has_state(&self.place))?;
         let is_own = common == self.place.join(".git");
-        match self.reason {
-            Reason::Bare if is_own => Some("set core.bare to false"),
-            Reason::Elsewhere(_) if is_own => Some("remove core.worktree"),
-            _ => None,
-        }
+        let what = match self.reason {
+            Reason::Bare if is_own => "set core.bare to false",
+            Reason::Elsewhere(_) if is_own => "remove core.worktree",
+            _ => return None,
+        };
+        let place = self.place.display();
+        Some(format!("{what} in the configuration of {place}"))
     }
 }
 
@@ -105,6 +117,11 @@ impl fmt::Display for Unusable {
                     folder.display()
                 )
             }
+            Reason::Head(file) => write!(
+                f,
+                "git finds no repository here: {} is missing or damaged",
+                file.display()
+            ),
             Reason::Reftable => write!(
                 f,
                 "this repository uses the reftable format for references, which recover cannot read yet ({place})"

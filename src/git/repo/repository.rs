@@ -125,7 +125,7 @@ impl Repo {
             }
             opened => opened.map_err(|source| open_error(start, source))?,
         };
-        refuse_misled(start, &inner)?;
+        refuse_misled(start)?;
         let Some(workdir) = inner.workdir() else {
             return Err(Error::Unsupported {
                 what: format!("{} is a bare repository", inner.path().display()),
@@ -496,11 +496,9 @@ fn open_unjudged(start: &Path, flags: RepositoryOpenFlags) -> Option<git2::Repos
     Some(inner)
 }
 
-/// Refuses a repository whose settings lead away from the work tree in which its git folder lies.
-fn refuse_misled(start: &Path, inner: &git2::Repository) -> Result<()> {
-    let misled = place_of_git(start)
-        .filter(|_| !inner.is_worktree())
-        .and_then(|place| Unusable::examine(&place, None));
+/// Refuses a repository whose settings lead away from the work tree in which its git folder lies, or whose HEAD is damaged.
+fn refuse_misled(start: &Path) -> Result<()> {
+    let misled = place_of_git(start).and_then(|place| Unusable::examine(&place, None));
     misled.map_or(Ok(()), |unusable| Err(Error::Unusable(Box::new(unusable))))
 }
 

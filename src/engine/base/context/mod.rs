@@ -16,13 +16,13 @@ use anyhow::Context as _;
 
 use crate::config::{Around, Config, ConfigError, Guarded, UserConfig, is_mask};
 use crate::durable::{Root, TemporaryFolder};
-use crate::git::base::{RepositoryState, Unusable};
+use crate::git::base::{Reason, RepositoryState, Unusable};
 use crate::git::{Repo, WorktreeLock, refuse_root};
 use crate::model::failure::Cause;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
-use crate::model::manifest::CaptureRules;
+use crate::model::manifest::{CaptureRules, Head};
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
@@ -192,6 +192,21 @@ fn roots(
     Ok((root.clone(), root))
 }
 
+/// HEAD of a work tree at its latest checkpoint, and when that was.
+fn last_head(store: &Store, worktree: &Path) -> Option<(Head, Timestamp)> {
+    let id = FolderId::of(worktree);
+    let state = store.load().ok()?.state;
+    let latest = state
+        .checkpoints
+        .newest_first()
+        .find(|checkpoint| checkpoint.worktree == id)?;
+    let head = Head {
+        commit: latest.base_commit.clone(),
+        branch: latest.head_ref.clone(),
+    };
+    Some((head, latest.created_at)).filter(|_| store.origin() == Origin::Ours)
+}
+
 /// What is configured, and why the project's file does not count.
 fn configured(
     setup: &Setup,
@@ -245,7 +260,7 @@ impl Context {
     fn find(mut setup: Setup, interrupts: Interrupts) -> Result<Self> {
         let mut skipped = Vec::new();
         setup.allow_home = is_home_project(&setup);
-        let (found, unusable) = match discover(&setup, &mut skipped)? {
+        let (found, mut unusable) = match discover(&setup, &mut skipped)? {
             Discovered::Nothing => (None, None),
             Discovered::Repository(repo) => (Some(*repo), None),
             Discovered::Unusable(unusable) => (None, Some(*unusable)),
@@ -344,6 +359,11 @@ impl Context {
         if let Some(found) = found {
             // The cell is new: there is nothing in it to give back.
             let _ = repo.set(found);
+        }
+        if let Some(unusable) = &mut unusable
+            && let Some((head, at)) = last_head(&store, &worktree)
+        {
+            unusable.remember(&head, at);
         }
         Ok(Self {
             setup,
@@ -633,7 +653,7 @@ impl Context {
     pub fn repository_problem(&self) -> Result<Option<String>> {
         let place = self.worktree.display();
         Ok(match (self.repository_state()?, &self.unusable) {
-            (RepositoryState::Missing, _) => Some(format!(
+            (RepositoryState::Missing, None) => Some(format!(
                 "the git repository of {place} is gone, and its checkpoints with it"
             )),
             (RepositoryState::Replaced, _) => {
@@ -646,9 +666,14 @@ impl Context {
             (_, Some(unusable)) => {
                 let error =
                     self.locate(crate::git::Error::Unusable(Box::new(unusable.clone())).into());
-                let way = error
-                    .hint
-                    .map_or(String::new(), |hint| format!("; `{hint}` helps"));
+                let way = match (error.hint, &unusable.reason) {
+                    (_, Reason::Head(_)) if unusable.repair().is_none() => {
+                        "; write into it which branch it is on, as in 'ref: refs/heads/main'"
+                            .to_owned()
+                    }
+                    (Some(hint), _) => format!("; `{hint}` helps"),
+                    (None, _) => String::new(),
+                };
                 Some(format!("{}{way}", error.message))
             }
             (_, None) => None,
