@@ -153,3 +153,26 @@ fn an_empty_mark_after_a_power_failure_is_understood() {
     assert!(!env.exists(LOCK));
     assert_eq!(env.read("a.txt"), "one\n");
 }
+
+// A killed git leaves its lock; what an attempt staged would be in the next commit.
+#[test]
+fn a_rollback_whose_index_is_locked_writes_nothing() {
+    let env = TestEnv::repo();
+    let agent = "echo evil > evil; git add evil; exit 1";
+    let run = ["run", "--run", "r", "--attempts", "1", "--no-wait"];
+    env.recover(&[&run[..], &["--", "sh", "-c", agent]].concat());
+    lock(&env, "3 minutes ago");
+    let back = ["rollback", "--to", "initial", "--run", "r"];
+    let refused = env.error(11, &[&["--lock-timeout", "100ms"], &back[..]].concat());
+    assert!(
+        refused["message"]
+            .as_str()
+            .expect("text")
+            .contains(".git/index.lock"),
+        "{refused}"
+    );
+    assert_eq!(env.read("evil"), "evil\n", "nothing was written");
+    env.sh(&format!("rm {LOCK}")).expect(0);
+    env.json(0, &back);
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+}

@@ -8,9 +8,9 @@ use crate::git::checkpoint::load_checkpoint;
 use crate::git::history::{commit_on_top, leave_branch, move_branch, start_branch};
 use crate::git::repo::Loan;
 use crate::git::restore::{
-    Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, has_journal,
-    read_journal, reap_temp_files, refresh_index, remove_journal, set_last_modes, verify,
-    write_journal,
+    Expect, JOURNAL_VERSION, RestoreJournal, Restored, check_index_lock, execute, git_file,
+    has_journal, read_journal, reap_temp_files, refresh_index, remove_journal, set_last_modes,
+    verify, write_journal,
 };
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
@@ -32,7 +32,7 @@ use super::interruption::Interruption;
 use super::journal::{JournalContext, decode, encode, is_recorded};
 use super::nested::LayerPart;
 use super::plan::Planned;
-use super::request::{IndexMode, IndexOutcome, Initiator, Restore, RestoreRequest};
+use super::request::{IndexMode, Initiator, Restore, RestoreRequest};
 use super::revert::{not_reverted, revert, revert_after, temp_file_left, unrecorded};
 
 /// Safety checkpoint, journal, files, memory, HEAD, index, event. `steps` are those that it goes back past.
@@ -49,6 +49,10 @@ pub(crate) fn run(
     let interruption = &Interruption::new(takes_back)?;
     interruption.refuse(request.kind)?;
     let repo = context.repo()?;
+    if !planned.index.paths.is_empty() {
+        // Nothing is written where the index could not follow.
+        check_index_lock(repo, &planned.prepared.lock, context.lock_timeout())?;
+    }
     let mut ledger = context.store().lock()?;
     let (key, created) = match &request.run {
         Some(key) => (key.clone(), Vec::new()),
@@ -142,12 +146,6 @@ pub(crate) fn run(
         }
     };
     result.verified = done.verified;
-    if !done.index {
-        result.index = IndexOutcome {
-            restored: 0,
-            kept: result.index.kept + result.index.restored,
-        };
-    }
     // What something turned up in meanwhile has stayed, and so has what the loop wrote meanwhile.
     let stayed = |path: &RepoPath| done.restored.kept.iter().any(|kept| kept.path == *path);
     result.deleted.retain(|path| !stayed(path));
@@ -248,8 +246,6 @@ fn head_after(
 struct Done {
     restored: Restored,
     verified: bool,
-    /// Whether the index is as planned.
-    index: bool,
 }
 
 /// Everything between the journal and the event. May be repeated after a cut.
@@ -309,7 +305,7 @@ fn apply(
         // Only stat data: git finds out by itself, a little slower.
         tracing::debug!(%error, "the index was not refreshed");
     }
-    let index = index::apply(context, lock, journal, &journaled)?;
+    index::apply(context, lock, journal, &journaled)?;
     for lost in &restored.lost {
         context.warn(format!(
             "{}: {}",
@@ -326,7 +322,6 @@ fn apply(
     Ok(Done {
         restored,
         verified: true,
-        index,
     })
 }
 

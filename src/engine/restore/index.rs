@@ -12,7 +12,7 @@ use crate::git::restore::{
     restore_index_paths,
 };
 use crate::git::tree::TreeLookup;
-use crate::git::{Error as GitError, Repo, WorktreeLock};
+use crate::git::{Repo, WorktreeLock};
 use crate::model::path::RepoPath;
 use crate::policy::restore_plan::Edits;
 
@@ -72,34 +72,37 @@ pub(super) fn is_on_top(head: &HeadPlan, request: &RestoreRequest) -> bool {
     *head == HeadPlan::Revert && request.index == IndexMode::ByPath
 }
 
-/// Gives the index the target's entries of the planned paths. Returns whether that was done: while another process holds
-/// the lock of the index only `--restore-index` fails.
+/// Gives the index the target's entries of the planned paths.
 pub(super) fn apply(
     context: &Context,
     lock: &WorktreeLock,
     journal: &RestoreJournal,
     journaled: &JournalContext,
-) -> Result<bool> {
+) -> Result<()> {
     let (repo, timeout) = (context.repo()?, context.lock_timeout());
     if journal.restore_index {
-        restore_index(repo, lock, &target(repo, journal, journaled)?, timeout)?;
-        return Ok(true);
+        return Ok(restore_index(
+            repo,
+            lock,
+            &target(repo, journal, journaled)?,
+            timeout,
+        )?);
     }
     if journal.index_paths.is_empty() {
-        return Ok(true);
+        return Ok(());
     }
     let (safety, target) = (
         load_checkpoint(repo, &journal.safety_commit)?,
         target(repo, journal, journaled)?,
     );
     let sides = (&IndexContent::from(&safety), &IndexContent::from(&target));
-    match restore_index_paths(repo, lock, &journal.index_paths, sides, timeout) {
-        Err(error @ GitError::Locked { .. }) if !journaled.operation.index_restored => {
-            tracing::warn!(%error, "what is staged stays staged");
-            Ok(false)
-        }
-        done => Ok(done.map(|()| true)?),
-    }
+    Ok(restore_index_paths(
+        repo,
+        lock,
+        &journal.index_paths,
+        sides,
+        timeout,
+    )?)
 }
 
 /// The checkpoint whose index is restored.

@@ -282,6 +282,12 @@ fn diff_paths(
     Ok(())
 }
 
+/// Whether the user's index could be changed now: a held `index.lock` is waited for up to `timeout`, then
+/// [`Error::Locked`].
+pub fn check_index_lock(repo: &Repo, _lock: &WorktreeLock, timeout: Duration) -> Result<()> {
+    LockedIndex::acquire(repo, timeout).map(drop)
+}
+
 /// Gives paths of the user's index the entries that `to` has of them, as far as they are still those of `from`; all other
 /// entries stay as they are. A split or sparse index is written in full.
 pub(crate) fn restore_index_paths(

@@ -18,7 +18,8 @@ mod write_batch;
 pub use execute::{Expect, Restored, check, execute};
 pub(crate) use execute::{leave_blocked, set_last_modes};
 pub(crate) use index::{
-    IndexContent, IndexPlan, IndexSides, check_index, plan_index, restore_index_paths,
+    IndexContent, IndexPlan, IndexSides, check_index, check_index_lock, plan_index,
+    restore_index_paths,
 };
 pub use index::{index_is, refresh_index, restore_index};
 pub(crate) use journal::has_journal;
