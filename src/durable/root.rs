@@ -316,7 +316,7 @@ impl Root {
         }
     }
 
-    /// A file's content; an error of the kind `FileTooLarge` where that is more than `limit` bytes.
+    /// A file's content; an error of the kind `InvalidData` where that is more than `limit` bytes.
     pub fn read_at_most(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open(path)?
@@ -324,7 +324,7 @@ impl Root {
             .read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit {
             return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
+                io::ErrorKind::InvalidData,
                 format!("it has more than {limit} bytes"),
             ));
         }

@@ -326,3 +326,21 @@ fn an_index_that_cannot_be_read_and_is_in_no_checkpoint_is_a_problem() {
         );
     }
 }
+
+// A power failure can leave zeros in place of a file, and more than there were bytes.
+#[test]
+fn an_id_of_the_state_that_is_too_long_is_replaced() {
+    let env = TestEnv::repo();
+    env.recover(&["checkpoint", "create", "--run", "m"])
+        .expect(0);
+    let damage = "head -c 64 /dev/zero > .ultraplan/state/recover/identity";
+    for args in [&["status"][..], &["doctor"], &["doctor", "--repair"]] {
+        env.sh(damage).expect(0);
+        env.json(0, args);
+    }
+    env.sh(damage).expect(0);
+    env.recover(&["checkpoint", "create", "--run", "m"])
+        .expect(0);
+    let id = env.read(".ultraplan/state/recover/identity");
+    assert_eq!(id.trim_end().len(), 32, "{id:?}");
+}

@@ -46,8 +46,11 @@ impl Store {
     /// The system could not look (no descriptors, a failing disk): that says nothing of whose the state is.
     pub fn id(&self) -> io::Result<Option<String>> {
         let path = self.private_dir().join(FILE);
-        let Some(bytes) = unless_absent(self.root().read_at_most(&path, 2 * ID_BYTES as u64 + 1))?
-        else {
+        let bytes = match self.root().read_at_most(&path, 2 * ID_BYTES as u64 + 1) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
+            read => unless_absent(read)?,
+        };
+        let Some(bytes) = bytes else {
             return Ok(None);
         };
         let id = String::from_utf8(bytes).map(|text| text.trim_end().to_owned());
@@ -194,6 +197,7 @@ mod tests {
             "../older",
             "",
             "0123456789ABCDEF0123456789ABCDEF",
+            "0123456789abcdef0123456789abcdef0123456789abcdef",
         ] {
             fs::write(store.private_dir().join(FILE), wrong).unwrap();
             assert!(!store.has_known_id().unwrap(), "{wrong}");
