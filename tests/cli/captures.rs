@@ -91,7 +91,7 @@ fn pauses(attempt: &str) -> (TestEnv, serde_json::Value) {
     let env = TestEnv::repo();
     env.put(
         "../agent.sh",
-        &format!("[ $RECOVER_ATTEMPT = 1 ] || exit 0\n{attempt}\nexit 1\n"),
+        format!("[ $RECOVER_ATTEMPT = 1 ] || exit 0\n{attempt}\nexit 1\n"),
     );
     let args = ["run", "--run", "r", "--attempts", "2"];
     let rest = ["--on-failure", "rollback", "--", "sh", "../agent.sh"];

@@ -35,7 +35,7 @@ pub(crate) fn rollback_target<'a>(
 /// Puts a checkpoint's files in place of those that are there, commits of the attempt included; with `Edits::Keep` hand
 /// edits stay, and HEAD where moving it would be refused. What cannot be replaced stays, and [`refuse_mixed`] says whether
 /// the run may go on with it. A dry run only plans it.
-pub fn restore_checkpoint(
+pub(crate) fn restore_checkpoint(
     context: &Context,
     key: &RunKey,
     target: &Checkpoint,
@@ -69,7 +69,7 @@ const NAMED: usize = 5;
 ///
 /// # Errors
 /// There is such a path (8).
-pub fn refuse_mixed(
+pub(crate) fn refuse_mixed(
     context: &Context,
     run: &Run,
     target: &Checkpoint,

@@ -37,7 +37,7 @@ pub(crate) fn end(context: &Context, key: &RunKey, iteration: u32) -> Vec<String
 /// Puts back what the run's latest iteration changed of those that keep git from working or start programs. All work trees
 /// share them: nothing is done while another run is at work. Returns the rules of `info/exclude` as the attempt had them,
 /// where they were put back: what they hid was not captured.
-pub fn put_back(context: &Context, key: &RunKey) -> Option<Vec<u8>> {
+pub(crate) fn put_back(context: &Context, key: &RunKey) -> Option<Vec<u8>> {
     if !context.has_git() || context.dry_run() {
         return None;
     }

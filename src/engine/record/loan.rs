@@ -14,7 +14,7 @@ use crate::model::state::Named;
 /// Lends rights to read what cannot be read any more: while an attempt is under way, what the last checkpoint of this work
 /// tree holds, and what was not closed when the run began; after it, what that checkpoint already has without those rights. What a
 /// person closed was in neither.
-pub fn lend(
+pub(super) fn lend(
     context: &Context,
     lock: &WorktreeLock,
     skipped: &[PathReason],

@@ -47,7 +47,7 @@ pub(super) fn refuse_operation(now: &Manifest, target: &Manifest) -> Result<()> 
 
 /// Refuses to roll a run back, or to restore a checkpoint, in another work tree than its own: the files and the branch here
 /// are not the run's. `checkpoint restore --here` takes the files all the same.
-pub fn refuse_elsewhere(
+pub(super) fn refuse_elsewhere(
     context: &Context,
     request: &RestoreRequest,
     run: Option<&Run>,

@@ -39,7 +39,7 @@ impl OnDisk {
     }
 
     /// What `lstat` said of it before it was read.
-    pub fn stat(&self) -> Option<FileStat> {
+    pub(crate) fn stat(&self) -> Option<FileStat> {
         match self {
             Self::Entry(_, stat) => Some(*stat),
             Self::Nothing | Self::Other => None,

@@ -284,7 +284,7 @@ fn diff_paths(
 
 /// Whether the user's index could be changed now: a held `index.lock` is waited for up to `timeout`, then
 /// [`Error::Locked`].
-pub fn check_index_lock(repo: &Repo, _lock: &WorktreeLock, timeout: Duration) -> Result<()> {
+pub(crate) fn check_index_lock(repo: &Repo, _lock: &WorktreeLock, timeout: Duration) -> Result<()> {
     LockedIndex::acquire(repo, timeout).map(drop)
 }
 

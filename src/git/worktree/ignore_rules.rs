@@ -148,7 +148,7 @@ fn hash(bytes: &[u8]) -> Result<Oid> {
 }
 
 /// The content of the repository's own ignore file.
-pub fn own_ignore_rules(repo: &Repo) -> Option<Vec<u8>> {
+pub(crate) fn own_ignore_rules(repo: &Repo) -> Option<Vec<u8>> {
     read(&repo.common_dir().join(EXCLUDE))
 }
 
