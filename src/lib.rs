@@ -17,6 +17,8 @@
 //! `tests/layering.rs` reads the sources and holds these rules.
 
 #![warn(unreachable_pub)]
+// The documentation is for those who work on the crate, and is made with private items.
+#![allow(rustdoc::private_intra_doc_links)]
 
 mod agent;
 mod cli;
