@@ -300,18 +300,17 @@ fn a_foreign_index_lock_is_waited_for() {
     );
     assert_eq!(seen(env.work()), before);
     assert_eq!(env.read(".git/index.lock"), "theirs");
-    env.json(
-        0,
-        &[
-            "--lock-timeout",
-            "100ms",
-            "rollback",
-            "--to",
-            "latest",
-            "--edits",
-            "discard",
-        ],
-    );
+    // What is staged goes back with the files.
+    let back = ["rollback", "--to", "latest", "--edits", "discard"];
+    let error = env.error(11, &[&["--lock-timeout", "100ms"], &back[..]].concat());
+    assert_eq!(error["code"], "locked");
+    assert_eq!(seen(env.work()), before);
+    std::fs::remove_file(env.work().join(".git/index.lock")).unwrap();
+    env.json(0, &back);
+    assert_eq!(env.read("a.txt"), "one\n");
+    env.write("a.txt", "two\n");
+    env.write(".git/index.lock", "theirs");
+    env.json(0, &back);
     assert_eq!(env.read("a.txt"), "one\n");
     std::fs::remove_file(env.work().join(".git/index.lock")).unwrap();
     assert_clean(&env);

@@ -50,11 +50,7 @@ pub(crate) fn mixed(
 
 /// Whether a checkpoint has a path that was left, a file or a folder. Of a folder with too many new files it may have some:
 /// those are listed themselves where they are not the same.
-pub(crate) fn has(
-    stored: &StoredCheckpoint,
-    lookup: &TreeLookup<'_>,
-    left: &PathReason,
-) -> Result<bool> {
+fn has(stored: &StoredCheckpoint, lookup: &TreeLookup<'_>, left: &PathReason) -> Result<bool> {
     let view = stored.view();
     Ok(view.entry(lookup, &left.path)?.is_some()
         || (!left.reason.ends_with(TOO_MANY) && view.is_folder(lookup, &left.path)?))

@@ -37,7 +37,6 @@ use crate::policy::restore_plan::{
 
 use super::head::{self, HeadPlan};
 use super::index::{self, Left};
-use super::mixed::has;
 use super::nested::{Grafts, LayerPart, NestedRequest, grafts};
 use super::request::{
     BEST_EFFORT, IndexMode, IndexOutcome, Initiator, RestoreRequest, RestoreResult,
@@ -170,7 +169,7 @@ pub(crate) fn plan(
         files.kept.extend(nested.kept.iter().cloned());
         let blocked = leave_blocked(repo, files, planned.prepared.loan.as_ref())?;
         files.kept.extend(blocked.iter().cloned());
-        planned.unlike = left_of(repo, request, &planned, blocked)?;
+        planned.unlike = left_of(request, &planned, blocked);
         let (files, nested) = (&mut planned.files, &planned.nested);
         check(repo, files).map_err(|error| refused(repo, error))?;
         refuse_unlike(request, &planned.unlike)?;
@@ -239,46 +238,25 @@ pub(crate) fn plan(
     })
 }
 
-/// What a restore leaves unlike the checkpoint, as it cannot be replaced: the system does not let it (`blocked`), or it could
-/// not be captured first. Edits by hand that are kept, and what the checkpoint left out too, are none of it.
-///
-/// For an automatic rollback that is all that may be left of an attempt. Of a person's, only what the checkpoint has
-/// counts: new files that no checkpoint takes are listed as kept, and nested repositories have an option of their own.
+/// What a restore leaves unlike the checkpoint, as it cannot be replaced. Of a person's that is what the system does not let it
+/// replace (`blocked`): everything else that stays is listed as kept. Of an automatic rollback it is also what could not be
+/// captured first, as an attempt may have made it so. Edits by hand, and what the checkpoint left out too, are none of it.
 fn left_of(
-    repo: &Repo,
     request: &RestoreRequest,
     planned: &FilePlan,
     blocked: Vec<PathReason>,
-) -> Result<Vec<PathReason>> {
-    let (files, nested, stored) = (&planned.files, &planned.nested, &planned.stored);
+) -> Vec<PathReason> {
+    let (files, nested) = (&planned.files, &planned.nested);
     let is_no_repository =
         |one: &&PathReason| !nested.kept.iter().any(|kept| kept.path == one.path);
-    let mut left: Vec<PathReason> = files
-        .left
-        .iter()
-        .filter(is_no_repository)
-        .chain(&nested.left)
-        .cloned()
-        .collect();
-    if request.initiator == Initiator::User && !left.is_empty() {
-        let lookup = TreeLookup::stored(repo)?;
-        let mut had = Vec::new();
-        for one in left {
-            let is_link = stored
-                .manifest
-                .nested
-                .iter()
-                .any(|link| link.path == one.path);
-            if !is_link && has(stored, &lookup, &one)? {
-                had.push(one);
-            }
-        }
-        left = had;
+    let mut left = blocked;
+    if request.initiator == Initiator::Policy {
+        left.extend(files.left.iter().filter(is_no_repository).cloned());
+        left.extend(nested.left.iter().cloned());
     }
-    left.extend(blocked);
     left.sort();
     left.dedup();
-    Ok(left)
+    left
 }
 
 /// Refuses a restore that cannot replace all that it would, unless that was asked for.

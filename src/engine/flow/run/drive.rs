@@ -83,6 +83,7 @@ fn drive_held(
         missing: BTreeSet::new(),
         unstartable: None,
         stopped: None,
+        has_attempted: false,
         parked_until: None,
         session,
     };
@@ -108,6 +109,8 @@ struct Driver<'a> {
     unstartable: Option<String>,
     /// Why it stops where what is done between attempts failed.
     stopped: Option<Error>,
+    /// Whether it has made an attempt.
+    has_attempted: bool,
     /// The wait that somebody was notified of.
     parked_until: Option<Timestamp>,
     /// The claim of a run that lies on a remote.
@@ -180,6 +183,7 @@ impl Driver<'_> {
             {
                 failure.message = format!("{locked}: {}", failure.message);
             }
+            self.has_attempted = true;
             self.interrupted = executed.interrupted;
             self.child_exit_code = executed.child_exit_code;
             let ended = end::end(self.context, self.key, &started, executed.ending)?;
@@ -222,7 +226,7 @@ impl Driver<'_> {
         }
     }
 
-    /// What is done between attempts failed or was refused: the run stops here, and says why. Not where somebody
+    /// What is done after an attempt failed or was refused: the run stops here, and says why. Not where somebody
     /// interrupted it or has it now, where its command cannot be started, or where the ledger cannot take it: then that is
     /// how it ended.
     fn pause(&mut self, mut error: Error) -> Result<Outcome> {
@@ -235,7 +239,12 @@ impl Driver<'_> {
         );
         // Where the record of the run is lost, nothing is written that would look like a new one.
         let is_lost = || self.load().is_err();
-        if is_no_failure || self.context.refuse_replaced(self.key).is_err() || is_lost() {
+        let is_at_start = !self.has_attempted && error.kind != ErrorKind::NotCaptured;
+        if is_at_start
+            || is_no_failure
+            || self.context.refuse_replaced(self.key).is_err()
+            || is_lost()
+        {
             return Err(error);
         }
         let (kind, hint) = match error.kind {
