@@ -370,8 +370,20 @@ fn file_plan(
         paths: hidden,
         rules: request.hidden_by.as_deref(),
     };
-    let at_head = AtHead::below(context, &layers, &prepared.capture.manifest)?;
-    let judge = Judge::new(repo, &lookup, (&layers, at_head.as_ref()), &others, &hidden)?;
+    let paths = now.entries.keys().chain(target.entries.keys());
+    let since_head = edited_since_head(
+        context,
+        &layers,
+        &prepared.capture.manifest,
+        paths.cloned().collect(),
+    )?;
+    let judge = Judge::new(
+        repo,
+        &lookup,
+        (&layers, since_head.as_ref()),
+        &others,
+        &hidden,
+    )?;
     let baseline = |path: &RepoPath| {
         judge.baseline(path).unwrap_or_else(|error| {
             unreadable.replace(Some(error));
@@ -421,7 +433,7 @@ fn file_plan(
             kept.reason.clone_from(why);
         }
     }
-    let is_since_commit = at_head.is_some() && context.has_git();
+    let is_since_commit = since_head.is_some() && context.has_git();
     refuse_edits(request, &plan, &edited, is_since_commit)?;
     drop(inner_rules);
     drop(lookup);
@@ -455,8 +467,8 @@ struct Judge<'a> {
     lookup: &'a TreeLookup<'a>,
     /// The layers; `None` where nothing is known of what one holds.
     layers: Vec<(&'a Layer, Option<(&'a StoredCheckpoint, TreeIgnores<'a>)>)>,
-    /// What lies below them.
-    at_head: Option<&'a AtHead<'a>>,
+    /// What counts as edited that they do not cover; see [`edited_since_head`].
+    since_head: Option<&'a BTreeSet<RepoPath>>,
     others: &'a BTreeMap<RepoPath, &'a RunKey>,
     hidden: &'a Hidden<'a>,
     /// Why paths count as edited that nobody edited by hand, as far as is known.
@@ -467,7 +479,7 @@ impl<'a> Judge<'a> {
     fn new(
         repo: &'a Repo,
         lookup: &'a TreeLookup<'a>,
-        (layers, at_head): (&'a [Layer], Option<&'a AtHead<'a>>),
+        (layers, since_head): (&'a [Layer], Option<&'a BTreeSet<RepoPath>>),
         others: &'a BTreeMap<RepoPath, &'a RunKey>,
         hidden: &'a Hidden<'a>,
     ) -> Result<Self> {
@@ -485,7 +497,7 @@ impl<'a> Judge<'a> {
         Ok(Self {
             lookup,
             layers: known,
-            at_head,
+            since_head,
             others,
             hidden,
             edited: RefCell::default(),
@@ -507,8 +519,12 @@ impl<'a> Judge<'a> {
             .iter()
             .rfind(|(layer, _)| layer.paths.matches(path))
         else {
-            let at_head = self.at_head.map(|head| head.baseline(path));
-            return at_head.unwrap_or(Ok(Baseline::Unknown));
+            let is_edited = self.since_head.is_some_and(|edited| edited.contains(path));
+            return Ok(if is_edited {
+                Baseline::Another
+            } else {
+                Baseline::Unknown
+            });
         };
         if layer.left.iter().any(|left| path.starts_with(left)) {
             return Ok(Baseline::Unknown);
@@ -561,45 +577,35 @@ impl<'a> Judge<'a> {
 /// Why a path counts as edited of which a damaged checkpoint does not say whether it is.
 const UNCERTAIN: &str = "changed, by whom a damaged checkpoint does not say";
 
-/// What stands for what the run last wrote where nothing of this work tree was recorded: HEAD. What is not as git has it
-/// counts as edited; without git that is all that is there.
-struct AtHead<'a> {
-    repo: &'a Repo,
-    has_git: bool,
-    /// Paths whose changes git is told not to look for.
-    unwatched: BTreeSet<&'a RepoPath>,
-}
-
-impl<'a> AtHead<'a> {
-    /// What lies below the layers, unless one of them covers everything.
-    fn below(context: &'a Context, layers: &[Layer], here: &'a Manifest) -> Result<Option<Self>> {
-        if layers.iter().any(|layer| layer.paths.is_all()) {
-            return Ok(None);
-        }
-        let unwatched = here
-            .index_extras
-            .iter()
-            .filter(|extra| extra.assume_unchanged || extra.skip_worktree);
-        Ok(Some(Self {
-            repo: context.repo()?,
-            has_git: context.has_git(),
-            unwatched: unwatched.map(|extra| &extra.path).collect(),
-        }))
+/// Of `paths`, those that count as edited where no layer covers everything, as nothing was recorded of this work tree then:
+/// those that HEAD does not have as they are, and those that git is not to compare. Without git, all that are there.
+fn edited_since_head(
+    context: &Context,
+    layers: &[Layer],
+    here: &Manifest,
+    paths: BTreeSet<RepoPath>,
+) -> Result<Option<BTreeSet<RepoPath>>> {
+    if layers.iter().any(|layer| layer.paths.is_all()) {
+        return Ok(None);
     }
-
-    fn baseline(&self, path: &RepoPath) -> Result<Baseline> {
-        let is_edited = if !self.has_git || self.unwatched.contains(path) {
-            let there = path.below(self.repo.workdir()).symlink_metadata();
-            there.is_ok_and(|there| !there.is_dir())
-        } else {
-            !uncommitted(self.repo, &BTreeSet::from([path.clone()]))?.is_empty()
-        };
-        Ok(if is_edited {
-            Baseline::Another
-        } else {
-            Baseline::Unknown
-        })
+    let repo = context.repo()?;
+    let not_compared: BTreeSet<&RepoPath> = here
+        .index_extras
+        .iter()
+        .filter(|extra| extra.assume_unchanged || extra.skip_worktree)
+        .map(|extra| &extra.path)
+        .collect();
+    let (mut edited, compared): (BTreeSet<_>, BTreeSet<_>) = paths
+        .into_iter()
+        .partition(|path| !context.has_git() || not_compared.contains(path));
+    edited.retain(|path| {
+        let there = path.below(repo.workdir()).symlink_metadata();
+        there.is_ok_and(|there| !there.is_dir())
+    });
+    if context.has_git() {
+        edited.extend(uncommitted(repo, &compared)?);
     }
+    Ok(Some(edited))
 }
 
 /// Refuses to restore over edits that nobody decided about; `others` are those that were not made by hand, and why.

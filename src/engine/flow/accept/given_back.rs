@@ -15,8 +15,8 @@ use crate::model::path::RepoPath;
 use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
 
-/// Gives back what a checkpoint has and is gone by now, or is as HEAD has it. What is otherwise somebody wrote meanwhile: it
-/// stays, and so do new files.
+/// Restores what a checkpoint has and is gone by now, or is as HEAD has it. Anything else was written meanwhile: it stays, and
+/// so do new files.
 pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
     let repo = context.repo()?;
     let stored = load_checkpoint(repo, &before.commit)?;
@@ -26,19 +26,19 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
         let lookup = TreeLookup::new(&opened)?;
         let (now, target) = diff_trees(&lookup, prepared.capture.view(), stored.view())?;
         let head = stored.base(repo, &prepared.capture.manifest)?;
+        let there: BTreeSet<RepoPath> = now.entries.keys().cloned().collect();
+        let changed = uncommitted(repo, &there)?;
         let is_as_head = |path: &RepoPath| -> Result<bool> {
-            let Some(entry) = now.entries.get(path) else {
+            let Some(entry) = now.entries.get(path).filter(|_| changed.contains(path)) else {
                 return Ok(true);
             };
+            // As HEAD has it, while the index has something else.
             let committed = head
                 .as_ref()
                 .map(|head| head.view().entry(&lookup, path))
                 .transpose()?
                 .flatten();
-            Ok(
-                committed.is_some_and(|committed| committed.oid == entry.oid)
-                    || uncommitted(repo, &BTreeSet::from([path.clone()]))?.is_empty(),
-            )
+            Ok(committed.is_some_and(|committed| committed.oid == entry.oid))
         };
         let unreadable = RefCell::new(None);
         let baseline = |path: &RepoPath| match is_as_head(path) {
