@@ -160,46 +160,7 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
     }
     index(context, repair, &mut report)?;
     if repair {
-        crash::recover_into(context, &mut report.repaired)?;
-        if context.store().exists() {
-            let guard = context.store().lock()?;
-            seed_json::refresh_active(context, guard.state())?;
-            let written: BTreeSet<_> = rewrite_views(guard)?.into_iter().collect();
-            report.repaired.extend(
-                written
-                    .iter()
-                    .map(|view| format!("wrote {} again", view.display())),
-            );
-        }
-        let mut count = context
-            .store()
-            .root()
-            .reap_below(&context.store().private_dir());
-        if context.has_git() {
-            let repo = context.repo()?;
-            count += repo.reap();
-            // Who has the lock is at work there.
-            if let Ok(lock) = WorktreeLock::acquire(repo, Duration::ZERO)
-                && let Err(error) = clear_quarantine(repo, &lock)
-            {
-                let place = repo
-                    .git_dir()
-                    .join("recover/quarantine")
-                    .display()
-                    .to_string();
-                let message = format!(
-                    "what was left there cannot be removed: {}",
-                    Error::from(error)
-                );
-                report.error("quarantine", place, message, false);
-            }
-            stale_locks(repo, &mut report)?;
-        }
-        if count > 0 {
-            report.repaired.push(format!(
-                "removed {count} temporary files that were left over"
-            ));
-        }
+        clean_up(context, &mut report)?;
     }
     for run in &context.load()?.state.runs {
         if let Some(message) = attempts::still_running(context, run) {
@@ -247,6 +208,51 @@ pub(crate) fn doctor(context: &Context, repair: bool, rebuild: bool) -> Result<R
     }
     report.hooks = hook::status::installed(context)?;
     Ok(report)
+}
+
+/// Finishes what was cut off, writes the views again, removes what was left over.
+fn clean_up(context: &Context, report: &mut Report) -> Result<()> {
+    crash::recover_into(context, &mut report.repaired)?;
+    if context.store().exists() {
+        let guard = context.store().lock()?;
+        seed_json::refresh_active(context, guard.state())?;
+        let written: BTreeSet<_> = rewrite_views(guard)?.into_iter().collect();
+        report.repaired.extend(
+            written
+                .iter()
+                .map(|view| format!("wrote {} again", view.display())),
+        );
+    }
+    let mut count = context
+        .store()
+        .root()
+        .reap_below(&context.store().private_dir());
+    if context.has_git() {
+        let repo = context.repo()?;
+        count += repo.reap();
+        // Who has the lock is at work there.
+        if let Ok(lock) = WorktreeLock::acquire(repo, Duration::ZERO)
+            && let Err(error) = clear_quarantine(repo, &lock)
+        {
+            let place = repo
+                .git_dir()
+                .join("recover/quarantine")
+                .display()
+                .to_string();
+            let message = format!(
+                "what was left there cannot be removed: {}",
+                Error::from(error)
+            );
+            report.error("quarantine", place, message, false);
+        }
+        stale_locks(repo, report)?;
+    }
+    if count > 0 {
+        report.repaired.push(format!(
+            "removed {count} temporary files that were left over"
+        ));
+    }
+    Ok(())
 }
 
 /// A repository that cannot be used, or is not the one that checkpoints were recorded in.

@@ -159,6 +159,7 @@ fn step_title(end: &StepEnd) -> String {
     format!("Step {} {found}{back}", words::line(&end.name))
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
 fn moments_of(event: &Event) -> Vec<Moment> {
     let new = |kind, title: String, detail| vec![Moment::new(event.at, kind, title, detail)];
     match &event.payload {
