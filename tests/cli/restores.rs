@@ -521,7 +521,7 @@ fn a_checkpoint_of_another_work_tree_is_restored_only_when_asked_for() {
     .expect(0);
 }
 
-// promise.md 5: what stands in a work tree of which nothing was recorded may be somebody's: what is not as HEAD has it is asked
+// promise.md 5: what is in a work tree of which nothing was recorded may be the user's own work: what is not as HEAD has it is asked
 // about. One that is gone is another work tree still.
 #[test]
 fn a_work_tree_without_checkpoints_is_compared_with_the_last_commit() {

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::attempt::EvidenceArgs;
-use super::values::{Wait, duration, lines};
+use super::values::{duration, lines};
+use crate::engine::base::clock::WaitLimit;
 
 /// Show whether and when another attempt is allowed.
 #[derive(Args, Debug, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct RetryStatusArgs {
 
     /// Wait until a retry is allowed (at most DUR, then exit 9)
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitLimit>,
 
     /// Clear the run's failures and its cooldown
     ///

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::values::Wait;
+use crate::engine::base::clock::WaitLimit;
 
 /// Fix a failed run by hand: edit, verify, continue.
 #[derive(Args, Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum ManualFixCommand {
     Watch {
         /// Exit with 0 once the fix is verified (with 9 after DUR)
         #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-        wait: Option<Wait>,
+        wait: Option<WaitLimit>,
     },
     /// Run the checks on the work tree; exits with 0 or 100
     Verify,
@@ -43,7 +43,7 @@ pub(crate) enum ManualFixCommand {
         ///
         /// For the cooldown or the limit's reset, at most DUR (then exit 9).
         #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-        wait: Option<Wait>,
+        wait: Option<WaitLimit>,
         /// Print the next prompt without running anything
         #[arg(long)]
         prepare_only: bool,

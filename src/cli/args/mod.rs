@@ -67,7 +67,7 @@ pub(crate) use run::{ResumeArgs, RunArgs};
 pub(crate) use runs::{BrowseArgs, CloseArgs, ForgetArgs, RunsArgs};
 pub(crate) use step::StepArgs;
 pub(crate) use trust::TrustArgs;
-pub(crate) use values::{Wait, duration, name, word_of};
+pub(crate) use values::{duration, name, word_of};
 
 /// The flight recorder and undo button for unattended coding runs.
 ///

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::values::{Wait, size};
+use super::values::size;
+use crate::engine::base::clock::WaitLimit;
 
 /// Keep runs on a git server, so that they outlive this machine.
 ///
@@ -56,7 +57,7 @@ pub(crate) struct RemotePushArgs {
 
     /// Wait for the server or the run's holder, at most DUR (then exit 9)
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitLimit>,
 }
 
 /// Fetch and verify what is new on a remote.
@@ -82,7 +83,7 @@ pub(crate) struct RemoteClaimArgs {
 
     /// Wait for the server or the run's holder, at most DUR (then exit 9)
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitLimit>,
 }
 
 /// Give the claim of a run back.

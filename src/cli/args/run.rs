@@ -10,7 +10,8 @@ use crate::model::decision::Strategy;
 use crate::model::id::RunId;
 use crate::model::run::{OnFailure, SessionMode};
 
-use super::values::{Wait, duration, number};
+use super::values::{duration, number};
+use crate::engine::base::clock::WaitLimit;
 
 /// Run a command under supervision.
 ///
@@ -228,7 +229,7 @@ pub(crate) struct ResumeArgs {
     ///
     /// For the cooldown or the limit's reset, at most DUR (then exit 9).
     #[arg(long, value_name = "DUR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub wait: Option<Wait>,
+    pub wait: Option<WaitLimit>,
 
     /// Take the run up from this git remote
     ///

@@ -1,5 +1,6 @@
 //! Values as users write them.
 
+use crate::engine::base::clock::WaitLimit;
 use std::fmt::Display;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
@@ -152,15 +153,7 @@ values! {
 }
 
 /// `--wait` alone, or with the longest time to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// As long as it takes.
-    Forever,
-    /// At most so long, then exit 9.
-    AtMost(Duration),
-}
-
-impl FromStr for Wait {
+impl FromStr for WaitLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -178,8 +171,8 @@ mod tests {
 
     #[test]
     fn waits_are_read() {
-        assert_eq!("".parse(), Ok(Wait::Forever));
-        assert_eq!("2s".parse(), Ok(Wait::AtMost(Duration::from_secs(2))));
-        assert!("soon".parse::<Wait>().is_err());
+        assert_eq!("".parse(), Ok(WaitLimit::Forever));
+        assert_eq!("2s".parse(), Ok(WaitLimit::AtMost(Duration::from_secs(2))));
+        assert!("soon".parse::<WaitLimit>().is_err());
     }
 }

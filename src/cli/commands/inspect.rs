@@ -11,7 +11,7 @@ use crate::model::hook::HookAgent;
 use crate::policy::amounts::count;
 
 use super::super::args::{
-    CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs, Wait,
+    CompletionsArgs, ConfigArgs, DoctorArgs, InitArgs, ManArgs, RetryStatusArgs, SchemaArgs,
 };
 use super::super::completion::startup;
 use super::super::exit::ExitCode;
@@ -24,13 +24,14 @@ use super::super::replies::upkeep::{
 use super::super::schema;
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
+use crate::engine::base::clock::WaitLimit;
 
 /// `recover retry-status`.
 pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
     let retry = match args.wait {
         _ if args.reset && !context.dry_run() => retry::reset(context)?,
-        Some(Wait::Forever) => retry::wait(context, None)?,
-        Some(Wait::AtMost(longest)) => retry::wait(context, Some(longest))?,
+        Some(WaitLimit::Forever) => retry::wait(context, None)?,
+        Some(WaitLimit::AtMost(longest)) => retry::wait(context, Some(longest))?,
         None => retry::look(context)?,
     };
     let now = context.clock.now();

@@ -1,18 +1,18 @@
 //! Runs `remote`.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use crate::engine::flow::remote::{self, RemoteReport, TakeOver};
 use crate::engine::flow::remote_check;
 use crate::engine::{Context, Error, ErrorKind, Result};
 
-use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand, Wait};
+use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand};
 use super::super::exit::ExitCode;
 use super::super::render;
 use super::super::replies::remote::{RemoteCheckReply, RemoteReply};
 use super::super::screens::agrees;
 use super::super::ui::{Reply, Ui, escape};
+use crate::engine::base::clock::WaitLimit;
 
 /// `recover remote`.
 pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Result<Reply> {
@@ -69,19 +69,8 @@ fn reply(ui: &Ui, report: &RemoteReport, is_plan: bool) -> Reply {
 }
 
 /// How a run is taken.
-pub(super) fn how(steals: bool, wait: Option<Wait>) -> TakeOver {
-    TakeOver {
-        steals,
-        wait: wait.map(longest),
-    }
-}
-
-/// `--wait=DUR`, or as long as it takes.
-fn longest(wait: Wait) -> Option<Duration> {
-    match wait {
-        Wait::AtMost(longest) => Some(longest),
-        Wait::Forever => None,
-    }
+pub(super) fn how(steals: bool, wait: Option<WaitLimit>) -> TakeOver {
+    TakeOver { steals, wait }
 }
 
 /// Asks on a terminal whether a run is taken from a machine that may be at work.

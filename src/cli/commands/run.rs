@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal as _, Read};
 use std::path::Path;
-use std::time::Duration;
 
 use crate::config::Origin;
 use crate::engine::base::clock;
@@ -32,7 +31,7 @@ use crate::policy::recommended::{end_of_fix, way_back};
 use crate::policy::settings::{AUTO, AgentProfile, CommandLine, Settings};
 use crate::process::Show;
 
-use super::super::args::{ResumeArgs, RunArgs, Wait};
+use super::super::args::{ResumeArgs, RunArgs};
 use super::super::exit::ExitCode;
 use super::super::live::Watch;
 use super::super::render;
@@ -42,6 +41,7 @@ use super::super::ui::{Form, Reply, Ui, escape};
 use super::manual_fix;
 use super::remote::{confirm_steal, how};
 use super::runs::close_chosen;
+use crate::engine::base::clock::WaitLimit;
 
 /// `recover run`.
 pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
@@ -430,7 +430,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
         restart: args.restart,
         session: args.session.mode(),
         prepare_only: args.prepare_only,
-        wait: args.wait.map(longest),
+        wait: args.wait,
         notify: args.notify.clone(),
         feedback: typed_checks(&called_in(context), &args.feedback)?,
         command: args.command.clone(),
@@ -440,7 +440,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     let options = DriveOptions {
         no_wait: false,
         show: show(ui),
-        longest_wait: args.wait.and_then(longest),
+        longest_wait: args.wait.and_then(WaitLimit::longest),
         digest: digest(ui, args.raw),
     };
     let watch = Watch::start(context, ui);
@@ -494,13 +494,6 @@ fn ask(context: &Context, args: &ResumeArgs) -> Result<Option<(RunKey, Answer)>>
         }
         // Whatever is wrong, the resume itself says it.
         Err(_) => Ok(None),
-    }
-}
-
-fn longest(wait: Wait) -> Option<Duration> {
-    match wait {
-        Wait::Forever => None,
-        Wait::AtMost(longest) => Some(longest),
     }
 }
 

@@ -18,6 +18,25 @@ pub enum Clock {
     Fixed(Cell<Timestamp>),
 }
 
+/// How long a command waits that was called with `--wait`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitLimit {
+    /// As long as it takes.
+    Forever,
+    /// At most so long, then exit 9.
+    AtMost(Duration),
+}
+
+impl WaitLimit {
+    /// The longest time; `None` where there is no limit.
+    pub(crate) fn longest(self) -> Option<Duration> {
+        match self {
+            Self::Forever => None,
+            Self::AtMost(longest) => Some(longest),
+        }
+    }
+}
+
 /// A wait that is never longer than it looked when it began: what ends it first, the wall clock or a monotonic one. A
 /// wall clock that is set back does not prolong it, and a machine that slept meanwhile is not waited for twice.
 #[derive(Debug)]

@@ -12,12 +12,12 @@ use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
 use crate::process::Show;
 
-use super::super::super::args::Wait;
 use super::super::super::exit::ExitCode;
 use super::super::super::live::Watch;
 use super::super::super::render;
 use super::super::super::replies::run::{ContinuedReply, FixReply, PreparedReply};
 use super::super::super::ui::{Reply, Ui, escape};
+use crate::engine::base::clock::WaitLimit;
 
 /// Where the feedback loops' output goes: it is not the answer.
 pub(crate) fn show(ui: &Ui) -> Show {
@@ -31,15 +31,12 @@ pub(crate) fn show(ui: &Ui) -> Show {
 /// Resumes the run with the fix.
 pub(super) fn go_on(
     context: &Context,
-    wait: Option<Wait>,
+    wait: Option<WaitLimit>,
     prepare_only: bool,
     show: Show,
     ui: &Ui,
 ) -> Result<Reply> {
-    let longest: Option<Duration> = match wait {
-        Some(Wait::AtMost(longest)) => Some(longest),
-        Some(Wait::Forever) | None => None,
-    };
+    let longest: Option<Duration> = wait.and_then(WaitLimit::longest);
     let options = DriveOptions {
         no_wait: false,
         show,

@@ -11,23 +11,20 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
 
-use super::super::super::args::Wait;
 use super::super::super::exit::ExitCode;
 use super::super::super::replies::run::FixReply;
 use super::super::super::ui::{Reply, Ui};
 use super::lines::Lines;
 use super::reply::show;
+use crate::engine::base::clock::WaitLimit;
 
 /// Tells changes and results as they come, until a signal, the deadline or (with `wait`) a verified fix ends it.
-pub(super) fn watch(context: &Context, wait: Option<Wait>, ui: &Ui) -> Result<Reply> {
+pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Result<Reply> {
     if context.dry_run() {
         return planned(context);
     }
     let mut watch = Watch::new(context, show(ui))?;
-    let longest = match wait {
-        Some(Wait::AtMost(longest)) => Some(longest),
-        Some(Wait::Forever) | None => None,
-    };
+    let longest = wait.and_then(WaitLimit::longest);
     // One that is too far away to be expressed never comes.
     let deadline = longest.and_then(|longest| Instant::now().checked_add(longest));
     let goal = wait.is_some();

@@ -97,7 +97,7 @@ impl Commit<'_, '_> {
         Ok(changed)
     }
 
-    /// Refuses where a hook left out of the commit what it was to hold: what stands there again as the parent has it. Only a
+    /// Refuses where a hook left out of the commit what it was to hold: what is again as the parent has it. Only a
     /// formatter may undo what was no more than formatting, as long as something is left to commit.
     fn refuse_taken_out(&self, hook: &str, meant: &Held) -> Result<()> {
         let held = self.staging.held()?;

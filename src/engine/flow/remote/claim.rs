@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::base::clock::Moment;
+use crate::engine::base::clock::{Moment, WaitLimit};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::remote_check::{Unreached, require_guarantees};
@@ -28,8 +28,8 @@ use super::sync::{Synced, all_there, confirm, obtain, push, sync, verified};
 pub(crate) struct TakeOver {
     /// From a holder that may be alive, at once; a person agreed to it.
     pub steals: bool,
-    /// Wait for the holder, or for the server: `Some(None)` as long as it takes.
-    pub wait: Option<Option<Duration>>,
+    /// Wait for the holder, or for the server.
+    pub wait: Option<WaitLimit>,
 }
 
 /// What is wanted of a claim.
@@ -55,9 +55,9 @@ pub(super) struct Waiting {
 impl Waiting {
     /// It begins.
     pub(super) fn begin(how: TakeOver) -> Self {
-        let longest = how
-            .wait
-            .map_or(Duration::ZERO, |longest| longest.unwrap_or(Duration::MAX));
+        let longest = how.wait.map_or(Duration::ZERO, |limit| {
+            limit.longest().unwrap_or(Duration::MAX)
+        });
         Self {
             begun: Moment::now(),
             longest,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::engine::base::clock::Moment;
+use crate::engine::base::clock::{Moment, WaitLimit};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::model::event::Payload;
@@ -92,7 +92,7 @@ impl Session {
     pub(crate) fn begin(
         context: &Context,
         key: &RunKey,
-        wait: Option<Option<Duration>>,
+        wait: Option<WaitLimit>,
     ) -> Result<Option<Self>> {
         let Some(remote) = remote_for(context, key) else {
             return Ok(None);

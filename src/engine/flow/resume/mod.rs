@@ -7,10 +7,10 @@ mod refuse;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::engine::attempt::budgets;
 use crate::engine::attempt::preconditions::reconsider;
+use crate::engine::base::clock::WaitLimit;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::WakeReason;
@@ -61,8 +61,8 @@ pub(crate) struct ResumeRequest {
     pub restart: bool,
     /// Prepare and print, run nothing.
     pub prepare_only: bool,
-    /// Wait for the earliest time: `Some(None)` as long as it takes.
-    pub wait: Option<Option<Duration>>,
+    /// Wait for the earliest time.
+    pub wait: Option<WaitLimit>,
     /// What notifies from now on; `None`: what did.
     pub notify: Option<String>,
     /// Checks in place of the run's own of the same names, or beside them.
@@ -534,10 +534,12 @@ fn stop_early(
                 again: request.words(),
                 ..untouched(context, state, run)
             })),
-            Some(longest) => {
+            Some(limit) => {
                 // What a person can mend is said before the wait, and again should it still hold after it.
                 validated(context, state, &run, request);
-                let deadline = longest.map(|longest| context.clock.now().plus(longest));
+                let deadline = limit
+                    .longest()
+                    .map(|longest| context.clock.now().plus(longest));
                 match retry::sleep(context, Some(&run), until, deadline)? {
                     WakeReason::InTime | WakeReason::Now => Ok(None),
                     WakeReason::Stop => Ok(Some(untouched(context, state, run))),

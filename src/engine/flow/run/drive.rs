@@ -7,6 +7,7 @@ use anyhow::Context as _;
 
 use crate::engine::attempt::night::{night, outlook};
 use crate::engine::attempt::{begin, budgets, end, report};
+use crate::engine::base::clock::WaitLimit;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::progress::{ProgressEvent, WakeReason};
@@ -55,7 +56,11 @@ pub(crate) fn drive(
     options: &DriveOptions,
 ) -> Result<Driven> {
     let key = &driving.key;
-    let wait = (!options.no_wait).then_some(options.longest_wait);
+    let wait = (!options.no_wait).then(|| {
+        options
+            .longest_wait
+            .map_or(WaitLimit::Forever, WaitLimit::AtMost)
+    });
     let session = Session::begin(context, key, wait);
     let driven = session.and_then(|session| drive_held(context, key, session.as_ref(), options));
     let is_hurried = match &driven {
@@ -226,8 +231,8 @@ impl Driver<'_> {
         }
     }
 
-    /// What is done after an attempt failed or was refused: the run stops here, and says why. Not where somebody
-    /// interrupted it or has it now, where its command cannot be started, or where the ledger cannot take it: then that is
+    /// What is done after an attempt failed or was refused: the run stops here, and says why. Not where a user
+    /// interrupted it or another process has it now, where its command cannot be started, or where the ledger cannot take it: then that is
     /// how it ended.
     fn pause(&mut self, mut error: Error) -> Result<Outcome> {
         let is_no_failure = matches!(
