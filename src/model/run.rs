@@ -20,7 +20,7 @@ use super::import::{ImportKind, ImportedDocument};
 use super::iterations::Iterations;
 use super::lazy_compressed::LazyCompressed;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
-use super::path::PathReason;
+use super::path::{PathReason, RepoPath};
 use super::snapshot::ObjectId;
 use super::step::Step;
 use super::time::Timestamp;
@@ -239,6 +239,9 @@ pub struct RunDetails {
     /// What was restored in its work tree since the agent last worked there: the next prompt begins with it.
     #[serde(default)]
     pub restored: Option<RestoredFiles>,
+    /// What its rollbacks could not remove or replace: work of attempts that were rolled back, and none of the run's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_behind: Vec<LeftBehind>,
     /// What its attempts used up in that session.
     #[serde(default)]
     pub agent_session_usage: Usage,
@@ -309,6 +312,17 @@ pub struct RestoredFiles {
     /// The checkpoint of what was there before, where there are such paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<CheckpointId>,
+}
+
+/// A file or a folder that a rollback could not remove or replace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBehind {
+    /// Where it is.
+    pub path: RepoPath,
+    /// When the rollback ended.
+    pub at: Timestamp,
+    /// The checkpoint of what was there before it.
+    pub before: CheckpointId,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

@@ -1,6 +1,6 @@
 //! Paths that the system does not let a restore replace, and rights that their owner may give.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::env::{Ran, TestEnv};
 use crate::rollback::bound;
@@ -363,10 +363,14 @@ fn a_night_stops_where_what_is_left_can_change_a_verdict() {
 
 /// Two attempts, of which the first does `first` and fails.
 fn attempts(env: &TestEnv, first: &str) -> Ran {
+    attempts_then(env, first, "")
+}
+
+fn attempts_then(env: &TestEnv, first: &str, then: &str) -> Ran {
     env.script(
         "../agent.sh",
         &format!(
-            "cat > ../prompt-$RECOVER_ATTEMPT\nif [ $RECOVER_ATTEMPT = 1 ]; then {first}; false; fi"
+            "cat > ../prompt-$RECOVER_ATTEMPT\nif [ $RECOVER_ATTEMPT = 1 ]; then {first}; exit 1; fi{then}"
         ),
     );
     let command =
@@ -443,6 +447,76 @@ fn a_night_goes_on_beside_what_no_checkpoint_takes() {
     let env = quick();
     let ran = attempts(&env, "mkdir tests; mkfifo tests/test_x.py").expect(8);
     assert!(ran.stdout.contains("tests/test_x.py"), "{}", ran.stdout);
+}
+
+// What a rollback of an attempt could not remove is no work of the run: neither what no checkpoint took nor what is
+// immutable. What a later attempt makes beside it is.
+#[test]
+fn what_a_rollback_left_behind_is_not_accepted() {
+    let flood = "mkdir b c; for i in $(seq 80); do echo $i > b/$i; echo $i > c/$i; done";
+    let immutable_file = "mkdir b; echo 1 > b/1; chattr +i b/1";
+    for first in [flood, immutable_file] {
+        let env = quick();
+        if first == immutable_file {
+            if !immutable(&env, "a.txt") {
+                continue;
+            }
+            env.sh("chattr -i a.txt").expect(0);
+        }
+        env.write(
+            ".ultraplan/recover.toml",
+            "[checkpoint]\nmax_untracked_files = 100\n[cooldown]\nduration = \"10ms\"\n[retry]\nbase_delay = \"10ms\"\n",
+        );
+        let then = "; echo good > g; echo made > b/made";
+        attempts_then(&env, first, then).expect(0);
+        let left = if first == flood { "b" } else { "b/1" };
+
+        let status = env.json(0, &["status"]);
+        let look = status["night"]["to_look_at"].as_array().expect("a list");
+        let one = look.iter().find(|one| one["kind"] == "left_behind");
+        let text = one.unwrap_or_else(|| panic!("{status}"))["text"]
+            .as_str()
+            .expect("text");
+        assert!(text.contains(&format!(" replace {left};")), "{text}");
+
+        let accepted = env.json(0, &["accept"]);
+        assert_eq!(
+            accepted["left_out"],
+            json!([{"path": left, "reason": "left_behind"}]),
+            "{accepted}"
+        );
+        let committed = env.git(&["show", "--name-only", "--format=", "HEAD"]);
+        assert_eq!(committed.trim(), "b/made\ng", "{first}");
+        assert_eq!(env.read("b/1"), "1\n");
+        env.json(0, &["accept", "--include", left]);
+        let committed = env.git(&["show", "--name-only", "--format=", "HEAD"]);
+        assert!(committed.contains("b/1\n"), "{committed}");
+        env.sh("chattr -i b/1");
+    }
+}
+
+// What is brought back as it was before the rollback is the run's again.
+#[test]
+fn what_a_rollback_left_and_undo_brought_back_is_accepted() {
+    let env = quick();
+    if !immutable(&env, "a.txt") {
+        return;
+    }
+    env.sh("chattr -i a.txt").expect(0);
+    bound(
+        &env,
+        "run --run r -- sh -c 'echo 1 > f; chattr +i f; echo 2 > g'",
+    )
+    .expect(0);
+    env.recover(&["rollback", "--to", "initial", "--best-effort"])
+        .expect(3);
+    assert!(!env.exists("g"));
+    env.recover(&["undo"]).expect(0);
+    let accepted = env.json(0, &["accept"]);
+    assert_eq!(accepted["left_out"], json!([]), "{accepted}");
+    let committed = env.git(&["show", "--name-only", "--format=", "HEAD"]);
+    assert_eq!(committed.trim(), "f\ng");
+    env.sh("chattr -i f").expect(0);
 }
 
 // New files without rights are an attempt's as well: captured, and taken back.

@@ -38,7 +38,8 @@ struct AcceptedFields<'a> {
     branch: Option<&'a str>,
     commits: Vec<AcceptedCommit<'a>>,
     /// What of the run's files is not committed: `reason` is `secret`, `too_large`, `leave_out`, `output`, `ignored`,
-    /// `ignored_before` (the run), `uncommitted` (before it), `new` or `changed` (since the run was accepted first).
+    /// `ignored_before` (the run), `uncommitted` (before it), `left_behind` (by an attempt that was rolled back; also a
+    /// whole folder), `new` or `changed` (since the run was accepted first).
     left_out: &'a [PathReason],
     /// Files that were edited since the run's last good checkpoint; the edits stay uncommitted.
     hand_edits: &'a BTreeSet<RepoPath>,

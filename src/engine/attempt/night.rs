@@ -67,6 +67,7 @@ pub(in crate::engine) fn night(context: &Context, state: &State, run: &Run) -> O
         .latest(&run.key)
         .map(|latest| latest.skipped.clone())
         .unwrap_or_default();
+    outside.to_look_at.extend(left_behind(context, run));
     outside.to_look_at.extend(ToLookAt::left_out(&latest));
     let around = Around {
         outside,
@@ -183,6 +184,23 @@ pub(in crate::engine) fn outside_of(
         commits: others.len(),
         to_look_at,
     })
+}
+
+/// What rollbacks of a run could not remove or replace and is still there; `None` once the run was accepted or closed.
+fn left_behind(context: &Context, run: &Run) -> Option<ToLookAt> {
+    let is_decided = matches!(run.status, RunStatus::Accepted | RunStatus::Closed);
+    if is_decided || run.worktree != context.worktree_id() {
+        return None;
+    }
+    let is_there = |path: &&RepoPath| path.below(context.worktree()).symlink_metadata().is_ok();
+    // A folder is left for what is left in it.
+    let holds_others = |path: &RepoPath| {
+        let mut all = run.left_behind.iter().map(|left| &left.path);
+        all.any(|other| other != path && other.starts_with(path))
+    };
+    let paths = run.left_behind.iter().map(|left| &left.path);
+    let paths = paths.filter(|path| !holds_others(path));
+    ToLookAt::left_behind(&paths.filter(is_there).collect())
 }
 
 /// What a person's own work a run changed is to be looked at for; `None` once that was decided.

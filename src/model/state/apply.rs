@@ -18,8 +18,8 @@ use crate::model::operation::{
 };
 use crate::model::path::{NESTED, PathReason};
 use crate::model::run::{
-    AcceptedAs, AttemptOutcome, Iteration, IterationStatus, RestoredFiles, Run, RunDetails, RunKey,
-    RunSpec, RunStatus,
+    AcceptedAs, AttemptOutcome, Iteration, IterationStatus, LeftBehind, RestoredFiles, Run,
+    RunDetails, RunKey, RunSpec, RunStatus,
 };
 use crate::model::time::Timestamp;
 
@@ -286,6 +286,13 @@ impl State {
             for other in self.runs.iter_mut().filter(concerned) {
                 other.fresh_session = true;
                 other.restored = Some(restored.clone());
+            }
+            let rolled_back = event
+                .run
+                .as_ref()
+                .and_then(|key| run_mut(&mut self.runs, key));
+            if let Some(run) = rolled_back {
+                note_left_behind(run, operation, event.at);
             }
         }
         let run = event
@@ -625,6 +632,23 @@ fn run_resumed(run: &mut Run, event: &Event) {
         run.decision = None;
         run.fresh_session = true;
         run.restored = None;
+    }
+}
+
+/// Adds what a rollback left behind; what is brought back as it was before one is the run's again.
+fn note_left_behind(run: &mut Run, operation: &Operation, at: Timestamp) {
+    run.left_behind
+        .retain(|left| left.before != operation.checkpoint_id);
+    if operation.kind != OperationKind::Rollback {
+        return;
+    }
+    for left in operation.left() {
+        run.left_behind.retain(|earlier| earlier.path != left.path);
+        run.left_behind.push(LeftBehind {
+            path: left.path.clone(),
+            at,
+            before: operation.safety_checkpoint_id.clone(),
+        });
     }
 }
 

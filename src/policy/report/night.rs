@@ -89,6 +89,8 @@ pub(crate) enum LookAtKind {
     GitSettings,
     /// A folder is in no checkpoint because it holds too many files.
     LeftOut,
+    /// Files of an attempt that was rolled back could not be removed or replaced.
+    LeftBehind,
 }
 
 /// What a person must look at.
@@ -108,24 +110,27 @@ pub(crate) struct ToLookAt {
 impl ToLookAt {
     /// A person's uncommitted changes that the run changed or removed; `command` brings them back.
     pub(crate) fn uncommitted(paths: &BTreeSet<RepoPath>, command: &str) -> Option<Self> {
-        let names: Vec<String> = paths
-            .iter()
-            .take(NAMED)
-            .map(|path| words::line(&path.to_lossy()))
-            .collect();
-        let more = paths.len().saturating_sub(NAMED);
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
+        let names = named(paths.iter());
         let text = format!(
-            "the run changed or removed uncommitted changes of yours: {}{more}; {command} brings them back",
-            names.join(", ")
+            "the run changed or removed uncommitted changes of yours: {names}; {command} brings them back"
         );
         let kind = LookAtKind::Uncommitted;
         (!paths.is_empty()).then_some(Self {
             kind,
+            iteration: None,
+            commit: None,
+            text,
+        })
+    }
+
+    /// What rollbacks of its attempts could not remove or replace.
+    pub(crate) fn left_behind(paths: &BTreeSet<&RepoPath>) -> Option<Self> {
+        let text = format!(
+            "a rollback could not remove or replace {}; accept leaves it out",
+            named(paths.iter().copied())
+        );
+        (!paths.is_empty()).then_some(Self {
+            kind: LookAtKind::LeftBehind,
             iteration: None,
             commit: None,
             text,
@@ -173,6 +178,21 @@ impl ToLookAt {
             text,
         })
     }
+}
+
+/// The first of some paths, and how many more there are.
+fn named<'p>(paths: impl ExactSizeIterator<Item = &'p RepoPath>) -> String {
+    let more = paths.len().saturating_sub(NAMED);
+    let names: Vec<String> = paths
+        .take(NAMED)
+        .map(|path| words::line(&path.to_lossy()))
+        .collect();
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    names.join(", ") + &more
 }
 
 /// What of a run's own record a person must look at.

@@ -6,6 +6,7 @@
 mod check;
 mod given_back;
 mod hooks;
+mod leftovers;
 mod own_work;
 mod plan;
 

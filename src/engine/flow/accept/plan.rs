@@ -1,7 +1,6 @@
 //! What accepting a run commits, and what it refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::engine::attempt::night::{changed_work, outside_of, words_back};
@@ -37,6 +36,7 @@ use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
 use crate::policy::secret_file::{has_secret, is_secret_path};
 use crate::process::Show;
 
+use super::leftovers::{Leftovers, is_older};
 use super::{Request, Uncommitted};
 
 /// Why a file is left out, by its code: a new one that is in no commit.
@@ -57,8 +57,10 @@ const IGNORED: &str = "ignored";
 const OUTPUT: &str = "output";
 /// One that has a person's uncommitted changes from before the run.
 const UNCOMMITTED: &str = "uncommitted";
+/// One that a rollback could not remove or replace, and that is as it was then.
+const LEFT_BEHIND: &str = "left_behind";
 /// The codes with what they say, and how such a file is committed.
-const REASONS: [(&str, &str); 9] = [
+const REASONS: [(&str, &str); 10] = [
     (
         NEW,
         "new and in no commit; --include PATH or --all takes it",
@@ -80,6 +82,10 @@ const REASONS: [(&str, &str); 9] = [
     (IGNORED, "ignored by git"),
     (OUTPUT, "the output of recover itself"),
     (UNCOMMITTED, "your uncommitted changes from before the run"),
+    (
+        LEFT_BEHIND,
+        "left by an attempt that was rolled back; only --include PATH takes it",
+    ),
 ];
 
 /// What a code of `left_out` says in a sentence.
@@ -195,6 +201,7 @@ pub(super) fn plan<'a>(
         context,
         (&initial, &good),
         first.created_at,
+        &Leftovers::of(context, state, run)?,
         &head,
         request,
         &mut notes,
@@ -296,6 +303,12 @@ pub(super) fn rest<'a>(
     let (mut taken, mut left_out) = (BTreeSet::new(), Vec::new());
     let asked = |path: &RepoPath| request.include.iter().any(|asked| path.starts_with(asked));
     let (mut found, mut changed, lookup) = (Vec::new(), BTreeSet::new(), TreeLookup::stored(repo)?);
+    let leftovers = Leftovers::of(context, state, run)?;
+    let mut left_behind = BTreeSet::new();
+    let left_at = |path: &RepoPath| {
+        let entry = good.view().entry(&lookup, path)?;
+        leftovers.of_file(context, &lookup, path, entry.as_ref())
+    };
     for path in new {
         if committed.contains(&path)
             || outputs.contains(&&path)
@@ -309,6 +322,12 @@ pub(super) fn rest<'a>(
                 .iter()
                 .filter(|asked| path.starts_with(asked)),
         );
+        if !asked(&path)
+            && let Some(left) = left_at(&path)?
+        {
+            left_behind.insert(left);
+            continue;
+        }
         let reason = match () {
             () if unlike.contains_key(&path) => {
                 if request.include.contains(&path) {
@@ -329,6 +348,11 @@ pub(super) fn rest<'a>(
             None => drop(taken.insert(path)),
         }
     }
+    left_out.extend(
+        left_behind
+            .into_iter()
+            .map(|path| PathReason::new(path.clone(), LEFT_BEHIND)),
+    );
     if let Some(asked) = request.include.iter().find(|asked| !found.contains(asked)) {
         let message =
             format!("--include {asked}: no new file of the run there is still to be committed");
@@ -780,6 +804,7 @@ fn choose(
     context: &Context,
     (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
     began: Timestamp,
+    leftovers: &Leftovers<'_>,
     head: &Head,
     request: &Request,
     notes: &mut Vec<String>,
@@ -821,10 +846,28 @@ fn choose(
             left_out.push(PathReason::new(path, SECRET));
         }
     }
+    let included = |path: &RepoPath| request.include.iter().any(|asked| path.starts_with(asked));
+    let left_at = |path: &RepoPath| {
+        let entry = good.view().entry(&lookup, path)?;
+        leftovers.of_file(context, &lookup, path, entry.as_ref())
+    };
+    let mut left_behind = BTreeSet::new();
+    for path in taken.clone().into_iter().filter(|path| !included(path)) {
+        if let Some(left) = left_at(&path)? {
+            taken.remove(&path);
+            left_behind.insert(left);
+        }
+    }
     let ignored = ignored_now(repo, &new)?;
     for path in new {
-        let is_asked =
-            || request.all || request.include.iter().any(|asked| path.starts_with(asked));
+        if !included(&path)
+            && !ignored.contains(&path)
+            && let Some(left) = left_at(&path)?
+        {
+            left_behind.insert(left);
+            continue;
+        }
+        let is_asked = || request.all || included(&path);
         let reason = match () {
             () if ignored.contains(&path) => Some(IGNORED),
             () if named(&path) => None,
@@ -849,6 +892,11 @@ fn choose(
             None => drop(taken.insert(path)),
         }
     }
+    left_out.extend(
+        left_behind
+            .into_iter()
+            .map(|path| PathReason::new(path.clone(), LEFT_BEHIND)),
+    );
     // What a checkpoint leaves out for its size is in no commit made from it.
     let was_skipped =
         |path: &RepoPath| initial.manifest.skipped.iter().any(|one| one.path == *path);
@@ -887,13 +935,6 @@ fn is_large(
         .map(|entry| blob_size(context.repo()?, &entry.oid).map_err(Error::from))
         .transpose()?;
     Ok(size.is_some_and(|size| size > context.settings().accept.max_new_file))
-}
-
-/// Whether a file that the run's first checkpoint does not have is older than that: git ignored it then. Its inode's time,
-/// which nobody sets back.
-fn is_older(context: &Context, path: &RepoPath, began: Timestamp) -> bool {
-    let found = std::fs::symlink_metadata(path.below(context.worktree()));
-    found.is_ok_and(|found| found.ctime() * 1000 + found.ctime_nsec() / 1_000_000 < began.millis())
 }
 
 /// Whether a file of a checkpoint looks like a secret.
