@@ -147,6 +147,29 @@ fn an_object_that_stays_damaged_is_never_believed() {
     env.git(&["cat-file", "-e", ":a.txt"]);
 }
 
+// Nor is one that is gone, without any damaged one beside it.
+#[test]
+fn what_is_staged_and_gone_is_in_no_checkpoint() {
+    let env = TestEnv::repo();
+    checkpoint(&env);
+    env.write("a.txt", "staged\n");
+    env.git(&["add", "a.txt"]);
+    let blob = env.git(&["rev-parse", ":a.txt"]);
+    let (folder, name) = blob.trim().split_at(2);
+    env.remove(&format!(".git/objects/{folder}/{name}"));
+    env.write("a.txt", "edited\n");
+    let made = env.recover(&["checkpoint", "create"]).expect(0);
+    assert!(
+        made.stderr.contains("what is staged is lost"),
+        "{}",
+        made.stderr
+    );
+    env.json(0, &["checkpoint", "verify"]);
+    env.write("a.txt", "again\n");
+    checkpoint(&env);
+    env.json(0, &["checkpoint", "verify"]);
+}
+
 // A commit that is damaged is no part of a checkpoint: what is in the checkpoint is whole.
 #[test]
 fn a_damaged_head_is_no_part_of_a_checkpoint() {

@@ -23,7 +23,7 @@ use crate::git::tree::view::TreeView;
 use crate::git::worktree::cache::{Cache, Other, flag};
 use crate::git::worktree::outputs::Outputs;
 use crate::git::worktree::reading::read_all;
-use crate::git::worktree::scan::{Scan, Scope};
+use crate::git::worktree::scan::{Content, FileEntry, Scan, Scope};
 use crate::git::worktree::walk;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
@@ -270,9 +270,9 @@ pub(crate) fn capture_lent(
     scan.skipped.sort();
     scan.unsettled.sort();
     scan.unsettled.dedup();
-    let lost = index
-        .as_ref()
-        .map_or(Ok(HashSet::new()), |index| lost_blobs(repo, &writer, index))?;
+    let lost = index.as_ref().map_or(Ok(HashSet::new()), |index| {
+        lost_blobs(repo, &writer, index, &scan)
+    })?;
     let (made, known, index_tree) = both_trees(&writer, &cache, &scan, (index.as_ref(), &lost))?;
     let tree = made
         .first()
@@ -343,11 +343,29 @@ pub(crate) fn capture_lent(
 
 /// Blobs of the index that are damaged or gone, and that no file has either: its tree cannot hold them. In a partial clone
 /// blobs are missing anyway.
-fn lost_blobs(repo: &Repo, writer: &ObjectWriter, index: &UserIndex) -> Result<HashSet<Oid>> {
-    if writer.trusts_earlier() || repo.is_partial_clone() {
+fn lost_blobs(
+    repo: &Repo,
+    writer: &ObjectWriter,
+    index: &UserIndex,
+    scan: &Scan,
+) -> Result<HashSet<Oid>> {
+    if repo.is_partial_clone() {
         return Ok(HashSet::new());
     }
-    let (paths, blobs): (Vec<&[u8]>, Vec<Oid>) = index.blobs().unzip();
+    // A power failure can leave an index that names objects which never reached the disk, without any damaged one.
+    let stored = |item: &FileEntry| match item.content {
+        Content::Known(oid) | Content::Cached(oid) => Some(oid),
+        Content::FromIndex(_) | Content::Unread | Content::Lost => None,
+    };
+    let in_files: HashSet<Oid> = if writer.trusts_earlier() {
+        scan.items.iter().filter_map(stored).collect()
+    } else {
+        HashSet::new()
+    };
+    let (paths, blobs): (Vec<&[u8]>, Vec<Oid>) = index
+        .blobs()
+        .filter(|(_, blob)| !in_files.contains(blob))
+        .unzip();
     let is_there = writer.contained(&blobs)?;
     let lost = || {
         is_there
