@@ -11,9 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Smallest part of a write that a disk writes as a whole, in bytes.
-pub const SECTOR: usize = 512;
-
 /// What arrived at the disk.
 #[derive(Debug)]
 pub enum Request {
@@ -88,10 +85,11 @@ impl Disk {
 }
 
 /// Applies what a disk wrote that lost its power after `log`: everything up to the last flush, and of the later writes
-/// whatever `writes` says of each sector.
+/// whatever `writes` says of each sector of so many bytes.
 pub fn replay(
     image: &Path,
     log: &[Request],
+    sector_bytes: usize,
     mut writes: impl FnMut(&mut dyn Iterator<Item = usize>) -> Vec<usize>,
 ) {
     let image = File::options().write(true).open(image).expect("the image");
@@ -107,9 +105,9 @@ pub fn replay(
             image.write_all_at(data, *offset).expect("written");
             continue;
         }
-        for sector in writes(&mut (0..data.len().div_ceil(SECTOR))) {
-            let start = sector * SECTOR;
-            let part = &data[start..data.len().min(start + SECTOR)];
+        for sector in writes(&mut (0..data.len().div_ceil(sector_bytes))) {
+            let start = sector * sector_bytes;
+            let part = &data[start..data.len().min(start + sector_bytes)];
             image
                 .write_all_at(part, offset + start as u64)
                 .expect("written");

@@ -34,6 +34,8 @@ struct FileSystem {
     /// Whether the blocks of a deleted file are used again before the deletion is on disk: after a loss of power the file can be
     /// back with the content of another one. What git deletes once it is in a pack is at risk then, whoever relies on it.
     reuses_early: bool,
+    /// What the disk writes as one. Btrfs relies on that for its superblock of 4,096 bytes, and refuses one that is torn.
+    sector_bytes: usize,
     /// XFS refuses less than 300 MiB. Only what is written takes space.
     mebibytes: u64,
 }
@@ -72,7 +74,7 @@ struct Step {
 /// - a checkpoint, an event or a restored file is lost whose command had exited with 0;
 /// - so are the commits that a checkpoint leads to, or those that `accept` keeps;
 /// - a lock is left;
-/// - a checkpoint that was taken after the loss, exit 0, cannot be read;
+/// - a checkpoint that was taken after the loss, exit 0, cannot be read, history that git lost aside;
 /// - a command does not work, although git does.
 const KINDS: [&str; 5] = ["lost", "history", "lock", "damaged", "refused"];
 
@@ -246,7 +248,7 @@ fn sweep(system: &FileSystem, folder: &Path) {
         // A disk writes what is not flushed in any order, and may have written none or all of it.
         let chance = [0.0, 0.5, 0.9, 1.0][rng.usize(..4)];
         let torn = rng.bool();
-        replay(&crashed, &log[..point], |sectors| {
+        replay(&crashed, &log[..point], system.sector_bytes, |sectors| {
             let whole = rng.f64() < chance;
             sectors
                 .filter(|_| if torn { rng.f64() < chance } else { whole })
@@ -504,6 +506,24 @@ fn unreadable_own(env: &TestEnv, id: &String) -> Option<String> {
     unreadable(env, &roots.iter().collect::<Vec<_>>())
 }
 
+/// What of a new checkpoint cannot be read: its tree, and those of its commit's parents. What comes before those counts where
+/// git had lost nothing of it.
+fn unreadable_new(env: &TestEnv, id: &String, git_lost_some: bool) -> Option<String> {
+    if !git_lost_some {
+        return unreadable(env, &[id]);
+    }
+    let commits = env.sh(&format!("git rev-parse {id} {id}^@"));
+    if commits.code != 0 {
+        return Some(commits.stderr.trim().to_owned());
+    }
+    let roots = commits
+        .stdout
+        .lines()
+        .map(|commit| format!("{commit}^{{tree}}"));
+    let roots: Vec<String> = roots.collect();
+    unreadable(env, &roots.iter().collect::<Vec<_>>())
+}
+
 /// Judges the disk, mounted again after it lost its power at this point.
 fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
     let mut wrong = Wrong::default();
@@ -596,7 +616,7 @@ fn judge(env: &TestEnv, steps: &[Step], point: usize) -> Wrong {
             .as_str()
             .expect("a commit")
             .to_owned();
-        if let Some(why) = unreadable(env, &[&commit]) {
+        if let Some(why) = unreadable_new(env, &commit, broken.is_some()) {
             wrong.add("damaged", format!("{}: {why}", made["checkpoint"]["id"]));
         }
     };
@@ -664,6 +684,7 @@ const EXT4: FileSystem = FileSystem {
     mount: "noinit_itable,data=ordered",
     repair: Some("e2fsck -fy"),
     reuses_early: false,
+    sector_bytes: 512,
     mebibytes: 128,
 };
 
@@ -673,6 +694,7 @@ const XFS: FileSystem = FileSystem {
     mount: "nouuid",
     repair: None,
     reuses_early: false,
+    sector_bytes: 512,
     mebibytes: 320,
 };
 
@@ -702,6 +724,7 @@ fn btrfs() {
         test: "btrfs",
         make: "mkfs.btrfs -q",
         mount: "defaults",
+        sector_bytes: 4096,
         ..XFS
     });
 }
