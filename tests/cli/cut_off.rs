@@ -94,6 +94,28 @@ fn a_checkpoint_is_taken_of_the_finished_tree() {
     assert_clean(&env);
 }
 
+// A loss of power leaves git's own locks, and its index empty: they are mended first.
+#[test]
+fn it_is_finished_where_git_is_locked_since_before_the_boot() {
+    for (index, args) in [
+        (None, ["checkpoint", "create"]),
+        (Some(""), ["doctor", "--repair"]),
+    ] {
+        let Some(env) = cut_off() else { return };
+        if let Some(index) = index {
+            env.write(".git/index", index);
+        }
+        env.sh("touch -d '1 year ago' .git/index.lock .git/refs/heads/main.lock")
+            .expect(0);
+        env.recover(&args).expect(0);
+        assert!(!env.exists(".git/index.lock"), "{args:?}");
+        assert!(!env.exists(".git/refs/heads/main.lock"), "{args:?}");
+        assert!((0..6).all(|number| env.read(&format!("f{number}")) == "old\n"));
+        assert_clean(&env);
+        env.git(&["status"]);
+    }
+}
+
 // What was finished without being asked for is said once, beside the answer.
 #[test]
 fn what_was_finished_is_said_on_stderr() {

@@ -320,6 +320,9 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         return Ok(());
     };
     let state = context.load()?.state;
+    if repair {
+        report.repaired.extend(git_locks::recover(context, &state)?);
+    }
     let here = state
         .checkpoints
         .values()

@@ -84,6 +84,8 @@ pub(crate) fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<
             rebuild::take_over(context, &from)?;
             state = context.load()?.state;
         }
+        // What is finished and taken back needs git's locks.
+        done.extend(git_locks::recover(context, &state)?);
         if let Some(finished) = execute::finish_cut_off(context)? {
             done.push(finished);
             state = context.load()?.state;
@@ -99,7 +101,6 @@ pub(crate) fn recover_into(context: &Context, done: &mut Vec<String>) -> Result<
             recover_orphaned(context, done)?;
         }
         done.extend(session::recover(context, &state)?);
-        done.extend(git_locks::recover(context, &state)?);
         done.extend(silent::recover(context)?);
     }
     Ok(())
