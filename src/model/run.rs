@@ -321,6 +321,8 @@ pub struct LeftBehind {
     pub path: RepoPath,
     /// When the rollback ended.
     pub at: Timestamp,
+    /// The checkpoint that it went back to.
+    pub target: CheckpointId,
     /// The checkpoint of what was there before it.
     pub before: CheckpointId,
 }

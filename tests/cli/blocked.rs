@@ -495,6 +495,28 @@ fn what_a_rollback_left_behind_is_not_accepted() {
     }
 }
 
+// What an earlier iteration made in a folder that is left with a flood is the run's own, after a person went on.
+#[test]
+fn what_came_before_a_flood_is_accepted() {
+    let env = TestEnv::repo();
+    env.write(
+        ".ultraplan/recover.toml",
+        "[checkpoint]\nmax_untracked_files = 100\n[cooldown]\nduration = \"10ms\"\n[retry]\nbase_delay = \"10ms\"\n",
+    );
+    env.script(
+        "../agent.sh",
+        "if [ $RECOVER_ITERATION = 1 ]; then mkdir src; echo made > src/made; echo changed > a.txt; exit; fi\n\
+         [ $RECOVER_ATTEMPT = 1 ] || exit 0\n\
+         mkdir c; for i in $(seq 80); do echo $i > c/$i; echo $i > src/$i; done; exit 1",
+    );
+    let line = "run --run r --iterations 2 --attempts 2 --on-failure rollback -- sh ../agent.sh";
+    bound(&env, line).expect(8);
+    env.recover(&["resume", "--run", "r"]).expect(0);
+    let accepted = env.json(0, &["accept"]);
+    let committed = env.git(&["show", "--name-only", "--format=", "HEAD"]);
+    assert_eq!(committed.trim(), "a.txt\nsrc/made", "{accepted}");
+}
+
 // What is brought back as it was before the rollback is the run's again.
 #[test]
 fn what_a_rollback_left_and_undo_brought_back_is_accepted() {

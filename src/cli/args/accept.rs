@@ -32,11 +32,11 @@ impl From<WhichWork> for Uncommitted {
 /// one.
 ///
 /// The commit holds what git add makes of the checkpoint's files: changed, deleted and new ones. Left out are what looks like a
-/// secret, new files over [accept] max_new_file (exit code 3 for both) those that [accept] leave_out names, and what a
-/// rollback could not remove. What was uncommitted before the run, or was edited since, stays uncommitted. Your hooks run and your commits are signed as in git
-/// commit; what a formatter changes is part of the commit. The checks of the run run on what is committed, in a temporary work
-/// tree where yours has something else; where one fails (100) nothing is changed. Without RUN it is the run that recover runs
-/// marks.
+/// secret, new files over [accept] max_new_file (exit code 3 for both), those that [accept] leave_out names, and what a
+/// rollback could not remove. What was uncommitted before the run, or was edited since, stays uncommitted. Your hooks run and
+/// your commits are signed as in git commit; what a formatter changes is part of the commit. The checks of the run run on what
+/// is committed, in a temporary work tree where yours has something else; where one fails (100) nothing is changed. Without
+/// RUN it is the run that recover runs marks.
 #[derive(Args, Debug)]
 pub(crate) struct AcceptArgs {
     /// Run to accept

@@ -1,6 +1,5 @@
 //! Values as users write them.
 
-use crate::engine::base::clock::WaitLimit;
 use std::fmt::Display;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
+use crate::engine::base::clock::WaitLimit;
 use crate::engine::restore::request::Commits;
 use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::{CheckpointType, StorageType};

@@ -24,14 +24,12 @@ use super::super::replies::upkeep::{
 use super::super::schema;
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
-use crate::engine::base::clock::WaitLimit;
 
 /// `recover retry-status`.
 pub(super) fn retry_status(context: &Context, args: &RetryStatusArgs) -> Result<Reply> {
     let retry = match args.wait {
         _ if args.reset && !context.dry_run() => retry::reset(context)?,
-        Some(WaitLimit::Forever) => retry::wait(context, None)?,
-        Some(WaitLimit::AtMost(longest)) => retry::wait(context, Some(longest))?,
+        Some(limit) => retry::wait(context, limit.longest())?,
         None => retry::look(context)?,
     };
     let now = context.clock.now();

@@ -647,6 +647,7 @@ fn note_left_behind(run: &mut Run, operation: &Operation, at: Timestamp) {
         run.left_behind.push(LeftBehind {
             path: left.path.clone(),
             at,
+            target: operation.checkpoint_id.clone(),
             before: operation.safety_checkpoint_id.clone(),
         });
     }

@@ -4,9 +4,9 @@
 //! the index, with the user's hooks, and put on the branch at once (`recovery::commits`).
 
 mod check;
+mod choice;
 mod given_back;
 mod hooks;
-mod leftovers;
 mod own_work;
 mod plan;
 
@@ -36,7 +36,7 @@ use crate::policy::commit_message::{Subject, message};
 use crate::policy::path_filter::{Selection, glob_of};
 use crate::process::Show;
 
-pub(crate) use self::plan::explained;
+pub(crate) use self::choice::explained;
 use self::plan::{Plan, Step};
 use super::prune;
 use super::runs::{Chosen, refuse_driven};
@@ -152,7 +152,7 @@ impl Accepted {
     pub(crate) fn undecided(&self) -> impl Iterator<Item = &PathReason> {
         self.left_out
             .iter()
-            .filter(|one| plan::needs_decision(&one.reason))
+            .filter(|one| choice::needs_decision(&one.reason))
     }
 }
 
@@ -644,4 +644,11 @@ fn require_identity(context: &Context) -> Result<()> {
 fn publish(context: &Context, staging: &Staging<'_>) -> Result<()> {
     let lock = checkpoint::lock(context)?;
     Ok(staging.publish(&lock)?)
+}
+
+fn reasons(paths: BTreeSet<RepoPath>, reason: &str) -> Vec<PathReason> {
+    paths
+        .into_iter()
+        .map(|path| PathReason::new(path, reason))
+        .collect()
 }

@@ -1,6 +1,6 @@
 //! What accepting a run commits, and what it refuses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::engine::attempt::night::{changed_work, outside_of, words_back};
@@ -8,15 +8,13 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::own_commits::OwnCommits;
-use crate::git::Repo;
 use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
 use crate::git::history::{
     about_commit, commit_exists, commits_between, is_ancestor, on_remote_tracking,
 };
-use crate::git::odb::{blob_size, small_blob};
 use crate::git::program::{
-    CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, known_to_git,
-    uncommitted_at, unlike_on_disk, unlike_stored, unlike_work_tree,
+    CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, uncommitted_at,
+    unlike_on_disk, unlike_stored, unlike_work_tree,
 };
 use crate::git::repo::ref_exists;
 use crate::git::tree::{TreeLookup, diff_trees};
@@ -29,80 +27,13 @@ use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
 use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 use crate::model::state::{Named, State};
-use crate::model::time::Timestamp;
 use crate::policy::amounts::count;
-use crate::policy::path_filter::{Selection, glob_of};
+use crate::policy::path_filter::glob_of;
 use crate::policy::report::{to_look_at as to_look_at_in, unfinished};
-use crate::policy::secret_file::{has_secret, is_secret_path};
 use crate::process::Show;
 
-use super::leftovers::{Leftovers, is_older};
-use super::{Request, Uncommitted};
-
-/// Why a file is left out, by its code: a new one that is in no commit.
-const NEW: &str = "new";
-/// One that looks like a secret.
-const SECRET: &str = "secret";
-/// A new one over `[accept] max_new_file`.
-const LARGE: &str = "too_large";
-/// A new one that `[accept] leave_out` names.
-const LEAVE_OUT: &str = "leave_out";
-/// One that accepting the run left out first, and that changed since.
-const CHANGED: &str = "changed";
-/// One that was there before the run, which let git see it.
-const OLDER: &str = "ignored_before";
-/// One that git ignores by now.
-const IGNORED: &str = "ignored";
-/// What recover itself printed.
-const OUTPUT: &str = "output";
-/// One that has a person's uncommitted changes from before the run.
-const UNCOMMITTED: &str = "uncommitted";
-/// One that a rollback could not remove or replace, and that is as it was then.
-const LEFT_BEHIND: &str = "left_behind";
-/// The codes with what they say, and how such a file is committed.
-const REASONS: [(&str, &str); 10] = [
-    (
-        NEW,
-        "new and in no commit; --include PATH or --all takes it",
-    ),
-    (SECRET, "looks like a secret; only --include PATH takes it"),
-    (
-        LARGE,
-        "new and over [accept] max_new_file; --include PATH or --all takes it",
-    ),
-    (
-        LEAVE_OUT,
-        "[accept] leave_out; only --include PATH takes it",
-    ),
-    (CHANGED, "changed since the run; git add takes it"),
-    (
-        OLDER,
-        "there before the run, and ignored then; only --include PATH takes it",
-    ),
-    (IGNORED, "ignored by git"),
-    (OUTPUT, "the output of recover itself"),
-    (UNCOMMITTED, "your uncommitted changes from before the run"),
-    (
-        LEFT_BEHIND,
-        "left by an attempt that was rolled back; only --include PATH takes it",
-    ),
-];
-
-/// What a code of `left_out` says in a sentence.
-pub(crate) fn explained(code: &str) -> &str {
-    REASONS
-        .iter()
-        .find(|(known, _)| *known == code)
-        .map_or(code, |(_, text)| text)
-}
-
-/// Whether a person has to decide about a file that is left out for this reason.
-pub(super) fn needs_decision(code: &str) -> bool {
-    [NEW, SECRET, LARGE].contains(&code)
-}
-
-/// A larger file is not looked through for secrets.
-const LOOKED_THROUGH: u64 = 1 << 20;
+use super::choice::{Choice, Chooser, IGNORED, OUTPUT, UNCOMMITTED};
+use super::{Request, Uncommitted, reasons};
 
 /// What one commit is made from.
 #[derive(Debug)]
@@ -197,15 +128,11 @@ pub(super) fn plan<'a>(
     let kept = folded
         .first()
         .map(|newest| kept_ref(&run.key.run_id, newest));
-    let (mut taken, mut left_out) = choose(
-        context,
-        (&initial, &good),
-        first.created_at,
-        &Leftovers::of(context, state, run)?,
-        &head,
-        request,
-        &mut notes,
-    )?;
+    let Choice {
+        mut taken,
+        mut left_out,
+    } = Chooser::new((context, state), (run, request), (&initial, &good), first)?
+        .changes(&head, &mut notes)?;
     taken.retain(|path| !as_committed.contains(path));
     let work = changed_work(context, &initial, &good, context.dry_run())?;
     // What was committed since is as the run found it.
@@ -270,7 +197,6 @@ pub(super) fn rest<'a>(
         .as_deref()
         .map(|name| new_branch(context, name))
         .transpose()?;
-    let new = made_since(context, (&initial, &good))?;
     let accepted = run.accepted_as.commit.as_ref();
     let begun = begun_at(context, state, &initial, &head)?;
     let since = match accepted {
@@ -287,85 +213,9 @@ pub(super) fn rest<'a>(
     for commit in since.iter().chain(accepted) {
         committed.extend(differs_between(repo, None, Some(commit))?);
     }
-    let outputs: Vec<&RepoPath> = initial
-        .manifest
-        .outputs
-        .iter()
-        .chain(&good.manifest.outputs)
-        .collect();
-    let capture = checkpoint::prepare(context)?.capture;
-    let opened = capture.objects().open();
-    let (then, now) = diff_trees(&TreeLookup::new(&opened)?, good.view(), capture.view())?;
-    let unlike: BTreeMap<&RepoPath, bool> = then
-        .unlike(&now)
-        .map(|(path, _, is)| (path, is.is_some()))
-        .collect();
-    let (mut taken, mut left_out) = (BTreeSet::new(), Vec::new());
-    let asked = |path: &RepoPath| request.include.iter().any(|asked| path.starts_with(asked));
-    let (mut found, mut changed, lookup) = (Vec::new(), BTreeSet::new(), TreeLookup::stored(repo)?);
-    let leftovers = Leftovers::of(context, state, run)?;
-    let mut left_behind = BTreeSet::new();
-    let left_at = |path: &RepoPath| {
-        let entry = good.view().entry(&lookup, path)?;
-        leftovers.of_file(context, &lookup, path, entry.as_ref())
-    };
-    for path in new {
-        if committed.contains(&path)
-            || outputs.contains(&&path)
-            || unlike.get(&path) == Some(&false)
-        {
-            continue;
-        }
-        found.extend(
-            request
-                .include
-                .iter()
-                .filter(|asked| path.starts_with(asked)),
-        );
-        if !asked(&path)
-            && let Some(left) = left_at(&path)?
-        {
-            left_behind.insert(left);
-            continue;
-        }
-        let reason = match () {
-            () if unlike.contains_key(&path) => {
-                if request.include.contains(&path) {
-                    changed.insert(path.clone());
-                }
-                Some(CHANGED)
-            }
-            () if request.include.contains(&path) => None,
-            () if is_secret(repo, &lookup, &good, &path)? => Some(SECRET),
-            () if is_older(context, &path, first.created_at) => Some(OLDER),
-            () if leave_out(context, &path)? => Some(LEAVE_OUT),
-            () if request.all || asked(&path) => None,
-            () if is_large(context, &lookup, &good, &path)? => Some(LARGE),
-            () => Some(NEW),
-        };
-        match reason {
-            Some(reason) => left_out.push(PathReason::new(path, reason)),
-            None => drop(taken.insert(path)),
-        }
-    }
-    left_out.extend(
-        left_behind
-            .into_iter()
-            .map(|path| PathReason::new(path.clone(), LEFT_BEHIND)),
-    );
-    if let Some(asked) = request.include.iter().find(|asked| !found.contains(asked)) {
-        let message =
-            format!("--include {asked}: no new file of the run there is still to be committed");
-        let plan = Hint::recover(["accept", "--dry-run"]).run(&run.key);
-        return Err(Error::new(ErrorKind::Usage, message).hint(plan));
-    }
-    if let Some(one) = changed.first() {
-        let add = Hint::git(["add", "--"]).arg(one.below(Path::new("")));
-        let message = "what is named changed since the run: it is not what the run made";
-        return Err(Error::new(ErrorKind::HandEdits, message)
-            .paths(reasons(changed, CHANGED))
-            .hint(add));
-    }
+    let Choice { taken, left_out } =
+        Chooser::new((context, state), (run, request), (&initial, &good), first)?
+            .rest(&committed)?;
     Ok(Plan {
         run,
         base: head.commit.clone(),
@@ -488,13 +338,6 @@ pub(super) fn refuse_staged(paths: BTreeSet<RepoPath>) -> Result<()> {
     Err(Error::new(ErrorKind::Conflicts, message)
         .paths(reasons(paths, reason))
         .hint(list))
-}
-
-fn reasons(paths: BTreeSet<RepoPath>, reason: &str) -> Vec<PathReason> {
-    paths
-        .into_iter()
-        .map(|path| PathReason::new(path, reason))
-        .collect()
 }
 
 /// What the run began with, and what it came to.
@@ -779,183 +622,6 @@ fn fold(
         folded.push(commit);
     }
     Ok((base, folded))
-}
-
-/// The files that a run made.
-fn made_since(
-    context: &Context,
-    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
-) -> Result<BTreeSet<RepoPath>> {
-    let (before, after) = diff_trees(
-        &TreeLookup::stored(context.repo()?)?,
-        initial.view(),
-        good.view(),
-    )?;
-    let is_path =
-        |entry: Option<&Entry>| entry.is_some_and(|entry| entry.kind != EntryKind::EmptyDir);
-    let made = before
-        .unlike(&after)
-        .filter(|(_, was, is)| !is_path(*was) && is_path(*is));
-    Ok(made.map(|(path, ..)| path.clone()).collect())
-}
-
-/// What of the run's changes is committed, and what is left out.
-fn choose(
-    context: &Context,
-    (initial, good): (&StoredCheckpoint, &StoredCheckpoint),
-    began: Timestamp,
-    leftovers: &Leftovers<'_>,
-    head: &Head,
-    request: &Request,
-    notes: &mut Vec<String>,
-) -> Result<(BTreeSet<RepoPath>, Vec<PathReason>)> {
-    let repo = context.repo()?;
-    let (before, after) = diff_trees(&TreeLookup::stored(repo)?, initial.view(), good.view())?;
-    let (mut taken, mut new) = (BTreeSet::new(), BTreeSet::new());
-    for (path, was, is) in before.unlike(&after) {
-        let is_path = |entry: &&Entry| entry.kind != EntryKind::EmptyDir;
-        match (was.filter(is_path), is.filter(is_path)) {
-            (None, None) => {}
-            (None, Some(_)) => drop(new.insert(path.clone())),
-            _ => drop(taken.insert(path.clone())),
-        }
-    }
-    let outputs: Vec<&RepoPath> = initial
-        .manifest
-        .outputs
-        .iter()
-        .chain(&good.manifest.outputs)
-        .collect();
-    let known = known_to_git(repo, head.commit.as_ref(), &new)?;
-    let named = |path: &RepoPath| request.include.contains(path);
-    for asked in &request.include {
-        let is_there = new.iter().any(|path| path.starts_with(asked));
-        if !is_there && !taken.contains(asked) {
-            let message = format!("--include {asked}: the run made no new file there");
-            return Err(Error::new(ErrorKind::Usage, message).hint(context.rerun(&["--dry-run"])));
-        }
-    }
-    let mut left_out = Vec::new();
-    taken.retain(|path| !outputs.contains(&path));
-    // A person's own secret stays as unknown to git as it was.
-    let unknown = &taken - &known_to_git(repo, head.commit.as_ref(), &taken)?;
-    let lookup = TreeLookup::stored(repo)?;
-    for path in unknown.into_iter().filter(|path| !named(path)) {
-        if is_secret(repo, &lookup, good, &path)? {
-            taken.remove(&path);
-            left_out.push(PathReason::new(path, SECRET));
-        }
-    }
-    let included = |path: &RepoPath| request.include.iter().any(|asked| path.starts_with(asked));
-    let left_at = |path: &RepoPath| {
-        let entry = good.view().entry(&lookup, path)?;
-        leftovers.of_file(context, &lookup, path, entry.as_ref())
-    };
-    let mut left_behind = BTreeSet::new();
-    for path in taken.clone().into_iter().filter(|path| !included(path)) {
-        if let Some(left) = left_at(&path)? {
-            taken.remove(&path);
-            left_behind.insert(left);
-        }
-    }
-    let ignored = ignored_now(repo, &new)?;
-    for path in new {
-        if !included(&path)
-            && !ignored.contains(&path)
-            && let Some(left) = left_at(&path)?
-        {
-            left_behind.insert(left);
-            continue;
-        }
-        let is_asked = || request.all || included(&path);
-        let reason = match () {
-            () if ignored.contains(&path) => Some(IGNORED),
-            () if named(&path) => None,
-            () if outputs.contains(&&path) => Some(OUTPUT),
-            () if is_secret(repo, &lookup, good, &path)? => {
-                if request.per_iteration && known.contains(&path) {
-                    notes.push(format!(
-                        "{path} looks like a secret, and is in a commit of the run"
-                    ));
-                }
-                Some(SECRET)
-            }
-            () if known.contains(&path) => None,
-            () if is_older(context, &path, began) => Some(OLDER),
-            () if leave_out(context, &path)? => Some(LEAVE_OUT),
-            () if is_asked() => None,
-            () if is_large(context, &lookup, good, &path)? => Some(LARGE),
-            () => None,
-        };
-        match reason {
-            Some(reason) => left_out.push(PathReason::new(path, reason)),
-            None => drop(taken.insert(path)),
-        }
-    }
-    left_out.extend(
-        left_behind
-            .into_iter()
-            .map(|path| PathReason::new(path.clone(), LEFT_BEHIND)),
-    );
-    // What a checkpoint leaves out for its size is in no commit made from it.
-    let was_skipped =
-        |path: &RepoPath| initial.manifest.skipped.iter().any(|one| one.path == *path);
-    let large = good
-        .manifest
-        .skipped
-        .iter()
-        .filter(|one| one.size.is_some() && !was_skipped(&one.path));
-    left_out.extend(large.map(|one| PathReason {
-        reason: LARGE.to_owned(),
-        ..one.clone()
-    }));
-    Ok((taken, left_out))
-}
-
-/// Whether `[accept] leave_out` names a file.
-fn leave_out(context: &Context, path: &RepoPath) -> Result<bool> {
-    let globs = &context.settings().accept.leave_out;
-    let selection = Selection::globs(globs)
-        .map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
-    Ok(!selection.is_all() && selection.matches(path))
-}
-
-/// Whether a file of a checkpoint is over `[accept] max_new_file`.
-fn is_large(
-    context: &Context,
-    lookup: &TreeLookup<'_>,
-    stored: &StoredCheckpoint,
-    path: &RepoPath,
-) -> Result<bool> {
-    let entry = stored
-        .view()
-        .entry(lookup, path)?
-        .filter(|entry| entry.kind == EntryKind::File);
-    let size = entry
-        .map(|entry| blob_size(context.repo()?, &entry.oid).map_err(Error::from))
-        .transpose()?;
-    Ok(size.is_some_and(|size| size > context.settings().accept.max_new_file))
-}
-
-/// Whether a file of a checkpoint looks like a secret.
-fn is_secret(
-    repo: &Repo,
-    lookup: &TreeLookup<'_>,
-    stored: &StoredCheckpoint,
-    path: &RepoPath,
-) -> Result<bool> {
-    if is_secret_path(path) {
-        return Ok(true);
-    }
-    let entry = stored
-        .view()
-        .entry(lookup, path)?
-        .filter(|entry| entry.kind == EntryKind::File);
-    let content = entry
-        .map(|entry| small_blob(repo, &entry.oid, LOOKED_THROUGH))
-        .transpose()?
-        .flatten();
-    Ok(content.is_some_and(|content| has_secret(&content)))
 }
 
 /// A commit for each iteration since the run's last own commit, the last one as the work tree is.
