@@ -493,35 +493,28 @@ fn unreadable(env: &TestEnv, commits: &[&String]) -> Option<String> {
 /// What of a checkpoint's own cannot be read: its tree, and those of its commit's parents but HEAD, the first one: the index
 /// and the state.
 fn unreadable_own(env: &TestEnv, id: &String) -> Option<String> {
-    let parents = env.sh(&format!("git rev-parse {id}^@"));
-    if parents.code != 0 {
-        return Some(parents.stderr.trim().to_owned());
-    }
-    let parents = parents
-        .stdout
-        .lines()
-        .skip(1)
-        .map(|parent| format!("{parent}^{{tree}}"));
-    let roots: Vec<String> = parents.chain([format!("{id}^{{tree}}")]).collect();
-    unreadable(env, &roots.iter().collect::<Vec<_>>())
+    unreadable_trees(env, &format!("{id} $(git rev-parse {id}^@ | tail -n +2)"))
 }
 
 /// What of a new checkpoint cannot be read: its tree, and those of its commit's parents. What comes before those counts where
 /// git had lost nothing of it.
 fn unreadable_new(env: &TestEnv, id: &String, git_lost_some: bool) -> Option<String> {
-    if !git_lost_some {
-        return unreadable(env, &[id]);
+    if git_lost_some {
+        unreadable_trees(env, &format!("{id} {id}^@"))
+    } else {
+        unreadable(env, &[id])
     }
-    let commits = env.sh(&format!("git rev-parse {id} {id}^@"));
+}
+
+/// What of the trees of these commits cannot be read.
+fn unreadable_trees(env: &TestEnv, commits: &str) -> Option<String> {
+    let commits = env.sh(&format!("git rev-parse {commits}"));
     if commits.code != 0 {
         return Some(commits.stderr.trim().to_owned());
     }
-    let roots = commits
-        .stdout
-        .lines()
-        .map(|commit| format!("{commit}^{{tree}}"));
-    let roots: Vec<String> = roots.collect();
-    unreadable(env, &roots.iter().collect::<Vec<_>>())
+    let trees = commits.stdout.lines();
+    let trees: Vec<String> = trees.map(|commit| format!("{commit}^{{tree}}")).collect();
+    unreadable(env, &trees.iter().collect::<Vec<_>>())
 }
 
 /// Judges the disk, mounted again after it lost its power at this point.
