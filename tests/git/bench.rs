@@ -7,13 +7,15 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use recover::testing::git::{Capture, capture};
 use recover::testing::git::{
     CheckpointParts, MemoryFile, StoredCheckpoint, load_checkpoint, write_checkpoint,
 };
+use recover::testing::git::{Discarded, delete_refs, discard, list_refs};
 use recover::testing::git::{Error, Repo, WorktreeLock};
 use recover::testing::git::{Expect, Restored, execute, verify};
 use recover::testing::git::{TreeIgnores, TreeLookup, diff_trees};
@@ -156,6 +158,42 @@ impl Bench {
 
     pub fn capture(&self) -> Capture {
         self.try_capture().unwrap()
+    }
+
+    /// Removes the references of checkpoints.
+    pub fn remove_refs(&self, gone: &[ObjectId]) {
+        let repo = self.repo();
+        let (refs, _) = list_refs(&repo).unwrap();
+        let names: Vec<_> = refs
+            .into_iter()
+            .filter(|found| gone.contains(&found.commit))
+            .map(|found| found.name)
+            .collect();
+        assert_eq!(names.len(), gone.len());
+        delete_refs(&repo, &Self::lock(&repo), &names).unwrap();
+    }
+
+    /// Removes the objects that only these held, whose references are gone, once no capture is under way.
+    pub fn discard(&self, gone: &[ObjectId]) -> Discarded {
+        let repo = self.repo();
+        let lock = Self::lock(&repo);
+        // Until it runs its program, a process that another test starts holds the locks of captures that are over.
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            let done = discard(&repo, &lock, gone);
+            if done.left.as_deref() != Some("a capture is under way") || Instant::now() > end {
+                return done;
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Removes checkpoints, their references first.
+    pub fn prune(&self, gone: &[ObjectId]) -> Discarded {
+        self.remove_refs(gone);
+        let done = self.discard(gone);
+        self.fsck();
+        done
     }
 
     /// Takes a checkpoint and sets its reference.

@@ -1,13 +1,12 @@
 //! Objects go with the last checkpoint that held them, and with nothing else.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use recover::testing::git::StoredCheckpoint;
-use recover::testing::git::{Discarded, discard};
-use recover::testing::git::{delete_refs, list_refs};
-use recover::testing::model::ObjectId;
+use recover::testing::git::{Discarded, capture, discard};
 
 use crate::bench::Bench;
 use crate::loosen::loosen;
@@ -17,28 +16,8 @@ type Steps<'s> = &'s [&'s [&'s str]];
 /// Content of one checkpoint only.
 const ONLY: &str = "only this one has it\n";
 
-fn remove_ref(bench: &Bench, gone: &StoredCheckpoint) {
-    let repo = bench.repo();
-    let (refs, _) = list_refs(&repo).unwrap();
-    let names: Vec<_> = refs
-        .into_iter()
-        .filter(|found| found.commit == gone.commit)
-        .map(|found| found.name)
-        .collect();
-    assert_eq!(names.len(), 1);
-    delete_refs(&repo, &Bench::lock(&repo), &names).unwrap();
-}
-
-fn call(bench: &Bench, gone: &[ObjectId]) -> Discarded {
-    let repo = bench.repo();
-    discard(&repo, &Bench::lock(&repo), gone)
-}
-
 fn prune(bench: &Bench, gone: &StoredCheckpoint) -> Discarded {
-    remove_ref(bench, gone);
-    let done = call(bench, std::slice::from_ref(&gone.commit));
-    bench.fsck();
-    done
+    bench.prune(std::slice::from_ref(&gone.commit))
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -239,19 +218,19 @@ fn what_a_cut_off_removal_left_is_taken_up_and_a_checkpoint_in_the_making_is_not
     bench.write("f", ONLY);
     let checkpoint = bench.checkpoint();
     assert_eq!(
-        call(&bench, std::slice::from_ref(&checkpoint.commit)),
+        bench.discard(std::slice::from_ref(&checkpoint.commit)),
         Discarded::default(),
         "it is named"
     );
-    remove_ref(&bench, &checkpoint);
+    bench.remove_refs(std::slice::from_ref(&checkpoint.commit));
     assert_eq!(
-        call(&bench, &[]),
+        bench.discard(&[]),
         Discarded::default(),
         "it may be in the making"
     );
     assert!(is_there(&bench, ONLY));
     grow_old(&bench, ".git/recover/written");
-    assert!(call(&bench, &[]).objects > 0 && !is_there(&bench, ONLY));
+    assert!(bench.discard(&[]).objects > 0 && !is_there(&bench, ONLY));
 }
 
 #[test]
@@ -269,7 +248,7 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
         "what stays is said"
     );
     grow_old(&bench, ".git/objects");
-    assert!(call(&bench, &[]).objects == 1 && !is_there(&bench, ONLY));
+    assert!(bench.discard(&[]).objects == 1 && !is_there(&bench, ONLY));
 
     let checkpoint = bench.checkpoint();
     bench.write("g", "g");
@@ -280,47 +259,28 @@ fn what_was_touched_just_now_or_cannot_be_looked_through_stays() {
     let path = bench.path(format!(".git/objects/{}/{}", &tree[..2], &tree[2..]));
     let whole = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
-    remove_ref(&bench, &checkpoint);
-    let done = call(&bench, std::slice::from_ref(&checkpoint.commit));
+    bench.remove_refs(std::slice::from_ref(&checkpoint.commit));
+    let done = bench.discard(std::slice::from_ref(&checkpoint.commit));
     assert!(done.objects == 0 && done.left.is_some(), "{done:?}");
     fs::write(&path, whole).unwrap();
     grow_old(&bench, ".git/objects");
     assert!(
-        call(&bench, &[]).objects > 0 && is_there(&bench, ONLY),
+        bench.discard(&[]).objects > 0 && is_there(&bench, ONLY),
         "committed by now"
     );
     bench.fsck();
 
     // Nothing goes while somebody counts on what is there.
     bench.write("f", "new");
-    let checkpoint = bench.checkpoint();
+    let checkpoint = bench.checkpoint().commit;
+    let gone = std::slice::from_ref(&checkpoint);
+    bench.remove_refs(gone);
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    let capture = recover::testing::git::capture(
-        &repo,
-        &lock,
-        &bench.rules,
-        &std::collections::BTreeSet::new(),
-    );
-    let (refs, _) = list_refs(&repo).unwrap();
-    delete_refs(
-        &repo,
-        &lock,
-        &refs.into_iter().map(|found| found.name).collect::<Vec<_>>(),
-    )
-    .unwrap();
-    assert!(
-        discard(&repo, &lock, std::slice::from_ref(&checkpoint.commit))
-            .left
-            .is_some()
-    );
-    drop(capture);
-    // A process that another test starts holds what this one has open until it runs its program.
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while discard(&repo, &lock, std::slice::from_ref(&checkpoint.commit)).objects == 0 {
-        assert!(std::time::Instant::now() < end, "it is not left any more");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    let capture = capture(&repo, &lock, &bench.rules, &BTreeSet::new());
+    assert!(discard(&repo, &lock, gone).left.is_some());
+    drop((capture, lock));
+    assert!(bench.discard(gone).objects > 0);
 }
 
 #[test]
@@ -338,10 +298,7 @@ fn many_removed_at_once_are_each_settled_once() {
             "",
         );
     }
-    let repo = bench.repo();
-    let (refs, _) = list_refs(&repo).unwrap();
-    let names: Vec<_> = refs.into_iter().map(|found| found.name).collect();
-    delete_refs(&repo, &Bench::lock(&repo), &names).unwrap();
-    let done = call(&bench, &made);
+    bench.remove_refs(&made);
+    let done = bench.discard(&made);
     assert!(done.left.is_none() && done.objects > 300, "{done:?}");
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
+use recover::testing::git::Discarded;
 use recover::testing::git::StoredCheckpoint;
-use recover::testing::git::{Discarded, discard};
-use recover::testing::git::{delete_refs, list_refs};
 use recover::testing::model::ObjectId;
 
 use crate::bench::Bench;
@@ -51,19 +50,8 @@ fn many(bench: &Bench, numbers: std::ops::Range<u32>) -> Vec<StoredCheckpoint> {
 }
 
 fn prune(bench: &Bench, gone: &[&StoredCheckpoint]) -> Discarded {
-    let repo = bench.repo();
     let commits: Vec<ObjectId> = gone.iter().map(|gone| gone.commit.clone()).collect();
-    let (refs, _) = list_refs(&repo).unwrap();
-    let names: Vec<_> = refs
-        .into_iter()
-        .filter(|found| commits.contains(&found.commit))
-        .map(|found| found.name)
-        .collect();
-    let lock = Bench::lock(&repo);
-    delete_refs(&repo, &lock, &names).unwrap();
-    let done = discard(&repo, &lock, &commits);
-    bench.fsck();
-    done
+    bench.prune(&commits)
 }
 
 fn is_there(bench: &Bench, content: &str) -> bool {
