@@ -1,13 +1,7 @@
 //! What the ledger records.
 
-use std::fmt;
-
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{
-    DeserializeSeed, Error as _, IgnoredAny, IntoDeserializer as _, MapAccess, Visitor,
-};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{Checkpoint, Verdict};
 use super::decision::{Decision, Strategy};
@@ -44,7 +38,8 @@ pub enum EventSource {
 }
 
 /// One line of the ledger, its checksum aside.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Fields")]
 pub struct Event {
     /// Position in the ledger, 1-based without gaps.
     pub seq: u64,
@@ -62,123 +57,31 @@ pub struct Event {
     pub payload: Payload,
 }
 
-impl<'de> Deserialize<'de> for Event {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EventVisitor)
-    }
-}
-
-/// Reads the payload as it comes: derived code would keep it aside first, for it cannot know what is part of what.
-struct EventVisitor;
-
-impl<'de> Visitor<'de> for EventVisitor {
-    type Value = Event;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an event")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Event, A::Error> {
-        let mut head = Head::default();
-        let payload = Payload::deserialize(MapAccessDeserializer::new(WithoutHead {
-            map,
-            head: &mut head,
-        }))?;
-        let missing = A::Error::missing_field;
-        let Head {
-            seq,
-            at,
-            schema,
-            run_id,
-            phase,
-            lane,
-            source,
-        } = head;
-        Ok(Event {
-            seq: seq.ok_or_else(|| missing("seq"))?,
-            at: at.ok_or_else(|| missing("at"))?,
-            schema: schema.ok_or_else(|| missing("schema"))?,
-            run: run_id.map(|id| RunKey::new(id, phase.as_deref(), lane.as_deref())),
-            source: source.ok_or_else(|| missing("source"))?,
-            payload,
-        })
-    }
-}
-
-/// What an event says beside its payload.
-#[derive(Default)]
-struct Head {
-    seq: Option<u64>,
-    at: Option<Timestamp>,
-    schema: Option<u32>,
+/// An event as it is read. A flattened `Option<RunKey>` would be `None` where its fields are wrong.
+#[derive(Deserialize)]
+struct Fields {
+    seq: u64,
+    at: Timestamp,
+    schema: u32,
     run_id: Option<RunId>,
     phase: Option<String>,
     lane: Option<String>,
-    source: Option<EventSource>,
+    source: EventSource,
+    #[serde(flatten)]
+    payload: Payload,
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "snake_case")]
-enum Field {
-    Seq,
-    At,
-    Schema,
-    RunId,
-    Phase,
-    Lane,
-    Source,
-    Type,
-    Payload,
-    #[serde(other)]
-    Other,
-}
-
-/// Notes a field that may not come twice.
-fn once<T, E: serde::de::Error>(
-    field: &mut Option<T>,
-    value: Option<T>,
-    name: &'static str,
-) -> Result<(), E> {
-    if field.is_some() {
-        return Err(E::duplicate_field(name));
-    }
-    *field = value;
-    Ok(())
-}
-
-/// An event's fields but for those of its head, which are noted in passing.
-struct WithoutHead<'h, A> {
-    map: A,
-    head: &'h mut Head,
-}
-
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for WithoutHead<'_, A> {
-    type Error = A::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, A::Error> {
-        let (map, head) = (&mut self.map, &mut *self.head);
-        while let Some(field) = map.next_key()? {
-            match field {
-                Field::Seq => once(&mut head.seq, map.next_value().map(Some)?, "seq")?,
-                Field::At => once(&mut head.at, map.next_value().map(Some)?, "at")?,
-                Field::Schema => once(&mut head.schema, map.next_value().map(Some)?, "schema")?,
-                Field::RunId => once(&mut head.run_id, map.next_value()?, "run_id")?,
-                Field::Phase => once(&mut head.phase, map.next_value()?, "phase")?,
-                Field::Lane => once(&mut head.lane, map.next_value()?, "lane")?,
-                Field::Source => once(&mut head.source, map.next_value().map(Some)?, "source")?,
-                Field::Type => return seed.deserialize("type".into_deserializer()).map(Some),
-                Field::Payload => return seed.deserialize("payload".into_deserializer()).map(Some),
-                Field::Other => drop(map.next_value::<IgnoredAny>()?),
-            }
+impl From<Fields> for Event {
+    fn from(fields: Fields) -> Self {
+        let (phase, lane) = (fields.phase.as_deref(), fields.lane.as_deref());
+        Self {
+            seq: fields.seq,
+            at: fields.at,
+            schema: fields.schema,
+            run: fields.run_id.map(|id| RunKey::new(id, phase, lane)),
+            source: fields.source,
+            payload: fields.payload,
         }
-        Ok(None)
-    }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        self.map.next_value_seed(seed)
     }
 }
 
@@ -556,60 +459,7 @@ impl AttemptEnd {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{any, prop, prop_assert_eq, proptest};
-    use proptest::strategy::Strategy;
-    use serde_json::{Value, json};
-
     use super::*;
-
-    /// The same as derived code reads it.
-    #[derive(Deserialize)]
-    struct Derived {
-        seq: u64,
-        at: Timestamp,
-        schema: u32,
-        #[serde(flatten)]
-        run: Option<RunKey>,
-        source: EventSource,
-        #[serde(flatten)]
-        payload: Payload,
-    }
-
-    fn any_event() -> impl Strategy<Value = Value> {
-        let payloads = [
-            json!({"type": "retry_reset", "payload": {}}),
-            json!({"type": "checkpoint_pinned", "payload": {"checkpoint_id": "c", "pinned": true, "note": "n", "more": [1]}}),
-            json!({"type": "from_the_future", "payload": {"a": {"b": null}}}),
-        ];
-        let runs = [
-            json!({"run_id": "r", "phase": "p", "lane": "l"}),
-            json!({"run_id": "r"}),
-            json!({"lane": "l"}),
-            json!({}),
-        ];
-        let head = json!({
-            "seq": 1, "at": "2026-03-01T12:00:00.000Z", "schema": 1, "source": "recovery", "checksum": "0", "else": {"seq": 2}
-        });
-        let fields = (
-            prop::sample::select(payloads.to_vec()),
-            prop::sample::select(runs.to_vec()),
-        );
-        let fields = fields.prop_map(move |(payload, run)| {
-            let all = [&head, &run, &payload]
-                .into_iter()
-                .filter_map(Value::as_object)
-                .flatten();
-            all.map(|(name, value)| (name.clone(), value.clone()))
-                .collect::<Vec<_>>()
-        });
-        let shuffled = (fields.prop_shuffle(), any::<bool>(), 0..8_usize);
-        shuffled.prop_map(|(mut fields, is_whole, lacks)| {
-            if !is_whole {
-                fields.remove(lacks);
-            }
-            Value::Object(fields.into_iter().collect())
-        })
-    }
 
     #[test]
     fn no_field_comes_twice() {
@@ -627,16 +477,6 @@ mod tests {
             r#""source":"recover","#,
         ] {
             assert!(event(more).is_err(), "{more}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn an_event_is_read_whatever_the_order_of_its_fields(event in any_event()) {
-            let text = event.to_string();
-            let derived = serde_json::from_str::<Derived>(&text).ok();
-            let derived = derived.map(|Derived { seq, at, schema, run, source, payload }| Event { seq, at, schema, run, source, payload });
-            prop_assert_eq!(serde_json::from_str::<Event>(&text).ok(), derived);
         }
     }
 
