@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes what is installed: a static binary in an archive, a Debian package, and their checksums.
 
-    packaging/build.py [--profile release] [--target x86_64-unknown-linux-musl] [--out dist]
+    packaging/build.py [--profile dist] [--target x86_64-unknown-linux-musl] [--out dist]
 
 Needs cargo, the target (`rustup target add TARGET`), musl-gcc for the vendored libgit2, and dpkg-deb; on Debian and Ubuntu
 `apt-get install musl-tools dpkg`. What the Debian package holds is said by `[package.metadata.deb]` of Cargo.toml, so that
@@ -129,7 +129,7 @@ def debian(package, binary, target, out, when):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--profile", default="release", help="of cargo; dev is for tests")
+    parser.add_argument("--profile", default="dist", help="of cargo; dev is for tests")
     parser.add_argument("--target", default="x86_64-unknown-linux-musl")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     args = parser.parse_args()

@@ -10,7 +10,8 @@ if [ $# -gt 0 ]; then
     recover=$1
 else
     root=$(cd "$(dirname "$0")/.." && pwd)
-    cargo build --release --locked --quiet --manifest-path "$root/Cargo.toml"
+    echo "Building recover; the first time this takes a few minutes." >&2
+    cargo build --release --locked --manifest-path "$root/Cargo.toml"
     recover=${CARGO_TARGET_DIR:-$root/target}/release/recover
 fi
 
