@@ -8,6 +8,7 @@
 //!
 //! - [`model`] is plain data without I/O or a clock.
 //! - [`durable`] is the one way in which files are replaced and locks are taken; everybody with files may use it.
+//! - [`os`] has what differs between systems.
 //! - [`policy`] is pure functions over it; `now` is an argument.
 //! - `config`, `git`, `store`, `process`, `agent` and `watch` each adapt one part of the world and do not know each
 //!   other. Only `git` names git2.
@@ -27,6 +28,7 @@ mod durable;
 mod engine;
 mod git;
 mod model;
+mod os;
 mod policy;
 mod process;
 mod store;

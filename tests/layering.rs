@@ -11,34 +11,36 @@ use std::str::FromStr;
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 
 /// A top-level module with those it may name.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("model", &[]),
     ("policy", &["model"]),
-    ("durable", &["model"]),
-    ("config", &["model", "policy", "durable"]),
-    ("git", &["model", "policy", "durable"]),
-    ("store", &["model", "policy", "durable"]),
-    ("process", &["model", "policy", "durable"]),
-    ("agent", &["model", "policy", "durable"]),
-    ("watch", &["model", "policy", "durable"]),
+    ("os", &[]),
+    ("durable", &["model", "os"]),
+    ("config", &["model", "policy", "os", "durable"]),
+    ("git", &["model", "policy", "os", "durable"]),
+    ("store", &["model", "policy", "os", "durable"]),
+    ("process", &["model", "policy", "os", "durable"]),
+    ("agent", &["model", "policy", "os", "durable"]),
+    ("watch", &["model", "policy", "os", "durable"]),
     (
         "engine",
         &[
-            "model", "policy", "durable", "config", "git", "store", "process", "agent", "watch",
+            "model", "policy", "os", "durable", "config", "git", "store", "process", "agent",
+            "watch",
         ],
     ),
     (
         "cli",
         &[
-            "model", "policy", "durable", "config", "git", "store", "process", "agent", "watch",
-            "engine",
+            "model", "policy", "os", "durable", "config", "git", "store", "process", "agent",
+            "watch", "engine",
         ],
     ),
     (
         "testing",
         &[
-            "model", "policy", "durable", "config", "git", "store", "process", "agent", "watch",
-            "engine", "cli",
+            "model", "policy", "os", "durable", "config", "git", "store", "process", "agent",
+            "watch", "engine", "cli",
         ],
     ),
 ];
@@ -82,7 +84,6 @@ const BY_PATH: [(&str, &str); 54] = [
     ("engine/flow/export.rs", "a file that the user names"),
     ("engine/flow/import.rs", "files that the user names"),
     ("engine/flow/report.rs", "a file that the user names"),
-    ("git/base/sync.rs", "what the system says of its memory"),
     ("git/checkpoint/branch_commit.rs", "git's objects"),
     ("git/checkpoint/bundle.rs", "git's list of shallow commits"),
     ("git/repo/gc.rs", "git's word of a collection"),
@@ -165,8 +166,9 @@ const BY_PATH: [(&str, &str); 54] = [
         "git/checkpoint/unbundle.rs",
         "a bundle that the user names, and a folder for the moment",
     ),
-    ("process/table.rs", "the kernel's table of processes"),
     ("store/registry.rs", "the kernel's random bytes"),
+    ("os/linux/mod.rs", "what the kernel says of its memory"),
+    ("os/linux/processes.rs", "the kernel's table of processes"),
     ("process/signals.rs", "the kernel's word of this process"),
     ("process/lookup.rs", "the programs that could be started"),
 ];
@@ -759,6 +761,22 @@ fn is_family(modules: &[Vec<String>]) -> bool {
             .iter()
             .all(|other| other == top || other.split_last().is_some_and(|(_, above)| above == top))
     })
+}
+
+#[test]
+fn only_one_room_knows_systems_apart() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let knows = |file: &Path| {
+        let source = fs::read_to_string(file).expect("a source file");
+        source.contains("target_os") || source.contains("target_vendor")
+    };
+    let (own, others): (Vec<_>, Vec<_>) = files
+        .iter()
+        .filter(|file| knows(file))
+        .partition(|file| file.starts_with(root.join("os")));
+    assert!(!own.is_empty() && others.is_empty(), "{others:?}");
 }
 
 #[test]

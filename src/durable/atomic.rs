@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::refused::Refused;
 use super::root::{Root, kind_of, regular, stat};
 use super::temporary::temporary_prefix;
+use crate::os::sync_file;
 
 /// How long a write waits for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl Root {
             let _ = rustix::fs::unlinkat(&dir, &temporary, AtFlags::empty());
         })?;
         if sync == Sync::All {
-            Ok(rustix::fs::fsync(&dir)?)
+            Ok(sync_file(&dir)?)
         } else {
             Ok(())
         }

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 use super::refused::{Refused, Wanted};
 use super::sudo::{create_dir_all, give, give_to_sudo_caller};
+use crate::os::{self, open_without_links, rename_to_new, sync_file};
 
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -172,7 +173,7 @@ impl Root {
         let full = self.anchor.join(self.relative(path)?);
         let is_made = flags.contains(OFlags::CREATE);
         let mode = if is_made {
-            Mode::from_raw_mode(self.file_mode(path))
+            os::mode(self.file_mode(path))
         } else {
             Mode::empty()
         };
@@ -289,8 +290,7 @@ impl Root {
     #[expect(clippy::unused_self, reason = "it stands beside its callers")]
     pub(super) fn create_in(&self, dir: &OwnedFd, name: &OsStr, mode: u32) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | REGULAR;
-        let file =
-            rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(mode)).map(File::from)?;
+        let file = rustix::fs::openat(dir, name, flags, os::mode(mode)).map(File::from)?;
         give(dir, &file).map(|()| file)
     }
 
@@ -374,7 +374,7 @@ impl Root {
             } else {
                 SHARED_FOLDER
             };
-            let is_new = match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(mode)) {
+            let is_new = match rustix::fs::mkdirat(&dir, name, os::mode(mode)) {
                 Ok(()) => true,
                 Err(Errno::EXIST) => false,
                 Err(error) => return Err(error.into()),
@@ -467,7 +467,7 @@ impl Root {
         }
         let (from_dir, from_name) = self.parent(from)?;
         let (to_dir, to_name) = root.parent(to)?;
-        match move_to_new((&from_dir, from_name), (&to_dir, to_name)) {
+        match rename_to_new((&from_dir, from_name), (&to_dir, to_name)) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
             moved => return Ok(moved?),
         }
@@ -487,7 +487,7 @@ impl Root {
 
     /// Makes names in a folder (created, renamed or removed ones) survive a crash of the machine.
     pub fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        Ok(rustix::fs::fsync(self.folder(path)?)?)
+        Ok(sync_file(self.folder(path)?)?)
     }
 
     /// Refuses a folder of ours that holds anything else than files and folders, itself or, with `deep`, below. One that
@@ -554,23 +554,6 @@ pub(super) fn regular(found: &Stat, full: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a path in one call in which the kernel follows no link.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn open_without_links(full: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat2(
-        rustix::fs::CWD,
-        full,
-        flags,
-        mode,
-        rustix::fs::ResolveFlags::NO_SYMLINKS,
-    )
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn open_without_links(_: &Path, _: OFlags, _: Mode) -> Result<OwnedFd, Errno> {
-    Err(Errno::NOSYS)
-}
-
 /// Whether a file system has no hard links, or none from one place to the other.
 pub(crate) fn cannot_link(error: &io::Error) -> bool {
     let errnos = [
@@ -583,22 +566,6 @@ pub(crate) fn cannot_link(error: &io::Error) -> bool {
     errnos
         .iter()
         .any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn move_to_new(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> Result<(), Errno> {
-    rustix::fs::renameat_with(
-        from.0,
-        from.1,
-        to.0,
-        to.1,
-        rustix::fs::RenameFlags::NOREPLACE,
-    )
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn move_to_new(_: (&OwnedFd, &OsStr), _: (&OwnedFd, &OsStr)) -> Result<(), Errno> {
-    Err(Errno::NOSYS)
 }
 
 fn open_folder(dir: impl AsFd, name: &OsStr, full: &Path) -> io::Result<OwnedFd> {

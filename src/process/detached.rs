@@ -13,9 +13,9 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::setsid;
 
-use super::pty::own_program;
 use super::{Captured, Interrupts, Program, Show, Supervised};
 use crate::model::time::Timestamp;
+use crate::os::own_program;
 use crate::policy::escape::escape;
 use crate::policy::redact::redact;
 use crate::policy::settings::RedactSettings;

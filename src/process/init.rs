@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
-use super::pty::own_program;
+use crate::os::own_program;
 
 /// Runs this program with the same arguments as a child, forwards signals to it, waits for all processes that become
 /// children of this one, and returns the child's exit code (128 + N after signal N) once it ended.

@@ -57,11 +57,10 @@ pub(crate) use orphan::{caller, end_children_of, git_at_work, is_group_alive, ow
 pub(crate) use output::Captured;
 pub use output::Keep;
 pub(crate) use pager::page;
-pub(crate) use pty::{HELPER, exec_on_terminal, own_program};
+pub(crate) use pty::{HELPER, exec_on_terminal};
 pub use signals::Interrupts;
-pub(crate) use signals::{Asking, Shield, Signal, since_boot, survive_file_size_limit};
+pub(crate) use signals::{Asking, Shield, Signal, survive_file_size_limit};
 pub(crate) use suspend::{Registered, Suspension, hold_while, on_suspend};
-pub(crate) use table::boot_id;
 pub(crate) use terminal::{Terminal, Typing};
 pub(crate) use watchdog::{WATCHDOG, Watchdog, run_watchdog};
 pub(crate) use watcher::{Watch, Watcher};
@@ -132,7 +131,7 @@ pub struct Supervised {
     pub watcher: Option<Watcher>,
     /// The child gets a terminal of its own, on which both its streams are one and count as stdout. What is typed on
     /// ours goes there, unless it has [`stdin`](Self::stdin); Ctrl-C and Ctrl-Z stay ours. The path is that of a program
-    /// that calls [`exec_on_terminal`] when its first argument is [`HELPER`]: see [`own_program`].
+    /// that calls [`exec_on_terminal`] when its first argument is [`HELPER`]: see `os::own_program`.
     pub pty: Option<PathBuf>,
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::model::run::ProcessId;
+use crate::os::KNOWS_FOLDERS_OF_PROCESSES;
 
 use super::table::{self, Entry};
 
@@ -95,7 +96,7 @@ const SHELLS: &[&str] = &[
 /// # Errors
 /// The system does not show what processes work on.
 pub(crate) fn git_at_work(folders: &[&Path]) -> io::Result<Option<(u32, String)>> {
-    if !cfg!(target_os = "linux") {
+    if !KNOWS_FOLDERS_OF_PROCESSES {
         return Err(io::ErrorKind::Unsupported.into());
     }
     let is_git = |entry: &Entry| {

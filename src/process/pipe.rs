@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::output::{Capture, Captured, Keep};
-use super::spawn;
+use crate::os::{enlarge_pipe, pipe_size};
 
 /// What the child can still read from its input.
 pub(super) struct Input<'a> {
@@ -56,7 +56,7 @@ pub(super) struct Output {
 impl Output {
     pub(super) fn new(pipe: Option<OwnedFd>, keep: Keep) -> Self {
         if let Some(pipe) = &pipe {
-            spawn::enlarge(pipe);
+            enlarge_pipe(pipe);
         }
         Self {
             pipe,
@@ -68,7 +68,7 @@ impl Output {
 
     /// Says that nobody of the group lives: what the pipe can hold by now may be theirs, more is not.
     pub(super) fn limit_to_pipe(&mut self) {
-        self.allowance = self.pipe.as_ref().map_or(0, spawn::capacity);
+        self.allowance = self.pipe.as_ref().map_or(0, pipe_size);
     }
 
     /// The pipe, if there may be something to read and waiting for it makes sense.

@@ -10,19 +10,19 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{ioctl_tiocsctty, setsid};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::pty::{grantpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 use signal_hook::SigId;
 use signal_hook::consts::SIGWINCH;
 use signal_hook::low_level::{pipe, unregister};
 
 use super::terminal::{Terminal, Typing};
+use crate::os::open_pty;
 
 /// What the helper is called with before the command.
 pub(crate) const HELPER: &str = "__on-terminal";
@@ -33,15 +33,6 @@ const USUAL: Winsize = Winsize {
     ws_xpixel: 0,
     ws_ypixel: 0,
 };
-
-/// This program, also where its file was replaced meanwhile.
-pub(crate) fn own_program() -> io::Result<PathBuf> {
-    if cfg!(target_os = "linux") {
-        Ok(PathBuf::from("/proc/self/exe"))
-    } else {
-        std::env::current_exe()
-    }
-}
 
 /// Becomes the command, in a session of its own with the terminal on stderr; `argv` are the words after [`HELPER`].
 /// Only returns if that failed, with what to exit with: why is printed on stdout.
@@ -81,7 +72,7 @@ pub(super) struct Pty {
 impl Pty {
     /// Has `command`, the helper's, started on a new terminal. Its stdin is the terminal too where `typed` says so.
     pub(super) fn attach(command: &mut Command, typed: bool) -> io::Result<Self> {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        let ours = open_pty()?;
         grantpt(&ours)?;
         unlockpt(&ours)?;
         let name = ptsname(&ours, Vec::new())?;

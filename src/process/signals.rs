@@ -24,6 +24,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
 use super::suspend;
+use crate::os::since_boot;
 
 /// So many signals that nobody heeds show that something hangs.
 const UNHEARD_LIMIT: u32 = 3;
@@ -374,23 +375,6 @@ fn ignored_signals() -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0)
-}
-
-/// Time since the machine started, suspended or not.
-#[cfg(target_os = "linux")]
-pub(crate) fn since_boot() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or(0),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    )
-}
-
-/// Time since some moment.
-#[cfg(not(target_os = "linux"))]
-pub fn since_boot() -> Duration {
-    static START: OnceLock<std::time::Instant> = OnceLock::new();
-    START.get_or_init(std::time::Instant::now).elapsed()
 }
 
 #[cfg(test)]

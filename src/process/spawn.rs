@@ -1,7 +1,6 @@
 //! Starts a child with its pipes.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -122,40 +121,4 @@ fn spawn_error(spec: &Supervised, program: &OsStr, error: &io::Error) -> SpawnEr
         Err(error) => format!("{}: {error}", spec.cwd.display()),
     };
     SpawnError { kind, message }
-}
-
-/// Makes a pipe as large as it may be, so that a flood needs fewer turns.
-pub(super) fn enlarge(pipe: &OwnedFd) {
-    // The most that the system allows without privileges, if its administrator did not change that.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
-    #[cfg(not(target_os = "linux"))]
-    let _ = pipe;
-}
-
-/// How many bytes a pipe can hold.
-pub(super) fn capacity(pipe: &OwnedFd) -> usize {
-    const USUAL: usize = 64 << 10;
-    #[cfg(target_os = "linux")]
-    return rustix::pipe::fcntl_getpipe_size(pipe).unwrap_or(USUAL);
-    #[cfg(not(target_os = "linux"))]
-    return {
-        let _ = pipe;
-        USUAL
-    };
-}
-
-/// Something that becomes readable when the child ends; `None` where there is no such thing.
-#[cfg(target_os = "linux")]
-pub(super) fn end_of(child: &Child) -> Option<File> {
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    pidfd_open(Pid::from_child(child), PidfdFlags::empty())
-        .ok()
-        .map(File::from)
-}
-
-/// Something that becomes readable when the child ends; there is no such thing here.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn end_of(_child: &Child) -> Option<File> {
-    None
 }

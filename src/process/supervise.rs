@@ -22,6 +22,7 @@ use super::signals::{Interrupts, Signal};
 use super::spawn::{self, Spawned};
 use super::suspend::{self, Companion};
 use super::{Exit, ProcessId, Show, Supervised, Watcher};
+use crate::os::end_of_child;
 
 /// How long, after a child was ended by force, its last output may take to be shown.
 const LAST_SHOW: Duration = Duration::from_secs(2);
@@ -95,7 +96,7 @@ pub(super) fn supervise(
         } else {
             Target::Group(pid)
         },
-        end: spawn::end_of(&child),
+        end: end_of_child(&child),
         child,
         status: None,
         started,

@@ -19,9 +19,7 @@ use rustix::termios::{
 };
 
 use super::suspend::{Registered, Suspension, is_away, on_suspend};
-
-/// The code of a key that does nothing.
-const DISABLED: u8 = if cfg!(target_os = "linux") { 0 } else { 0xff };
+use crate::os::DISABLED_KEY;
 
 /// For whom the terminal is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +84,7 @@ impl Terminal {
         // of nothing is the end of its input.
         wanted.special_codes[SpecialCodeIndex::VMIN] = 1;
         wanted.special_codes[SpecialCodeIndex::VTIME] = 0;
-        wanted.special_codes[SpecialCodeIndex::VQUIT] = DISABLED;
+        wanted.special_codes[SpecialCodeIndex::VQUIT] = DISABLED_KEY;
         let modes = Arc::new(Mutex::new(Modes {
             before,
             wanted,

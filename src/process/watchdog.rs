@@ -14,9 +14,8 @@ use std::time::Duration;
 use rustix::process::setsid;
 
 use super::orphan::{end_group, end_started_by, own_id};
-use super::pty::own_program;
-use super::signals::since_boot;
 use crate::model::run::ProcessId;
+use crate::os::{own_program, since_boot};
 
 /// What the helper is called with.
 pub(crate) const WATCHDOG: &str = "__watchdog";

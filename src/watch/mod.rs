@@ -7,14 +7,14 @@
 //! Folders are watched one by one rather than recursively: those that are ignored would use up the system's watches,
 //! and what is built in them would report changes that do not count.
 
-mod remote;
-
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use notify::event::{ModifyKind, RemoveKind};
+
+use crate::os::network_file_system;
 use notify::{
     Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
 };
@@ -41,7 +41,7 @@ impl Watcher {
             watched: BTreeSet::new(),
             gone: Arc::default(),
         };
-        if let Some(name) = remote::name_of(root) {
+        if let Some(name) = network_file_system(root) {
             return unwatched(format!("{name} does not report what others change"));
         }
         match RecommendedWatcher::new(handler(Arc::clone(&gone), notice), Config::default()) {

@@ -11,7 +11,8 @@ use crate::git::repo::{ForeignLock, foreign_locks};
 use crate::model::run::{Attempt, Run};
 use crate::model::state::State;
 use crate::model::time::{Timestamp, spoken_duration};
-use crate::process::{git_at_work, since_boot};
+use crate::os::boot_time;
+use crate::process::git_at_work;
 
 /// A lock that has not changed for so long was left.
 const UNCHANGED: Duration = Duration::from_secs(10);
@@ -89,8 +90,7 @@ pub(crate) fn settle(context: &Context, before: &[ForeignLock]) -> Result<()> {
 
 /// Whether a lock was left by an attempt of this work tree that is over, or before the machine was started.
 fn is_left(context: &Context, state: &State, lock: &ForeignLock) -> bool {
-    let booted = SystemTime::now().checked_sub(since_boot());
-    if booted.is_some_and(|booted| lock.modified < booted) {
+    if boot_time().is_some_and(|booted| lock.modified < booted) {
         return true;
     }
     let Ok(since_epoch) = lock.modified.duration_since(SystemTime::UNIX_EPOCH) else {

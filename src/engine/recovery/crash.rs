@@ -19,7 +19,7 @@ use crate::model::event::{Event, Payload};
 use crate::model::hint::Hint;
 use crate::model::run::Run;
 use crate::model::state::State;
-use crate::process::boot_id;
+use crate::os::processes::boot_id;
 use crate::store::salvage;
 
 use super::{attempts, commits, rebuild, references, session, silent};

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
 use crate::model::path::RepoPath;
+use crate::os::{file_type, for_each_name};
 
 /// What `lstat` says of a path, as far as it is used here. Times are nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub(in crate::git) struct FileStat {
 
 impl FileStat {
     pub(crate) fn kind(&self) -> FileType {
-        FileType::from_raw_mode(self.mode)
+        file_type(self.mode)
     }
 
     pub(crate) fn permissions(&self) -> u32 {
@@ -64,34 +65,6 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-
-/// Whether a folder of this file system gets new times whenever a name in it is added, removed or renamed: true of
-/// the local ones that are known to, and of no other.
-#[cfg(target_os = "linux")]
-pub(in crate::git) fn keeps_folder_times(dir: &OwnedFd) -> bool {
-    // ext2 to ext4, XFS, btrfs, tmpfs, F2FS, bcachefs; magic numbers of statfs(2).
-    const KNOWN: [u64; 6] = [
-        0xEF53,
-        0x5846_5342,
-        0x9123_683E,
-        0x0102_1994,
-        0xF2F5_2010,
-        0xCA45_1A4E,
-    ];
-    // The C type differs between platforms; the value has 32 bits.
-    #[allow(
-        clippy::cast_sign_loss,
-        clippy::unnecessary_cast,
-        clippy::cast_lossless
-    )]
-    rustix::fs::fstatfs(dir).is_ok_and(|found| KNOWN.contains(&(found.f_type as u64 & 0xFFFF_FFFF)))
-}
-
-/// Elsewhere folders are always read.
-#[cfg(not(target_os = "linux"))]
-pub(in crate::git) fn keeps_folder_times(_: &OwnedFd) -> bool {
-    false
-}
 
 /// Opens the work tree's root.
 pub(in crate::git) fn open_root(root: &Path) -> Result<OwnedFd> {
@@ -216,26 +189,6 @@ impl Listing {
 
 fn slice(bytes: &[u8], (start, length, _): (usize, usize, FileType)) -> &[u8] {
     &bytes[start..start + length]
-}
-
-#[cfg(target_os = "linux")]
-fn for_each_name(dir: &OwnedFd, mut each: impl FnMut(&[u8], FileType)) -> io::Result<()> {
-    let mut buffer = [std::mem::MaybeUninit::uninit(); 16 << 10];
-    let mut entries = rustix::fs::RawDir::new(dir, &mut buffer);
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        each(entry.file_name().to_bytes(), entry.file_type());
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn for_each_name(dir: &OwnedFd, mut each: impl FnMut(&[u8], FileType)) -> io::Result<()> {
-    for entry in rustix::fs::Dir::read_from(dir)? {
-        let entry = entry?;
-        each(entry.file_name().to_bytes(), entry.file_type());
-    }
-    Ok(())
 }
 
 /// The names in a folder that was not read yet, sorted, without `.` and `..`.

@@ -24,6 +24,7 @@ use crate::git::odb::trees::Flat;
 use crate::git::repo::git_lock::GitLock;
 use crate::git::repo::repository::Repo;
 use crate::model::path::RepoPath;
+use crate::os::file_type;
 
 /// The user's index, locked; the lock goes with it.
 pub(in crate::git) struct LockedIndex {
@@ -284,7 +285,7 @@ pub(in crate::git) fn content_of(
     let known =
         known.filter(|(_, seen)| openat::stat(&dir, name).is_ok_and(|now| now == Some(*seen)));
     let (found, stat) = known.or_else(|| hash_file(&dir, name).ok()?)?;
-    let same_kind = stat.kind() == rustix::fs::FileType::from_raw_mode(mode);
+    let same_kind = stat.kind() == file_type(mode);
     let executable = stat.mode & 0o100 != 0;
     let same_mode = mode == 0o120_000 || (mode == 0o100_755) == executable;
     if found != oid || !same_kind || !same_mode {

@@ -16,8 +16,8 @@ use super::format::{is_whole, loose_path};
 use super::pack::Pack;
 use crate::durable::{Kind, Root, Sync, cannot_link, create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
-#[cfg(target_os = "linux")]
 use crate::git::base::sync::whole_is_cheaper;
+use crate::os::sync_file_system;
 
 /// So many files or folders are synced at a time: what several wait for the disk takes in one go.
 const AT_ONCE: usize = 4;
@@ -136,10 +136,9 @@ pub(super) fn sync(
     all: &[&Path],
     forgive: fn(io::Result<()>) -> io::Result<()>,
 ) -> Result<()> {
-    #[cfg(target_os = "linux")]
     if whole_is_cheaper(all.len()) {
         let open = File::open(folder).map_err(Error::at(folder))?;
-        return rustix::fs::syncfs(&open).map_err(Error::at(folder));
+        return sync_file_system(&open).map_err(Error::at(folder));
     }
     let next = AtomicUsize::new(0);
     let work = || {

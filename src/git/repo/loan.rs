@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -237,7 +237,7 @@ fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
     Ok(rustix::fs::chmodat(
         dir,
         name,
-        Mode::from_raw_mode(mode),
+        crate::os::mode(mode),
         AtFlags::empty(),
     )?)
 }

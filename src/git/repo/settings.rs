@@ -9,12 +9,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Config, ErrorCode, ObjectType, Oid};
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::fchmod;
 use serde::{Deserialize, Serialize};
 
 use super::repository::Repo;
 use crate::durable::Sync;
 use crate::git::base::error::{Error, Result};
+use crate::os;
 
 const FILE: &str = "settings.json";
 /// Larger files are compared and not put back.
@@ -193,7 +194,7 @@ fn put_file_back(repo: &Repo, change: &Change) -> Result<bool> {
                 }
                 let mut file = root.create(path)?;
                 file.write_all(content.as_bytes())?;
-                Ok(fchmod(&file, Mode::from_raw_mode(*mode))?)
+                Ok(fchmod(&file, os::mode(*mode))?)
             };
             write().map_err(Error::at(&full))?;
         }

@@ -17,6 +17,7 @@ use crate::git::repo::nested::module_folder;
 use crate::git::repo::repository::Repo;
 use crate::model::operation::GitFile;
 use crate::model::path::RepoPath;
+use crate::os::sync_file;
 
 const NAME: &[u8] = b".git";
 /// Deeper folders of `modules` are not looked through.
@@ -175,7 +176,7 @@ pub(crate) fn write(repo: &Repo, file: &GitFile) -> Result<()> {
         let _ = rustix::fs::unlinkat(&dir, temp.as_str(), AtFlags::empty());
         return Err(failed(error));
     }
-    rustix::fs::fsync(&dir).map_err(|error| failed(error.into()))
+    sync_file(&dir).map_err(|error| failed(error.into()))
 }
 
 /// Takes it away where it stands; anything else stays.
@@ -187,7 +188,7 @@ pub(crate) fn remove(repo: &Repo, file: &GitFile) -> Result<()> {
     }
     let dir = openat::open_path(&root, &file.path).map_err(failed)?;
     rustix::fs::unlinkat(&dir, NAME, AtFlags::empty()).map_err(|error| failed(error.into()))?;
-    rustix::fs::fsync(&dir).map_err(|error| failed(error.into()))
+    sync_file(&dir).map_err(|error| failed(error.into()))
 }
 
 #[cfg(test)]

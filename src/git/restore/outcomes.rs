@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, StatVfsMountFlags};
+use rustix::fs::{Access, AtFlags, FileType, Mode, StatVfsMountFlags};
 use rustix::io::Errno;
 
 use crate::git::base::dirfd_cache::MAX_OPEN;
@@ -13,6 +13,7 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::openat::{self, FileStat};
 use crate::git::repo::repository::Repo;
 use crate::model::path::{Blocked, RepoPath};
+use crate::os::{FOLDER_BY_PATH, attributes};
 use crate::policy::restore_plan::RestorePlan;
 
 /// What was found out about the paths of a plan.
@@ -72,21 +73,10 @@ struct About {
     is_fixed: bool,
 }
 
-#[cfg(target_os = "linux")]
-const PLACE: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-#[cfg(not(target_os = "linux"))]
-const PLACE: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-
 impl Survey {
     fn new(repo: &Repo) -> Result<Self> {
         let root = repo.workdir();
-        let dir = rustix::fs::open(root, PLACE, Mode::empty()).map_err(Error::at(root))?;
+        let dir = rustix::fs::open(root, FOLDER_BY_PATH, Mode::empty()).map_err(Error::at(root))?;
         let stat = rustix::fs::fstat(&dir).map_err(Error::at(root))?;
         let user = rustix::process::geteuid();
         let mut survey = Self {
@@ -163,7 +153,7 @@ impl Survey {
             let Some(about) = found.filter(|found| found.kind == FileType::Directory) else {
                 return Ok(None);
             };
-            let dir = match rustix::fs::openat(&above.dir, name, PLACE, Mode::empty()) {
+            let dir = match rustix::fs::openat(&above.dir, name, FOLDER_BY_PATH, Mode::empty()) {
                 Ok(dir) => dir,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => return Ok(None),
                 Err(error) => return Err(failed(error.into())),
@@ -243,32 +233,14 @@ impl Folder {
     }
 }
 
-/// What only `statx` says: a mount of the same file system, and attributes. An old kernel says nothing of them.
-#[cfg(target_os = "linux")]
+/// With what only the system's own call reports: a mount of the same file system, and attributes.
 fn with_attributes(about: About, dir: &OwnedFd, name: &[u8]) -> About {
-    use rustix::fs::{StatxAttributes, StatxFlags};
-    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let Ok(found) = rustix::fs::statx(dir, name, flags, StatxFlags::MODE) else {
-        return about;
-    };
-    let is = |attribute| found.stx_attributes.contains(attribute);
+    let found = attributes(dir, name);
     About {
-        is_mount: if found
-            .stx_attributes_mask
-            .contains(StatxAttributes::MOUNT_ROOT)
-        {
-            is(StatxAttributes::MOUNT_ROOT)
-        } else {
-            about.is_mount
-        },
-        is_fixed: is(StatxAttributes::IMMUTABLE) || is(StatxAttributes::APPEND),
+        is_mount: found.is_mount.unwrap_or(about.is_mount),
+        is_fixed: found.is_fixed,
         ..about
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn with_attributes(about: About, _: &OwnedFd, _: &[u8]) -> About {
-    about
 }
 
 fn is_read_only(dir: &OwnedFd) -> bool {

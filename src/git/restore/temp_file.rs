@@ -15,6 +15,7 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat;
 use crate::git::odb::database::Database;
 use crate::model::snapshot::EntryKind;
+use crate::os::{mode, rename_to_new};
 
 /// What the owner of a file needs to read it.
 pub(super) const READABLE: u32 = 0o400;
@@ -74,8 +75,7 @@ pub(in crate::git) fn fill(database: &Database<'_>, pending: &Pending<'_>) -> Re
     let allowed = carried.group.map_or(write.entry.mode, |group| {
         write.entry.mode & !(0o70 & !(group << 3))
     });
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(allowed | READABLE))
-        .map_err(|error| failed(error.into()))?;
+    rustix::fs::fchmod(&file, mode(allowed | READABLE)).map_err(|error| failed(error.into()))?;
     let narrower = Some(allowed).filter(|allowed| *allowed != write.entry.mode);
     Ok(Filled {
         file: Some(file),
@@ -118,9 +118,8 @@ pub(super) fn keep_owner(dir: &OwnedFd, name: &[u8], made: &[u8]) -> io::Result<
 
 /// Puts a temp file in its place. With `new` nothing may be there: it fails with `AlreadyExists`.
 pub(in crate::git) fn rename(dir: &OwnedFd, temp: &[u8], name: &[u8], new: bool) -> io::Result<()> {
-    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     if new {
-        match rustix::fs::renameat_with(dir, temp, dir, name, rustix::fs::RenameFlags::NOREPLACE) {
+        match rename_to_new((dir, temp), (dir, name)) {
             // Some file systems cannot do that; the look right before has to be enough there.
             Err(Errno::INVAL | Errno::NOSYS) => {}
             other => return Ok(other?),
@@ -144,7 +143,7 @@ pub(super) fn chmod(dir: &OwnedFd, name: &[u8], mode: u32) -> io::Result<()> {
     Ok(rustix::fs::chmodat(
         dir,
         name,
-        Mode::from_raw_mode(mode),
+        crate::os::mode(mode),
         AtFlags::empty(),
     )?)
 }

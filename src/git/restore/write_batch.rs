@@ -10,15 +10,15 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use crate::git::base::error::Result;
 use crate::git::base::on_disk::OnDisk;
 use crate::git::base::openat::{self, FileStat};
-#[cfg(target_os = "linux")]
 use crate::git::base::sync::{MANY, whole_is_cheaper};
 use crate::git::base::work_queue;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::EntryKind;
+use crate::os::{SYNCS_FILE_SYSTEMS, sync_file, sync_file_system};
 use crate::policy::restore_plan::PlannedWrite;
 
 /// How many files at most are written between two syncs.
-pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 4096 } else { 64 };
+pub(super) const BATCH: usize = if SYNCS_FILE_SYSTEMS { 4096 } else { 64 };
 /// And how many bytes.
 pub(super) const BATCH_BYTES: u64 = 64 << 20;
 /// So many files are worth a thread of their own.
@@ -114,12 +114,11 @@ impl<'p> Batch<'p> {
             .map_err(|error| openat::io_error(path, error))?
             .size;
         self.open.push((path, file));
-        #[cfg(target_os = "linux")]
-        if self.files >= MANY {
+        if SYNCS_FILE_SYSTEMS && self.files >= MANY {
             self.are_closed = true;
             // A mount inside the work tree is another file system, with a sync of its own.
             let mut devices = BTreeSet::new();
-            let device = |file: &File| rustix::fs::fstat(file).map(|stat| stat.st_dev).ok();
+            let device = |file: &File| openat::stat_open(file).map(|stat| stat.dev).ok();
             self.open
                 .retain(|(_, file)| device(file).is_none_or(|device| devices.insert(device)));
         }
@@ -181,12 +180,8 @@ pub(in crate::git) struct Sync {
 impl Sync {
     /// For so many files or folders.
     pub(super) fn new(count: usize) -> Self {
-        #[cfg(target_os = "linux")]
-        let many = whole_is_cheaper(count);
-        #[cfg(not(target_os = "linux"))]
-        let many = false;
         Self {
-            many,
+            many: whole_is_cheaper(count),
             synced: BTreeSet::new(),
         }
     }
@@ -194,17 +189,17 @@ impl Sync {
     /// Syncs an open one. All of them must have been written before the first is given.
     pub(super) fn add(&mut self, path: &RepoPath, file: impl std::os::fd::AsFd) -> Result<()> {
         let failed = |error: rustix::io::Errno| openat::io_error(path, error.into());
-        #[cfg(target_os = "linux")]
         if self.many {
-            if self
-                .synced
-                .insert(rustix::fs::fstat(&file).map_err(failed)?.st_dev)
-            {
-                rustix::fs::syncfs(&file).map_err(failed)?;
+            if self.synced.insert(
+                openat::stat_open(&file)
+                    .map_err(|error| openat::io_error(path, error))?
+                    .dev,
+            ) {
+                sync_file_system(&file).map_err(failed)?;
             }
             return Ok(());
         }
-        rustix::fs::fsync(&file).map_err(failed)
+        sync_file(&file).map_err(failed)
     }
 }
 

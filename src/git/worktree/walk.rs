@@ -31,6 +31,7 @@ use crate::git::repo::nested::{self, Outer};
 use crate::model::manifest::CaptureRules;
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::snapshot::ObjectId;
+use crate::os::keeps_folder_times;
 
 /// So many untracked files of a folder are counted at a time.
 const PORTION: u64 = 1024;
@@ -125,7 +126,7 @@ impl<'a> Walk<'a> {
             dev: openat::stat_open(&root)
                 .map_err(Error::at(repo.workdir()))?
                 .dev,
-            keeps_times: openat::keeps_folder_times(&root),
+            keeps_times: keeps_folder_times(&root),
         })
     }
 

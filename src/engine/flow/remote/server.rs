@@ -17,7 +17,7 @@ use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
-use crate::process::since_boot;
+use crate::os::since_boot;
 
 use super::record::Record;
 

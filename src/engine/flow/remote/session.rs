@@ -13,9 +13,10 @@ use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::remote::Claim;
 use crate::model::run::{RunKey, RunStatus};
+use crate::os::since_boot;
 use crate::policy::remote::{renewal_after, stop_after};
 use crate::policy::settings::RemoteMode;
-use crate::process::{Interrupts, Signal, Watchdog, since_boot};
+use crate::process::{Interrupts, Signal, Watchdog};
 
 use super::claim::{TakeOver, Wish, claim};
 use super::record::{self, lock, remotes_of};

@@ -25,12 +25,13 @@ use crate::model::folder::FolderId;
 use crate::model::launch::{Launch, PromptMode};
 use crate::model::run::{Leftover, Run, RunKey};
 use crate::model::usage::Usage;
+use crate::os::own_program;
 use crate::policy::classify::{classify, known, stage_of_command};
 use crate::policy::headline::headline;
 use crate::policy::prompt::{PromptParts, prompt};
 use crate::policy::redact::{redact, redact_json};
 use crate::policy::settings::Leftovers;
-use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised, own_program};
+use crate::process::{self, MARK, Mark, Program, SpawnErrorKind, Stray, Supervised};
 
 use super::between::with_checkpoints;
 use super::command_failure::CommandEvidence;

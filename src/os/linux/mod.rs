@@ -1,0 +1,231 @@
+//! Linux.
+
+pub(super) mod processes;
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
+};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::pty::{OpenptFlags, openpt};
+
+/// Whether [`sync_file_system`] works.
+pub(crate) const SYNCS_FILE_SYSTEMS: bool = true;
+
+/// Whether [`processes::folder`] works.
+pub(crate) const KNOWS_FOLDERS_OF_PROCESSES: bool = true;
+
+/// The code of a key that does nothing.
+pub(crate) const DISABLED_KEY: u8 = 0;
+
+/// How a folder is opened that need not be readable.
+pub(crate) const FOLDER_BY_PATH: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Opens a pseudo terminal.
+pub(crate) fn open_pty() -> Result<OwnedFd, Errno> {
+    openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+}
+
+/// This program, also where its file was replaced meanwhile.
+#[expect(clippy::unnecessary_wraps, reason = "other systems may not know it")]
+pub(crate) fn own_program() -> io::Result<PathBuf> {
+    Ok(PathBuf::from("/proc/self/exe"))
+}
+
+/// Time since the machine started, suspended or not.
+pub(crate) fn since_boot() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// When the machine started.
+pub(crate) fn boot_time() -> Option<SystemTime> {
+    SystemTime::now().checked_sub(since_boot())
+}
+
+/// Something that becomes readable when the child ends; `None` where there is no such thing.
+pub(crate) fn end_of_child(child: &Child) -> Option<File> {
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty())
+        .ok()
+        .map(File::from)
+}
+
+/// Makes a pipe as large as it may be without privileges, so that a flood needs fewer turns.
+pub(crate) fn enlarge_pipe(pipe: &OwnedFd) {
+    // The most that the system allows, if its administrator did not change that.
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+}
+
+/// How many bytes a pipe can hold.
+pub(crate) fn pipe_size(pipe: &OwnedFd) -> usize {
+    rustix::pipe::fcntl_getpipe_size(pipe).unwrap_or(64 << 10)
+}
+
+/// Opens a path in one call in which the kernel follows no link.
+pub(crate) fn open_without_links(full: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat2(
+        rustix::fs::CWD,
+        full,
+        flags,
+        mode,
+        ResolveFlags::NO_SYMLINKS,
+    )
+}
+
+/// Renames to a name that nothing may have yet; `Errno::EXIST` where something has it.
+///
+/// # Errors
+/// `INVAL` and `NOSYS` where the file system cannot do that.
+pub(crate) fn rename_to_new(
+    from: (impl AsFd, impl rustix::path::Arg),
+    to: (impl AsFd, impl rustix::path::Arg),
+) -> Result<(), Errno> {
+    rustix::fs::renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE)
+}
+
+/// Calls `each` with every name in a folder, `.` and `..` among them.
+pub(crate) fn for_each_name(
+    dir: &OwnedFd,
+    mut each: impl FnMut(&[u8], FileType),
+) -> io::Result<()> {
+    let mut buffer = [MaybeUninit::uninit(); 16 << 10];
+    let mut entries = RawDir::new(dir, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        each(entry.file_name().to_bytes(), entry.file_type());
+    }
+    Ok(())
+}
+
+/// What only `statx` reports of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attributes {
+    /// Whether something is mounted there, also of the same file system; `None` where that is not known.
+    pub(crate) is_mount: Option<bool>,
+    /// Immutable or append-only.
+    pub(crate) is_fixed: bool,
+}
+
+/// The attributes of `name` in `dir`; an old kernel reports none.
+pub(crate) fn attributes(dir: &OwnedFd, name: &[u8]) -> Attributes {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let Ok(found) = rustix::fs::statx(dir, name, flags, StatxFlags::MODE) else {
+        return Attributes::default();
+    };
+    let has = |attribute| found.stx_attributes.contains(attribute);
+    let is_known = found
+        .stx_attributes_mask
+        .contains(StatxAttributes::MOUNT_ROOT);
+    Attributes {
+        is_mount: is_known.then(|| has(StatxAttributes::MOUNT_ROOT)),
+        is_fixed: has(StatxAttributes::IMMUTABLE) || has(StatxAttributes::APPEND),
+    }
+}
+
+/// Makes the content of an open file, or the names of an open folder, durable.
+pub(crate) fn sync_file(file: impl AsFd) -> Result<(), Errno> {
+    rustix::fs::fsync(file)
+}
+
+/// Makes everything in the file system of an open file durable.
+pub(crate) fn sync_file_system(file: impl AsFd) -> Result<(), Errno> {
+    rustix::fs::syncfs(file)
+}
+
+/// How many bytes wait for a disk or are on their way to it.
+pub(crate) fn dirty_bytes() -> Option<u64> {
+    dirty(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn dirty(memory: &str) -> Option<u64> {
+    let kilobytes = |name| {
+        let line = memory.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    Some((kilobytes("Dirty:")? + kilobytes("Writeback:")?) << 10)
+}
+
+/// The kind of file system by its magic number of statfs(2), which has 32 bits.
+// The C type differs between machines.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::unnecessary_cast
+)]
+fn magic(found: &rustix::fs::StatFs) -> u32 {
+    found.f_type as u32
+}
+
+/// Whether a folder of this file system gets new times whenever a name in it is added, removed or renamed: true of
+/// the local ones that are known to, and of no other.
+pub(crate) fn keeps_folder_times(dir: &OwnedFd) -> bool {
+    // ext2 to ext4, XFS, btrfs, tmpfs, F2FS, bcachefs.
+    const KNOWN: [u32; 6] = [
+        0xEF53,
+        0x5846_5342,
+        0x9123_683E,
+        0x0102_1994,
+        0xF2F5_2010,
+        0xCA45_1A4E,
+    ];
+    rustix::fs::fstatfs(dir).is_ok_and(|found| KNOWN.contains(&magic(&found)))
+}
+
+/// The name of the file system, if it is one on which others can change files without notifying this machine.
+pub(crate) fn network_file_system(path: &Path) -> Option<&'static str> {
+    network_name(magic(&rustix::fs::statfs(path).ok()?))
+}
+
+fn network_name(magic: u32) -> Option<&'static str> {
+    Some(match magic {
+        0x6969 => "NFS",
+        0x517b | 0xfe53_4d42 | 0xff53_4d42 => "SMB",
+        0x0102_1997 => "9p",
+        0x6573_5546 => "FUSE",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x00c3_6400 => "Ceph",
+        0x7375_7245 => "Coda",
+        0x564c => "NCP",
+        0x786f_4256 => "a shared folder",
+        0x0bd0_0bd0 => "Lustre",
+        0x0116_1970 => "GFS2",
+        0x7461_636f => "OCFS2",
+        0x4750_4653 => "GPFS",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_known_by_their_numbers() {
+        assert_eq!(network_name(0x6969), Some("NFS"));
+        assert_eq!(network_name(0xef53), None, "ext4");
+        assert_eq!(network_name(0x9fa0), None, "proc");
+        assert_eq!(network_file_system(Path::new("/proc")), None);
+        assert_eq!(network_file_system(Path::new("/no/such/path")), None);
+    }
+
+    #[test]
+    fn what_waits_for_the_disk_is_read() {
+        let memory = "MemTotal:  16384 kB\nDirty:              1540 kB\nWriteback:            60 kB\nWritebackTmp: 9 kB\n";
+        assert_eq!(dirty(memory), Some(1600 << 10));
+        assert_eq!(dirty("MemTotal:  16384 kB\n"), None);
+    }
+}

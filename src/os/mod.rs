@@ -1,0 +1,42 @@
+//! What differs between systems, under one signature each: nothing outside this room asks which system it is on.
+//!
+//! `linux` uses what only its kernel has; `portable` does without (macOS, the BSDs).
+
+#[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "portable/mod.rs")]
+mod system;
+
+mod process_entry;
+/// The portable process table; on Linux only tested.
+#[cfg(any(test, not(target_os = "linux")))]
+mod ps;
+
+use rustix::fs::{FileType, Mode, RawMode};
+
+pub(crate) use system::{
+    DISABLED_KEY, FOLDER_BY_PATH, KNOWS_FOLDERS_OF_PROCESSES, SYNCS_FILE_SYSTEMS, attributes,
+    boot_time, dirty_bytes, end_of_child, enlarge_pipe, for_each_name, keeps_folder_times,
+    network_file_system, open_pty, open_without_links, own_program, pipe_size, rename_to_new,
+    since_boot, sync_file, sync_file_system,
+};
+
+/// The process table.
+pub(crate) mod processes {
+    pub(crate) use super::process_entry::ProcessEntry;
+    pub(crate) use super::system::processes::{
+        boot_id, command, entry, folder, has_variable, living, name, pid_namespace, variable,
+    };
+}
+
+/// Permission bits as the system's calls take them.
+// `RawMode` has 16 bits on some systems; those above are none of a mode.
+#[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+pub(crate) fn mode(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits as RawMode)
+}
+
+/// The type of a file, from the bits that git and `stat` have for it.
+#[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast)]
+pub(crate) fn file_type(bits: u32) -> FileType {
+    FileType::from_raw_mode(bits as RawMode)
+}
