@@ -102,6 +102,12 @@ fn checked_otherwise(line: &str) -> bool {
                     .all(|name| driver.contains(name))
             );
         }
+        ".ci/macos python3 -m ziglang" => {
+            let ran = ci
+                .lines()
+                .any(|ran| ran.trim_start().starts_with(".ci/macos "));
+            assert!(ran && text(".ci/macos").contains("cargo clippy "));
+        }
         "RECOVER_TEST_REFRESH=1 cargo test --test generated" => {
             assert!(text("tests/generated.rs").contains(&format!("\"{line}\"")));
         }
