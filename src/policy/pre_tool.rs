@@ -174,6 +174,12 @@ fn of_command(command: &str) -> ToolCallRisk {
     found
 }
 
+/// All patterns.
+#[cfg(test)]
+pub(super) fn patterns() -> Vec<&'static str> {
+    [RISKY, EXTERNAL, EDITS].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_compiles_and_is_asked_where_it_matches() {
-        for pattern in [RISKY, EXTERNAL, EDITS].concat() {
+    fn every_pattern_compiles_and_is_found_where_it_matches() {
+        for pattern in patterns() {
             assert!(
                 regex::bytes::RegexBuilder::new(pattern)
                     .unicode(false)
@@ -197,7 +203,7 @@ mod tests {
                 "{pattern}"
             );
         }
-        crate::policy::patterns::oracle::nothing_is_missed(&[RISKY, EXTERNAL, EDITS].concat());
+        crate::policy::patterns::oracle::nothing_is_missed(&patterns());
     }
 
     #[test]

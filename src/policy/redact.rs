@@ -19,10 +19,10 @@ use super::settings::RedactSettings;
 /// What a secret becomes.
 pub(crate) const REDACTED: &str = "[redacted]";
 
-/// Each pattern keeps its group `keep`, where it has one, and `after`, and replaces the rest. Each has words without which
-/// it finds nothing, so that most texts cost one search for those; they are written out far enough that no field of our own
-/// documents (`tokens`, `session`) is one.
-const PATTERNS: &[&str] = &[
+/// Each pattern keeps its group `keep`, where it has one, and `after`, and replaces the rest. Each has literals without
+/// which it matches nothing, so that most texts cost one search for those; they are written out far enough that no field of
+/// our own documents (`tokens`, `session`) is one.
+pub(super) const PATTERNS: &[&str] = &[
     // A private key, also when its end is cut off.
     r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
     // One whose beginning is cut off.
@@ -108,7 +108,7 @@ const SYSTEM_ERRORS: [&str; 41] = [
     "too many levels of symbolic links",
 ];
 
-/// What the patterns need, and themselves.
+/// The patterns by their literals, and each on its own, with its groups and Unicode.
 static SECRETS: LazyLock<(Patterns, Vec<Single>)> = LazyLock::new(|| {
     (
         Patterns::new(PATTERNS.iter().copied()),
@@ -329,7 +329,7 @@ pub(crate) fn redact_json_text(text: String) -> serde_json::Result<String> {
 pub(crate) fn may_hold_secret(json: &str) -> bool {
     let redactor = Redactor::current();
     // Each text of the document is part of a line, and what may be in a part may be in the whole.
-    SECRETS.0.may_match_a_line(json.as_bytes())
+    SECRETS.0.any_possible(json.as_bytes())
         || redactor.may_be_in(json)
         || lines_with_escapes(json).any(|line| {
             let text = unescaped(line);
@@ -479,15 +479,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pattern_compiles_and_needs_something() {
+    fn every_pattern_compiles_and_has_literals() {
         let (patterns, secrets) = &*SECRETS;
         assert!(secrets.iter().all(Single::compiles));
         crate::policy::patterns::oracle::nothing_is_missed(PATTERNS);
-        let no_words: Vec<u8> = (0..=u8::MAX).flat_map(|byte| [byte, 1]).collect();
-        assert!(
-            patterns.possible(&no_words).is_empty(),
-            "every pattern has words that it needs"
-        );
+        let no_literal: Vec<u8> = (0..=u8::MAX).flat_map(|byte| [byte, 1]).collect();
+        assert!(patterns.possible(&no_literal).is_empty());
     }
 
     #[test]

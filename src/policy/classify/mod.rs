@@ -94,3 +94,13 @@ fn stage_of(evidence: &FailureEvidence, record: Option<&AgentRecord>) -> Option<
     }
     evidence.command.as_deref().and_then(guess_stage)
 }
+
+/// The patterns that lines are matched against.
+#[cfg(test)]
+pub(super) fn patterns() -> Vec<&'static str> {
+    let mut patterns = rules::patterns();
+    patterns.extend(quoted::PATTERNS.concat());
+    patterns.extend([shape::SHAPES, shape::RAN].concat());
+    patterns.extend(stage::patterns());
+    patterns
+}

@@ -120,21 +120,22 @@ const REFUSED: &[&str] = &[
     r"executable file not found in \$PATH",
 ];
 
-static SETS: LazyLock<[Patterns; 10]> = LazyLock::new(|| {
-    [
-        SOURCE,
-        NAMES,
-        LOCATIONS,
-        SUCCESS,
-        MARKED_NAMES,
-        LOGS,
-        SEVERE,
-        REFUSED,
-        LEVELS,
-        WRAPPERS,
-    ]
-    .map(|patterns| Patterns::new(patterns.iter().copied()))
-});
+pub(super) const PATTERNS: [&[&str]; 10] = [
+    SOURCE,
+    NAMES,
+    LOCATIONS,
+    SUCCESS,
+    MARKED_NAMES,
+    LOGS,
+    SEVERE,
+    REFUSED,
+    LEVELS,
+    WRAPPERS,
+];
+
+/// By the place in [`PATTERNS`].
+static SETS: LazyLock<[Patterns; 10]> =
+    LazyLock::new(|| PATTERNS.map(|patterns| Patterns::new(patterns.iter().copied())));
 
 /// Follows the sections of a report, line by line.
 #[derive(Debug, Default)]
@@ -262,19 +263,8 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_compiles_and_is_asked_where_it_matches() {
-        for patterns in [
-            SOURCE,
-            NAMES,
-            LOCATIONS,
-            SUCCESS,
-            MARKED_NAMES,
-            LOGS,
-            SEVERE,
-            REFUSED,
-            LEVELS,
-            WRAPPERS,
-        ] {
+    fn every_pattern_compiles_and_is_found_where_it_matches() {
+        for patterns in PATTERNS {
             let set = regex::bytes::RegexSetBuilder::new(patterns)
                 .unicode(false)
                 .build();

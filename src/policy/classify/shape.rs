@@ -12,7 +12,7 @@ const NEAR: usize = 3;
 
 /// The head of a compiler's message; the line of its own that names the place, with the marks that draw the source; what
 /// a test runner says that draws its own so; and place and message on one line.
-const SHAPES: &[&str] = &[
+pub(super) const SHAPES: &[&str] = &[
     r"(?i)^\W{0,4}(?:[\w.-]+: )?(?:\w+ ){0,2}\w*error\b|^\s*(?:\xE2\x9C\x97|\xC3\x97|\xE2\x9C\x98) \S",
     r"^\s*(?:-->|-\[|,-\[|@@|\xE2\x94\x8C[\xE2\x94\x80]*|\xE2\x95\xAD[\xE2\x94\x80]*\[?|\xE2\x94\x82)\s*\[?\S*\w\.\w+[:(]\d+",
     r"(?i)\bassert",
@@ -21,7 +21,7 @@ const SHAPES: &[&str] = &[
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(SHAPES.iter().copied()));
 
 /// Signs that tests ran: what came after is about them.
-const RAN: &[&str] = &[
+pub(super) const RAN: &[&str] = &[
     r"(?i)^\W*(?:ok|not ok|pass(?:ed)?|running \d+ tests?|\d+ (?:tests?|passed|failed|passing|failing))\b",
     r"(?i)\.\.\.\s*(?:ok|pass|fail)|\b(?:ok|passed)\W*$",
     r"^\W*FAIL(?:ED)?\b",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pattern_is_asked_where_it_matches() {
+    fn every_pattern_is_found_where_it_matches() {
         oracle::nothing_is_missed(SHAPES);
         oracle::nothing_is_missed(RAN);
     }

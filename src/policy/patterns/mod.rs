@@ -1,220 +1,175 @@
-//! Regular expressions that are matched against many lines at once, and compiled no sooner than they are needed.
+//! Regular expressions that are matched against many lines, each compiled only when a line may match it.
 //!
-//! Every alternative of a pattern knows strings and bytes without which it cannot match (`needs`). One search finds the
-//! strings of all patterns at once, and only alternatives whose strings and bytes are there are compiled, when they are
-//! first asked, and made fast when they are asked much: most of the time that a short log takes would go into patterns
-//! that nothing needs.
+//! Compiling all of them would take far longer than reading a short log. So each has a few literals of which every text
+//! that it matches contains one: a table that a test makes (`literals`). One automaton finds the literals of all patterns
+//! in a line at once, and only patterns with a literal in the line are compiled and matched.
 
-mod bytes;
-mod finder;
-mod found;
-mod gradual;
-mod needs;
+mod literals;
 #[cfg(test)]
 pub(crate) mod oracle;
 mod single;
-mod unsought;
 
-use std::cell::LazyCell;
-use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
-use bytes::{Bytes, Required};
-use finder::Finder;
-pub(crate) use found::Found;
-use gradual::Gradual;
-use needs::Pieces;
-pub(crate) use single::Single;
-use unsought::Unsought;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use regex::bytes::{Regex, RegexBuilder};
 
-/// Patterns that are asked together.
+pub(crate) use single::{Found, Single};
+
+/// What a literal begins with that is found only where a word begins.
+const WORD_START: char = '\u{8}';
+
+/// Patterns that are matched against the same lines.
 #[derive(Debug)]
 pub(crate) struct Patterns {
-    alternatives: Vec<Alternative>,
-    /// The strings that they need.
-    finder: Option<Finder>,
-    unsought: Unsought,
+    regexes: Vec<LazyRegex>,
+    /// Finds literals in text in lower case.
+    automaton: Option<AhoCorasick>,
+    /// By literal: the number of its pattern, and whether it begins a word.
+    owners: Vec<(u16, bool)>,
+    /// The patterns that are matched against every line.
+    without_literals: Vec<u16>,
 }
 
-#[derive(Debug)]
-struct Alternative {
-    /// The pattern it belongs to.
-    owner: u16,
-    /// The bytes that it needs.
-    bytes: Required,
-    regex: Gradual,
-}
-
-/// Room for the matches of one line, to be used again.
+/// The matches of one line, reused for the next.
 #[derive(Debug, Default)]
-pub(crate) struct Matches {
-    /// By alternative: the last line it was asked about.
-    asked: Vec<u32>,
-    line: u32,
-    /// The line's bytes, once they are asked for.
-    seen: Option<Bytes>,
-    /// The patterns that match, in order.
-    found: Vec<u16>,
-}
+pub(crate) struct Matches(Vec<u16>);
 
 impl Patterns {
-    /// Reads the patterns; their order gives them their numbers.
+    /// The patterns, numbered in their order. One that is not in the table of literals is matched against every line: the
+    /// test of the table lists where patterns are.
     pub(crate) fn new(patterns: impl IntoIterator<Item = &'static str>) -> Self {
-        let mut pieces = Pieces::default();
-        for (owner, pattern) in (0..).zip(patterns) {
-            pieces.read(owner, pattern);
+        let with_literals = patterns
+            .into_iter()
+            .map(|pattern| (pattern, literals::of(pattern)));
+        Self::with_literals(with_literals)
+    }
+
+    fn with_literals(
+        patterns: impl IntoIterator<Item = (&'static str, impl Iterator<Item = &'static str>)>,
+    ) -> Self {
+        let (mut regexes, mut all, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+        let mut without_literals = Vec::new();
+        for (number, (pattern, literals)) in (0..).zip(patterns) {
+            regexes.push(LazyRegex::new(pattern));
+            let before = all.len();
+            for literal in literals {
+                let begins_word = literal.starts_with(WORD_START);
+                all.push(literal.trim_start_matches(WORD_START));
+                owners.push((number, begins_word));
+            }
+            if all.len() == before {
+                without_literals.push(number);
+            }
         }
-        let numbered = || (0..u16::MAX).zip(pieces.iter());
-        let finder = Finder::new(numbered().flat_map(|(number, piece)| {
-            pieces
-                .strings(piece)
-                .iter()
-                .map(move |string| (&**string, string.begins_word, number))
-        }));
-        let unsought =
-            numbered().filter(|(_, piece)| finder.is_none() || pieces.strings(piece).is_empty());
-        let unsought = Unsought::new(unsought.map(|(number, _)| number).collect());
-        let alternatives = pieces.into_pieces().into_iter().map(|piece| Alternative {
-            owner: piece.owner,
-            bytes: piece.bytes,
-            regex: Gradual::new(piece.flags, piece.pattern),
-        });
+        // The program starts anew for every log, so building must be quick: an automaton for both letter cases would take
+        // three times as long, so the text's case is folded instead.
+        let automaton = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .dense_depth(1)
+            .prefilter(false)
+            .build(all)
+            .ok();
+        if automaton.is_none() {
+            without_literals = (0..).take(regexes.len()).collect();
+        }
         Self {
-            alternatives: alternatives.collect(),
-            finder,
-            unsought,
+            regexes,
+            automaton,
+            owners,
+            without_literals,
         }
     }
 
     /// The patterns that match `line`, by number, in order.
     pub(crate) fn matches<'m>(&self, line: &[u8], matches: &'m mut Matches) -> &'m [u16] {
-        matches.next(self.alternatives.len());
-        for number in self.unsought.of(line, &self.alternatives) {
-            self.ask(*number, line, matches);
-        }
-        if let Some(finder) = &self.finder {
-            let _all = finder.find(line, |owners, _| {
-                for number in owners {
-                    self.ask(*number, line, matches);
-                }
-                ControlFlow::Continue(())
-            });
-        }
-        matches.found.sort_unstable();
-        &matches.found
-    }
-
-    /// The patterns that `text` may match, by number, in order: what they need is there. So it is for patterns that are
-    /// compiled with Unicode.
-    pub(crate) fn possible(&self, text: &[u8]) -> Vec<u16> {
-        // Beyond ASCII there is more that is a space or a digit.
-        let seen = LazyCell::new(|| text.is_ascii().then(|| Bytes::in_text(text)));
-        let owner = |number: &u16| {
-            let alternative = &self.alternatives[usize::from(*number)];
-            alternative.may_match(*seen).then_some(alternative.owner)
-        };
-        if folds_into_ascii(text) {
-            return self.all();
-        }
-        let mut possible: Vec<u16> = self.unsought.numbers().iter().filter_map(owner).collect();
-        if let Some(finder) = &self.finder {
-            let _all = finder.find(text, |owners, _| {
-                possible.extend(owners.iter().filter_map(owner));
-                ControlFlow::Continue(())
-            });
-        }
-        possible.sort_unstable();
-        possible.dedup();
-        possible
-    }
-
-    /// All patterns, by number, in order.
-    fn all(&self) -> Vec<u16> {
-        let mut all: Vec<u16> = self
-            .alternatives
-            .iter()
-            .map(|alternative| alternative.owner)
-            .collect();
-        all.dedup();
-        all
-    }
-
-    /// Whether one of the patterns may match within a line of `text`, as [`Self::possible`] has it of the line alone.
-    pub(crate) fn may_match_a_line(&self, text: &[u8]) -> bool {
-        let is_sought = self.unsought.numbers().is_empty() && !folds_into_ascii(text);
-        let Some(finder) = self.finder.as_ref().filter(|_| is_sought) else {
-            return !text.is_empty();
-        };
-        let found = finder.find(text, |owners, at| {
-            let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |newline| newline + 1);
-            let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
-            let line = &text[start..end];
-            let seen = line.is_ascii().then(|| Bytes::in_text(line));
-            let may_match = owners
-                .iter()
-                .any(|number| self.alternatives[usize::from(*number)].may_match(seen));
-            if may_match {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
-        found.is_break()
+        self.candidates(line, &mut matches.0);
+        matches
+            .0
+            .retain(|number| self.regexes[usize::from(*number)].is_match(line));
+        &matches.0
     }
 
     /// Whether any pattern matches `line`.
     pub(crate) fn is_match(&self, line: &[u8], matches: &mut Matches) -> bool {
-        !self.matches(line, matches).is_empty()
+        self.candidates(line, &mut matches.0);
+        matches
+            .0
+            .iter()
+            .any(|number| self.regexes[usize::from(*number)].is_match(line))
     }
 
-    fn ask(&self, number: u16, line: &[u8], matches: &mut Matches) {
-        let alternative = &self.alternatives[usize::from(number)];
-        let known = matches.found.contains(&alternative.owner);
-        if !known
-            && matches.first_time(number)
-            && matches.have(&alternative.bytes, line)
-            && alternative.regex.is_match(line)
-        {
-            matches.found.push(alternative.owner);
+    /// The patterns that may match `text`, by number, in order; also those that match only when compiled with Unicode.
+    pub(crate) fn possible(&self, text: &[u8]) -> Vec<u16> {
+        if folds_into_ascii(text) {
+            return (0..).take(self.regexes.len()).collect();
         }
+        let mut possible = Vec::new();
+        self.candidates(text, &mut possible);
+        possible
+    }
+
+    /// Whether [`Self::possible`] finds any in `text` or in a part of it.
+    pub(crate) fn any_possible(&self, text: &[u8]) -> bool {
+        !self.without_literals.is_empty()
+            || folds_into_ascii(text)
+            || self
+                .with_literal_in(&text.to_ascii_lowercase())
+                .next()
+                .is_some()
+    }
+
+    /// Those with a literal in `text`, and those without literals, in order.
+    fn candidates(&self, text: &[u8], candidates: &mut Vec<u16>) {
+        candidates.clear();
+        candidates.extend_from_slice(&self.without_literals);
+        candidates.extend(self.with_literal_in(&text.to_ascii_lowercase()));
+        candidates.sort_unstable();
+        candidates.dedup();
+    }
+
+    /// Those with a literal in a text in lower case, once for each place.
+    fn with_literal_in<'t>(&'t self, folded: &'t [u8]) -> impl Iterator<Item = u16> + 't {
+        let is_in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let automaton = self.automaton.iter();
+        let found = automaton.flat_map(move |automaton| automaton.find_overlapping_iter(folded));
+        found.filter_map(move |found| {
+            let (number, begins_word) = self.owners[found.pattern().as_usize()];
+            let is_inside = begins_word && folded[..found.start()].last().is_some_and(is_in_word);
+            (!is_inside).then_some(number)
+        })
     }
 }
 
-/// Whether a text has one of the two characters that are letters of ASCII in another case: no string is found in it by its
-/// bytes alone.
+/// Whether a text has one of the two characters beyond ASCII that a case-insensitive pattern takes for an ASCII letter.
 fn folds_into_ascii(text: &[u8]) -> bool {
     let has = |letter: &str| memchr::memmem::find(text, letter.as_bytes()).is_some();
-    memchr::memchr2(0xc5, 0xe2, text).is_some() && (has("\u{17f}") || has("\u{212a}"))
+    has("\u{17f}") || has("\u{212a}")
 }
 
-impl Alternative {
-    /// Whether a text may match that has these bytes; `None` where that is not all.
-    fn may_match(&self, seen: Option<Bytes>) -> bool {
-        seen.is_none_or(|seen| self.bytes.are_in(seen))
-    }
+/// A pattern over bytes, without Unicode, compiled when it is first used.
+#[derive(Debug)]
+struct LazyRegex {
+    pattern: &'static str,
+    regex: OnceLock<Option<Regex>>,
 }
 
-impl Matches {
-    fn next(&mut self, alternatives: usize) {
-        self.found.clear();
-        self.seen = None;
-        if self.asked.len() != alternatives || self.line == u32::MAX {
-            self.asked.clear();
-            self.asked.resize(alternatives, 0);
-            self.line = 0;
+impl LazyRegex {
+    const fn new(pattern: &'static str) -> Self {
+        Self {
+            pattern,
+            regex: OnceLock::new(),
         }
-        self.line += 1;
     }
 
-    /// Whether the line has the bytes.
-    fn have(&mut self, required: &Required, line: &[u8]) -> bool {
-        required.are_in(*self.seen.get_or_insert_with(|| Bytes::in_text(line)))
+    /// `None` where the pattern does not compile; tests compile them all.
+    fn get(&self) -> Option<&Regex> {
+        let compile = || RegexBuilder::new(self.pattern).unicode(false).build().ok();
+        self.regex.get_or_init(compile).as_ref()
     }
 
-    fn first_time(&mut self, number: u16) -> bool {
-        let asked = &mut self.asked[usize::from(number)];
-        let first = *asked != self.line;
-        *asked = self.line;
-        first
+    fn is_match(&self, text: &[u8]) -> bool {
+        self.get().is_some_and(|regex| regex.is_match(text))
     }
 }
 
@@ -223,78 +178,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_line_needs_is_looked_for_in_that_line() {
-        let patterns = Patterns::new([r"\btoken\d", r"(?i)secret="]);
-        assert_eq!(patterns.possible("a \u{17f}ecret=".as_bytes()), [0, 1]);
-        for text in [
-            "a \u{17f}ecret=",
-            "to\u{212a}en1",
-            "token1",
-            "a\n1 token",
-            "x\ntokenX9\n",
-            "\u{e9} token",
-            "a secret=",
-            "SECRET=",
+    fn patterns_match_where_a_literal_is_and_without_one() {
+        let space: &[&str] = &["no space", "\u{8}space"];
+        let with_literals = |patterns: &[(&'static str, &'static [&'static str])]| {
+            let patterns = patterns.iter();
+            Patterns::with_literals(patterns.map(|(pattern, all)| (*pattern, all.iter().copied())))
+        };
+        let patterns = with_literals(&[
+            (r"^Tests?: .*failed$|\d+ errors", &["failed", "errors"]),
+            (r"(?i)no space|disk\sspace", space),
+            (r"^\d+:\d+", &[]),
+        ]);
+        let mut matches = Matches::default();
+        for (line, expected, possible) in [
+            ("Test: 3 failed", vec![0], vec![0, 2]),
+            ("Test: 3 FAILED", vec![], vec![0, 2]),
+            ("3:4 _errors, No Space", vec![1, 2], vec![0, 1, 2]),
+            ("3:4 4 errors", vec![0, 2], vec![0, 2]),
+            ("1 error", vec![], vec![2]),
+            ("", vec![], vec![2]),
+            ("No \u{17f}pace", vec![], vec![0, 1, 2]),
         ] {
-            assert!(patterns.may_match_a_line(text.as_bytes()), "{text}");
+            let line = line.as_bytes();
+            assert_eq!(patterns.matches(line, &mut matches), expected);
+            assert_eq!(patterns.is_match(line, &mut matches), !expected.is_empty());
+            assert_eq!(patterns.possible(line), possible);
+            assert!(patterns.any_possible(line));
         }
-        for text in ["", "token\n1", "1\ntoken\n2", "atoken1", "secret\n="] {
-            assert!(!patterns.may_match_a_line(text.as_bytes()), "{text}");
-        }
-        assert!(
-            Patterns::new([r"\d"]).may_match_a_line(b"x"),
-            "one that needs no string is not looked for"
-        );
-    }
-
-    #[test]
-    fn those_without_strings_are_asked_of_a_long_text_too() {
-        let (patterns, mut room) = (
-            Patterns::new([r"(?i)^[a-f]\d+$", r"x\b.{0,3}y", r"^\d+:\d+"]),
-            Matches::default(),
-        );
-        assert_eq!(patterns.unsought.numbers(), [0, 1, 2]);
-        for _ in 0..3 {
-            assert!(!patterns.is_match(&vec![b'-'; 20 << 10], &mut room));
-            for (line, expected) in [
-                ("F12", vec![0]),
-                ("12:3 x, y", vec![1, 2]),
-                ("G12", vec![]),
-                ("", vec![]),
-            ] {
-                assert_eq!(
-                    patterns.matches(line.as_bytes(), &mut room),
-                    expected,
-                    "{line}"
-                );
-            }
-        }
-        assert!(patterns.unsought.is_joined());
-    }
-
-    #[test]
-    fn what_a_set_of_the_same_patterns_finds_is_found() {
-        let patterns = [
-            r"^Tests?: .*failed$|\d+ errors?",
-            r"(?i)no space|quota",
-            r"^\d+:\d+",
-            r"x\b.{0,3}(?:foo|[Bb]ar)+",
-            r"^[0-9-]+$|^[^0-9] [0-9]{2}|^[A-Z]\d*$",
-            r"^(?:\d|-)$|=(?:\d\d?|[135])?;|^\D$",
-        ];
-        let set = regex::bytes::RegexSetBuilder::new(patterns)
-            .unicode(false)
-            .build()
-            .unwrap();
-        let (ours, mut room) = (Patterns::new(patterns), Matches::default());
-        let lines = "Test: 3 FAILED/Tests: 1 failed/12 error, No Space/3:4 x a bar/xfoo/x foofoo//-/X/1/a 12/=;/=3;/=2;/n";
-        for line in lines.split('/') {
-            let wanted: Vec<usize> = set.matches(line.as_bytes()).into_iter().collect();
-            let found = ours
-                .matches(line.as_bytes(), &mut room)
-                .iter()
-                .map(|number| usize::from(*number));
-            assert_eq!(found.collect::<Vec<_>>(), wanted, "{line}");
+        let patterns = with_literals(&[(r"(?i)disk\sspace", space)]);
+        for (text, expected) in [
+            ("a\nno SPACE\n", true),
+            ("\u{17f}", true),
+            ("s pace", false),
+            ("a disk_space", false),
+            ("", false),
+        ] {
+            assert_eq!(patterns.any_possible(text.as_bytes()), expected, "{text}");
         }
     }
 }

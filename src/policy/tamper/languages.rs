@@ -16,7 +16,7 @@ pub(super) struct Seen {
 }
 
 /// One language. Patterns are for one line, declarations for the whole text: the first group that took part is the name.
-/// Each is compiled when a text comes that may match it: a file that changed is in one language, and mostly no test.
+/// Each is compiled when it is first used: a file that changed is in one language, and mostly no test.
 struct Language {
     extensions: &'static [&'static str],
     /// Whether tests are in files of any name.
