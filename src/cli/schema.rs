@@ -8,18 +8,31 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use crate::engine::flow::accept::Accepted;
+use crate::engine::flow::agents::Agents;
+use crate::engine::flow::bisect::Found;
 use crate::engine::flow::doctor::Report as DoctorReport;
+use crate::engine::flow::forget::Forgotten;
+use crate::engine::flow::import::Imported;
+use crate::engine::flow::init::Initialised;
 use crate::engine::flow::notify::Notification;
+use crate::engine::flow::project_trust::ProjectTrust;
 use crate::engine::flow::prune::Pruned;
+use crate::engine::flow::remote::RemoteReport;
+use crate::engine::flow::remote_check::Checked;
+use crate::engine::flow::runs::{Closed, Runs};
+use crate::engine::flow::step::StepReport;
 use crate::engine::flow::sync::Synced;
+use crate::engine::flow::trust::Trusted;
 use crate::engine::flow::verify::VerifyReport;
+use crate::engine::record::attempt_record::Started;
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
 use super::replies::error::ErrorDocument;
 use super::replies::{
-    Repository, SCHEMA_VERSION, accept, attempt, bisect, checkpoint, hook, log, remote, restore,
-    run, runs, status, step, upkeep,
+    PlanReply, Repository, SCHEMA_VERSION, attempt, checkpoint, hook, log, restore, run, status,
+    upkeep,
 };
 
 /// The dialect.
@@ -32,7 +45,10 @@ type Fields = fn(&mut SchemaGenerator) -> Schema;
 const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "run",
-        &[run::RunReply::json_schema, run::RunPlanReply::json_schema],
+        &[
+            run::RunReply::json_schema,
+            PlanReply::<run::RunPlan<'_>>::json_schema,
+        ],
     ),
     ("resume", &[run::ResumeReply::json_schema]),
     ("rollback", RESTORE),
@@ -68,18 +84,18 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
         ],
     ),
     ("retry-status", &[status::RetryReply::json_schema]),
-    ("attempt start", &[attempt::AttemptStartReply::json_schema]),
+    ("attempt start", &[Started::json_schema]),
     ("attempt pass", &[attempt::AttemptPassReply::json_schema]),
     ("attempt fail", &[attempt::AttemptFailReply::json_schema]),
     ("attempt list", &[AttemptHistory::json_schema]),
     ("classify", &[Failure::json_schema]),
-    ("step", &[step::StepReply::json_schema]),
+    ("step", &[StepReport::json_schema]),
     ("status", &[status::StatusReply::json_schema]),
-    ("runs", &[runs::RunsReply::json_schema]),
-    ("accept", &[accept::AcceptReply::json_schema]),
-    ("bisect", &[bisect::BisectReply::json_schema]),
-    ("close", &[runs::CloseReply::json_schema]),
-    ("forget", &[runs::ForgetReply::json_schema]),
+    ("runs", &[Runs::json_schema]),
+    ("accept", &[Accepted::json_schema]),
+    ("bisect", &[Found::json_schema]),
+    ("close", &[Closed::json_schema]),
+    ("forget", &[Forgotten::json_schema]),
     ("remote status", REMOTE),
     ("remote push", REMOTE),
     ("remote fetch", REMOTE),
@@ -96,24 +112,15 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ),
     (
         "import",
-        &[
-            upkeep::ImportReply::json_schema,
-            upkeep::ImportPlanReply::json_schema,
-        ],
+        &[Imported::json_schema, PlanReply::<Imported>::json_schema],
     ),
     ("sync", &[Synced::json_schema]),
-    ("remote check", &[remote::RemoteCheckReply::json_schema]),
-    (
-        "trust",
-        &[
-            upkeep::ProjectTrustReply::json_schema,
-            upkeep::TrustReply::json_schema,
-        ],
-    ),
-    ("init", &[upkeep::InitReply::json_schema]),
+    ("remote check", &[Checked::json_schema]),
+    ("trust", &[ProjectTrust::json_schema, Trusted::json_schema]),
+    ("init", &[Initialised::json_schema]),
     ("config", &[upkeep::ConfigReply::json_schema]),
     ("doctor", &[DoctorReport::json_schema]),
-    ("agents", &[upkeep::AgentsReply::json_schema]),
+    ("agents", &[Agents::json_schema]),
     ("hook print", &[hook::PrintReply::json_schema]),
     ("hook install", HOOK),
     ("hook uninstall", HOOK),
@@ -135,7 +142,7 @@ const RESTORE: &[Fields] = &[
     restore::RestoreReply::json_schema,
     restore::RestorePlanReply::json_schema,
 ];
-const REMOTE: &[Fields] = &[remote::RemoteReply::json_schema];
+const REMOTE: &[Fields] = &[RemoteReport::json_schema];
 const FIX: &[Fields] = &[run::FixReply::json_schema];
 const HOOK: &[Fields] = &[
     hook::ChangesReply::json_schema,

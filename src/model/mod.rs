@@ -28,6 +28,7 @@ pub(crate) mod precondition;
 pub(crate) mod remote;
 pub(crate) mod run;
 pub(crate) mod run_key;
+pub(crate) mod run_line;
 pub(crate) mod selector;
 pub(crate) mod snapshot;
 pub(crate) mod spec;

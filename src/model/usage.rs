@@ -98,6 +98,22 @@ impl Usage {
     }
 }
 
+/// Cost and tokens in documents, each `null` where no record says any.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(crate) struct UsageFields {
+    pub cost_usd: Option<f64>,
+    pub tokens: Option<Tokens>,
+}
+
+impl From<Usage> for UsageFields {
+    fn from(usage: Usage) -> Self {
+        Self {
+            cost_usd: usage.cost_usd(),
+            tokens: usage.tokens,
+        }
+    }
+}
+
 /// Dollars and tokens in words; `None` where nothing is known.
 pub(crate) fn text(cost_usd: Option<f64>, tokens: Option<Tokens>) -> Option<String> {
     let cost = cost_usd.map(|cost| format!("${cost:.2}"));

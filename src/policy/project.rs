@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::model::check_kind::CheckKind;
@@ -53,23 +55,23 @@ const KINDS: [CheckKind; 4] = [
     CheckKind::Lint,
 ];
 
-/// A check that fits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A check that fits the project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "init_check")]
 pub(crate) struct Suggested {
-    /// Its kind.
     pub kind: CheckKind,
     /// The shell command.
     pub command: String,
     /// The file that says so.
-    pub because: &'static str,
+    pub found: &'static str,
 }
 
 /// What fits a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Project {
-    /// In the order in which they should run.
+    /// Checks that fit it, in the order in which they run.
     pub checks: Vec<Suggested>,
-    /// The agents that somebody here works with.
+    /// The agents whose settings were found.
     pub agents: Vec<&'static str>,
 }
 
@@ -159,11 +161,11 @@ impl Top<'_> {
     }
 }
 
-fn check(kind: CheckKind, command: impl Into<String>, because: &'static str) -> Suggested {
+fn check(kind: CheckKind, command: impl Into<String>, found: &'static str) -> Suggested {
     Suggested {
         kind,
         command: command.into(),
-        because,
+        found,
     }
 }
 

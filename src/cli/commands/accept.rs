@@ -4,7 +4,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use crate::engine::flow::accept::{
-    Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch, explained,
+    AcceptResult, Accepted, Request, Uncommitted, accept as accept_run, changed_work_patch,
+    explained,
 };
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::id::RunId;
@@ -13,7 +14,6 @@ use crate::policy::escape::escape;
 
 use super::super::args::AcceptArgs;
 use super::super::exit::ExitCode;
-use super::super::replies::accept::{AcceptReply, short_branch};
 use super::super::screens::agrees;
 use super::super::ui::{Reply, Ui};
 use super::manual_fix::show;
@@ -59,14 +59,14 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
             planning.uncommitted = Uncommitted::Prompt;
         }
         let planned = accept_run(&context.rehearsal()?, &planning)?;
-        if request.uncommitted == Uncommitted::Refuse && !planned.changed_work.is_empty() {
+        if request.uncommitted == Uncommitted::Refuse && !planned.result.changed_work.is_empty() {
             request.uncommitted = ask_uncommitted(context, ui, &planned)?;
         }
-        if !planned.notes.is_empty() {
+        if !planned.result.look_at.is_empty() {
             if !agrees(
                 context,
                 ui,
-                &told(&planned, false),
+                &told(&planned.result, false),
                 "Commit it all the same?",
             )? {
                 return Err(Error::new(
@@ -76,23 +76,31 @@ pub(super) fn accept(context: &mut Context, args: &AcceptArgs, ui: &Ui) -> Resul
             }
             context.confirm();
         }
-        let undecided: Vec<RepoPath> = planned.undecided().map(|one| one.path.clone()).collect();
+        let undecided: Vec<RepoPath> = planned
+            .result
+            .undecided()
+            .map(|one| one.path.clone())
+            .collect();
         if !undecided.is_empty()
-            && agrees(context, ui, &left_out(&planned), "Commit these files too?")?
+            && agrees(
+                context,
+                ui,
+                &left_out(&planned.result),
+                "Commit these files too?",
+            )?
         {
             request.include.extend(undecided);
         }
     }
     let accepted = accept_run(context, &request)?;
-    let is_plan = context.dry_run();
     ui.learn(context);
-    let text = ui.text(|| text_of(&accepted, is_plan));
-    let exit = if accepted.undecided().next().is_some() {
+    let text = ui.text(|| text_of(&accepted));
+    let exit = if accepted.result.undecided().next().is_some() {
         ExitCode::Partial
     } else {
         ExitCode::Done
     };
-    Ok(Reply::new(AcceptReply::new(&accepted, is_plan), text).exit(exit))
+    Ok(Reply::new(accepted, text).exit(exit))
 }
 
 /// Asks which version counts of files that had uncommitted changes before the run.
@@ -148,42 +156,53 @@ fn below(context: &Context, path: &Path) -> Result<RepoPath> {
     ))
 }
 
-fn text_of(accepted: &Accepted, is_plan: bool) -> String {
-    let run = escape(&accepted.run.key.to_string());
-    if !accepted.changed {
-        let rest = if accepted.run.was_accepted() && !accepted.left_out.is_empty() {
+fn text_of(accepted: &Accepted) -> String {
+    let Accepted {
+        changed,
+        run,
+        result,
+        plan,
+    } = accepted;
+    let key = escape(&run.key.to_string());
+    if !plan.as_ref().map_or(*changed, |plan| plan.changed) {
+        let rest = if run.was_accepted() && !result.left_out.is_empty() {
             " but these files"
         } else {
             ""
         };
         return format!(
-            "Nothing to commit of run {run}{rest}.\n{}",
-            told(accepted, true)
+            "Nothing to commit of run {key}{rest}.\n{}",
+            told(result, true)
         );
     }
-    let verb = if is_plan { "Would commit" } else { "Committed" };
-    let place = short_branch(accepted).map_or("a detached HEAD".to_owned(), escape);
-    let advice = match (&accepted.branch, is_plan) {
+    let verb = if plan.is_some() {
+        "Would commit"
+    } else {
+        "Committed"
+    };
+    let branch = result.branch.as_deref();
+    let place = branch.map_or("a detached HEAD".to_owned(), escape);
+    let advice = match (branch, plan) {
         (Some(_), _) => "",
-        (None, true) => "HEAD is on no branch: --branch NAME begins one for it.\n",
-        (None, false) => "HEAD is on no branch: git switch -c NAME begins one for it.\n",
+        (None, Some(_)) => "HEAD is on no branch: --branch NAME begins one for it.\n",
+        (None, None) => "HEAD is on no branch: git switch -c NAME begins one for it.\n",
     };
     format!(
-        "{verb} run {run} on {place}:\n{}{advice}",
-        told(accepted, true)
+        "{verb} run {key} on {place}:\n{}{advice}",
+        told(result, true)
     )
 }
 
 /// The commits, what is left out, and with `all` nothing of what is to look at, which stands in front otherwise.
-fn told(accepted: &Accepted, all: bool) -> String {
+fn told(accepted: &AcceptResult, all: bool) -> String {
     let mut text = left_out(accepted);
-    if !accepted.notes.is_empty() {
+    if !accepted.look_at.is_empty() {
         text.push_str(if all {
             "  to look at:\n"
         } else {
             "To look at first:\n"
         });
-        for note in &accepted.notes {
+        for note in &accepted.look_at {
             text.push_str(&format!("    {}\n", escape(note)));
         }
     }
@@ -223,7 +242,7 @@ fn told(accepted: &Accepted, all: bool) -> String {
 }
 
 /// What is left out, what a person has to decide about first.
-fn left_out(accepted: &Accepted) -> String {
+fn left_out(accepted: &AcceptResult) -> String {
     let mut all: Vec<&PathReason> = accepted.left_out.iter().collect();
     all.sort_by_key(|one| !accepted.undecided().any(|other| other == *one));
     let line = |one: &&PathReason| {

@@ -5,7 +5,6 @@ use crate::engine::{Context, Result};
 use crate::model::hint::Hint;
 
 use super::super::render;
-use super::super::replies::upkeep::AgentsReply;
 use super::super::ui::{Reply, Ui};
 
 /// `recover agents`.
@@ -25,6 +24,6 @@ pub(super) fn agents(context: &Context, ui: &Ui) -> Result<Reply> {
             "the agents of {file} are not trusted, and not listed: `{way}`"
         ));
     }
-    let text = ui.text(|| render::agents_table(ui, &agents));
-    Ok(Reply::new(AgentsReply { agents: &agents }, text))
+    let text = ui.text(|| render::agents_table(ui, &agents.agents));
+    Ok(Reply::new(agents, text))
 }

@@ -23,7 +23,7 @@ use super::super::args::{
 };
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::attempt::{AttemptFailReply, AttemptPassReply, AttemptStartReply};
+use super::super::replies::attempt::{AttemptFailReply, AttemptPassReply};
 use super::super::ui::{Reply, Ui, escape};
 
 /// Dispatches.
@@ -48,14 +48,7 @@ fn begin(context: &Context, args: &AttemptStartArgs) -> Result<Reply> {
         "Attempt {} of iteration {} of run {}.\n",
         started.attempt, started.iteration, started.run.key
     );
-    let document = AttemptStartReply {
-        run: (&started.run).into(),
-        iteration: started.iteration,
-        attempt: started.attempt,
-        subtask: &started.subtask,
-        started_at: started.at,
-    };
-    Ok(Reply::new(document, text))
+    Ok(Reply::new(started, text))
 }
 
 fn pass(context: &Context, args: &AttemptPassArgs) -> Result<Reply> {

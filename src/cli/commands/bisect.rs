@@ -11,7 +11,6 @@ use crate::policy::escape::escape;
 
 use super::super::args::BisectArgs;
 use super::super::exit::ExitCode;
-use super::super::replies::bisect::BisectReply;
 use super::super::ui::{Reply, Ui};
 
 /// `recover bisect`.
@@ -44,7 +43,7 @@ pub(super) fn bisect(context: &Context, args: &BisectArgs, ui: &Ui) -> Result<Re
     } else {
         ExitCode::Partial
     };
-    Ok(Reply::new(BisectReply::new(&found), text).exit(exit))
+    Ok(Reply::new(found, text).exit(exit))
 }
 
 fn text_of(context: &Context, found: &Found) -> String {
@@ -55,10 +54,12 @@ fn text_of(context: &Context, found: &Found) -> String {
             escape(&found.run.key.to_string())
         );
     }
-    if let (Some(good), Some(bad), 1..) =
-        (&found.last_good, found.candidates.first(), found.removed)
-    {
-        let removed = count(found.removed, "checkpoint");
+    if let (Some(good), Some(bad), 1..) = (
+        &found.last_good,
+        found.candidates.first(),
+        found.removed_between,
+    ) {
+        let removed = count(found.removed_between, "checkpoint");
         let changes = Hint::recover([
             "checkpoint",
             "diff",

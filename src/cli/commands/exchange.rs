@@ -6,7 +6,7 @@ use crate::engine::record::foreign::KnownCheckpoint;
 use crate::engine::{Context, Result};
 
 use super::super::args::{ImportArgs, SyncArgs};
-use super::super::replies::upkeep::{ImportPlan, ImportPlanReply, ImportReply};
+use super::super::replies::PlanReply;
 use super::super::ui::{Reply, escape};
 use crate::policy::amounts::count;
 
@@ -21,17 +21,10 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Reply> {
     for file in &imported.files {
         text.push_str(&told(file, context.dry_run()));
     }
-    let (changed, files) = (imported.changed, imported.files.as_slice());
     Ok(if context.dry_run() {
-        Reply::new(
-            ImportPlanReply {
-                changed: false,
-                plan: ImportPlan { changed, files },
-            },
-            text,
-        )
+        Reply::new(PlanReply::of(imported), text)
     } else {
-        Reply::new(ImportReply { changed, files }, text)
+        Reply::new(imported, text)
     })
 }
 

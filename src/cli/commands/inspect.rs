@@ -18,9 +18,7 @@ use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
 use super::super::replies::status::RetryReply;
-use super::super::replies::upkeep::{
-    CompletionsReply, ConfigReply, InitCheck, InitReply, ManReply, SchemaReply,
-};
+use super::super::replies::upkeep::{CompletionsReply, ConfigReply, ManReply, SchemaReply};
 use super::super::schema;
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};
@@ -54,7 +52,7 @@ pub(super) fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply>
     for check in &project.checks {
         text.push_str(&format!(
             "Found {}: {} runs {}\n",
-            check.because,
+            check.found,
             check.kind.as_str(),
             escape(&check.command)
         ));
@@ -68,32 +66,20 @@ pub(super) fn init(context: &Context, args: &InitArgs, ui: &Ui) -> Result<Reply>
         );
     }
     if context.dry_run() {
-        text.push_str(&format!(
-            "Would write {}:\n\n{}",
-            path.display(),
-            written.text
-        ));
+        text.push_str(&format!("Would write {path}:\n\n{}", written.text));
     } else {
-        text.push_str(&format!("Wrote {}\n", path.display()));
+        text.push_str(&format!("Wrote {path}\n"));
     }
     for agent in &project.agents {
         let offered = offer_hook(context, agent, &mut text, ui)?;
         text.push_str(&offered);
     }
-    let checks: Vec<InitCheck<'_>> = project.checks.iter().map(InitCheck::from).collect();
-    let changed = !context.dry_run();
-    let reply = InitReply {
-        changed,
-        path: path.to_string_lossy(),
-        checks,
-        agents: &project.agents,
-    };
     let form = if context.dry_run() {
         Form::Verbatim
     } else {
         Form::People
     };
-    Ok(Reply::new(reply, text).form(form))
+    Ok(Reply::new(written, text).form(form))
 }
 
 /// Asks on a terminal whether the agent's hook shall be installed, after what was `found` before; elsewhere says how.

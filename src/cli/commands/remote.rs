@@ -9,7 +9,6 @@ use crate::engine::{Context, Error, ErrorKind, Result};
 use super::super::args::{RemoteArgs, RemoteCheckArgs, RemoteCommand};
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::remote::{RemoteCheckReply, RemoteReply};
 use super::super::screens::agrees;
 use super::super::ui::{Reply, Ui, escape};
 use crate::engine::base::clock::WaitLimit;
@@ -36,7 +35,8 @@ pub(super) fn execute(context: &mut Context, args: &RemoteArgs, ui: &Ui) -> Resu
             remote::release_run(context, args.force, how(false, None))?
         }
     };
-    Ok(reply(ui, &report, context.dry_run()))
+    let text = ui.text(|| render::remote_text(ui, &report, context.dry_run()));
+    Ok(Reply::new(report, text))
 }
 
 /// On a terminal it asks, with what would be removed.
@@ -59,13 +59,6 @@ fn prune(context: &mut Context, ui: &Ui) -> Result<RemoteReport> {
         }
         done => done,
     }
-}
-
-fn reply(ui: &Ui, report: &RemoteReport, is_plan: bool) -> Reply {
-    Reply::new(
-        RemoteReply::new(report),
-        ui.text(|| render::remote_text(ui, report, is_plan)),
-    )
 }
 
 /// How a run is taken.
@@ -91,19 +84,10 @@ pub(super) fn confirm_steal(context: &mut Context, ui: &Ui) -> Result<()> {
 
 fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
     let found = remote_check::check(context, args.name.remote.as_deref(), args.size)?;
-    let (name, url) = (escape(&found.remote.name), escape(&found.remote.url));
-    let document = RemoteCheckReply {
-        remote: &found.remote.name,
-        url: &found.remote.url,
-        usable: found.usable,
-        guarantees: &found.guarantees,
-        left: found.left.as_deref(),
-    };
+    let (name, url) = (escape(&found.remote), escape(&found.url));
     if context.dry_run() {
-        return Ok(Reply::new(
-            document,
-            format!("Would try a reference for the moment at {url} (remote {name}).\n"),
-        ));
+        let text = format!("Would try a reference for the moment at {url} (remote {name}).\n");
+        return Ok(Reply::new(found, text));
     }
     let mut text = format!("{url} (remote {name})\n");
     for one in &found.guarantees {
@@ -137,5 +121,5 @@ fn check(context: &Context, args: &RemoteCheckArgs) -> Result<Reply> {
     } else {
         "Runs cannot be kept there: something that they need is missing.\n"
     });
-    Ok(Reply::new(document, text).exit(code))
+    Ok(Reply::new(found, text).exit(code))
 }

@@ -35,7 +35,8 @@ use super::super::args::{ResumeArgs, RunArgs};
 use super::super::exit::ExitCode;
 use super::super::live::Watch;
 use super::super::render;
-use super::super::replies::run::{ResumeReply, RunPlanReply, RunReply};
+use super::super::replies::PlanReply;
+use super::super::replies::run::{ResumeReply, RunPlan, RunReply};
 use super::super::screens::resume::{self as resume_screen, Answer};
 use super::super::ui::{Form, Reply, Ui, escape};
 use super::manual_fix;
@@ -55,7 +56,11 @@ pub(super) fn run(context: &Context, args: &RunArgs, ui: &Ui) -> Result<Reply> {
             totals.bytes,
             spec.command.join(" ")
         );
-        return Ok(Reply::new(RunPlanReply::new(totals, &spec), text));
+        let plan = RunPlan {
+            captured: totals,
+            spec: &spec,
+        };
+        return Ok(Reply::new(PlanReply::of(plan), text));
     }
     let show = if args.passthrough {
         Show::Passthrough
@@ -465,7 +470,7 @@ pub(super) fn resume(context: &mut Context, args: &ResumeArgs, ui: &Ui) -> Resul
     let stage = lane
         .standing
         .as_ref()
-        .and_then(|standing| standing.status.as_deref());
+        .and_then(|standing| standing.details.stage_status.as_deref());
     let has_failed = matches!(stage, Some("failed" | "blocked"));
     let text =
         resumed_text(context, &resumed, has_failed, ui) + &plan_text(&resumed) + &lane.prompt;

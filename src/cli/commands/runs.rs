@@ -2,13 +2,12 @@
 
 use crate::engine::flow::forget::{Forgotten, forget as forget_runs, plan};
 use crate::engine::flow::remote;
-use crate::engine::flow::runs::{Chosen, Listed, close as close_runs, list};
+use crate::engine::flow::runs::{Chosen, Planned, Runs, close as close_runs, list};
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::id::RunId;
 
 use super::super::args::{CloseArgs, ForgetArgs, RunsArgs};
 use super::super::render;
-use super::super::replies::runs::{CloseReply, ForgetReply, RunsReply};
 use super::super::screens::{self, agrees};
 use super::super::ui::{Paged, Reply, Ui};
 use crate::policy::amounts::count;
@@ -17,22 +16,16 @@ use crate::policy::escape::escape;
 /// `recover runs`.
 pub(super) fn runs(context: &Context, args: &RunsArgs, ui: &Ui) -> Result<Reply> {
     context.require_something()?;
-    if args.remote.is_some() {
-        let mut listed = Vec::new();
-        for run in remote::runs(context, args.all, args.limit)? {
-            listed.push(Listed {
-                run,
-                chosen: false,
-                size_bytes: 0,
-                driver_pid: None,
-            });
+    let listed = if args.remote.is_some() {
+        let runs = remote::runs(context, args.all, args.limit)?;
+        Runs {
+            runs: runs.iter().map(Into::into).collect(),
         }
-        let text = ui.text(|| render::runs_table(ui, &listed, context.clock.now()));
-        return Ok(Reply::new(RunsReply::new(&listed), text).paged(Paged::Text("log")));
-    }
-    let listed = list(context, args.all, args.limit)?;
-    let text = ui.text(|| render::runs_table(ui, &listed, context.clock.now()));
-    Ok(Reply::new(RunsReply::new(&listed), text).paged(Paged::Text("log")))
+    } else {
+        list(context, args.all, args.limit)?
+    };
+    let text = ui.text(|| render::runs_table(ui, &listed.runs, context.clock.now()));
+    Ok(Reply::new(listed, text).paged(Paged::Text("log")))
 }
 
 /// `recover browse`.
@@ -75,10 +68,7 @@ pub(super) fn close_chosen(context: &Context, chosen: &Chosen) -> Result<Reply> 
     if text.is_empty() {
         text.push_str("Nothing to close.\n");
     }
-    Ok(Reply::new(
-        CloseReply::new(&closed, context.dry_run()),
-        text,
-    ))
+    Ok(Reply::new(closed, text))
 }
 
 /// `recover forget`.
@@ -104,18 +94,15 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs, ui: &Ui) -> Resul
         }
     }
     let forgotten = forget_runs(context, chosen.as_ref())?;
-    let text = match (forgotten.changed, context.dry_run()) {
-        (false, _) => "Nothing to remove.\n".to_owned(),
-        (true, true) => format!(
+    let text = match forgotten.plan {
+        Some(Planned { changed: true }) => format!(
             "Would remove for good, which cannot be undone:\n{}",
             told(&forgotten)
         ),
-        (true, false) => format!("Removed for good:\n{}", told(&forgotten)),
+        None if forgotten.changed => format!("Removed for good:\n{}", told(&forgotten)),
+        _ => "Nothing to remove.\n".to_owned(),
     };
-    Ok(Reply::new(
-        ForgetReply::new(&forgotten, context.dry_run()),
-        text,
-    ))
+    Ok(Reply::new(forgotten, text))
 }
 
 /// What goes, for people.
@@ -129,7 +116,7 @@ fn told(forgotten: &Forgotten) -> String {
         count(forgotten.checkpoints, "checkpoint")
     ));
     for path in &forgotten.removed {
-        text.push_str(&format!("  {}\n", escape(&path.to_string_lossy())));
+        text.push_str(&format!("  {}\n", escape(path)));
     }
     text
 }

@@ -1,6 +1,8 @@
 //! Runs `step`.
 
-use crate::engine::flow::step::{Notice, StepReport, StepRequest, as_recorded, step as run_once};
+use crate::engine::flow::step::{
+    Notice, StepPlan, StepReport, StepRequest, Would, as_recorded, step as run_once,
+};
 use crate::engine::{Context, Result};
 use crate::model::hint::join;
 use crate::model::step::{Step, StepStatus, ToldStep};
@@ -9,7 +11,6 @@ use crate::process::Show;
 use super::super::args::StepArgs;
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::step::{StepReply, Would};
 use super::super::ui::{Reply, Ui};
 
 /// `recover step`.
@@ -32,9 +33,10 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
         },
     };
     let request = as_recorded(context, request)?;
-    let report = run_once(context, &request, &|notice| say(notice, &request, ui))?;
-    if context.dry_run() {
-        return Ok(planned(&request, &report));
+    let mut report = run_once(context, &request, &|notice| say(notice, &request, ui))?;
+    if let Some(plan) = &report.plan {
+        let text = plan_text(plan, report.step.as_ref());
+        return Ok(Reply::new(report, text));
     }
     told(&request, &report, ui);
     let exit = match report.exit_code {
@@ -50,7 +52,9 @@ pub(super) fn step(context: &Context, args: &StepArgs, ui: &Ui) -> Result<Reply>
         // The commands that resume and roll back, beside the command's own output (C9).
         lane.prompt.lines().for_each(|line| ui.note(line));
     }
-    Ok(Reply::new(StepReply::new(&report, lane.standing.as_ref()), "").exit(exit))
+    report.hints = lane.standing.as_ref().map(|lane| lane.hints.clone());
+    report.lane = lane.standing;
+    Ok(Reply::new(report, "").exit(exit))
 }
 
 /// What comes before the command's own output. Our stdout is the command's: all of it goes to stderr.
@@ -122,36 +126,29 @@ fn told(request: &StepRequest, report: &StepReport, ui: &Ui) {
     }
 }
 
-fn planned(request: &StepRequest, report: &StepReport) -> Reply {
+fn plan_text(plan: &StepPlan, step: Option<&ToldStep>) -> String {
+    let StepPlan { would, request } = plan;
     let name = crate::policy::escape::escape(&request.name);
-    let status = report.step.as_ref().map(|step| step.status);
-    let (would, mut text) = match status {
-        Some(StepStatus::Done) => (
-            Would::Skip,
-            format!("Step '{name}' is done: it would be skipped.\n"),
-        ),
-        Some(StepStatus::Running) => (
-            Would::Wait,
-            format!(
+    let mut text = match would {
+        Would::Skip => return format!("Step '{name}' is done: it would be skipped.\n"),
+        Would::Wait => {
+            return format!(
                 "Step '{name}' is under way: would wait for it, and run it only if it fails.\n"
-            ),
-        ),
-        Some(StepStatus::CutOff) => (
-            Would::Run,
-            format!("Step '{name}' was cut off. Would run it again: "),
-        ),
-        _ => (Would::Run, "Would run: ".to_owned()),
-    };
-    if would == Would::Run {
-        text.push_str(&format!("{}\n", join(&request.command)));
-        if request.atomic {
-            let covered = if request.paths.is_empty() {
-                "the whole work tree".into()
-            } else {
-                request.paths.join(" ")
-            };
-            text.push_str(&format!("Unless it succeeds, would restore: {covered}\n"));
+            );
         }
+        Would::Run if step.is_some_and(|step| step.status == StepStatus::CutOff) => {
+            format!("Step '{name}' was cut off. Would run it again: ")
+        }
+        Would::Run => "Would run: ".to_owned(),
+    };
+    text.push_str(&format!("{}\n", join(&request.command)));
+    if request.atomic {
+        let covered = if request.paths.is_empty() {
+            "the whole work tree".into()
+        } else {
+            request.paths.join(" ")
+        };
+        text.push_str(&format!("Unless it succeeds, would restore: {covered}\n"));
     }
-    Reply::new(StepReply::planned(report, request, would), text)
+    text
 }

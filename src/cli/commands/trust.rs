@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use crate::engine::flow::inside::{self, Reach};
 use crate::engine::flow::project_trust::{self, Change, ProjectTrust, shown, shown_json};
+use crate::engine::flow::runs::Planned;
 use crate::engine::flow::trust::{StateReport, look, take_over};
 use crate::engine::record::remote_consent::give_consent;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::policy::amounts::size;
 
 use super::super::args::TrustArgs;
-use super::super::replies::upkeep::{ProjectTrustReply, TrustPlan, TrustReply};
 use super::super::screens::{Consent, agrees, trusts};
 use super::super::ui::{Reply, Ui, escape};
 
@@ -28,9 +28,8 @@ pub(super) fn trust(context: &mut Context, args: &TrustArgs, ui: &Ui) -> Result<
 
 /// What the project's configuration starts and permits, shown and trusted, or trusted no longer.
 fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
-    let found = project_trust::look(context);
-    let path = &context.config().file;
-    let file = escape(&path.to_string_lossy());
+    let mut found = project_trust::look(context);
+    let file = escape(&found.path);
     let changed = if revokes {
         project_trust::revoke(context)?
     } else {
@@ -53,21 +52,17 @@ fn trust_configuration(context: &Context, revokes: bool) -> Result<Reply> {
         (false, false, _) if found.values.is_empty() => "",
         (false, false, _) => "Trusted already.\n",
     });
-    let document = ProjectTrustReply {
-        changed: changed && !planned,
-        trusted: found.values.is_empty() || if planned { found.trusted } else { !revokes },
-        path: path.to_string_lossy(),
-        values: &found.values,
-        plan: planned.then_some(TrustPlan { changed }),
-    };
-    Ok(Reply::new(document, text).content())
+    found.changed = changed && !planned;
+    found.trusted = found.values.is_empty() || if planned { found.trusted } else { !revokes };
+    found.plan = planned.then_some(Planned { changed });
+    Ok(Reply::new(found, text).content())
 }
 
 /// Shows what would be started and is not trusted, and asks for it; whether it is trusted now. A supervised agent that has
 /// a terminal may trust for its own call, and nothing is remembered of that.
 pub(crate) fn ask(context: &Context, ui: &Ui) -> Result<bool> {
     let found = project_trust::look(context);
-    let file = escape(&context.config().file.to_string_lossy());
+    let file = escape(&found.path);
     let about = if found.was_trusted {
         format!("What {file} starts or permits has changed since it was trusted:")
     } else {
@@ -159,22 +154,14 @@ fn trust_state(context: &mut Context, ui: &Ui) -> Result<Reply> {
     }
     let trusted = take_over(context)?;
     let (state, path) = (&trusted.state, escape(&trusted.state.path));
-    let mut text = match (trusted.changed, context.dry_run()) {
-        (false, _) => format!("The state in {path} is yours already.\n"),
-        (true, true) => format!("Would take over the state in {path}\n"),
-        (true, false) => format!("Took over the state in {path}\n"),
+    let text = match trusted.plan {
+        Some(Planned { changed: true }) => {
+            format!("Would take over the state in {path}\n{}", told(state))
+        }
+        None if trusted.changed => format!("Took over the state in {path}\n{}", told(state)),
+        _ => format!("The state in {path} is yours already.\n"),
     };
-    if trusted.changed {
-        text.push_str(&told(state));
-    }
-    let document = TrustReply {
-        changed: trusted.changed && !context.dry_run(),
-        state,
-        plan: context.dry_run().then_some(TrustPlan {
-            changed: trusted.changed,
-        }),
-    };
-    Ok(Reply::new(document, text))
+    Ok(Reply::new(trusted, text))
 }
 
 /// What the state holds, for people.

@@ -29,35 +29,43 @@ pub(crate) fn lane(context: &Context, key: Option<&RunKey>) -> Result<Lane> {
 
 fn prompt(lane: &LaneStanding) -> String {
     let mut text = String::new();
-    let status = lane.status.as_deref().unwrap_or("-");
+    let LaneStanding {
+        stage,
+        details,
+        hints,
+        back_to,
+    } = lane;
+    let text_of = |text: &Option<String>| escape(text.as_deref().unwrap_or("-"));
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
         "Stage:           {} ({})",
-        escape(&lane.stage),
-        escape(status)
+        text_of(&stage.current_stage),
+        text_of(&details.stage_status)
     );
-    let _ = writeln!(text, "Checkpoints:     {}", escape(&lane.path));
-    if !lane.done.is_empty() {
-        let _ = writeln!(text, "Done, skipped:   {}", escape(&lane.done.join(", ")));
+    let _ = writeln!(text, "Checkpoints:     {}", text_of(&stage.checkpoint_path));
+    if !details.skipped_steps.is_empty() {
+        let skipped = details.skipped_steps.join(", ");
+        let _ = writeln!(text, "Done, skipped:   {}", escape(&skipped));
     }
-    for command in &lane.next_actions {
-        let label = if *command == lane.resume_hint {
+    let next_actions = details.next_actions.as_deref().unwrap_or_default();
+    for command in next_actions {
+        let label = if *command == hints.resume_hint {
             "Resume:"
         } else {
             "Next:"
         };
         let _ = writeln!(text, "{label:<16} {}", escape(command));
     }
-    if !lane.next_actions.contains(&lane.resume_hint) {
-        let _ = writeln!(text, "Resume:          {}", escape(&lane.resume_hint));
+    if !next_actions.contains(&hints.resume_hint) {
+        let _ = writeln!(text, "Resume:          {}", escape(&hints.resume_hint));
     }
-    if let Some(stage) = &lane.back_to {
+    if let Some(stage) = back_to {
         let _ = writeln!(
             text,
             "Back to {}: {}",
             escape(stage),
-            escape(&lane.rollback_hint)
+            escape(&hints.rollback_hint)
         );
     }
     text

@@ -3,13 +3,11 @@
 use comfy_table::Cell;
 
 use crate::engine::flow::runs::Listed;
-use crate::model::run::IterationStatus;
 use crate::model::time::Timestamp;
 use crate::model::usage::short;
 use crate::policy::amounts::size;
 use crate::policy::escape::escape;
 
-use super::super::replies::runs::{iterations_that, last_error};
 use super::super::ui::Ui;
 use super::tables::{Table, column, toned, when, words};
 
@@ -22,9 +20,7 @@ pub(crate) fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
         return "No runs.\n".to_owned();
     }
     // Where they are of one work tree alone, its name says nothing.
-    let several = listed
-        .iter()
-        .any(|one| one.run.worktree != listed[0].run.worktree);
+    let several = listed.iter().any(|one| one.worktree != listed[0].worktree);
     let mut columns = vec![column("", 0), column("RUN", 0)];
     columns.extend(several.then(|| column("WORK TREE", 2)));
     columns.extend([
@@ -39,54 +35,41 @@ pub(crate) fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
     ]);
     let mut table = Table::new(ui, &columns);
     let unknown = || "-".to_owned();
-    for Listed {
-        run,
-        chosen,
-        size_bytes,
-        driver_pid,
-    } in listed
-    {
-        let status = match driver_pid {
+    for run in listed {
+        let status = match run.driver_pid {
             Some(pid) => format!("{} (pid {pid})", run.status.as_str()),
             None => run.status.as_str().to_owned(),
         };
-        let used = run.usage();
-        let total = run
-            .spec
-            .iterations_total
-            .map_or_else(String::new, |total| format!("/{total}"));
-        let done = format!(
-            "{}{total}",
-            iterations_that(run, IterationStatus::Completed)
-        );
-        let given_up = match iterations_that(run, IterationStatus::Skipped) {
-            0 => String::new(),
-            count => format!(", {count} given up"),
-        };
-        let error = beginning(
-            &last_error(run).map(escape).unwrap_or_default(),
-            ERROR_LENGTH,
-        );
+        let mut done = run.iterations.done.to_string();
+        if let Some(total) = run.iterations.total {
+            done.push_str(&format!("/{total}"));
+        }
+        if run.iterations.given_up > 0 {
+            done.push_str(&format!(", {} given up", run.iterations.given_up));
+        }
+        let error = run.last_error.as_deref().map(escape).unwrap_or_default();
         let mut cells = vec![
-            Cell::new(if *chosen { "*" } else { "" }),
+            Cell::new(if run.chosen { "*" } else { "" }),
             Cell::new(escape(&run.key.to_string())),
         ];
-        cells.extend(several.then(|| Cell::new(escape(&run.worktree.to_string()))));
+        cells.extend(several.then(|| Cell::new(escape(&run.worktree))));
         cells.extend([
             toned(ui, &status),
-            Cell::new(done + &given_up),
-            Cell::new(run.iterations.count_attempts()),
-            Cell::new(when(run.created_at, now)),
+            Cell::new(done),
+            Cell::new(run.attempts),
+            Cell::new(when(run.started_at, now)),
             Cell::new(
-                used.cost_usd()
+                run.usage
+                    .cost_usd
                     .map_or_else(unknown, |cost| format!("${cost:.2}")),
             ),
             Cell::new(
-                used.tokens
+                run.usage
+                    .tokens
                     .map_or_else(unknown, |tokens| short(tokens.total)),
             ),
-            Cell::new(size(*size_bytes)),
-            Cell::new(error),
+            Cell::new(size(run.size_bytes)),
+            Cell::new(beginning(&error, ERROR_LENGTH)),
         ]);
         table.add_row(cells);
     }

@@ -10,22 +10,11 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
 use crate::model::failure::{Condition, Failure};
 use crate::model::id::CheckpointId;
-use crate::model::time::Timestamp;
-
-use super::parts::RunLine;
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AttemptStartReply<'a> {
-    pub run: RunLine<'a>,
-    pub iteration: u32,
-    pub attempt: u32,
-    pub subtask: &'a str,
-    pub started_at: Timestamp,
-}
+use crate::model::run_line::RunLine;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AttemptPassReply<'a> {
-    pub run: RunLine<'a>,
+    pub run: RunLine,
     pub conditions: &'a [Condition],
     pub notes: &'a [String],
     pub checkpoint_id: Option<&'a CheckpointId>,
@@ -34,7 +23,7 @@ pub(crate) struct AttemptPassReply<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AttemptFailReply<'a> {
-    pub run: RunLine<'a>,
+    pub run: RunLine,
     pub failure: Option<&'a Failure>,
     pub decision: Option<&'a Decision>,
     pub conditions: &'a [Condition],

@@ -2,20 +2,15 @@
 //!
 //! A field that is `Option` and may be skipped is never `null`: it is there with a value, or not at all.
 
-pub(super) mod accept;
 pub(super) mod attempt;
-pub(super) mod bisect;
 pub(super) mod checkpoint;
 pub(super) mod error;
 pub(super) mod hook;
 pub(super) mod log;
 mod parts;
-pub(super) mod remote;
 pub(super) mod restore;
 pub(super) mod run;
-pub(super) mod runs;
 pub(super) mod status;
-pub(super) mod step;
 pub(super) mod upkeep;
 
 use schemars::JsonSchema;
@@ -48,6 +43,23 @@ impl<'a, T> Document<'a, T> {
             command,
             reply,
             warnings,
+        }
+    }
+}
+
+/// What a command would do that has nothing else to report in a dry run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PlanReply<T> {
+    /// `false`.
+    changed: bool,
+    plan: T,
+}
+
+impl<T> PlanReply<T> {
+    pub(super) fn of(plan: T) -> Self {
+        Self {
+            changed: false,
+            plan,
         }
     }
 }

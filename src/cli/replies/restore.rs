@@ -4,13 +4,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::Context;
-use crate::engine::record::lane::LaneStanding;
+use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
 use crate::engine::record::run_settings::is_unchecked;
 use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::hint::Hint;
+use crate::model::run_line::RunLine;
 use crate::policy::recommended::resume_command;
-
-use super::parts::{Hints, LaneDetails, RunLine, Stage};
 
 /// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -32,13 +31,13 @@ pub(crate) struct RestorePlanReply<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct AfterRestore<'a> {
-    run: Option<RunLine<'a>>,
+    run: Option<RunLine>,
     #[serde(flatten)]
     hints: Hints,
     #[serde(flatten)]
-    stage: Stage<'a>,
+    stage: Stage,
     #[serde(flatten)]
-    details: Option<LaneDetails<'a>>,
+    details: Option<&'a LaneDetails>,
 }
 
 impl<'a> AfterRestore<'a> {
@@ -54,9 +53,9 @@ impl<'a> AfterRestore<'a> {
         };
         Self {
             run: run.map(RunLine::from),
-            hints: hints.or_of(lane),
-            stage: lane.into(),
-            details: lane.map(LaneDetails::from),
+            hints: lane.map_or(hints, |lane| lane.hints.clone()),
+            stage: lane.map(|lane| lane.stage.clone()).unwrap_or_default(),
+            details: lane.map(|lane| &lane.details),
         }
     }
 }

@@ -9,23 +9,22 @@ use crate::engine::Context;
 use crate::engine::flow::fix_session::Fix;
 use crate::engine::flow::resume::{Change, Check, Plan, Resumed, next_actions};
 use crate::engine::flow::run::{Driven, Outcome};
-use crate::engine::record::lane::LaneStanding;
+use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
 use crate::engine::restore::request::RestoreResult;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::decision::{Decision, Standing, Strategy};
 use crate::model::feedback::FeedbackResults;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunSpec;
+use crate::model::run_line::{IterationLine, RunLine, iterations};
 
 use super::error::ErrorBody;
-use super::parts::{
-    Hints, IterationLine, LaneDetails, LaneFields, RunLine, Stage, Wait, iterations, shown,
-};
+use super::parts::{Wait, shown};
 
 /// How a supervised run ended.
 #[derive(Debug, Serialize, JsonSchema)]
 struct DrivenFields<'a> {
-    run: RunLine<'a>,
+    run: RunLine,
     outcome: Outcome,
     baseline: Option<&'a FeedbackResults>,
     iterations: Vec<IterationLine<'a>>,
@@ -55,7 +54,7 @@ impl<'a> DrivenFields<'a> {
                 .stopped
                 .as_ref()
                 .map(|error| ErrorBody::of(context, error)),
-            hints: Hints::of(context, &driven.run).or_of(lane),
+            hints: Hints::of(context, &driven.run, lane),
         }
     }
 }
@@ -66,7 +65,7 @@ pub(crate) struct RunReply<'a> {
     #[serde(flatten)]
     driven: DrivenFields<'a>,
     #[serde(flatten)]
-    lane: Option<LaneFields<'a>>,
+    lane: Option<&'a LaneStanding>,
 }
 
 impl<'a> RunReply<'a> {
@@ -78,39 +77,24 @@ impl<'a> RunReply<'a> {
     ) -> Self {
         Self {
             driven: DrivenFields::new(context, driven, lane),
-            lane: lane.map(LaneFields::from),
+            lane,
         }
     }
 }
 
 /// What a run would begin with.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct RunPlanReply<'a> {
-    changed: bool,
-    plan: RunPlan<'a>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-struct RunPlan<'a> {
-    captured: CapturedTotals,
-    spec: &'a RunSpec,
-}
-
-impl<'a> RunPlanReply<'a> {
-    pub(crate) fn new(captured: CapturedTotals, spec: &'a RunSpec) -> Self {
-        Self {
-            changed: false,
-            plan: RunPlan { captured, spec },
-        }
-    }
+pub(crate) struct RunPlan<'a> {
+    pub captured: CapturedTotals,
+    pub spec: &'a RunSpec,
 }
 
 /// How a run was taken up, and what came of it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ResumeReply<'a> {
     changed: bool,
-    run: RunLine<'a>,
+    run: RunLine,
     strategy: Option<Strategy>,
     prompt: Option<&'a str>,
     /// What a dry run says that would be done.
@@ -131,9 +115,9 @@ pub(crate) struct ResumeReply<'a> {
     #[serde(flatten)]
     hints: Hints,
     #[serde(flatten)]
-    stage: Stage<'a>,
+    stage: Stage,
     #[serde(flatten)]
-    details: Option<LaneDetails<'a>>,
+    details: Option<LaneDetails>,
 }
 
 impl<'a> ResumeReply<'a> {
@@ -143,10 +127,10 @@ impl<'a> ResumeReply<'a> {
         resumed: &'a Resumed,
         lane: Option<&'a LaneStanding>,
     ) -> Self {
-        let next_actions = lane.map_or_else(
-            || next_actions(context, resumed),
-            |lane| lane.next_actions.clone(),
-        );
+        let mut details = lane.map(|lane| lane.details.clone());
+        let of_lane = details
+            .as_mut()
+            .and_then(|details| details.next_actions.take());
         let stopped = resumed
             .driven
             .as_ref()
@@ -171,14 +155,10 @@ impl<'a> ResumeReply<'a> {
                     .and_then(|driven| driven.report.as_deref()),
             ),
             error: stopped.map(|error| ErrorBody::of(context, error)),
-            next_actions,
-            hints: Hints::of(context, &resumed.run).or_of(lane),
-            stage: lane.into(),
-            // The next actions are there already.
-            details: lane.map(|lane| LaneDetails {
-                next_actions: None,
-                ..lane.into()
-            }),
+            next_actions: of_lane.unwrap_or_else(|| next_actions(context, resumed)),
+            hints: Hints::of(context, &resumed.run, lane),
+            stage: lane.map(|lane| lane.stage.clone()).unwrap_or_default(),
+            details,
         }
     }
 }
@@ -229,7 +209,7 @@ fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct FixReply<'a> {
     session: &'a ManualFixSession,
-    run: RunLine<'a>,
+    run: RunLine,
 }
 
 impl<'a> From<&'a Fix> for FixReply<'a> {

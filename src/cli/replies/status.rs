@@ -7,18 +7,21 @@ use crate::engine::Context;
 use crate::engine::attempt::budgets::Retry;
 use crate::engine::flow::remote::RunRemote;
 use crate::engine::flow::status::{Activity, Status};
+use crate::engine::record::lane::Hints;
 use crate::model::decision::{Budget, Decision};
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResults;
 use crate::model::id::CheckpointId;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::Parked;
+use crate::model::run_line::{IterationLine, RunLine};
 use crate::model::step::ToldStep;
 use crate::model::time::Timestamp;
+use crate::model::usage::UsageFields;
 use crate::policy::options::ResumeOption;
 use crate::policy::report::Night;
 
-use super::parts::{Hints, IterationLine, RunLine, UsageFields, Wait};
+use super::parts::Wait;
 
 /// Whether another attempt is allowed, and what is left of the budgets.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -38,7 +41,7 @@ pub(crate) struct RetryReply<'a> {
     parked: Option<&'a Parked>,
     budgets: &'a [Budget],
     decision: Option<&'a Decision>,
-    run: Option<RunLine<'a>>,
+    run: Option<RunLine>,
 }
 
 impl<'a> RetryReply<'a> {
@@ -70,7 +73,7 @@ const LATEST: usize = 20;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "status")]
 pub(crate) struct StatusReply<'a> {
-    run: RunLine<'a>,
+    run: RunLine,
     /// Why it stands still, where it is paused or parked for another reason than what was decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped_for: Option<&'a str>,
@@ -153,7 +156,7 @@ impl<'a> StatusReply<'a> {
                 .map(IterationLine::from)
                 .collect(),
             steps: run.steps.iter().map(|step| step.told(&run.key)).collect(),
-            hints: Hints::of(context, run),
+            hints: Hints::of(context, run, None),
         }
     }
 }

@@ -16,23 +16,11 @@ pub(crate) fn begin(
     key: &RunKey,
     begin: &Begin,
 ) -> Result<Started> {
-    let (
-        Started {
-            iteration,
-            attempt,
-            subtask,
-            at,
-            ..
-        },
-        event,
-    ) = beginning(context, run_of(ledger.state(), key)?, begin);
-    ledger.append(at, vec![event])?;
+    let (started, event) = beginning(context, run_of(ledger.state(), key)?, begin);
+    ledger.append(started.at, vec![event])?;
     Ok(Started {
         run: run_of(ledger.state(), key)?,
-        iteration,
-        attempt,
-        subtask,
-        at,
+        ..started
     })
 }
 

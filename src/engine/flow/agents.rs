@@ -37,8 +37,14 @@ pub(crate) struct Agent {
     pub sessions: bool,
 }
 
+/// The agents that can be started, by name.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Agents {
+    pub agents: Vec<Agent>,
+}
+
 /// All profiles by name; the installed programs are asked for their versions at the same time.
-pub(crate) fn agents(context: &Context) -> Result<Vec<Agent>> {
+pub(crate) fn agents(context: &Context) -> Result<Agents> {
     let profiles = context.config().agents()?;
     let search = context.env("PATH").map(std::ffi::OsString::from);
     let worktree = context.worktree().to_path_buf();
@@ -63,10 +69,10 @@ pub(crate) fn agents(context: &Context) -> Result<Vec<Agent>> {
             .iter()
             .map(|one| scope.spawn(move || look(one)))
             .collect();
-        Ok(asked
-            .into_iter()
-            .filter_map(|thread| thread.join().ok())
-            .collect())
+        let joined = asked.into_iter().filter_map(|thread| thread.join().ok());
+        Ok(Agents {
+            agents: joined.collect(),
+        })
     })
 }
 

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -17,7 +19,7 @@ use crate::git::program::{Scratch, misleading_variables, sweep_scratch};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
-use crate::model::run::Run;
+use crate::model::run_line::RunLine;
 use crate::model::selector::Selector;
 use crate::model::snapshot::ObjectId;
 use crate::policy::bisection::{Bisection, Judged, Next};
@@ -36,32 +38,53 @@ pub(crate) struct Request {
     pub command: Vec<String>,
 }
 
-/// A checkpoint at which the command was run.
-#[derive(Clone, Debug)]
-pub(crate) struct Tested {
-    /// Which.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct TestedCheckpoint {
     pub checkpoint_id: CheckpointId,
     /// What the command ended with; 125 where it was skipped.
     pub exit_code: i32,
 }
 
-/// What was found.
-#[derive(Clone, Debug)]
+/// The attempt after which a checkpoint was taken.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct BadAttempt {
+    pub iteration: u32,
+    /// `null` where it was taken after none.
+    pub attempt: Option<u32>,
+}
+
+/// Which checkpoint made a command fail.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Found {
-    /// The run.
-    pub run: Run,
-    /// The first checkpoint at which the command fails; `None` where skips leave several, or nothing was run.
+    pub run: RunLine,
+    /// `null` where skips or removed checkpoints leave several, and in a dry run.
+    #[serde(serialize_with = "only_id")]
+    #[schemars(with = "Option<CheckpointId>")]
     pub first_bad: Option<Checkpoint>,
-    /// The last one before it at which it passes.
+    /// The last one before it at which the command passes.
+    #[serde(serialize_with = "only_id")]
+    #[schemars(with = "Option<CheckpointId>")]
     pub last_good: Option<Checkpoint>,
+    /// In the order of the tests.
+    pub tested: Vec<TestedCheckpoint>,
+    /// The attempt after which the first bad one was taken.
+    pub attempt: Option<BadAttempt>,
     /// Those that it may be, where skips leave several, oldest first.
     pub candidates: Vec<CheckpointId>,
-    /// Where the command was run, in that order.
-    pub tested: Vec<Tested>,
-    /// How many checkpoints are looked at.
+    /// How many checkpoints are searched.
     pub checkpoints: usize,
-    /// How many between the last good and the first bad one were removed, so that it may be any of them.
-    pub removed: usize,
+    /// How many were removed between the last good one and the only one of `candidates`: it may be any of them.
+    pub removed_between: usize,
+}
+
+#[expect(clippy::ref_option, reason = "serde asks so")]
+fn only_id<S: Serializer>(
+    checkpoint: &Option<Checkpoint>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    checkpoint.as_ref().map(|one| &one.id).serialize(to)
 }
 
 /// Says of each checkpoint that was tested what came of it: how many may be left, which one, and how it was judged.
@@ -88,13 +111,14 @@ pub(crate) fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Resu
         return Err(Error::new(ErrorKind::NoCheckpoint, message).hint(list));
     }
     let mut found = Found {
-        run,
+        run: (&run).into(),
         first_bad: None,
         last_good: None,
-        candidates: Vec::new(),
         tested: Vec::new(),
+        attempt: None,
+        candidates: Vec::new(),
         checkpoints: line.len(),
-        removed: 0,
+        removed_between: 0,
     };
     if context.dry_run() {
         return Ok(found);
@@ -110,13 +134,18 @@ pub(crate) fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Resu
             Next::Test(at) => at,
             Next::Found(first_bad) => {
                 let (before, bad) = (line[first_bad - 1], line[first_bad]);
-                let standing = found.run.line.standing();
-                let between = found.run.removed.range(before.seq + 1..bad.seq);
-                found.removed = between.filter(|(seq, _)| standing.holds(**seq)).count();
+                let standing = run.line.standing();
+                let between = run.removed.range(before.seq + 1..bad.seq);
+                found.removed_between = between.filter(|(seq, _)| standing.holds(**seq)).count();
                 found.last_good = Some(before.clone());
-                match found.removed {
-                    0 => found.first_bad = Some(bad.clone()),
-                    _ => found.candidates = vec![bad.id.clone()],
+                if found.removed_between > 0 {
+                    found.candidates = vec![bad.id.clone()];
+                } else {
+                    found.first_bad = Some(bad.clone());
+                    found.attempt = Some(BadAttempt {
+                        iteration: bad.after_iteration,
+                        attempt: bad.attempt,
+                    });
                 }
                 return Ok(found);
             }
@@ -139,7 +168,7 @@ pub(crate) fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Resu
             let stored = load_checkpoint(repo, &checkpoint.commit)?;
             scratch.show(&stored)?;
             let ended = test(context, request, &scratch, checkpoint)?;
-            found.tested.push(Tested {
+            found.tested.push(TestedCheckpoint {
                 checkpoint_id: checkpoint.id.clone(),
                 exit_code: ended.code(),
             });

@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::durable::{Root, Sync};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -32,26 +35,28 @@ use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
 
 use super::hook::install::{Place, Task, carry_out, settings_file};
-use super::runs::{Chosen, refuse_driven};
+use super::runs::{Chosen, Planned, refuse_driven};
 
 /// The name of our folder in git's.
 const OWN: &str = "recover";
 /// The mark in it that everything is being removed.
 const MARK: &str = "forgetting";
 
-/// What was removed, or would be.
-#[derive(Clone, Debug, Default)]
+/// Runs that were removed for good, or would be.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Forgotten {
-    /// Whether anything was, or would be.
     pub changed: bool,
-    /// Whether it is every trace.
-    pub all: bool,
-    /// The runs.
+    /// Whether it is every trace of this repository.
+    all: bool,
+    #[serde(rename = "forgotten")]
     pub runs: Vec<RunKey>,
-    /// How many checkpoints they have.
+    /// How many checkpoints go with them.
     pub checkpoints: usize,
-    /// Files and folders, absolute.
-    pub removed: Vec<PathBuf>,
+    /// Files and folders that go, absolute.
+    pub removed: Vec<String>,
+    /// In a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Planned>,
 }
 
 /// What would be removed: these runs, or everything.
@@ -68,7 +73,7 @@ pub(crate) fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgott
         refuse_driven(context, &run_of(&state, key)?)?;
     }
     let checkpoints = runs.iter().map(|key| state.checkpoints.count_of(key)).sum();
-    let removed = match chosen {
+    let removed: Vec<PathBuf> = match chosen {
         Some(_) => runs
             .iter()
             .flat_map(|key| forgotten::files_of(context, key))
@@ -76,12 +81,17 @@ pub(crate) fn plan(context: &Context, chosen: Option<&Chosen>) -> Result<Forgott
         None => traces(context),
     };
     let changed = !runs.is_empty() || !removed.is_empty();
+    let plan = context.dry_run().then_some(Planned { changed });
     Ok(Forgotten {
-        changed,
+        changed: changed && plan.is_none(),
         all: chosen.is_none(),
         runs,
         checkpoints,
-        removed,
+        removed: removed
+            .iter()
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect(),
+        plan,
     })
 }
 

@@ -94,11 +94,11 @@ impl ImportedFile {
 }
 
 /// What an import did, or would do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub(crate) struct Imported {
     /// Whether anything was (or would be) recorded.
     pub changed: bool,
-    /// File by file.
     pub files: Vec<ImportedFile>,
 }
 

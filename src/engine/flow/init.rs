@@ -1,6 +1,7 @@
 //! `init`: looks what kind of project this is and writes the configuration that fits it (S17).
 
-use std::path::PathBuf;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::config;
 use crate::durable::{Root, Sync};
@@ -13,14 +14,15 @@ use crate::policy::project::{Found, Project, READ, configuration, recognise};
 /// A file of this many bytes is one that somebody wrote; a longer one is not looked at.
 const LONGEST: u64 = 1024 * 1024;
 
-/// What was written, or would be.
-#[derive(Clone, Debug)]
+/// A configuration that was written, or would be.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Initialised {
-    /// The file.
-    pub path: PathBuf,
-    /// What it holds.
+    changed: bool,
+    pub path: String,
+    /// What the file holds.
+    #[serde(skip)]
     pub text: String,
-    /// What was found.
+    #[serde(flatten)]
     pub project: Project,
 }
 
@@ -54,7 +56,8 @@ pub(crate) fn init(context: &Context, force: bool, full: bool) -> Result<Initial
         project_trust::trust_own(&context.at(context.cwd())?)?;
     }
     Ok(Initialised {
-        path,
+        changed: !context.dry_run(),
+        path: path.to_string_lossy().into_owned(),
         text,
         project,
     })

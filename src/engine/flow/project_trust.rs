@@ -20,6 +20,8 @@ use crate::model::time::format_duration;
 use crate::policy::escape::escape;
 use crate::policy::redact::redact;
 
+use super::runs::Planned;
+
 /// What became of a value since the project's configuration was last trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -50,15 +52,22 @@ pub(crate) struct GuardedValue {
     pub trusted_value: Option<Json>,
 }
 
-/// What a project's configuration asks for.
-#[derive(Clone, Debug)]
+/// What a project's configuration starts and permits.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct ProjectTrust {
+    pub changed: bool,
     /// Whether all of it is trusted and remembered; nothing is, where nothing is asked for.
     pub trusted: bool,
-    /// Whether anything of the project was trusted before.
-    pub was_trusted: bool,
+    /// The configuration file.
+    pub path: String,
     /// The values, by key.
     pub values: Vec<GuardedValue>,
+    /// In a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Planned>,
+    /// Whether anything of the project was trusted before.
+    #[serde(skip)]
+    pub was_trusted: bool,
 }
 
 /// Shows what is asked for, compared with what was trusted last.
@@ -73,9 +82,12 @@ pub(crate) fn look(context: &Context) -> ProjectTrust {
         before.unwrap_or_default()
     };
     ProjectTrust {
+        changed: false,
         trusted,
-        was_trusted,
+        path: context.config().file.to_string_lossy().into_owned(),
         values: compared(values, &before),
+        plan: None,
+        was_trusted,
     }
 }
 

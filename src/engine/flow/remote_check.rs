@@ -30,16 +30,18 @@ pub(crate) struct Guarantee {
     pub detail: String,
 }
 
-/// What was found out.
-#[derive(Clone, Debug)]
+/// What a remote's server guarantees.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Checked {
-    /// The remote.
-    pub remote: Remote,
-    /// In the order in which they were tried.
-    pub guarantees: Vec<Guarantee>,
+    /// The remote's name.
+    pub remote: String,
+    /// Where it is; without user and password.
+    pub url: String,
     /// Whether everything holds that a run needs.
     pub usable: bool,
-    /// The reference that the server did not delete.
+    /// In the order in which they were tried.
+    pub guarantees: Vec<Guarantee>,
+    /// The reference for the moment, where the server did not delete it.
     pub left: Option<String>,
 }
 
@@ -49,9 +51,10 @@ pub(crate) fn check(context: &Context, name: Option<&str>, size: u64) -> Result<
     require_consent(context, &remote)?;
     if context.dry_run() {
         return Ok(Checked {
-            remote,
-            guarantees: Vec::new(),
+            remote: remote.name,
+            url: remote.url,
             usable: false,
+            guarantees: Vec::new(),
             left: None,
         });
     }
@@ -81,9 +84,10 @@ pub(crate) fn check(context: &Context, name: Option<&str>, size: u64) -> Result<
         detail,
     };
     Ok(Checked {
-        remote,
-        guarantees: found.findings.into_iter().map(of).collect(),
+        remote: remote.name,
+        url: remote.url,
         usable,
+        guarantees: found.findings.into_iter().map(of).collect(),
         left: found.left,
     })
 }

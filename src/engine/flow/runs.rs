@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::durable::Root;
 use crate::engine::attempt::preconditions::reconsider;
 use crate::engine::base::attempt_mark::is_part_of_attempt;
@@ -17,28 +20,89 @@ use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::manual_fix::ManualFixStatus;
-use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
+use crate::model::run_line::RunLine;
 use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::model::usage::UsageFields;
 use crate::store::NewEvent;
 use crate::store::views::{Extent, write_views};
 
 use super::prune;
 
-/// A run, and what of it is not in the ledger.
-#[derive(Clone, Debug)]
+/// Runs, newest first.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Runs {
+    pub runs: Vec<Listed>,
+}
+
+/// A run in a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "listed_run")]
 pub(crate) struct Listed {
-    /// The run.
-    pub run: Run,
-    /// Whether a command that names none is about it.
+    #[serde(flatten)]
+    pub key: RunKey,
+    /// Absolute path of its work tree.
+    pub worktree: String,
+    pub status: RunStatus,
+    /// Whether a command that names no run is about it.
     pub chosen: bool,
+    pub iterations: IterationCounts,
+    pub attempts: usize,
+    pub started_at: Timestamp,
+    /// `null` while it can go on.
+    ended_at: Option<Timestamp>,
+    last_event_at: Timestamp,
+    pub last_error: Option<String>,
+    #[serde(flatten)]
+    pub usage: UsageFields,
     /// Bytes of its logs and prompts, and of what its checkpoints hold beyond branches and the runs before it.
     pub size_bytes: u64,
     /// The `recover` that is at work on it.
     pub driver_pid: Option<u32>,
 }
 
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct IterationCounts {
+    pub done: usize,
+    pub given_up: usize,
+    /// `null` without a bound.
+    pub total: Option<u32>,
+}
+
+impl From<&Run> for Listed {
+    /// Without what the ledger does not say of it.
+    fn from(run: &Run) -> Self {
+        let count = |wanted| {
+            let statuses = run.iterations.statuses();
+            statuses.filter(|(_, status)| *status == wanted).count()
+        };
+        let failure = run.failure.as_ref().map(|failure| &failure.message);
+        Self {
+            key: run.key.clone(),
+            worktree: run.worktree.to_string(),
+            status: run.status,
+            chosen: false,
+            iterations: IterationCounts {
+                done: count(IterationStatus::Completed),
+                given_up: count(IterationStatus::Skipped),
+                total: run.spec.iterations_total,
+            },
+            attempts: run.iterations.count_attempts(),
+            started_at: run.created_at,
+            ended_at: run.ended_at,
+            last_event_at: run.last_at,
+            last_error: run.last_error.as_ref().or(failure).cloned(),
+            usage: run.usage().into(),
+            size_bytes: 0,
+            driver_pid: None,
+        }
+    }
+}
+
 /// The runs, newest first, at most `limit`; closed and accepted ones only with `all`.
-pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Vec<Listed>> {
+pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result<Runs> {
     let state = crash::load_recovered(context)?;
     let chosen = select::find(context, &state)
         .ok()
@@ -55,16 +119,18 @@ pub(crate) fn list(context: &Context, all: bool, limit: Option<usize>) -> Result
         .collect();
     let sizes = sizes(context, &state, state.checkpoints.values())?;
     let listed = |run: &Run| {
-        let mut listed = Listed {
-            run: run.clone(),
+        let mut considered = run.clone();
+        reconsider(context, &mut considered);
+        Listed {
             chosen: chosen == Some(&run.key),
             size_bytes: sizes.get(&run.key).copied().unwrap_or(0),
             driver_pid: runs::driver(context.store(), run).map(|id| id.pid),
-        };
-        reconsider(context, &mut listed.run);
-        listed
+            ..Listed::from(&considered)
+        }
     };
-    Ok(shown.into_iter().map(listed).collect())
+    Ok(Runs {
+        runs: shown.into_iter().map(listed).collect(),
+    })
 }
 
 /// What one run takes, by what the captures of its checkpoints counted, which branches may hold meanwhile; `None` where it
@@ -228,13 +294,22 @@ pub(in crate::engine) fn refuse_driven(context: &Context, run: &Run) -> Result<(
     Err(Error::new(ErrorKind::Locked, message).hint(Hint::recover(["status"]).run(key)))
 }
 
-/// What closing did, or would do.
-#[derive(Clone, Debug)]
-pub(crate) struct Closed {
-    /// Whether anything changed, or would.
+/// What a command that is only planned would do.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Planned {
+    /// Whether anything would change.
     pub changed: bool,
-    /// The runs that are closed now, or would be.
-    pub runs: Vec<Run>,
+}
+
+/// Runs that were closed, or would be.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Closed {
+    changed: bool,
+    pub runs: Vec<RunLine>,
+    /// In a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<Planned>,
 }
 
 /// Closes runs; in a dry run only says which.
@@ -260,9 +335,11 @@ pub(crate) fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
     };
     let planned = open(&state)?;
     if context.dry_run() || planned.is_empty() {
+        let changed = !planned.is_empty();
         return Ok(Closed {
-            changed: !planned.is_empty(),
-            runs: planned,
+            changed: false,
+            runs: planned.iter().map(RunLine::from).collect(),
+            plan: context.dry_run().then_some(Planned { changed }),
         });
     }
     let mut ledger = context.store().lock()?;
@@ -294,6 +371,7 @@ pub(crate) fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
     }
     Ok(Closed {
         changed: true,
-        runs: closed,
+        runs: closed.iter().map(RunLine::from).collect(),
+        plan: None,
     })
 }

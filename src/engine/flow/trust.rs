@@ -12,6 +12,8 @@ use crate::model::hint::{Hint, join};
 use crate::model::run::{Run, RunKey};
 use crate::store::{Origin, StoreError};
 
+use super::runs::Planned;
+
 /// A state directory, as `recover trust --state` shows it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct StateReport {
@@ -46,13 +48,14 @@ pub(crate) struct RecordedCommand {
     pub text: String,
 }
 
-/// What taking over did, or would do.
-#[derive(Clone, Debug)]
+/// A state directory that came from elsewhere and was taken over, or would be.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Trusted {
-    /// Whether anything changed (or would).
     pub changed: bool,
-    /// The state.
     pub state: StateReport,
+    /// In a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Planned>,
 }
 
 /// What the state directory holds.
@@ -144,7 +147,11 @@ pub(crate) fn take_over(context: &Context) -> Result<Trusted> {
     let state = look(context)?;
     let changed = state.foreign || state.id.is_none();
     if !changed || context.dry_run() {
-        return Ok(Trusted { changed, state });
+        return Ok(Trusted {
+            changed: false,
+            state,
+            plan: context.dry_run().then_some(Planned { changed }),
+        });
     }
     let from = store
         .load()
@@ -178,5 +185,9 @@ pub(crate) fn take_over(context: &Context) -> Result<Trusted> {
         foreign: false,
         ..state
     };
-    Ok(Trusted { changed, state })
+    Ok(Trusted {
+        changed,
+        state,
+        plan: None,
+    })
 }

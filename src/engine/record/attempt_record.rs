@@ -9,21 +9,23 @@ use crate::git::history::commits_between;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::AttemptEnd;
 use crate::model::run::{ProcessId, Run};
+use crate::model::run_line::{RunLine, run_line};
 use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 /// An attempt that was begun.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Started {
     /// The run, as of the beginning.
+    #[serde(serialize_with = "run_line")]
+    #[schemars(with = "RunLine")]
     pub run: Run,
-    /// The attempt's iteration.
     pub iteration: u32,
     /// Its number.
     pub attempt: u32,
     /// What it is booked on.
     pub subtask: String,
-    /// When.
+    #[serde(rename = "started_at")]
     pub at: Timestamp,
 }
 

@@ -4,6 +4,10 @@ use std::borrow::Cow;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde_json::json;
+
 use crate::engine::base::context::Context;
 use crate::git::history::commits_between;
 use crate::git::repo::resolve_ref;
@@ -21,11 +25,12 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
 use crate::policy::escape::escape;
+use crate::policy::recommended::resume_command;
 use crate::policy::redact::redact;
 use crate::store::views::{LaneBack, resume_hint, rollback_hint};
 
 use super::attempt_record::{Ending, Started};
-use super::run_settings::{self, loops_of};
+use super::run_settings::{self, is_unchecked, loops_of};
 
 /// What a record says of a stage that went well.
 pub(crate) const COMPLETE: &str = "complete";
@@ -376,25 +381,72 @@ pub(crate) fn context_for_runner(state: &State, key: &RunKey) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The state of a lane, and the commands that resume it and roll it back (C6).
-#[derive(Clone, Debug)]
-pub(crate) struct LaneStanding {
-    /// Its stage.
-    pub stage: String,
-    /// What its record says of it.
-    pub status: Option<String>,
-    /// The file of its records.
-    pub path: String,
-    /// Commands that go on with it.
-    pub next_actions: Vec<String>,
-    /// How it is taken up.
+/// Commands to copy, which work from any folder.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Hints {
     pub resume_hint: String,
-    /// How it goes back to its beginning, else to its safest prior stage, else to its first checkpoint.
+    /// Of a lane: back to its beginning, else to its safest prior stage, else to its first checkpoint.
     pub rollback_hint: String,
-    /// Which that is; `None` where there is none.
-    pub back_to: Option<String>,
+}
+
+impl Hints {
+    /// The lane's own, where the run is one.
+    pub(crate) fn of(context: &Context, run: &Run, lane: Option<&LaneStanding>) -> Self {
+        let command = |words: &[&str]| context.line(Hint::recover(words).run(&run.key));
+        lane.map_or_else(
+            || Self {
+                resume_hint: command(&resume_command(run, is_unchecked(context, run))),
+                rollback_hint: command(&["rollback", "--full"]),
+            },
+            |lane| lane.hints.clone(),
+        )
+    }
+}
+
+/// The stage of a lane; both are `null` for a run that is none.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Stage {
+    #[schemars(transform = nullable)]
+    pub current_stage: Option<String>,
+    /// The file of its records.
+    #[schemars(transform = nullable)]
+    pub checkpoint_path: Option<String>,
+}
+
+/// What else there is to report of a lane.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct LaneDetails {
+    #[schemars(transform = nullable)]
+    pub stage_status: Option<String>,
+    /// Commands that go on with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    pub next_actions: Option<Vec<String>>,
     /// Steps that are done and are not run again.
-    pub done: Vec<String>,
+    pub skipped_steps: Vec<String>,
+}
+
+/// A text or `null`, also where its group may be left out.
+fn nullable(schema: &mut Schema) {
+    schema.remove("type");
+    schema.insert(
+        "anyOf".to_owned(),
+        json!([{"type": "string"}, {"type": "null"}]),
+    );
+}
+
+/// The state of a lane, and the commands that resume it and roll it back (C6).
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct LaneStanding {
+    #[serde(flatten)]
+    pub stage: Stage,
+    #[serde(flatten)]
+    pub details: LaneDetails,
+    #[serde(skip)]
+    pub hints: Hints,
+    /// The stage that it would be rolled back to; `None` where there is none.
+    #[serde(skip)]
+    pub back_to: Option<String>,
 }
 
 /// What there is to say of a lane; `None` for a run that is none.
@@ -416,18 +468,24 @@ pub(crate) fn standing(context: &Context, state: &State, key: &RunKey) -> Option
         .iter()
         .filter(|step| step.status == StepStatus::Done && !step.runs_again(key));
     Some(LaneStanding {
-        stage: record.stage.to_owned(),
-        status: record.status.map(str::to_owned),
-        path: store.lane_file().to_string_lossy().into_owned(),
-        next_actions,
-        resume_hint,
-        rollback_hint: rollback_hint(state, run, store).to_string(),
+        stage: Stage {
+            current_stage: Some(record.stage.to_owned()),
+            checkpoint_path: Some(store.lane_file().to_string_lossy().into_owned()),
+        },
+        details: LaneDetails {
+            stage_status: record.status.map(str::to_owned),
+            next_actions: Some(next_actions),
+            skipped_steps: done.map(|step| step.start.name.clone()).collect(),
+        },
+        hints: Hints {
+            resume_hint,
+            rollback_hint: rollback_hint(state, run, store).to_string(),
+        },
         back_to: LaneBack::of(state, key).map(|back| match back {
             LaneBack::Beginning => BEFORE_START.to_owned(),
             LaneBack::Stage(name) => name,
             LaneBack::Initial => "its first checkpoint".to_owned(),
         }),
-        done: done.map(|step| step.start.name.clone()).collect(),
     })
 }
 

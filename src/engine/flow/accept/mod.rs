@@ -12,6 +12,9 @@ mod plan;
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::{self, run_of};
@@ -30,6 +33,7 @@ use crate::model::manifest::Head;
 use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
 use crate::model::path::{PathReason, RepoPath};
 use crate::model::run::{Run, RunKey};
+use crate::model::run_line::{RunLine, run_line};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::commit_message::{Subject, message};
@@ -86,65 +90,114 @@ pub(crate) struct Request {
     pub show: Show,
 }
 
-/// A commit that was made, or would be.
-#[derive(Clone, Debug)]
-pub(crate) struct Made {
-    /// Its id; `None` where it is only planned.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct AcceptedCommit {
+    /// `null` in a dry run.
     pub commit: Option<ObjectId>,
     /// The first line of its message.
     pub subject: String,
-    /// The iteration that it is of; `None` for one of everything.
+    /// `null` for a commit of everything.
     pub iteration: Option<u32>,
     /// The files that it changes.
     pub files: BTreeSet<RepoPath>,
 }
 
-/// What accepting did, or would do.
-#[derive(Clone, Debug)]
+/// What accepting did.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Accepted {
-    /// Whether commits were made, or would be.
+    /// Whether commits were made.
     pub changed: bool,
-    /// The run.
+    #[serde(serialize_with = "run_line")]
+    #[schemars(with = "RunLine")]
     pub run: Run,
-    /// The full name of the branch; `None` where HEAD is detached.
+    /// What was committed, or would be.
+    #[serde(flatten)]
+    pub result: AcceptResult,
+    /// The same, in a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<AcceptPlan>,
+}
+
+/// What accepting would do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct AcceptPlan {
+    /// Whether commits would be made.
+    pub changed: bool,
+    #[serde(flatten)]
+    result: AcceptResult,
+}
+
+/// What was committed, or would be, and what was not.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct AcceptResult {
+    /// The branch's short name; `null` where HEAD is detached.
     pub branch: Option<String>,
-    /// The commits, oldest first.
-    pub commits: Vec<Made>,
-    /// What stays uncommitted of what the run made.
+    /// Oldest first.
+    pub commits: Vec<AcceptedCommit>,
+    /// What of the run's files is not committed: `reason` is `secret`, `too_large`, `leave_out`, `output`, `ignored`,
+    /// `ignored_before` (the run), `uncommitted` (before it), `left_behind` (by an attempt that was rolled back; also a
+    /// whole folder), `new` or `changed` (since the run was accepted first).
     pub left_out: Vec<PathReason>,
-    /// What was edited since the run's last good checkpoint, and stays uncommitted.
+    /// Files that were edited since the run's last good checkpoint; the edits stay uncommitted.
     pub hand_edits: BTreeSet<RepoPath>,
-    /// Uncommitted work of before the run that it changed: put back, or to be decided about.
+    /// Files with uncommitted changes of before the run that it changed.
     pub changed_work: BTreeSet<RepoPath>,
-    /// Where the run's versions of those are.
+    /// The run's versions of those, where the changes were put back.
     pub beside: Vec<RepoPath>,
-    /// HEAD before.
-    pub before: Option<ObjectId>,
-    /// HEAD afterwards; as before where it is only planned.
-    pub after: Option<ObjectId>,
-    /// The reference that keeps commits that were folded.
+    /// As before in a dry run.
+    pub head: AcceptedHead,
+    /// The reference that retains commits of the run that were folded.
     pub kept_ref: Option<String>,
     /// What a person must look at.
-    pub notes: Vec<String>,
+    pub look_at: Vec<String>,
+}
+
+/// HEAD before and after.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct AcceptedHead {
+    before: Option<ObjectId>,
+    after: Option<ObjectId>,
 }
 
 impl Accepted {
-    /// What is planned of a run, with nothing committed.
-    fn of(run: Run, planned: &Plan<'_>) -> Self {
-        let Head { commit, branch } = planned.head.clone();
+    fn new(context: &Context, run: Run, changed: bool, mut result: AcceptResult) -> Self {
+        let short = |branch: String| match branch.strip_prefix("refs/heads/") {
+            Some(short) => short.to_owned(),
+            None => branch,
+        };
+        result.branch = result.branch.map(short);
+        let plan = context.dry_run().then(|| AcceptPlan {
+            changed,
+            result: result.clone(),
+        });
         Self {
-            changed: false,
+            changed: changed && plan.is_none(),
             run,
-            branch,
+            result,
+            plan,
+        }
+    }
+}
+
+impl AcceptResult {
+    /// Nothing committed at this HEAD.
+    fn nothing(head: Head) -> Self {
+        Self {
+            branch: head.branch,
             commits: Vec::new(),
-            left_out: planned.left_out.clone(),
-            hand_edits: planned.hand_edits.clone(),
-            changed_work: planned.changed_work.clone(),
+            left_out: Vec::new(),
+            hand_edits: BTreeSet::new(),
+            changed_work: BTreeSet::new(),
             beside: Vec::new(),
-            before: commit.clone(),
-            after: commit,
+            head: AcceptedHead {
+                before: head.commit.clone(),
+                after: head.commit,
+            },
             kept_ref: None,
-            notes: planned.notes.clone(),
+            look_at: Vec::new(),
         }
     }
 
@@ -201,10 +254,11 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         } else {
             Vec::new()
         };
-        return Ok(Accepted {
+        let result = AcceptResult {
             left_out,
-            ..unchanged(context, run)?
-        });
+            ..AcceptResult::nothing(repo.head()?)
+        };
+        return Ok(Accepted::new(context, run, false, result));
     }
     let _driving = if context.dry_run() {
         None
@@ -222,22 +276,23 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         has_new,
         mut journal,
     } = rehearse(context, &state, &planned, request)?;
-    let accepted = Accepted::of(run.clone(), &planned);
+    let result = AcceptResult {
+        left_out: planned.left_out.clone(),
+        hand_edits: planned.hand_edits.clone(),
+        changed_work: planned.changed_work.clone(),
+        look_at: planned.notes.clone(),
+        ..AcceptResult::nothing(planned.head.clone())
+    };
     if context.dry_run() {
         let changed = !commits.is_empty();
-        let branch = planned.new_branch.clone().or(accepted.branch);
-        let kept_ref = planned
-            .kept
-            .as_ref()
-            .filter(|_| changed)
-            .map(|kept| kept.name.clone());
-        return Ok(Accepted {
-            changed,
-            branch,
+        let kept = planned.kept.as_ref().filter(|_| changed);
+        let result = AcceptResult {
+            branch: planned.new_branch.clone().or(result.branch),
             commits,
-            kept_ref,
-            ..accepted
-        });
+            kept_ref: kept.map(|kept| kept.name.clone()),
+            ..result
+        };
+        return Ok(Accepted::new(context, run, changed, result));
     }
     if !planned.notes.is_empty() && !context.says_yes() {
         let message = format!(
@@ -256,18 +311,18 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         .then(|| take(context, key, "Before accept", trigger::SAFETY))
         .transpose()?;
     let own_work = own_work::PutBack::of(context, &planned, request)?;
-    let accepted = Accepted {
+    let mut result = AcceptResult {
         beside: own_work.beside.clone(),
-        ..accepted
+        ..result
     };
     let Some(safety) = safety else {
         // What is left out can be asked for still.
-        if !accepted.left_out.is_empty() || is_rest {
-            return Ok(accepted);
+        if !result.left_out.is_empty() || is_rest {
+            return Ok(Accepted::new(context, run, false, result));
         }
         let run = commits::record_empty(context, key)?;
         tidy_up(context, &run);
-        return Ok(Accepted { run, ..accepted });
+        return Ok(Accepted::new(context, run, false, result));
     };
     let as_is = own_work.done.as_ref().unwrap_or(&safety);
     let concluded = conclude(
@@ -286,16 +341,11 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         context.warn(error.to_string());
     }
     tidy_up(context, &run);
-    let (branch, after) = (repo.head()?.branch, journal.commits.last().cloned());
-    Ok(Accepted {
-        changed: true,
-        run,
-        branch,
-        commits,
-        after,
-        kept_ref: journal.kept,
-        ..accepted
-    })
+    result.branch = repo.head()?.branch;
+    result.commits = commits;
+    result.head.after = journal.commits.last().cloned();
+    result.kept_ref = journal.kept;
+    Ok(Accepted::new(context, run, true, result))
 }
 
 /// Makes the commits and puts them on the branch; what hooks changed of the files is taken back where that is refused: the
@@ -306,7 +356,7 @@ fn conclude(
     request: &Request,
     (safety, as_is): (&Checkpoint, &Checkpoint),
     (trees, journal): (&[ObjectId], &mut CommitJournal),
-) -> Result<(Vec<Made>, Run)> {
+) -> Result<(Vec<AcceptedCommit>, Run)> {
     let (repo, key) = (context.repo()?, &planned.run.key);
     let staging = Staging::new(repo, false)?;
     let saved = if hooks::are_there(context)? {
@@ -380,7 +430,7 @@ fn conclude(
 pub(crate) fn changed_work_patch(context: &Context, accepted: &Accepted) -> Result<String> {
     let state = context.load()?.state;
     let ends = plan::ends(&state, &accepted.run)?;
-    let globs: Vec<String> = accepted.changed_work.iter().map(glob_of).collect();
+    let globs: Vec<String> = accepted.result.changed_work.iter().map(glob_of).collect();
     let selection = Selection::globs(&globs)
         .map_err(|error| Error::new(ErrorKind::Failed, error.to_string()))?;
     let patch = patch_text(
@@ -445,32 +495,9 @@ fn tidy_up(context: &Context, run: &Run) {
     }
 }
 
-/// Nothing to commit.
-fn unchanged(context: &Context, run: Run) -> Result<Accepted> {
-    let head = context.repo()?.head()?;
-    let (before, after) = (head.commit.clone(), head.commit);
-    let (commits, left_out, hand_edits) = (Vec::new(), Vec::new(), BTreeSet::new());
-    let (branch, kept_ref, notes) = (head.branch, None, Vec::new());
-    let (changed_work, beside) = (BTreeSet::new(), Vec::new());
-    Ok(Accepted {
-        changed: false,
-        run,
-        branch,
-        commits,
-        left_out,
-        hand_edits,
-        changed_work,
-        beside,
-        before,
-        after,
-        kept_ref,
-        notes,
-    })
-}
-
 /// What the commits would be.
 struct Rehearsed {
-    commits: Vec<Made>,
+    commits: Vec<AcceptedCommit>,
     /// The tree after each step.
     trees: Vec<ObjectId>,
     /// Whether there is anything to commit.
@@ -499,7 +526,7 @@ fn rehearse(
             let subject = text.lines().next().unwrap_or_default().to_owned();
             let held = staging.held()?;
             let files = before.unlike(&held);
-            commits.push(Made {
+            commits.push(AcceptedCommit {
                 commit: None,
                 subject,
                 iteration: step.iteration,
@@ -575,7 +602,7 @@ fn make(
     planned: &Plan<'_>,
     request: &Request,
     (trees, staging, saved): (&[ObjectId], &Staging<'_>, Option<&Saved>),
-) -> Result<(Vec<Made>, Option<ObjectId>)> {
+) -> Result<(Vec<AcceptedCommit>, Option<ObjectId>)> {
     staging.read(planned.base.as_ref())?;
     let (mut made, mut parent, mut without_hooks) = (Vec::new(), planned.base.clone(), None);
     let (mut last, mut before) = (tree_before(context, planned)?, staging.held()?);
@@ -610,7 +637,7 @@ fn make(
         let subject = text.lines().next().unwrap_or_default().to_owned();
         let held = staging.held()?;
         let files = before.unlike(&held);
-        made.push(Made {
+        made.push(AcceptedCommit {
             commit: Some(commit.clone()),
             subject,
             iteration: step.iteration,

@@ -53,7 +53,7 @@ struct Call {
 
 /// All agents' hooks; their programs are asked for their versions.
 pub(crate) fn status(context: &Context) -> Result<Vec<HookStatus>> {
-    let known = agents(context)?;
+    let known = agents(context)?.agents;
     let mut all = look(context)?;
     for hook in &mut all {
         hook.version = known

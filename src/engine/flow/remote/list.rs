@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
@@ -13,6 +13,7 @@ use crate::git::remote::{is_before, tracking_ref};
 use crate::git::repo::resolve_ref;
 use crate::model::event::Event;
 use crate::model::hint::Hint;
+use crate::model::id::RunId;
 use crate::model::remote::Claim;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::snapshot::ObjectId;
@@ -31,17 +32,18 @@ use super::sync::{Synced, last_seen, sync, verified};
 use super::take_over::{keys_of, meant, steal_unconfirmed};
 
 /// A run that lies on a remote.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "remote_run")]
 pub(crate) struct RemoteRun {
-    /// Which.
+    #[serde(flatten)]
     pub key: RunKey,
-    /// Who holds it; `None` where nobody does.
+    /// The clone that holds it; `null` where none does.
     pub holder: Option<String>,
-    /// The machine that holds it, or had it last.
+    /// The machine that holds it, or had it last; `null` where it is not there.
     pub host: Option<String>,
     /// How often it was claimed.
     pub fencing: u64,
-    /// For how long this machine has seen it unchanged; `None` where it has not been seen.
+    /// For how long this machine has seen it unchanged; `null` where it has not seen it.
     pub seen_unchanged_ms: Option<u64>,
     /// Events here that are not there.
     pub ahead: u64,
@@ -66,18 +68,27 @@ pub(crate) struct RunRemote {
 }
 
 /// What a command about a remote found and did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct RemoteReport {
-    /// The remote.
     pub remote: String,
     /// The runs there that were asked for, and those here that are not all there.
     pub runs: Vec<RemoteRun>,
-    /// What was sent.
+    /// Runs of which something was sent.
+    #[serde(serialize_with = "run_ids")]
+    #[schemars(with = "Vec<RunId>")]
     pub pushed: Vec<RunKey>,
-    /// What was fetched.
+    /// Runs of which something was fetched.
+    #[serde(serialize_with = "run_ids")]
+    #[schemars(with = "Vec<RunId>")]
     pub fetched: Vec<RunKey>,
-    /// What was removed there.
+    /// Runs that were removed there, or would be.
+    #[serde(serialize_with = "run_ids")]
+    #[schemars(with = "Vec<RunId>")]
     pub pruned: Vec<RunKey>,
+}
+
+fn run_ids<S: Serializer>(keys: &[RunKey], to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_seq(keys.iter().map(|key| &key.run_id))
 }
 
 /// The runs here that are meant: the one that is named, else those that lie on the remote.

@@ -32,8 +32,7 @@ pub(crate) use agreed::{is_agreed, note_agreed, require_agreed, require_agreed_s
 pub(crate) use claim::TakeOver;
 pub(crate) use guard::{renew, require_claim, require_new, send_recorded};
 pub(crate) use list::{
-    RemoteReport, RemoteRun, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs,
-    status,
+    RemoteReport, RunRemote, claim_run, fetch, push, release_run, run_remotes, runs, status,
 };
 pub(crate) use own_loop::{before_own_attempt, before_own_end, send_own_beginning, send_own_end};
 pub(crate) use prune::prune;

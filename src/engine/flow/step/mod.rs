@@ -11,12 +11,16 @@ mod lock;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
 use crate::engine::base::clock::millis;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::flow::remote::require_agreed_step;
 use crate::engine::record::attempt_record::{commits_since, head_of};
+use crate::engine::record::lane::{Hints, LaneStanding};
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::identity;
 use crate::engine::record::{checkpoint, events, lane, select};
@@ -46,17 +50,19 @@ pub(crate) use compensate::{Crossing, compensate};
 pub(crate) use lock::is_ancestor_step;
 
 /// What to run once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct StepRequest {
-    /// Its name.
+    #[serde(skip)]
     pub name: String,
     /// The command.
     pub command: Vec<String>,
     /// The folder that it runs in.
+    #[serde(skip)]
     pub dir: PathBuf,
     /// The lane's stage whose checkpoint follows.
     pub stage: Option<String>,
     /// Where the lane is to be merged.
+    #[serde(skip)]
     pub target_branch: Option<String>,
     /// Put the covered files back unless it succeeds.
     pub atomic: bool,
@@ -67,13 +73,40 @@ pub(crate) struct StepRequest {
     /// The shell command that takes its effect outside the work tree back.
     pub compensate: Option<String>,
     /// Where the command's output goes.
+    #[serde(skip)]
     pub show: Show,
 }
 
-/// What came of it.
-#[derive(Clone, Debug)]
+#[expect(clippy::ref_option, reason = "serde asks so")]
+fn is_some<S: Serializer>(count: &Option<usize>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_bool(count.is_some())
+}
+
+/// What would become of a step's command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Would {
+    Skip,
+    Wait,
+    Run,
+}
+
+/// What a dry run of a step would do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct StepPlan {
+    pub would: Would,
+    #[serde(flatten)]
+    pub request: StepRequest,
+}
+
+/// A step that was run, skipped, or is planned.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct StepReport {
-    /// The step; `None` in a dry run of one that was never begun.
+    /// As `executed`.
+    changed: bool,
+    /// `null` in a dry run of one that was never begun.
     pub step: Option<ToldStep>,
     /// Whether the command was run.
     pub executed: bool,
@@ -82,10 +115,21 @@ pub(crate) struct StepReport {
     /// The checkpoint of its stage, else the one before it.
     pub checkpoint_id: Option<CheckpointId>,
     /// How many paths were restored; `None` where nothing had to be.
+    #[serde(serialize_with = "is_some")]
+    #[schemars(with = "bool")]
     pub rolled_back: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<StepPlan>,
+    /// The lane that it is a step of, where it has a stage or failed.
+    #[serde(flatten)]
+    pub lane: Option<LaneStanding>,
+    #[serde(flatten)]
+    pub hints: Option<Hints>,
     /// Why the checkpoint of its stage could not be taken.
+    #[serde(skip)]
     pub stage_error: Option<String>,
     /// Why the command could not be started.
+    #[serde(skip)]
     pub spawn_error: Option<String>,
 }
 
@@ -584,15 +628,14 @@ fn report_of(state: &State, key: &RunKey, name: &str, executed: bool) -> Result<
         .and_then(|step| step.start.atomic.as_ref())
         .map(|atomic| atomic.checkpoint_id.clone());
     Ok(StepReport {
+        changed: executed,
         step: step.map(|step| step.told(key)),
         executed,
         exit_code: step.and_then(|step| step.exit_code),
         checkpoint_id: step
             .and_then(|step| stage_checkpoint(state, key, step))
             .or(before),
-        rolled_back: None,
-        stage_error: None,
-        spawn_error: None,
+        ..StepReport::default()
     })
 }
 
@@ -608,13 +651,15 @@ fn preview(context: &Context, request: &StepRequest) -> Result<StepReport> {
             .filter(|run| context.naming().run_id.is_some() || !run.status.has_ended()),
     };
     let step = run.and_then(|run| run.step(&request.name).map(|step| step.told(&run.key)));
+    let would = match step.as_ref().map(|step| step.status) {
+        Some(StepStatus::Done) => Would::Skip,
+        Some(StepStatus::Running) => Would::Wait,
+        _ => Would::Run,
+    };
+    let request = request.clone();
     Ok(StepReport {
         step,
-        executed: false,
-        exit_code: None,
-        checkpoint_id: None,
-        rolled_back: None,
-        stage_error: None,
-        spawn_error: None,
+        plan: Some(StepPlan { would, request }),
+        ..StepReport::default()
     })
 }
