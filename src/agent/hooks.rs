@@ -13,9 +13,9 @@ pub fn read(input: &[u8]) -> Result<HookEvent, String> {
     let event = text(&["hook_event_name"]).ok_or("the JSON on stdin has no hook_event_name")?;
     let moment = match event.as_str() {
         "PreToolUse" | "BeforeTool" => Moment::BeforeTool(tool_call(&value)),
-        "Stop" | "AfterAgent" => {
-            Moment::TurnEnded(value["stop_hook_active"].as_bool().unwrap_or(false))
-        }
+        "Stop" | "AfterAgent" => Moment::TurnEnded {
+            stop_hook_active: value["stop_hook_active"].as_bool().unwrap_or(false),
+        },
         "StopFailure" => Moment::TurnFailed(TurnFailure {
             error: text(&["error_type", "error"]),
             details: text(&["error_details", "error_message"]),
@@ -23,7 +23,7 @@ pub fn read(input: &[u8]) -> Result<HookEvent, String> {
         }),
         "PreCompact" => Moment::Compacting,
         "SessionEnd" => Moment::SessionEnded,
-        _ => Moment::Other(event),
+        _ => Moment::Other { event },
     };
     Ok(HookEvent {
         session_id: text(&["session_id"]),
@@ -121,11 +121,15 @@ mod tests {
         );
         assert_eq!(
             moment(r#"{"hook_event_name":"Stop","stop_hook_active":true}"#),
-            Moment::TurnEnded(true)
+            Moment::TurnEnded {
+                stop_hook_active: true
+            }
         );
         assert_eq!(
             moment(r#"{"hook_event_name":"AfterAgent"}"#),
-            Moment::TurnEnded(false)
+            Moment::TurnEnded {
+                stop_hook_active: false
+            }
         );
         assert_eq!(
             moment(r#"{"hook_event_name":"PreCompact","trigger":"auto"}"#),
@@ -137,7 +141,9 @@ mod tests {
                 moment(&format!(
                     r#"{{"hook_event_name":"{other}","trigger":"auto"}}"#
                 )),
-                Moment::Other(other.into())
+                Moment::Other {
+                    event: other.into()
+                }
             );
         }
         for wrong in ["", "{", "[]", "{}", "3"] {

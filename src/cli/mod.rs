@@ -38,7 +38,7 @@ use crate::process::{
 
 use args::{Cli, Command, GlobalArgs, HookArgs, HookCommand, expand_aliases, help};
 use exit::ExitCode;
-use replies::status::NothingReply;
+use replies::NothingReply;
 use setup::{context, setup};
 use ui::{Reply, Ui};
 

@@ -11,10 +11,14 @@ use serde_json::{Map, Value, json};
 use crate::engine::flow::accept::Accepted;
 use crate::engine::flow::agents::Agents;
 use crate::engine::flow::bisect::Found;
+use crate::engine::flow::checkpoint::Created;
 use crate::engine::flow::doctor::Report as DoctorReport;
+use crate::engine::flow::fix_session::Fix;
 use crate::engine::flow::forget::Forgotten;
+use crate::engine::flow::hook::status::Hooks;
 use crate::engine::flow::import::Imported;
 use crate::engine::flow::init::Initialised;
+use crate::engine::flow::inspect::Difference;
 use crate::engine::flow::notify::Notification;
 use crate::engine::flow::project_trust::ProjectTrust;
 use crate::engine::flow::prune::Pruned;
@@ -29,10 +33,10 @@ use crate::engine::record::attempt_record::Started;
 use crate::model::failure::Failure;
 use crate::store::views::AttemptHistory;
 
-use super::replies::error::ErrorDocument;
+use super::commands::{attempt, checkpoint, hook, log, report, restore};
 use super::replies::{
-    PlanReply, Repository, SCHEMA_VERSION, attempt, checkpoint, hook, log, restore, run, status,
-    upkeep,
+    CompletionsReply, ConfigReply, ErrorDocument, NothingReply, PlanReply, Repository,
+    SCHEMA_VERSION, SchemaReply, run, status,
 };
 
 /// The dialect.
@@ -57,13 +61,13 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "checkpoint create",
         &[
-            checkpoint::CreateReply::json_schema,
+            Created::json_schema,
             checkpoint::CreatePlanReply::json_schema,
         ],
     ),
     ("checkpoint list", &[checkpoint::ListReply::json_schema]),
     ("checkpoint show", &[checkpoint::ShowReply::json_schema]),
-    ("checkpoint diff", &[checkpoint::DiffReply::json_schema]),
+    ("checkpoint diff", &[Difference::json_schema]),
     ("checkpoint restore", RESTORE),
     ("checkpoint prune", &[Pruned::json_schema]),
     ("checkpoint pin", &[checkpoint::PinReply::json_schema]),
@@ -106,8 +110,8 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     (
         "report",
         &[
-            upkeep::ReportReply::json_schema,
-            upkeep::ReportFileReply::json_schema,
+            report::ReportReply::json_schema,
+            report::ReportFileReply::json_schema,
         ],
     ),
     (
@@ -118,13 +122,13 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
     ("remote check", &[Checked::json_schema]),
     ("trust", &[ProjectTrust::json_schema, Trusted::json_schema]),
     ("init", &[Initialised::json_schema]),
-    ("config", &[upkeep::ConfigReply::json_schema]),
+    ("config", &[ConfigReply::json_schema]),
     ("doctor", &[DoctorReport::json_schema]),
     ("agents", &[Agents::json_schema]),
     ("hook print", &[hook::PrintReply::json_schema]),
     ("hook install", HOOK),
     ("hook uninstall", HOOK),
-    ("hook status", &[hook::StatusReply::json_schema]),
+    ("hook status", &[Hooks::json_schema]),
     (
         "hook run",
         &[
@@ -132,9 +136,9 @@ const DOCUMENTS: &[(&str, &[Fields])] = &[
             hook::TroubleReply::json_schema,
         ],
     ),
-    ("completions", &[upkeep::CompletionsReply::json_schema]),
-    ("schema", &[upkeep::SchemaReply::json_schema]),
-    ("recover", &[status::NothingReply::json_schema]),
+    ("completions", &[CompletionsReply::json_schema]),
+    ("schema", &[SchemaReply::json_schema]),
+    ("recover", &[NothingReply::json_schema]),
     // What [notify] command reads.
     ("notify", &[Notification::json_schema]),
 ];
@@ -143,7 +147,7 @@ const RESTORE: &[Fields] = &[
     restore::RestorePlanReply::json_schema,
 ];
 const REMOTE: &[Fields] = &[RemoteReport::json_schema];
-const FIX: &[Fields] = &[run::FixReply::json_schema];
+const FIX: &[Fields] = &[Fix::json_schema];
 const HOOK: &[Fields] = &[
     hook::ChangesReply::json_schema,
     hook::ChangesPlanReply::json_schema,

@@ -19,7 +19,7 @@ use crate::process::{Stderr, page};
 use super::args::GlobalArgs;
 use super::exit::ExitCode;
 use super::people::{People, wrapped};
-use super::replies::error::ErrorDocument;
+use super::replies::ErrorDocument;
 use super::replies::{Document, Repository, document_text};
 use super::warned;
 

@@ -13,7 +13,7 @@ use super::args::VALUE_FLAGS;
 use super::exit::ExitCode;
 use super::generate;
 use super::replies::Document;
-use super::replies::error::{ErrorBody, ErrorDocument};
+use super::replies::{ErrorBody, ErrorDocument};
 use super::ui::write_document;
 use crate::model::hint::join;
 

@@ -247,3 +247,22 @@ pub enum Standing {
     /// A person is needed.
     NeedsPerson,
 }
+
+/// When an attempt is allowed that is not allowed now.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Wait {
+    retry_after: Option<Timestamp>,
+    wait_ms: u64,
+}
+
+impl Standing {
+    pub(crate) fn wait(self, now: Timestamp) -> Wait {
+        let Self::Wait(until) = self else {
+            return Wait::default();
+        };
+        Wait {
+            retry_after: Some(until),
+            wait_ms: u64::try_from(until.since(now).as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! What an agent's hook (or git's) reports: one moment of a session, in the same words for every agent.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// Who calls the hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HookAgent {
@@ -38,34 +41,47 @@ impl HookAgent {
 }
 
 /// A tool that the agent is about to use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct ToolCall {
     /// Its name, in the agent's words.
+    #[serde(rename = "tool")]
     pub name: String,
     /// The shell command, where it runs one.
+    #[serde(skip)]
     pub command: Option<String>,
     /// The file, where it is about one.
+    #[serde(skip)]
     pub path: Option<String>,
 }
 
-/// An agent's turn ended by an error of its own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+// An agent's turn ended by an error of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct TurnFailure {
     /// The program's word for it (`rate_limit`, `server_error`, …).
+    #[serde(skip)]
     pub error: Option<String>,
     /// What it says of it.
+    #[serde(skip)]
     pub details: Option<String>,
     /// The last thing the agent said.
+    #[serde(skip)]
     pub last_message: Option<String>,
 }
 
 /// What happens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "hook_moment")]
+#[serde(tag = "name", rename_all = "snake_case")]
 pub enum Moment {
     /// A tool is about to be used.
     BeforeTool(ToolCall),
-    /// The agent has finished its turn. True where it was made to go on by a hook before.
-    TurnEnded(bool),
+    /// The agent has finished its turn.
+    TurnEnded {
+        /// Whether a hook made it go on before.
+        stop_hook_active: bool,
+    },
     /// The turn ended by an error.
     TurnFailed(TurnFailure),
     /// The conversation is about to be shortened.
@@ -73,9 +89,15 @@ pub enum Moment {
     /// The session is over.
     SessionEnded,
     /// git is about to do this (`pre-rebase`, `pre-push`).
-    Git(String),
+    Git {
+        /// The name of git's hook.
+        hook: String,
+    },
     /// Something else, of this name: nothing is done about it.
-    Other(String),
+    Other {
+        /// In the agent's words.
+        event: String,
+    },
 }
 
 /// One call of the hook.

@@ -62,7 +62,7 @@ impl Driver {
             let id = document["checkpoint"]["id"].as_str().unwrap().to_owned();
             return (document["changed"].as_bool().unwrap(), id);
         }
-        let (changed, made) = checkpoint::create(
+        let created = checkpoint::create(
             &self.context(),
             Request::default(),
             checkpoint::Options {
@@ -71,8 +71,9 @@ impl Driver {
             },
         )
         .unwrap();
+        let made = created.checkpoint;
         assert!(!made.partial, "{:?}", made.skipped);
-        (changed, made.id.into())
+        (created.changed, made.id.into())
     }
 
     pub fn rollback(&self, id: &str, how: &How) -> Outcome {

@@ -39,14 +39,18 @@ fn printed(event: &HookEvent) -> Value {
     let mut document = match &event.moment {
         Moment::BeforeTool(call) => json!({"hook_event_name": "PreToolUse", "tool_name": call.name,
             "tool_input": {"command": call.command, "file_path": call.path}}),
-        Moment::TurnEnded(again) => json!({"hook_event_name": "Stop", "stop_hook_active": again}),
+        Moment::TurnEnded { stop_hook_active } => {
+            json!({"hook_event_name": "Stop", "stop_hook_active": stop_hook_active})
+        }
         Moment::TurnFailed(failure) => {
             json!({"hook_event_name": "StopFailure", "error_type": failure.error,
             "error_details": failure.details, "last_assistant_message": failure.last_message})
         }
         Moment::Compacting => json!({"hook_event_name": "PreCompact"}),
         Moment::SessionEnded => json!({"hook_event_name": "SessionEnd"}),
-        Moment::Git(name) | Moment::Other(name) => json!({"hook_event_name": name}),
+        Moment::Git { hook: name } | Moment::Other { event: name } => {
+            json!({"hook_event_name": name})
+        }
     };
     document["session_id"] = json!(event.session_id);
     document["cwd"] = json!(event.cwd);
@@ -268,7 +272,7 @@ impl Hooks {
                     call.path.is_some()
                 )
             }
-            Moment::Other(_) => "another".to_owned(),
+            Moment::Other { .. } => "another".to_owned(),
             moment => kind_of(&format!("{moment:?}")),
         };
         seen(&(about, event.session_id.is_some(), event.cwd.is_some()))

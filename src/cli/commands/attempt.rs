@@ -1,18 +1,25 @@
 //! Runs `attempt` and `classify`.
 
-use crate::model::event::AttemptEnd;
+use std::borrow::Cow;
 use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::agent;
 use crate::engine::base::clock;
 use crate::engine::flow::attempt::{finish, start};
-use crate::engine::record::attempt_record::{Begin, Ending};
+use crate::engine::record::attempt_record::{Begin, Ending, RecoveryResult};
 use crate::engine::recovery::crash;
 use crate::engine::{Context, Error, ErrorKind, Result};
 use crate::model::agent_record::AgentRecord;
 use crate::model::check_kind::CheckKind;
+use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Decision;
-use crate::model::failure::{Failure, FailureEvidence};
+use crate::model::event::AttemptEnd;
+use crate::model::failure::{Condition, Failure, FailureEvidence};
+use crate::model::id::CheckpointId;
+use crate::model::run_line::RunLine;
 use crate::policy::classify::{classify as judge, guess_stage};
 use crate::policy::condense::condensed;
 use crate::store::views::attempt_history;
@@ -23,8 +30,28 @@ use super::super::args::{
 };
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::attempt::{AttemptFailReply, AttemptPassReply};
 use super::super::ui::{Reply, Ui, escape};
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AttemptPassReply<'a> {
+    run: RunLine,
+    conditions: &'a [Condition],
+    notes: &'a [String],
+    checkpoint_id: Option<&'a CheckpointId>,
+    checkpoint: Option<&'a Checkpoint>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AttemptFailReply<'a> {
+    run: RunLine,
+    failure: Option<&'a Failure>,
+    decision: Option<&'a Decision>,
+    conditions: &'a [Condition],
+    notes: &'a [String],
+    result: Option<&'a RecoveryResult>,
+    report_path: Option<Cow<'a, str>>,
+    checkpoint_id: Option<&'a CheckpointId>,
+}
 
 /// Dispatches.
 pub(super) fn execute(context: &Context, args: &AttemptArgs, ui: &Ui) -> Result<Reply> {

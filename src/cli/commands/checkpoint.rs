@@ -3,28 +3,35 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::engine::flow::archive::age;
-use crate::engine::flow::checkpoint::{Options, create as take, not_due, pin as set_pin, preview};
+use crate::engine::flow::checkpoint::{
+    Created, Options, create as take, not_due, pin as set_pin, preview,
+};
 use crate::engine::flow::export::{Format, session_file, to_file, to_stream};
 use crate::engine::flow::inspect::{
-    diff as compare, patch_since_previous, show as look, show_nested,
+    File, diff as compare, patch_since_previous, show as look, show_nested,
 };
 use crate::engine::flow::prune::prune as remove;
 use crate::engine::flow::restore::restore_with as put_back;
 use crate::engine::flow::verify::verify as check;
-use crate::engine::record::foreign::foreign;
+use crate::engine::record::foreign::{KnownCheckpoint, foreign};
 use crate::engine::record::request::Request;
 use crate::engine::record::{nested, select};
 use crate::engine::recovery::crash;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest};
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
+use crate::model::checkpoint::{CapturedTotals, Checkpoint, LaneFields, trigger};
 use crate::model::hint::Hint;
+use crate::model::id::CheckpointId;
+use crate::model::manifest::Nested;
 use crate::model::operation::{OperationKind, Scope};
 use crate::model::path::PathReason;
 use crate::model::selector::Selector;
+use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::amounts::count;
 use crate::policy::redact::{redact, redact_json};
@@ -36,14 +43,61 @@ use super::super::args::{
 };
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::checkpoint::{
-    CreatePlan, CreatePlanReply, CreateReply, DiffReply, ExportReply, ListReply, PinReply,
-    ShowReply,
-};
 use super::super::screens::{How, choose_checkpoint, choose_restore};
 use super::super::ui::{Form, Paged, Reply, Ui, escape};
 use super::exchange::foreign_line;
 use super::restore::reply;
+
+/// What `checkpoint create` would do.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct CreatePlanReply<'a> {
+    changed: bool,
+    /// The one that is young enough.
+    checkpoint: Option<&'a Checkpoint>,
+    plan: Option<CreatePlan>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CreatePlan {
+    captured: CapturedTotals,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ListReply<'a> {
+    /// Oldest first.
+    checkpoints: &'a [&'a Checkpoint],
+    /// The ids of those that a rollback took back.
+    superseded: &'a BTreeSet<&'a str>,
+    /// Other systems' checkpoints: records without content.
+    imported: &'a [KnownCheckpoint],
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ShowReply<'a> {
+    checkpoint: &'a Checkpoint,
+    files: Vec<File>,
+    nested: &'a [Nested],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PinReply<'a> {
+    checkpoint: &'a Checkpoint,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ExportReply<'a> {
+    checkpoint_id: &'a CheckpointId,
+    format: Format,
+    base_commit: Option<&'a ObjectId>,
+    changed: bool,
+    /// `null` where it went to standard output.
+    path: Option<&'a str>,
+    /// What stays on this machine, with the reason.
+    #[serde(skip_serializing_if = "<[PathReason]>::is_empty")]
+    withheld: &'a [PathReason],
+}
 
 /// Dispatches.
 pub(super) fn execute(context: &mut Context, args: &CheckpointArgs, ui: &Ui) -> Result<Reply> {
@@ -118,8 +172,12 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
         skip_if_not_due: args.if_due,
         ..Options::default()
     };
-    let (changed, checkpoint) = take(context, request, options)?;
-    let text = if changed {
+    let created = take(context, request, options)?;
+    let Created {
+        changed,
+        checkpoint,
+    } = &created;
+    let text = if *changed {
         let skipped = match checkpoint.skipped.len() {
             0 => String::new(),
             left => format!(
@@ -145,19 +203,12 @@ fn create(context: &Context, args: &CreateArgs) -> Result<Reply> {
     } else {
         format!("Nothing has changed since {}.\n", checkpoint.id)
     };
-    let exit = if checkpoint.partial && changed {
+    let exit = if checkpoint.partial && *changed {
         ExitCode::Partial
     } else {
         ExitCode::Done
     };
-    Ok(Reply::new(
-        CreateReply {
-            changed,
-            checkpoint: &checkpoint,
-        },
-        text,
-    )
-    .exit(exit))
+    Ok(Reply::new(created, text).exit(exit))
 }
 
 fn list(context: &Context, args: &ListArgs, ui: &Ui) -> Result<Reply> {
@@ -284,16 +335,8 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
         .transpose()?;
     let from = select::checkpoint_beside(context, &state, &from, &both)?;
     let difference = compare(context, from, to, &args.path, args.patch)?;
-    let patch = difference.patch.as_deref().map(String::from_utf8_lossy);
-    let document = DiffReply {
-        from: &from.id,
-        to: to.map(|to| to.id.as_str()),
-        changes: &difference.changes,
-        memory_updates: &difference.memory_updates,
-        patch: patch.as_deref(),
-    };
-    if let Some(patch) = &patch {
-        return Ok(Reply::new(document, patch.as_ref())
+    if let Some(patch) = &difference.patch {
+        return Ok(Reply::new(&difference, patch)
             .content()
             .paged(Paged::Patch("diff")));
     }
@@ -319,7 +362,7 @@ fn diff(context: &Context, args: &DiffArgs, ui: &Ui) -> Result<Reply> {
     if difference.changes.is_empty() && difference.memory_updates.is_empty() {
         text.push_str("No differences.\n");
     }
-    Ok(Reply::new(document, text).paged(Paged::Text("diff")))
+    Ok(Reply::new(difference, text).paged(Paged::Text("diff")))
 }
 
 fn restore(context: &mut Context, args: &RestoreArgs, ui: &Ui) -> Result<Reply> {

@@ -7,6 +7,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::agent::hooks::read;
 use crate::engine::base::context::{BrokenConfig, Setup};
@@ -29,10 +32,6 @@ use super::super::args::{
 };
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::hook::{
-    ChangesPlan, ChangesPlanReply, ChangesReply, FileLine, HandledReply, PrintReply, StatusReply,
-    Trouble, TroubleReply,
-};
 use super::super::ui::{Form, Reply, Ui, escape};
 
 /// How much of stdin is read. A tool call holds what is to be written.
@@ -41,6 +40,72 @@ const LARGEST: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The first checkpoint of a session reads the whole tree.
 const FIRST: u32 = 6;
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PrintReply<'a> {
+    agent: &'a str,
+    /// The file that it belongs in, relative to the project.
+    path: Option<&'a str>,
+    content: &'a str,
+    notes: &'a [String],
+    /// The content, where it is JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "hook_file")]
+pub(crate) struct FileLine<'a> {
+    agent: &'a str,
+    path: String,
+    #[schemars(extend("enum" = ["created", "modified", "deleted", "unchanged"]))]
+    change: &'a str,
+}
+
+/// What an installation changed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangesReply<'a> {
+    changed: bool,
+    files: &'a [FileLine<'a>],
+    notes: &'a [String],
+}
+
+/// What it would change.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangesPlanReply<'a> {
+    changed: bool,
+    plan: ChangesPlan<'a>,
+    notes: &'a [String],
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct ChangesPlan<'a> {
+    files: &'a [FileLine<'a>],
+}
+
+/// What became of a moment that an agent or git reported.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct HandledReply<'a> {
+    changed: bool,
+    moment: &'a Moment,
+    #[serde(flatten)]
+    handled: &'a Handled,
+}
+
+/// Nothing was done: whoever called the hook is not stopped by that.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct TroubleReply<'a> {
+    changed: bool,
+    trouble: Trouble<'a>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "hook_trouble")]
+pub(crate) struct Trouble<'a> {
+    code: &'a str,
+    message: &'a str,
+}
 
 /// Dispatches all but `hook run`, which must not fail.
 pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Reply> {
@@ -58,8 +123,8 @@ pub(super) fn execute(context: &Context, args: &HookArgs, ui: &Ui) -> Result<Rep
 
 fn status_of_all(context: &Context, ui: &Ui) -> Result<Reply> {
     let hooks = status(context)?;
-    let text = ui.text(|| render::hooks_table(ui, &hooks));
-    Ok(Reply::new(StatusReply { hooks: &hooks }, text))
+    let text = ui.text(|| render::hooks_table(ui, &hooks.hooks));
+    Ok(Reply::new(hooks, text))
 }
 
 fn print(context: &Context, args: &HookPrintArgs) -> Reply {
@@ -244,10 +309,12 @@ pub(crate) fn run(
     match answered {
         Ok(Ok((event, handled))) => {
             if ui.json {
-                ui.answer(
-                    "hook run",
-                    Reply::new(HandledReply::new(&event.moment, &handled), ""),
-                );
+                let document = HandledReply {
+                    changed: handled.changed,
+                    moment: &event.moment,
+                    handled: &handled,
+                };
+                ui.answer("hook run", Reply::new(document, ""));
             } else {
                 tracing::info!(
                     reason = handled.reason,
@@ -360,7 +427,9 @@ fn event(agent: HookAgent, named: Option<&str>) -> Result<HookEvent> {
         return Ok(HookEvent {
             session_id: None,
             cwd: None,
-            moment: Moment::Git(hook.to_owned()),
+            moment: Moment::Git {
+                hook: hook.to_owned(),
+            },
         });
     }
     let mut input = Vec::new();

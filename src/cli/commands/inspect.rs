@@ -18,7 +18,7 @@ use super::super::exit::ExitCode;
 use super::super::generate;
 use super::super::render;
 use super::super::replies::status::RetryReply;
-use super::super::replies::upkeep::{CompletionsReply, ConfigReply, ManReply, SchemaReply};
+use super::super::replies::{CompletionsReply, ConfigReply, ManReply, SchemaReply};
 use super::super::schema;
 use super::super::screens::agrees;
 use super::super::ui::{Form, Reply, Ui, escape};

@@ -3,20 +3,50 @@
 use std::io::{self, Write};
 
 use anyhow::Context as _;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::engine::base::runs;
 use crate::engine::flow::follow::{Follow, Noticed};
 use crate::engine::{Context, Error, ErrorKind, Result};
-use crate::model::event::Event;
+use crate::model::event::{Event, EventSource};
 use crate::model::run::RunKey;
+use crate::model::time::Timestamp;
 use crate::policy::redact::redact_json;
 
 use super::super::args::LogArgs;
 use super::super::render;
-use super::super::replies::log::LogReply;
 use super::super::ui::{Form, Paged, Reply, Ui, escape};
 use super::status::ended;
+
+/// What is recorded, an event each as it is in the ledger.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LogReply {
+    #[schemars(with = "Vec<EventLine>")]
+    events: Vec<Value>,
+}
+
+/// An event of any version.
+#[derive(JsonSchema)]
+#[schemars(rename = "event")]
+#[expect(
+    dead_code,
+    reason = "events are passed on as they are; only the schema is wanted"
+)]
+struct EventLine {
+    seq: u64,
+    at: Timestamp,
+    schema: u32,
+    #[serde(flatten)]
+    run: Option<RunKey>,
+    source: EventSource,
+    #[serde(rename = "type")]
+    kind: String,
+    payload: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
 
 /// `recover log`.
 pub(super) fn log(context: &Context, args: &LogArgs, ui: &Ui) -> Result<Reply> {

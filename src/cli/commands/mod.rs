@@ -2,17 +2,17 @@
 
 mod accept;
 mod agents;
-mod attempt;
+pub(super) mod attempt;
 mod bisect;
-mod checkpoint;
+pub(super) mod checkpoint;
 mod exchange;
-mod hook;
+pub(super) mod hook;
 mod inspect;
-mod log;
+pub(super) mod log;
 mod manual_fix;
 mod remote;
-mod report;
-mod restore;
+pub(super) mod report;
+pub(super) mod restore;
 mod run;
 mod runs;
 mod status;

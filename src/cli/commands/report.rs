@@ -1,8 +1,11 @@
 //! `report`: what went wrong, what was tried, what to do now (A6, S13, B1).
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use anyhow::Context as _;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::engine::flow::report::{of_run, pull_request_of, to_file};
 use crate::engine::{Context, Result};
@@ -11,8 +14,25 @@ use crate::policy::report::{Report, html, markdown};
 
 use super::super::args::{ReportArgs, ReportFormat};
 use super::super::replies::Document;
-use super::super::replies::upkeep::{ReportFileReply, ReportReply};
 use super::super::ui::{Form, Paged, Reply, Ui};
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReportReply<'a> {
+    report: &'a Report,
+    /// The format of `content`, where one was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<ReportFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+}
+
+/// A report that was written to a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ReportFileReply<'a> {
+    changed: bool,
+    path: Cow<'a, str>,
+    format: ReportFormat,
+}
 
 /// `recover report`.
 pub(super) fn report(context: &Context, args: &ReportArgs, ui: &Ui) -> Result<Reply> {

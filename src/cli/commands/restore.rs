@@ -1,17 +1,74 @@
 //! Runs `rollback`, `undo` and `redo`.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::engine::flow::rollback::{Options, Target, is_of_lane, rollback as roll_back};
 use crate::engine::flow::undo::{How as UndoHow, redo as do_again, undo as take_back};
-use crate::engine::restore::request::Restore;
+use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
+use crate::engine::record::run_settings::is_unchecked;
+use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::engine::{Context, Error, ErrorKind, Result};
+use crate::model::hint::Hint;
 use crate::model::operation::Scope;
+use crate::model::run_line::RunLine;
+use crate::policy::recommended::resume_command;
 
 use super::super::args::{RollbackArgs, UndoArgs, UndoCommand, word_of};
 use super::super::exit::ExitCode;
 use super::super::render;
-use super::super::replies::restore::{RestorePlanReply, RestoreReply};
 use super::super::screens::{How, agrees, choose_rollback, confirm_rollback};
 use super::super::ui::{Reply, Ui};
+
+/// A rollback, restore, undo or redo; the plan of one has its result as `plan`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RestoreReply<'a> {
+    changed: bool,
+    result: &'a RestoreResult,
+    #[serde(flatten)]
+    after: AfterRestore<'a>,
+}
+
+/// What it would do.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct RestorePlanReply<'a> {
+    changed: bool,
+    plan: &'a RestoreResult,
+    #[serde(flatten)]
+    after: AfterRestore<'a>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct AfterRestore<'a> {
+    run: Option<RunLine>,
+    #[serde(flatten)]
+    hints: Hints,
+    #[serde(flatten)]
+    stage: Stage,
+    #[serde(flatten)]
+    details: Option<&'a LaneDetails>,
+}
+
+impl<'a> AfterRestore<'a> {
+    /// `lane` where the run is one.
+    fn new(context: &Context, restore: &'a Restore, lane: Option<&'a LaneStanding>) -> Self {
+        let run = restore.run.as_ref();
+        let resume = run.map_or_else(
+            || vec!["resume"],
+            |run| resume_command(run, is_unchecked(context, run)),
+        );
+        let hints = Hints {
+            resume_hint: context.line(Hint::recover(resume).run(run.map(|run| &run.key))),
+            rollback_hint: context.line(Hint::recover([restore.kind.taken_back_by()])),
+        };
+        Self {
+            run: run.map(RunLine::from),
+            hints: lane.map_or(hints, |lane| lane.hints.clone()),
+            stage: lane.map(|lane| lane.stage.clone()).unwrap_or_default(),
+            details: lane.map(|lane| &lane.details),
+        }
+    }
+}
 
 /// The answer of anything that puts files back.
 pub(super) fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
@@ -21,10 +78,22 @@ pub(super) fn reply(context: &Context, restore: &Restore) -> Result<Reply> {
         + &render::crossed_text(&restore.result, context.dry_run())
         + &lane.prompt;
     let standing = lane.standing.as_ref();
+    let after = AfterRestore::new(context, restore, standing);
+    let result = &restore.result;
     let reply = if context.dry_run() {
-        Reply::new(RestorePlanReply::new(context, restore, standing), text)
+        let document = RestorePlanReply {
+            changed: false,
+            plan: result,
+            after,
+        };
+        Reply::new(document, text)
     } else {
-        Reply::new(RestoreReply::new(context, restore, standing), text)
+        let document = RestoreReply {
+            changed: restore.changed,
+            result,
+            after,
+        };
+        Reply::new(document, text)
     };
     // What was to be taken back outside the work tree and was not.
     let exit = if restore.result.success {

@@ -1,22 +1,22 @@
-//! The documents that commands answer with (`--json`), a struct each: what is written and its schema come from one place.
+//! What every JSON document (`--json`) begins and ends with, and the documents that are no answer of the engine.
+//! The others are the engine's own answers, or next to the command that composes them.
 //!
 //! A field that is `Option` and may be skipped is never `null`: it is there with a value, or not at all.
 
-pub(super) mod attempt;
-pub(super) mod checkpoint;
-pub(super) mod error;
-pub(super) mod hook;
-pub(super) mod log;
-mod parts;
-pub(super) mod restore;
 pub(super) mod run;
 pub(super) mod status;
-pub(super) mod upkeep;
+
+use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
+use crate::engine::{Context, Error};
 use crate::git::base::RepositoryState;
+use crate::model::path::PathReason;
+
+use super::exit::{ExitCode, code};
 
 pub(super) use crate::model::SCHEMA_VERSION;
 
@@ -95,6 +95,92 @@ pub(super) fn document_text(
         .into_iter()
         .filter_map(|text| text.strip_prefix('{')?.strip_suffix("\n}"));
     Ok(format!("{{{}\n}}", fields.collect::<Vec<_>>().join(",")))
+}
+
+/// An error; `schema_version` and `command` are there as in every document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorDocument<'a> {
+    pub error: ErrorBody<'a>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct ErrorBody<'a> {
+    /// A fixed word.
+    pub code: &'a str,
+    /// What the process ends with.
+    pub exit_code: u8,
+    pub message: &'a str,
+    /// What to do about it: a command to copy where there is one.
+    pub hint: Option<Cow<'a, str>>,
+    /// The paths that it is about.
+    #[serde(skip_serializing_if = "<[PathReason]>::is_empty")]
+    pub paths: &'a [PathReason],
+}
+
+impl<'a> ErrorBody<'a> {
+    /// An error that is a part of another document; its hint works from any folder.
+    pub(crate) fn of(context: &Context, error: &'a Error) -> Self {
+        let hint = error
+            .hint
+            .as_ref()
+            .map(|hint| context.line(hint.clone()).into());
+        Self {
+            hint,
+            ..error.into()
+        }
+    }
+}
+
+impl<'a> From<&'a Error> for ErrorBody<'a> {
+    fn from(error: &'a Error) -> Self {
+        Self {
+            code: code(error.kind),
+            exit_code: ExitCode::from(error.kind).number(),
+            message: &error.message,
+            hint: error.hint.as_ref().map(|hint| hint.to_string().into()),
+            paths: &error.paths,
+        }
+    }
+}
+
+/// Nothing is recorded yet.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NothingReply {
+    pub run: (),
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ConfigReply<'a> {
+    pub path: Cow<'a, str>,
+    /// The user's own file, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_path: Option<Cow<'a, str>>,
+    pub config: Map<String, Value>,
+    /// What the project's file sets and does not count, because it is not trusted.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub untrusted: Map<String, Value>,
+    /// Where each value comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, String>>")]
+    pub origins: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CompletionsReply<'a> {
+    pub script: &'a str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SchemaReply {
+    #[schemars(with = "Map<String, Value>")]
+    pub schema: Value,
+}
+
+/// A folder that was written to.
+#[derive(Debug, Serialize)]
+pub(crate) struct ManReply<'a> {
+    pub path: Cow<'a, str>,
 }
 
 #[cfg(test)]

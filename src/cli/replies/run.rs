@@ -1,6 +1,7 @@
-//! Runs: supervised ones, resumed ones, those that a person fixed.
+//! The documents of runs: supervised ones, resumed ones, those that a person fixed.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,16 +11,14 @@ use crate::engine::flow::fix_session::Fix;
 use crate::engine::flow::resume::{Change, Check, Plan, Resumed, next_actions};
 use crate::engine::flow::run::{Driven, Outcome};
 use crate::engine::record::lane::{Hints, LaneDetails, LaneStanding, Stage};
-use crate::engine::restore::request::RestoreResult;
 use crate::model::checkpoint::CapturedTotals;
-use crate::model::decision::{Decision, Standing, Strategy};
+use crate::model::decision::{Decision, Standing, Strategy, Wait};
 use crate::model::feedback::FeedbackResults;
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunSpec;
 use crate::model::run_line::{IterationLine, RunLine, iterations};
 
-use super::error::ErrorBody;
-use super::parts::{Wait, shown};
+use super::ErrorBody;
 
 /// How a supervised run ended.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,8 +47,8 @@ impl<'a> DrivenFields<'a> {
             baseline: driven.run.baseline.as_ref(),
             iterations: iterations(&driven.run),
             decision: driven.decision.as_ref(),
-            wait: Wait::of(driven.standing, context.clock.now()),
-            report_path: shown(driven.report.as_deref()),
+            wait: driven.standing.wait(context.clock.now()),
+            report_path: driven.report.as_deref().map(Path::to_string_lossy),
             error: driven
                 .stopped
                 .as_ref()
@@ -98,7 +97,7 @@ pub(crate) struct ResumeReply<'a> {
     strategy: Option<Strategy>,
     prompt: Option<&'a str>,
     /// What a dry run says that would be done.
-    plan: Option<ResumePlan<'a>>,
+    plan: Option<&'a Plan>,
     executed: bool,
     validation: &'a [Check],
     outcome: Option<Outcome>,
@@ -131,59 +130,28 @@ impl<'a> ResumeReply<'a> {
         let of_lane = details
             .as_mut()
             .and_then(|details| details.next_actions.take());
-        let stopped = resumed
-            .driven
-            .as_ref()
-            .and_then(|driven| driven.stopped.as_ref());
+        let driven = resumed.driven.as_ref();
+        let stopped = driven.and_then(|driven| driven.stopped.as_ref());
+        let report = driven.and_then(|driven| driven.report.as_deref());
         Self {
             changed: resumed.change != Change::Nothing && !context.dry_run(),
             run: (&resumed.run).into(),
             strategy: resumed.strategy,
             prompt: resumed.prompt.as_deref(),
-            plan: resumed.plan.as_ref().map(ResumePlan::from),
+            plan: resumed.plan.as_ref(),
             executed: resumed.executed,
             validation: &resumed.validation,
             outcome: outcome_of(resumed),
             baseline: resumed.run.baseline.as_ref(),
             iterations: iterations(&resumed.run),
             decision: resumed.run.decision.as_ref(),
-            wait: Wait::of(resumed.standing, context.clock.now()),
-            report_path: shown(
-                resumed
-                    .driven
-                    .as_ref()
-                    .and_then(|driven| driven.report.as_deref()),
-            ),
+            wait: resumed.standing.wait(context.clock.now()),
+            report_path: report.map(Path::to_string_lossy),
             error: stopped.map(|error| ErrorBody::of(context, error)),
             next_actions: of_lane.unwrap_or_else(|| next_actions(context, resumed)),
             hints: Hints::of(context, &resumed.run, lane),
             stage: lane.map(|lane| lane.stage.clone()).unwrap_or_default(),
             details,
-        }
-    }
-}
-
-/// What would be done.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "resume_plan")]
-struct ResumePlan<'a> {
-    /// The iteration that it would go on with; the last one where none is left.
-    iteration: u32,
-    /// Whether the prompt would say how the last attempt ended.
-    error_context: bool,
-    /// What would be run; empty where nothing would be.
-    command: &'a [String],
-    /// What would become of the files; `null` where they stay.
-    restore: Option<&'a RestoreResult>,
-}
-
-impl<'a> From<&'a Plan> for ResumePlan<'a> {
-    fn from(plan: &'a Plan) -> Self {
-        Self {
-            iteration: plan.iteration,
-            error_context: plan.error_context,
-            command: &plan.command,
-            restore: plan.restore.as_ref().map(|restore| &restore.result),
         }
     }
 }
@@ -202,22 +170,6 @@ fn outcome_of(resumed: &Resumed) -> Option<Outcome> {
         Standing::Exhausted => Some(Outcome::Failed),
         Standing::NeedsPerson if resumed.change == Change::Prepared => Some(Outcome::Paused),
         Standing::NeedsPerson => Some(Outcome::Escalated),
-    }
-}
-
-/// A manual fix and its run.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct FixReply<'a> {
-    session: &'a ManualFixSession,
-    run: RunLine,
-}
-
-impl<'a> From<&'a Fix> for FixReply<'a> {
-    fn from(fix: &'a Fix) -> Self {
-        Self {
-            session: &fix.session,
-            run: (&fix.run).into(),
-        }
     }
 }
 
@@ -242,15 +194,6 @@ impl<'a> ContinuedReply<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PreparedReply<'a> {
     #[serde(flatten)]
-    fix: FixReply<'a>,
-    outcome: (),
-}
-
-impl<'a> From<&'a Fix> for PreparedReply<'a> {
-    fn from(fix: &'a Fix) -> Self {
-        Self {
-            fix: fix.into(),
-            outcome: (),
-        }
-    }
+    pub fix: &'a Fix,
+    pub outcome: (),
 }

@@ -8,7 +8,7 @@ use crate::engine::attempt::budgets::Retry;
 use crate::engine::flow::remote::RunRemote;
 use crate::engine::flow::status::{Activity, Status};
 use crate::engine::record::lane::Hints;
-use crate::model::decision::{Budget, Decision};
+use crate::model::decision::{Budget, Decision, Wait};
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResults;
 use crate::model::id::CheckpointId;
@@ -20,8 +20,6 @@ use crate::model::time::Timestamp;
 use crate::model::usage::UsageFields;
 use crate::policy::options::ResumeOption;
 use crate::policy::report::Night;
-
-use super::parts::Wait;
 
 /// Whether another attempt is allowed, and what is left of the budgets.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -50,7 +48,7 @@ impl<'a> RetryReply<'a> {
         let run = retry.run.as_ref();
         Self {
             can_retry: retry.is_allowed(),
-            wait: Wait::of(retry.standing, now),
+            wait: retry.standing.wait(now),
             error_count: run.map_or(0, |run| run.error_count),
             max_attempts: status.map_or(Some(retry.max_attempts), |status| status.max_attempts),
             attempts_left: status.map_or(Some(retry.max_attempts), |status| status.attempts_left),
@@ -159,10 +157,4 @@ impl<'a> StatusReply<'a> {
             hints: Hints::of(context, run, None),
         }
     }
-}
-
-/// Nothing is recorded yet.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct NothingReply {
-    pub run: (),
 }

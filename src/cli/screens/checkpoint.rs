@@ -106,7 +106,7 @@ fn preview(talk: &Talk<'_>, checkpoint: &Checkpoint, patch: bool) -> Result<()> 
     talk.say("");
     talk.say(&format!("From @{} to the work tree:", checkpoint.seq));
     let lines: Vec<String> = match &difference.patch {
-        Some(patch) => String::from_utf8_lossy(patch)
+        Some(patch) => patch
             .lines()
             .map(|line| escape(&line.replace('\t', "    ")))
             .collect(),

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
@@ -18,17 +21,18 @@ use crate::model::id::{CheckpointId, FixId};
 use crate::model::manifest::CaptureRules;
 use crate::model::manual_fix::{ManualFixSession, ManualFixStatus};
 use crate::model::run::{Run, RunKey};
+use crate::model::run_line::{RunLine, run_line};
 use crate::model::snapshot::Change;
 use crate::model::state::State;
 use crate::policy::path_filter::Selection;
 use crate::store::NewEvent;
 
 /// A session and its run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Fix {
-    /// The session.
     pub session: ManualFixSession,
-    /// Its run.
+    #[serde(serialize_with = "run_line")]
+    #[schemars(with = "RunLine")]
     pub run: Run,
 }
 

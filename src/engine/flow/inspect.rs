@@ -10,6 +10,7 @@ use crate::git::checkpoint::{MemoryFile, load_checkpoint};
 use crate::git::odb::{blob_size, empty_tree};
 use crate::git::tree::{Objects, changes, patch_text};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::id::CheckpointId;
 use crate::model::manifest::Nested;
 use crate::model::path::RepoPath;
 use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
@@ -88,14 +89,18 @@ pub(crate) fn patch_since_previous(
 }
 
 /// A difference between two moments.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Difference {
-    /// Paths, sorted.
+    from: CheckpointId,
+    /// `null` for the work tree.
+    to: Option<CheckpointId>,
+    /// By path.
     pub changes: Vec<Change>,
     /// Changes of the working memory, without line counts.
     pub memory_updates: Vec<Change>,
-    /// A patch, where it was asked for.
-    pub patch: Option<Vec<u8>>,
+    /// Where it was requested; what is not UTF-8 is replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
 }
 
 /// Compares a checkpoint with another one, or with the work tree.
@@ -107,6 +112,7 @@ pub(crate) fn diff(
     patch: bool,
 ) -> Result<Difference> {
     let repo = context.repo()?;
+    let lossy = |patch: Vec<u8>| String::from_utf8_lossy(&patch).into_owned();
     let selection = Selection::globs(paths)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     let before = load_checkpoint(repo, &from.commit)?;
@@ -125,10 +131,14 @@ pub(crate) fn diff(
             &mut changes,
         );
         return Ok(Difference {
+            from: from.id.clone(),
+            to: Some(to.id.clone()),
             changes,
             memory_updates: memory_updates(&old_memory, &after.memory(repo)?),
             patch: if patch {
-                Some(patch_text(objects, &from.tree, &to.tree, &selection)?)
+                Some(lossy(patch_text(
+                    objects, &from.tree, &to.tree, &selection,
+                )?))
             } else {
                 None
             },
@@ -147,15 +157,17 @@ pub(crate) fn diff(
         &mut changes,
     );
     Ok(Difference {
+        from: from.id.clone(),
+        to: None,
         changes,
         memory_updates: memory_updates(&old_memory, &memory::read(context)?),
         patch: if patch {
-            Some(patch_text(
+            Some(lossy(patch_text(
                 objects,
                 &from.tree,
                 &prepared.capture.tree,
                 &selection,
-            )?)
+            )?))
         } else {
             None
         },

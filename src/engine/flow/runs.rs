@@ -72,7 +72,7 @@ pub(crate) struct IterationCounts {
 }
 
 impl From<&Run> for Listed {
-    /// Without what the ledger does not say of it.
+    /// Size and driver are not in the ledger: they are left empty.
     fn from(run: &Run) -> Self {
         let count = |wanted| {
             let statuses = run.iterations.statuses();

@@ -15,7 +15,7 @@ use crate::process::Show;
 use super::super::super::exit::ExitCode;
 use super::super::super::live::Watch;
 use super::super::super::render;
-use super::super::super::replies::run::{ContinuedReply, FixReply, PreparedReply};
+use super::super::super::replies::run::{ContinuedReply, PreparedReply};
 use super::super::super::ui::{Reply, Ui, escape};
 use crate::engine::base::clock::WaitLimit;
 
@@ -54,20 +54,22 @@ pub(super) fn go_on(
         continued.driven.as_ref().map(|driven| &driven.run.key),
     );
     let text = text(context, &continued.fix);
-    Ok(match &continued.driven {
-        Some(driven) => {
-            render::note_report(driven, ui);
-            let document = ContinuedReply::new(context, &continued.fix, driven);
-            let text = text + &render::driven_text(context, driven, ui);
-            Reply::new(document, text).exit(ExitCode::of_driven(driven))
-        }
-        None => Reply::new(PreparedReply::from(&continued.fix), text),
-    })
+    let Some(driven) = &continued.driven else {
+        let document = PreparedReply {
+            fix: &continued.fix,
+            outcome: (),
+        };
+        return Ok(Reply::new(document, text));
+    };
+    render::note_report(driven, ui);
+    let document = ContinuedReply::new(context, &continued.fix, driven);
+    let text = text + &render::driven_text(context, driven, ui);
+    Ok(Reply::new(document, text).exit(ExitCode::of_driven(driven)))
 }
 
 /// A session and its run, as every `manual-fix` answers.
 pub(super) fn reply(context: &Context, fix: &Fix) -> Reply {
-    Reply::new(FixReply::from(fix), text(context, fix))
+    Reply::new(fix, text(context, fix))
 }
 
 /// Where the session stands, and the next command.

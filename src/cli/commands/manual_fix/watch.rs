@@ -12,7 +12,6 @@ use crate::model::hint::Hint;
 use crate::model::manual_fix::ManualFixStatus;
 
 use super::super::super::exit::ExitCode;
-use super::super::super::replies::run::FixReply;
 use super::super::super::ui::{Reply, Ui};
 use super::lines::Lines;
 use super::reply::show;
@@ -53,7 +52,7 @@ pub(super) fn watch(context: &Context, wait: Option<WaitLimit>, ui: &Ui) -> Resu
         "Continue: {}",
         context.line(Hint::recover(["manual-fix", next]).run(key))
     ));
-    Ok(Reply::new(FixReply::from(&fix), "").exit(exit))
+    Ok(Reply::new(fix, "").exit(exit))
 }
 
 fn follow(
@@ -97,7 +96,7 @@ fn planned(context: &Context) -> Result<Reply> {
         (true, false) => format!("run {} after each change", names.join(", ")),
     };
     let text = format!("Would watch {} and {then}.\n", context.worktree().display());
-    Ok(Reply::new(FixReply::from(&fix), text))
+    Ok(Reply::new(fix, text))
 }
 
 fn is_open(fix: &Fix) -> Result<()> {

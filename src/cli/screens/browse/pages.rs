@@ -245,7 +245,7 @@ fn between(context: &Context, from: &Checkpoint, to: &Checkpoint) -> Result<Stri
     let what = if patch.is_empty() {
         "No differences.".to_owned()
     } else {
-        lossy(&patch)
+        patch
     };
     Ok(format!("@{} to @{}\n\n{what}", from.seq, to.seq))
 }

@@ -2,6 +2,9 @@
 
 mod due;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, publish_large};
@@ -33,8 +36,21 @@ pub struct Options {
     pub publish_incrementally: bool,
 }
 
-/// A checkpoint on request, and whether it is a new one.
-pub fn create(context: &Context, request: Request, options: Options) -> Result<(bool, Checkpoint)> {
+/// A checkpoint on request.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Created {
+    /// Whether it is a new one.
+    pub changed: bool,
+    /// The new one, or the one that makes it superfluous.
+    pub checkpoint: Checkpoint,
+}
+
+/// Takes a checkpoint unless the options say that none is needed.
+pub fn create(context: &Context, request: Request, options: Options) -> Result<Created> {
+    let unneeded = |checkpoint| Created {
+        changed: false,
+        checkpoint,
+    };
     crash::recover(context)?;
     if options.skip_if_not_due
         && let Some(latest) = not_due(context, &request.trigger)?
@@ -42,7 +58,7 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
         if request.trigger == trigger::OPERATION {
             record_operation(context, &latest.run, trigger::OPERATION)?;
         }
-        return Ok((false, latest));
+        return Ok(unneeded(latest));
     }
     let publish_incrementally = options.publish_incrementally;
     let prepared = prepare_as(
@@ -68,14 +84,15 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
             .capture
             .write_cache_of_same(&ref_name(&same.run.run_id, &same.id), &same.commit);
         if same.has_label(&label) {
-            return Ok((false, same));
+            return Ok(unneeded(same));
         }
         let payload = Payload::CheckpointLabelled {
             checkpoint_id: same.id.clone(),
             label,
         };
         let state = context.record_in(ledger, &key, vec![payload])?;
-        return Ok((false, state.checkpoint(&same.id).cloned().unwrap_or(same)));
+        let same = state.checkpoint(&same.id).cloned().unwrap_or(same);
+        return Ok(unneeded(same));
     }
     let now = context.clock.now();
     // The run first: the checkpoint's own events then begin with it.
@@ -100,7 +117,10 @@ pub fn create(context: &Context, request: Request, options: Options) -> Result<(
         now,
         vec![event_with(&checkpoint, own_commits)],
     )?;
-    Ok((true, checkpoint))
+    Ok(Created {
+        changed: true,
+        checkpoint,
+    })
 }
 
 /// What a checkpoint says that others of the same content do not: what it comes before. Nothing for other occasions.
@@ -123,7 +143,7 @@ pub fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoin
         kind: trigger::kind_of(why),
         ..Request::default()
     };
-    let (changed, checkpoint) = create(
+    let created = create(
         context,
         request,
         Options {
@@ -131,7 +151,7 @@ pub fn create_automatic(context: &Context, why: &str) -> Result<Option<Checkpoin
             ..Options::default()
         },
     )?;
-    Ok(changed.then_some(checkpoint))
+    Ok(created.changed.then_some(created.checkpoint))
 }
 
 /// What `create` would take: the plan of a dry run.

@@ -12,6 +12,9 @@ use crate::model::event::AttemptEnd;
 use crate::model::id::RunId;
 use std::path::Path;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{ErrorKind, Result};
 use crate::engine::base::runs::{self, Naming};
@@ -31,7 +34,7 @@ use crate::policy::classify::classify;
 use crate::policy::pre_tool::{ToolCallRisk, occasion};
 use crate::policy::redact::redact;
 
-use super::checkpoint::{Options, create, due, record_operation};
+use super::checkpoint::{Created, Options, create, due, record_operation};
 use super::{attempt, prune};
 
 /// How long a description of a command may be.
@@ -50,13 +53,14 @@ pub(crate) enum Owner {
 }
 
 /// What was done about a moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Handled {
+    /// Whether a checkpoint was taken.
+    #[serde(skip)]
+    pub changed: bool,
     /// The run that it belongs to.
     pub run: Option<RunKey>,
-    /// Whether a checkpoint was taken.
-    pub changed: bool,
-    /// It, or the one that holds the same already.
+    /// The new checkpoint, or the one that holds the same already.
     pub checkpoint: Option<Checkpoint>,
     /// The failure that was recorded.
     pub failure: Option<Failure>,
@@ -143,16 +147,16 @@ fn at_moment(
 ) -> Result<Handled> {
     match &event.moment {
         Moment::BeforeTool(call) => before_tool(context, agent, owner, call),
-        Moment::Git(hook) => before_git(context, hook),
+        Moment::Git { hook } => before_git(context, hook),
         Moment::Compacting => at_rest(
             context,
             trigger::PHASE,
             "Before the conversation is shortened",
         ),
-        Moment::TurnEnded(_) => turn_ended(context, agent, owner, event),
+        Moment::TurnEnded { .. } => turn_ended(context, agent, owner, event),
         Moment::TurnFailed(failure) => turn_failed(context, agent, owner, event, failure),
         Moment::SessionEnded => session_ended(context, owner),
-        Moment::Other(_) => Ok(Handled::nothing("nothing to do about this event")),
+        Moment::Other { .. } => Ok(Handled::nothing("nothing to do about this event")),
     }
 }
 
@@ -484,7 +488,10 @@ fn take(context: &Context, request: Request) -> Result<Handled> {
         publish_incrementally: true,
         ..Options::default()
     };
-    let (changed, checkpoint) = create(context, request, options)?;
+    let Created {
+        changed,
+        checkpoint,
+    } = create(context, request, options)?;
     let reason = (!changed).then_some("nothing has changed since the latest checkpoint");
     let run = Some(checkpoint.run.clone());
     Ok(Handled {

@@ -51,17 +51,23 @@ struct Call {
     version: Option<String>,
 }
 
+/// Every agent's hook.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Hooks {
+    pub hooks: Vec<HookStatus>,
+}
+
 /// All agents' hooks; their programs are asked for their versions.
-pub(crate) fn status(context: &Context) -> Result<Vec<HookStatus>> {
+pub(crate) fn status(context: &Context) -> Result<Hooks> {
     let known = agents(context)?.agents;
-    let mut all = look(context)?;
-    for hook in &mut all {
+    let mut hooks = look(context)?;
+    for hook in &mut hooks {
         hook.version = known
             .iter()
             .find(|known| known.name == hook.agent)
             .and_then(|known| known.version.clone());
     }
-    Ok(all)
+    Ok(Hooks { hooks })
 }
 
 /// The hooks that are installed, without a question to anybody's program.

@@ -1,12 +1,15 @@
 //! Where the next attempt begins and with what: its iteration and its prompt's parts, its files, the ledger's word on it.
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::rollback::tell_of_edits;
 use crate::engine::flow::rollback_target::{refuse_mixed, restore_checkpoint, rollback_target};
 use crate::engine::record::run_settings::configured_checks;
 use crate::engine::recovery::crash;
-use crate::engine::restore::request::Restore;
+use crate::engine::restore::request::{Restore, RestoreResult};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Strategy;
 use crate::model::event::Payload;
@@ -69,18 +72,33 @@ pub(super) fn planned(run: &Run, request: &ResumeRequest, strategy: Option<Strat
 }
 
 /// What a resume would do, as its dry run says.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "resume_plan")]
 pub(crate) struct Plan {
     /// The iteration that it would go on with; the last one where none is left.
     pub iteration: u32,
     /// Whether none is left, so that nothing would be run.
+    #[serde(skip)]
     pub none_left: bool,
     /// Whether the prompt would say how the last attempt ended.
     pub error_context: bool,
     /// What would be run; empty where nothing would be.
     pub command: Vec<String>,
-    /// What would become of the files; `None` where they stay.
+    /// What would become of the files; `null` where they stay.
+    #[serde(serialize_with = "only_result")]
+    #[schemars(with = "Option<RestoreResult>")]
     pub restore: Option<Restore>,
+}
+
+#[expect(clippy::ref_option, reason = "serde asks so")]
+fn only_result<S: Serializer>(
+    restore: &Option<Restore>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    restore
+        .as_ref()
+        .map(|restore| &restore.result)
+        .serialize(to)
 }
 
 /// Plans it, and refuses what the resume itself would. What another machine holds the checkpoints of is not planned in full.
