@@ -53,20 +53,11 @@ pub(crate) struct PrintReply<'a> {
     settings: Option<Map<String, Value>>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "hook_file")]
-pub(crate) struct FileLine<'a> {
-    agent: &'a str,
-    path: String,
-    #[schemars(extend("enum" = ["created", "modified", "deleted", "unchanged"]))]
-    change: &'a str,
-}
-
 /// What an installation changed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ChangesReply<'a> {
     changed: bool,
-    files: &'a [FileLine<'a>],
+    files: &'a [FileChange],
     notes: &'a [String],
 }
 
@@ -81,7 +72,7 @@ pub(crate) struct ChangesPlanReply<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct ChangesPlan<'a> {
-    files: &'a [FileLine<'a>],
+    files: &'a [FileChange],
 }
 
 /// What became of a moment that an agent or git reported.
@@ -159,7 +150,7 @@ fn install(context: &Context, args: &HookInstallArgs) -> Result<Reply> {
     let agent = args.agent;
     let (program, note) = program(context, args.program.as_deref());
     let files = carry_out(context, Task::Install, agent, args.place.into(), &program)?;
-    Ok(changed(context, &[(agent, files)], &notes(agent, note)))
+    Ok(changed(context, &files, false, notes(agent, note)))
 }
 
 fn uninstall(context: &Context, args: &HookUninstallArgs) -> Result<Reply> {
@@ -173,10 +164,10 @@ fn uninstall(context: &Context, args: &HookUninstallArgs) -> Result<Reply> {
         Some(agent) => vec![agent],
         None => HookAgent::ALL.into_iter().filter(has).collect(),
     };
-    let (mut all, mut refused) = (Vec::new(), None);
-    for agent in agents {
-        match carry_out(context, Task::Uninstall, agent, place, "recover") {
-            Ok(changes) => all.push((agent, changes)),
+    let (mut files, mut refused) = (Vec::new(), None);
+    for agent in &agents {
+        match carry_out(context, Task::Uninstall, *agent, place, "recover") {
+            Ok(changes) => files.extend(changes),
             // What one of them refuses is no reason to leave the hook in the others.
             Err(error) => {
                 tracing::warn!(%error, "the hook of {} is not taken out", agent.as_str());
@@ -186,46 +177,40 @@ fn uninstall(context: &Context, args: &HookUninstallArgs) -> Result<Reply> {
     }
     match refused {
         Some(error) => Err(error),
-        None => Ok(changed(context, &all, &[])),
+        None => Ok(changed(context, &files, agents.len() != 1, Vec::new())),
     }
 }
 
-fn changed(context: &Context, all: &[(HookAgent, Vec<FileChange>)], notes: &[String]) -> Reply {
+/// The answer; where it is about several agents, unchanged files are not printed.
+fn changed(
+    context: &Context,
+    files: &[FileChange],
+    several: bool,
+    mut notes: Vec<String>,
+) -> Reply {
     let mut text = String::new();
-    let mut files = Vec::new();
-    for (agent, changes) in all {
-        for FileChange { path, change, .. } in changes {
-            files.push(FileLine {
-                agent: agent.as_str(),
-                path: path.to_string_lossy().into_owned(),
-                change,
-            });
-            if *change != "unchanged" || all.len() == 1 {
-                let would = if context.dry_run() && *change != "unchanged" {
-                    "would be "
-                } else {
-                    ""
-                };
-                text.push_str(&format!(
-                    "{}: {would}{change}\n",
-                    escape(&path.to_string_lossy())
-                ));
-            }
-        }
+    let is_changed = |file: &&FileChange| file.change != "unchanged";
+    let any = files.iter().any(|file| is_changed(&file));
+    for file in files.iter().filter(|file| !several || is_changed(file)) {
+        let would = if context.dry_run() && is_changed(&file) {
+            "would be "
+        } else {
+            ""
+        };
+        text.push_str(&format!(
+            "{}: {would}{}\n",
+            escape(&file.path.to_string_lossy()),
+            file.change
+        ));
     }
-    let any = files.iter().any(|file| file.change != "unchanged");
     if text.is_empty() {
         text.push_str("The hook is nowhere here.\n");
     }
-    let of_files = all
-        .iter()
-        .flat_map(|(_, changes)| changes)
-        .filter_map(|change| change.note.clone());
-    let notes: Vec<String> = notes.iter().cloned().chain(of_files).collect();
+    notes.extend(files.iter().filter_map(|file| file.note.clone()));
     for note in &notes {
         text.push_str(&format!("note: {}\n", escape(note)));
     }
-    let (files, notes) = (files.as_slice(), notes.as_slice());
+    let notes = notes.as_slice();
     if context.dry_run() {
         Reply::new(
             ChangesPlanReply {

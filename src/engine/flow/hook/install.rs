@@ -5,6 +5,8 @@ use std::io::ErrorKind as IoErrorKind;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::durable::{Root, Sync};
@@ -42,14 +44,22 @@ pub(crate) enum Task {
 }
 
 /// What became of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "hook_file")]
 pub(crate) struct FileChange {
-    /// The file.
+    pub agent: &'static str,
+    #[serde(serialize_with = "lossy")]
+    #[schemars(with = "String")]
     pub path: PathBuf,
-    /// `created`, `modified`, `deleted` or `unchanged`.
+    #[schemars(extend("enum" = ["created", "modified", "deleted", "unchanged"]))]
     pub change: &'static str,
-    /// What is to be said about it.
+    /// What the user has to know about it.
+    #[serde(skip)]
     pub note: Option<String>,
+}
+
+fn lossy<S: Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(&path.to_string_lossy())
 }
 
 /// The file that an agent's settings are in, relative to the project (or the home folder).
@@ -165,6 +175,7 @@ pub(crate) fn carry_out(
         plans.iter().try_for_each(Plan::write)?;
     }
     let told = |plan: Plan| FileChange {
+        agent: agent.as_str(),
         change: plan.change(),
         note: plan.note(task),
         path: plan.path,
