@@ -208,6 +208,14 @@ const ROOMS: [(&str, &[&str]); 2] = [
     ),
 ];
 
+/// How many names of a layer another one may use. These limits only ever go down.
+const FACADES: [(&str, &str, usize); 4] = [
+    ("git", "engine", 124),
+    ("store", "engine", 36),
+    ("process", "engine", 28),
+    ("engine", "cli", 208),
+];
+
 /// What a file holds besides tests.
 #[derive(Debug, Default)]
 struct Code {
@@ -761,6 +769,26 @@ fn is_family(modules: &[Vec<String>]) -> bool {
             .iter()
             .all(|other| other == top || other.split_last().is_some_and(|(_, above)| above == top))
     })
+}
+
+#[test]
+fn facades_do_not_grow() {
+    let files = crate_sources();
+    for (of, by, most) in FACADES {
+        let users = files
+            .iter()
+            .filter(|(file, _)| module_of(file).first().is_some_and(|layer| layer == by));
+        let names: BTreeSet<&[String]> = users
+            .flat_map(|(_, code)| &code.paths)
+            .map(|path| path.segments.as_slice())
+            .filter(|path| path.len() > 2 && path[..2] == ["crate", of])
+            .collect();
+        assert!(
+            names.len() <= most,
+            "{by} uses {} names of {of}, more than {most}: {names:#?}",
+            names.len()
+        );
+    }
 }
 
 #[test]

@@ -11,15 +11,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use recover::testing::git::ref_name;
 use recover::testing::git::{Capture, capture};
-use recover::testing::git::{
-    CheckpointParts, MemoryFile, StoredCheckpoint, load_checkpoint, write_checkpoint,
-};
-use recover::testing::git::{Discarded, delete_refs, discard, list_refs};
+use recover::testing::git::{CheckpointParts, MemoryFile, StoredCheckpoint, write_checkpoint};
+use recover::testing::git::{Discarded, discard};
 use recover::testing::git::{Error, Repo, WorktreeLock};
 use recover::testing::git::{Expect, Restored, execute, verify};
 use recover::testing::git::{TreeIgnores, TreeLookup, diff_trees};
-use recover::testing::git::{ref_exists, ref_name, set_ref};
 use recover::testing::model::CaptureRules;
 use recover::testing::model::RepoPath;
 use recover::testing::model::Timestamp;
@@ -163,14 +161,14 @@ impl Bench {
     /// Removes the references of checkpoints.
     pub fn remove_refs(&self, gone: &[ObjectId]) {
         let repo = self.repo();
-        let (refs, _) = list_refs(&repo).unwrap();
+        let (refs, _) = repo.list_refs().unwrap();
         let names: Vec<_> = refs
             .into_iter()
             .filter(|found| gone.contains(&found.commit))
             .map(|found| found.name)
             .collect();
         assert_eq!(names.len(), gone.len());
-        delete_refs(&repo, &Self::lock(&repo), &names).unwrap();
+        repo.delete_refs(&Self::lock(&repo), &names).unwrap();
     }
 
     /// Removes the objects that only these held, whose references are gone, once no capture is under way.
@@ -223,13 +221,13 @@ impl Bench {
         let name = loop {
             self.count.set(self.count.get() + 1);
             let name = ref_name(&"run".into(), &format!("ckpt-{}", self.count.get()).into());
-            if !ref_exists(&repo, &name) {
+            if !repo.ref_exists(&name) {
                 break name;
             }
         };
-        set_ref(&repo, &lock, &name, &commit).unwrap();
+        repo.set_ref(&lock, &name, &commit).unwrap();
         captured.write_cache(&name, &commit);
-        let stored = load_checkpoint(&repo, &commit).unwrap();
+        let stored = repo.load_checkpoint(&commit).unwrap();
         let snapshot = stored.snapshot(&repo).unwrap();
         assert_eq!(
             snapshot,

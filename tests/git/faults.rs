@@ -5,12 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use recover::testing::git::list_refs;
-use recover::testing::git::{
-    Expect, JOURNAL_VERSION, RestoreJournal, execute, read_journal, reap_temp_files,
-    remove_journal, write_journal,
-};
-use recover::testing::git::{StoredCheckpoint, load_checkpoint};
+use recover::testing::git::StoredCheckpoint;
+use recover::testing::git::{Expect, JOURNAL_VERSION, RestoreJournal, execute};
 use recover::testing::model::ObjectId;
 use recover::testing::policy::Selection;
 
@@ -88,7 +84,7 @@ fn child_capture() {
 fn child_restore() {
     let (bench, target) = from_parent();
     let repo = bench.repo();
-    let stored = load_checkpoint(&repo, &target).unwrap();
+    let stored = repo.load_checkpoint(&target).unwrap();
     bench
         .restore_with(&stored, &Selection::all(), &mut |plan, lock| {
             let journal = RestoreJournal {
@@ -106,10 +102,10 @@ fn child_restore() {
                 index_paths: Vec::new(),
                 context: serde_json::Value::Null,
             };
-            write_journal(&repo, lock, &journal).unwrap();
+            repo.write_restore_journal(lock, &journal).unwrap();
         })
         .unwrap();
-    remove_journal(&repo, &Bench::lock(&repo)).unwrap();
+    repo.remove_restore_journal(&Bench::lock(&repo)).unwrap();
 }
 
 fn no_temp_files(bench: &Bench) {
@@ -129,11 +125,11 @@ fn a_killed_capture_leaves_nothing_half() {
             bench.write("file", format!("{call} {kill_at}"));
             bench.write(format!("new/{call}"), format!("{kill_at}"));
             let ended = child("faults::child_capture", &bench, "", call, kill_at);
-            let (refs, broken) = list_refs(&repo).unwrap();
+            let (refs, broken) = repo.list_refs().unwrap();
             assert!(broken.is_empty(), "{broken:?}");
             for found in &refs {
                 assert_eq!(
-                    load_checkpoint(&repo, &found.commit)
+                    repo.load_checkpoint(&found.commit)
                         .unwrap()
                         .verify(&repo)
                         .unwrap(),
@@ -158,8 +154,8 @@ fn settle<'s>(
 ) -> Option<&'s StoredCheckpoint> {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    let journal = read_journal(&repo).unwrap()?;
-    reap_temp_files(&repo, &lock, &journal.plan).unwrap();
+    let journal = repo.restore_journal().unwrap()?;
+    repo.reap_temp_files(&lock, &journal.plan).unwrap();
     let plan = if finish {
         journal.plan
     } else {
@@ -167,7 +163,7 @@ fn settle<'s>(
     };
     let done = execute(&repo, &lock, &plan, Expect::CutOff, &|| false).unwrap();
     assert!(done.kept.is_empty(), "{:?}", done.kept);
-    remove_journal(&repo, &lock).unwrap();
+    repo.remove_restore_journal(&lock).unwrap();
     Some(if finish { then } else { now })
 }
 

@@ -2,9 +2,6 @@
 
 use recover::testing::git::Error;
 use recover::testing::git::resolve;
-use recover::testing::git::{
-    commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking,
-};
 
 use crate::bench::Bench;
 
@@ -46,17 +43,16 @@ fn a_branch_is_moved_only_from_where_it_was_seen() {
     bench.commit("two");
     let seen = repo.head().unwrap();
     let head = seen.commit.clone().unwrap();
-    let commits = commits_between(&repo, Some(&base), &head).unwrap();
+    let commits = repo.commits_between(Some(&base), &head).unwrap();
     assert_eq!((commits.len(), &commits[0]), (2, &head));
-    assert!(
-        is_ancestor(&repo, &base, &head).unwrap() && !is_ancestor(&repo, &head, &base).unwrap()
-    );
+    assert!(repo.is_ancestor(&base, &head).unwrap() && !repo.is_ancestor(&head, &base).unwrap());
     bench.commit("three");
-    let error = move_branch(&repo, &lock, &seen, Some(&base), "recover: rollback").unwrap_err();
+    let error = repo
+        .move_branch(&lock, &seen, Some(&base), "recover: rollback")
+        .unwrap_err();
     assert!(matches!(error, Error::HeadMoved { .. }), "{error}");
     assert_eq!(bench.git(&["log", "-1", "--format=%s"]), "three\n");
-    move_branch(
-        &repo,
+    repo.move_branch(
         &lock,
         &repo.head().unwrap(),
         Some(&base),
@@ -77,8 +73,7 @@ fn a_branch_is_moved_only_from_where_it_was_seen() {
     assert_eq!(bench.git(&["symbolic-ref", "HEAD"]), "refs/heads/main\n");
     assert!(!bench.exists(".git/HEAD.lock"));
     bench.git(&["checkout", "-q", "--detach"]);
-    move_branch(
-        &repo,
+    repo.move_branch(
         &lock,
         &repo.head().unwrap(),
         Some(&head),
@@ -96,9 +91,13 @@ fn commits_that_others_may_have_are_told() {
     let bench = Bench::with_commit();
     let repo = bench.repo();
     let base = resolve(&repo, "HEAD").unwrap();
-    assert!(!on_remote_tracking(&repo, std::slice::from_ref(&base)).unwrap());
+    assert!(
+        !repo
+            .on_remote_tracking(std::slice::from_ref(&base))
+            .unwrap()
+    );
     bench.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    assert!(on_remote_tracking(&repo, &[base]).unwrap());
+    assert!(repo.on_remote_tracking(&[base]).unwrap());
 }
 
 #[test]
@@ -110,15 +109,16 @@ fn a_revert_is_one_commit_on_top() {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     let seen = repo.head().unwrap();
-    let top = commit_on_top(
-        &repo,
-        &lock,
-        &stored.tree,
-        seen.commit.as_ref(),
-        "Revert to a checkpoint\n",
-    )
-    .unwrap();
-    move_branch(&repo, &lock, &seen, Some(&top), "recover: revert").unwrap();
+    let top = repo
+        .commit_on_top(
+            &lock,
+            &stored.tree,
+            seen.commit.as_ref(),
+            "Revert to a checkpoint\n",
+        )
+        .unwrap();
+    repo.move_branch(&lock, &seen, Some(&top), "recover: revert")
+        .unwrap();
     assert_eq!(bench.git(&["log", "-1", "--format=%an"]), "A\n");
     assert_eq!(bench.git(&["show", "HEAD:base"]), "base\n");
 }

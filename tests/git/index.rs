@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::time::{Duration, SystemTime};
 
 use recover::testing::git::Error;
-use recover::testing::git::{Verified, index_is, refresh_index, restore_index};
+use recover::testing::git::Verified;
 use recover::testing::model::RepoPath;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -43,7 +43,7 @@ fn conflicts_intent_to_add_and_flags_come_back() {
     assert_ne!(staged(&bench), before.0);
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    restore_index(&repo, &lock, &stored, WAIT).unwrap();
+    repo.restore_index(&lock, &stored, WAIT).unwrap();
     assert_eq!(
         (staged(&bench), bench.git(&["status", "--porcelain"])),
         before
@@ -85,13 +85,13 @@ fn a_file_beside_a_conflict_in_a_folder_of_its_name_comes_back() {
     bench.git(&["read-tree", "HEAD"]);
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    assert!(!index_is(&repo, &stored).unwrap());
-    restore_index(&repo, &lock, &stored, WAIT).unwrap();
+    assert!(!repo.index_is(&stored).unwrap());
+    repo.restore_index(&lock, &stored, WAIT).unwrap();
     assert_eq!(bench.git(&["ls-files", "-s"]), before);
-    assert!(index_is(&repo, &stored).unwrap());
+    assert!(repo.index_is(&stored).unwrap());
     // An index that differs in the file alone is another one.
     bench.git(&["update-index", "--force-remove", "b"]);
-    assert!(!index_is(&repo, &stored).unwrap());
+    assert!(!repo.index_is(&stored).unwrap());
 }
 
 #[test]
@@ -103,7 +103,8 @@ fn refreshed_entries_need_no_reading() {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     assert_ne!(bench.git(&["diff-files"]), "", "stat data differ before");
-    refresh_index(&repo, &lock, &done.written, &Verified::default(), WAIT).unwrap();
+    repo.refresh_index(&lock, &done.written, &Verified::default(), WAIT)
+        .unwrap();
     assert_eq!(bench.git(&["diff-files"]), "");
 }
 
@@ -113,14 +114,9 @@ fn a_foreign_lock_is_waited_for_and_kept_but_our_own_is_not_left() {
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
     bench.write(".git/index.lock", "");
-    let error = refresh_index(
-        &repo,
-        &lock,
-        &[RepoPath::from("base")],
-        &Verified::default(),
-        WAIT,
-    )
-    .unwrap_err();
+    let error = repo
+        .refresh_index(&lock, &[RepoPath::from("base")], &Verified::default(), WAIT)
+        .unwrap_err();
     assert!(matches!(error, Error::Locked { .. }), "{error}");
     assert!(bench.exists(".git/index.lock"));
     drop(lock);
@@ -136,14 +132,8 @@ fn a_foreign_lock_is_waited_for_and_kept_but_our_own_is_not_left() {
     std::fs::hard_link(&mark, &held).unwrap();
     let lock = Bench::lock(&repo);
     assert!(!held.exists() && !mark.exists());
-    refresh_index(
-        &repo,
-        &lock,
-        &[RepoPath::from("base")],
-        &Verified::default(),
-        WAIT,
-    )
-    .unwrap();
+    repo.refresh_index(&lock, &[RepoPath::from("base")], &Verified::default(), WAIT)
+        .unwrap();
     assert!(!held.exists() && !mark.exists());
 }
 
@@ -154,7 +144,8 @@ fn an_index_that_was_not_there_is_removed_again() {
     let stored = bench.checkpoint();
     bench.git(&["add", "a"]);
     let repo = bench.repo();
-    restore_index(&repo, &Bench::lock(&repo), &stored, WAIT).unwrap();
+    repo.restore_index(&Bench::lock(&repo), &stored, WAIT)
+        .unwrap();
     assert_eq!(bench.git(&["status", "--porcelain"]), "?? a\n");
 }
 
@@ -216,13 +207,7 @@ fn stat(bench: &Bench, path: &str) -> Stat {
 fn refresh(bench: &Bench, paths: &[&str]) -> Result<(), Error> {
     let repo = bench.repo();
     let paths: Vec<RepoPath> = paths.iter().map(|path| RepoPath::from(*path)).collect();
-    refresh_index(
-        &repo,
-        &Bench::lock(&repo),
-        &paths,
-        &Verified::default(),
-        WAIT,
-    )
+    repo.refresh_index(&Bench::lock(&repo), &paths, &Verified::default(), WAIT)
 }
 
 /// The bytes of an index whose entries of these paths have these metadata, and all else as before.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use recover::testing::durable::Root;
 use recover::testing::git::capture;
+use recover::testing::git::ref_name;
 use recover::testing::git::{Error, Repo, WorktreeLock};
 use recover::testing::git::{Expect, Verified, execute};
-use recover::testing::git::{delete_refs, list_refs, ref_name, ref_names, set_ref};
 use recover::testing::model::CaptureRules;
 use recover::testing::policy::Selection;
 use recover::testing::policy::{Baseline, Edits, PlanInput, plan};
@@ -101,15 +101,9 @@ fn split_and_sparse_indexes_are_read_and_put_back() {
         let repo = bench.repo();
         let lock = Bench::lock(&repo);
         let wait = std::time::Duration::from_millis(50);
-        recover::testing::git::refresh_index(
-            &repo,
-            &lock,
-            &["a/b".into()],
-            &Verified::default(),
-            wait,
-        )
-        .unwrap();
-        recover::testing::git::restore_index(&repo, &lock, &stored, wait).unwrap();
+        repo.refresh_index(&lock, &["a/b".into()], &Verified::default(), wait)
+            .unwrap();
+        repo.restore_index(&lock, &stored, wait).unwrap();
         assert_eq!(listing(), before, "{make:?}");
         assert_eq!(bench.git(&["status", "--porcelain"]), "A  a/staged\n");
         bench.git(&["rm", "-q", "-f", "a/staged"]);
@@ -170,17 +164,21 @@ fn references_are_set_once_and_listed() {
     let repo = bench.repo();
     let name = ref_name(&"a b".into(), &"c".into());
     let lock = Bench::lock(&repo);
-    set_ref(&repo, &lock, &name, &stored.commit).unwrap();
+    repo.set_ref(&lock, &name, &stored.commit).unwrap();
     assert!(matches!(
-        set_ref(&repo, &lock, &name, &stored.commit),
+        repo.set_ref(&lock, &name, &stored.commit),
         Err(Error::HeadMoved { .. })
     ));
-    assert_eq!(list_refs(&repo).unwrap().0.len(), 2);
+    assert_eq!(repo.list_refs().unwrap().0.len(), 2);
     bench.git(&["pack-refs", "--all"]);
-    delete_refs(&repo, &lock, std::slice::from_ref(&name)).unwrap();
-    delete_refs(&repo, &lock, &[name]).unwrap();
-    assert!(delete_refs(&repo, &lock, &["refs/heads/main".to_owned()]).is_err());
-    assert_eq!(list_refs(&repo).unwrap().0.len(), 1);
+    repo.delete_refs(&lock, std::slice::from_ref(&name))
+        .unwrap();
+    repo.delete_refs(&lock, &[name]).unwrap();
+    assert!(
+        repo.delete_refs(&lock, &["refs/heads/main".to_owned()])
+            .is_err()
+    );
+    assert_eq!(repo.list_refs().unwrap().0.len(), 1);
 }
 
 // `git pack-refs`, which `git gc` runs, takes a new reference away, and its empty folder, before it is known to be durable.
@@ -209,14 +207,14 @@ fn references_are_set_while_git_packs_them() {
             times
         });
         let failed: Vec<Error> = names
-            .filter_map(|name| set_ref(&repo, &lock, &name, &stored.commit).err())
+            .filter_map(|name| repo.set_ref(&lock, &name, &stored.commit).err())
             .collect();
         is_done.store(true, Ordering::Relaxed);
         assert!(failed.is_empty(), "{failed:?}");
         packing.join().unwrap()
     });
     assert!(packed > 1);
-    assert_eq!(list_refs(&repo).unwrap().0.len(), 1501);
+    assert_eq!(repo.list_refs().unwrap().0.len(), 1501);
 }
 
 #[test]
@@ -231,9 +229,9 @@ fn names_of_references_are_those_that_git_lists() {
         let listed = bench.git(&["for-each-ref", "--format=%(refname)", "refs/recover"]);
         let listed: Vec<&str> = listed.lines().collect();
         assert_eq!(listed.len(), count, "{listed:?}");
-        assert_eq!(ref_names(&repo, |_| false).unwrap(), listed);
+        assert_eq!(repo.ref_names(|_| false).unwrap(), listed);
         assert_eq!(
-            ref_names(&linked, |_| false).unwrap(),
+            linked.ref_names(|_| false).unwrap(),
             listed,
             "in a linked worktree"
         );
@@ -242,7 +240,7 @@ fn names_of_references_are_those_that_git_lists() {
             .filter(|name| !name.ends_with("/a"))
             .copied()
             .collect();
-        assert_eq!(ref_names(&repo, |id| id == "a").unwrap(), but_known);
+        assert_eq!(repo.ref_names(|id| id == "a").unwrap(), but_known);
     };
     let set =
         |name: &str, to: &str| bench.git(&["update-ref", &format!("refs/recover/{name}"), to]);
@@ -298,10 +296,10 @@ fn names_of_references_are_those_that_git_lists() {
     // None of ours, but git lists it: bytes that are no text.
     bench.write(b".git/refs/recover/run/\xff", &id);
     bench.write(b".git/refs/recover/\xff/a", &id);
-    assert_eq!(ref_names(&repo, |_| false).unwrap().len(), 8);
+    assert_eq!(repo.ref_names(|_| false).unwrap().len(), 8);
     fs::remove_file(bench.path(".git/packed-refs.lock")).unwrap();
     bench.git(&["pack-refs", "--all"]);
-    assert_eq!(ref_names(&repo, |_| false).unwrap().len(), 8);
+    assert_eq!(repo.ref_names(|_| false).unwrap().len(), 8);
 }
 
 #[test]

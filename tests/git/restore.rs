@@ -5,10 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use recover::testing::git::Error;
-use recover::testing::git::{
-    Expect, JOURNAL_VERSION, RestoreJournal, check, execute, read_journal, reap_temp_files,
-    remove_journal, write_journal,
-};
+use recover::testing::git::{Expect, JOURNAL_VERSION, RestoreJournal, check, execute};
 use recover::testing::model::Head;
 use recover::testing::model::RepoPath;
 use recover::testing::model::{Entry, EntryKind, ObjectId};
@@ -330,7 +327,7 @@ fn the_journal_is_kept_until_it_is_removed_and_temp_files_are_reaped() {
     let bench = Bench::with_commit();
     let repo = bench.repo();
     let lock = Bench::lock(&repo);
-    assert_eq!(read_journal(&repo).unwrap(), None);
+    assert_eq!(repo.restore_journal().unwrap(), None);
     let mut dead = std::process::Command::new("true").spawn().unwrap();
     dead.wait().unwrap();
     bench.write(format!(".recover-tmp-{}-1", dead.id()), "half");
@@ -366,20 +363,20 @@ fn the_journal_is_kept_until_it_is_removed_and_temp_files_are_reaped() {
         index_paths: Vec::new(),
         context: serde_json::json!({"run": "r"}),
     };
-    write_journal(&repo, &lock, &journal).unwrap();
-    assert_eq!(read_journal(&repo).unwrap(), Some(journal));
-    assert_eq!(reap_temp_files(&repo, &lock, &plan).unwrap(), 1);
+    repo.write_restore_journal(&lock, &journal).unwrap();
+    assert_eq!(repo.restore_journal().unwrap(), Some(journal));
+    assert_eq!(repo.reap_temp_files(&lock, &plan).unwrap(), 1);
     assert!(bench.exists(".recover-tmp-1-1") && bench.exists(".recover-tmp-x"));
-    remove_journal(&repo, &lock).unwrap();
-    assert_eq!(read_journal(&repo).unwrap(), None);
+    repo.remove_restore_journal(&lock).unwrap();
+    assert_eq!(repo.restore_journal().unwrap(), None);
     fs::write(
         repo.recover_dir().unwrap().join("journal.json"),
         "{\"version\":99}",
     )
     .unwrap();
-    assert!(matches!(read_journal(&repo), Err(Error::Newer { .. })));
+    assert!(matches!(repo.restore_journal(), Err(Error::Newer { .. })));
     fs::write(repo.recover_dir().unwrap().join("journal.json"), "").unwrap();
-    assert!(matches!(read_journal(&repo), Err(Error::Corrupt { .. })));
+    assert!(matches!(repo.restore_journal(), Err(Error::Corrupt { .. })));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use recover::testing::git::load_checkpoint;
 use recover::testing::git::{Answer, Filter, Outgoing, leaving, outgoing};
 use recover::testing::git::{Repo, WorktreeLock};
 use recover::testing::model::ObjectId;
@@ -88,9 +87,9 @@ fn what_looks_like_a_secret_stays_and_is_listed() {
     goes.sort();
     assert_eq!(goes, ["empty/.keep", "notes/new.txt"]);
 
-    let stored = load_checkpoint(&here, &sent.commit).unwrap();
+    let stored = here.load_checkpoint(&sent.commit).unwrap();
     let (before, after) = (
-        load_checkpoint(&here, &commit).unwrap(),
+        here.load_checkpoint(&commit).unwrap(),
         stored.snapshot(&here).unwrap(),
     );
     assert!(stored.manifest.partial && !before.manifest.partial);
@@ -157,7 +156,7 @@ fn no_untracked_file_leaves_where_none_is_to() {
             ..filter()
         },
     );
-    let stored = load_checkpoint(&here, &none.commit).unwrap();
+    let stored = here.load_checkpoint(&none.commit).unwrap();
     let names: Vec<String> = stored
         .snapshot(&here)
         .unwrap()
@@ -177,7 +176,8 @@ fn no_untracked_file_leaves_where_none_is_to() {
         "{none:?}"
     );
     let all = sent(&here, &commit, &filter());
-    let memory = load_checkpoint(&here, &all.commit)
+    let memory = here
+        .load_checkpoint(&all.commit)
         .unwrap()
         .memory(&here)
         .unwrap();
@@ -246,7 +246,7 @@ fn what_was_withheld_is_left_alone_by_a_restore_there() {
         &format!("{name}:refs/recover-tracking/x"),
     ]);
     let other = repo(&there, &server);
-    let stored = load_checkpoint(&other, &sent.commit).unwrap();
+    let stored = other.load_checkpoint(&sent.commit).unwrap();
     assert!(stored.verify(&other).unwrap().is_empty());
     assert_eq!(paths(&stored.manifest.skipped), [".env"]);
 }
@@ -275,7 +275,7 @@ fn a_nested_repository_is_looked_through() {
         !all.contains(secret.trim()) && all.contains(more.trim()),
         "{all}"
     );
-    let stored = load_checkpoint(&here, &one.commit).unwrap();
+    let stored = here.load_checkpoint(&one.commit).unwrap();
     let copy = stored.nested_copy(&here, &"inner".into()).unwrap().unwrap();
     assert!(copy.manifest.partial);
     assert_eq!(paths(&copy.manifest.skipped), [".env"]);

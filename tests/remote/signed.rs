@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use recover::testing::git::Error;
-use recover::testing::git::{Limits, NewState, is_signed, write_state};
+use recover::testing::git::{Limits, NewState, write_state};
 use recover::testing::model::Timestamp;
 
 use crate::env::TestEnv;
@@ -180,15 +180,14 @@ fn a_signature_is_not_taken_for_missing_when_it_was_not_looked_at() {
     };
     let limits = crate::machines::limits();
     let commit = write_state(&here, &state, &limits).unwrap();
-    assert!(is_signed(&here, &commit, &signers, &limits).unwrap());
+    assert!(here.is_signed(&commit, &signers, &limits).unwrap());
     fs::write(&signers, "").unwrap();
-    assert!(!is_signed(&here, &commit, &signers, &limits).unwrap());
+    assert!(!here.is_signed(&commit, &signers, &limits).unwrap());
     let slow = env.root().join("slow");
     script(&slow, "exec sleep 600");
     env.git(&["config", "gpg.ssh.program", &slow.display().to_string()]);
     let stopped = || true;
-    let answer = is_signed(
-        &here,
+    let answer = here.is_signed(
         &commit,
         &signers,
         &Limits::new(Duration::from_secs(60), &stopped),

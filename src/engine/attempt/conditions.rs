@@ -6,7 +6,6 @@ use crate::engine::base::error::Result;
 use crate::engine::record::attempt_record::Ending;
 use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
-use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Objects, changed_files};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::decision::Action;
@@ -148,7 +147,7 @@ impl Scene<'_> {
         if base.tree == capture.tree {
             return Ok(Vec::new());
         }
-        let before = load_checkpoint(self.context.repo()?, &base.commit)?;
+        let before = self.context.repo()?.load_checkpoint(&base.commit)?;
         Ok(changed_files(
             capture.objects(),
             before.view(),
@@ -273,8 +272,8 @@ impl Scene<'_> {
         }
         let repo = self.context.repo()?;
         let (before, after) = (
-            load_checkpoint(repo, &base.commit)?,
-            load_checkpoint(repo, &later.commit)?,
+            repo.load_checkpoint(&base.commit)?,
+            repo.load_checkpoint(&later.commit)?,
         );
         let files = changed_files(
             Objects::stored(repo),

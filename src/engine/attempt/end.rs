@@ -11,7 +11,6 @@ use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, git_settings, run_settings};
 use crate::engine::restore::mixed::is_mixed;
 use crate::engine::restore::state_rollback;
-use crate::git;
 use crate::model::checkpoint::{Verdict, trigger};
 use crate::model::decision::{Action, Decision};
 use crate::model::event::{AttemptEnd, EventSource, Payload};
@@ -37,7 +36,7 @@ fn own_commits(context: &Context, recorded: Option<&Attempt>) -> Vec<ObjectId> {
     let before = recorded.head_at_start.as_ref();
     let between = context
         .repo()
-        .and_then(|repo| git::history::commits_between(repo, before, &now).map_err(Error::from));
+        .and_then(|repo| repo.commits_between(before, &now).map_err(Error::from));
     between.unwrap_or_else(|error| {
         tracing::warn!(%error, "the attempt's commits are not known; a rollback will ask about them");
         Vec::new()

@@ -11,9 +11,7 @@ use crate::engine::base::runs::driver;
 use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::run_settings::is_unchecked;
 use crate::git::Repo;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use crate::git::history::{about_commit, commits_between, is_ancestor};
-use crate::git::program::{uncommitted_at, unlike_on_disk};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{Objects, TreeLookup, changes, diff_trees};
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::BudgetScope;
@@ -153,14 +151,14 @@ fn outside(context: &Context, state: &State, run: &Run) -> Result<Outside> {
         return Ok(Outside::default());
     };
     if let Some(begun) = begun
-        && !is_ancestor(repo, begun, head)?
+        && !repo.is_ancestor(begun, head)?
     {
         return Ok(Outside::default());
     }
     outside_of(
         context,
         &OwnCommits::of(context, state, Some(run), &now)?,
-        &commits_between(repo, begun, head)?,
+        &repo.commits_between(begun, head)?,
     )
 }
 
@@ -175,7 +173,7 @@ pub(in crate::engine) fn outside_of(
     let told = |commit: &&ObjectId| {
         Ok(ToLookAt::commit(
             (*commit).clone(),
-            &about_commit(context.repo()?, commit)?.1,
+            &context.repo()?.about_commit(commit)?.1,
         ))
     };
     let mut to_look_at = read.iter().map(told).collect::<Result<Vec<_>>>()?;
@@ -219,14 +217,10 @@ fn lost_work(context: &Context, state: &State, run: &Run) -> Result<Option<ToLoo
     }
     let repo = context.repo()?;
     let (initial, good) = (
-        load_checkpoint(repo, &first.commit)?,
-        load_checkpoint(repo, &good.commit)?,
+        repo.load_checkpoint(&first.commit)?,
+        repo.load_checkpoint(&good.commit)?,
     );
-    let lost = unlike_on_disk(
-        repo,
-        &initial,
-        &changed_work(context, &initial, &good, true)?,
-    )?;
+    let lost = repo.unlike_on_disk(&initial, &changed_work(context, &initial, &good, true)?)?;
     Ok(ToLookAt::uncommitted(
         &lost,
         &context.line(Hint::recover(words_back("initial", &lost)).run(&run.key)),
@@ -262,7 +256,7 @@ pub(in crate::engine) fn changed_work(
         .unlike(&other)
         .filter(|(path, was, _)| is_file(*was) && !is_output(path));
     let changed: BTreeSet<RepoPath> = was_there.map(|(path, ..)| path.clone()).collect();
-    Ok(uncommitted_at(repo, initial, &changed, is_rehearsal)?)
+    Ok(repo.uncommitted_at(initial, &changed, is_rehearsal)?)
 }
 
 /// What a run changed.
@@ -290,8 +284,8 @@ pub(in crate::engine) fn changes_of(
     let repo = context.repo()?;
     changes_between(
         repo,
-        &load_checkpoint(repo, &first.commit)?,
-        &load_checkpoint(repo, &good.commit)?,
+        &repo.load_checkpoint(&first.commit)?,
+        &repo.load_checkpoint(&good.commit)?,
     )
 }
 
@@ -347,8 +341,8 @@ fn changed(context: &Context, state: &State, run: &Run) -> Result<Option<Changed
     }
     let repo = context.repo()?;
     let (before, after) = (
-        load_checkpoint(repo, &first.commit)?,
-        load_checkpoint(repo, &good.commit)?,
+        repo.load_checkpoint(&first.commit)?,
+        repo.load_checkpoint(&good.commit)?,
     );
     let is_output = outputs_of(&before, &after);
     let (one, other) = diff_trees(&TreeLookup::stored(repo)?, before.view(), after.view())?;

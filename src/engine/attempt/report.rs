@@ -9,7 +9,6 @@ use crate::engine::base::runs;
 use crate::engine::record::attempt_record::Ended;
 use crate::engine::record::liveness;
 use crate::engine::record::run_settings::loops_of;
-use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Objects, changes};
 use crate::model::decision::Action;
 use crate::model::run::{Run, RunKey};
@@ -85,8 +84,8 @@ fn compare(context: &Context, state: &State, span: &Span) -> Result<Option<Attem
     };
     let repo = context.repo()?;
     let (before, after) = (
-        load_checkpoint(repo, &from.commit)?,
-        load_checkpoint(repo, &to.commit)?,
+        repo.load_checkpoint(&from.commit)?,
+        repo.load_checkpoint(&to.commit)?,
     );
     let changes = changes(
         Objects::stored(repo),

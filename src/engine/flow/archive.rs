@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::checkpoint::{load_checkpoint, read_back};
+use crate::git::checkpoint::read_back;
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -73,7 +73,7 @@ pub(in crate::engine) fn archive(
         let Some(checkpoint) = state.checkpoint(id) else {
             continue;
         };
-        let stored = load_checkpoint(context.repo()?, &checkpoint.commit)?;
+        let stored = context.repo()?.load_checkpoint(&checkpoint.commit)?;
         if stored
             .manifest
             .nested

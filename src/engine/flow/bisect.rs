@@ -14,8 +14,7 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::program::{Scratch, misleading_variables, sweep_scratch};
+use crate::git::program::{Scratch, misleading_variables};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
@@ -124,7 +123,7 @@ pub(crate) fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Resu
         return Ok(found);
     }
     let repo = context.repo()?;
-    sweep_scratch(repo)?;
+    repo.sweep_scratch()?;
     let mut scratch = Scratch::new(repo)?;
     let mut search = Bisection::new(line.len());
     // What is the same is not tested twice.
@@ -165,7 +164,7 @@ pub(crate) fn bisect(context: &Context, request: &Request, say: Say<'_>) -> Resu
         let ended = if let Some(ended) = known.get(&checkpoint.tree) {
             *ended
         } else {
-            let stored = load_checkpoint(repo, &checkpoint.commit)?;
+            let stored = repo.load_checkpoint(&checkpoint.commit)?;
             scratch.show(&stored)?;
             let ended = test(context, request, &scratch, checkpoint)?;
             found.tested.push(TestedCheckpoint {

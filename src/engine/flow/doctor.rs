@@ -18,12 +18,7 @@ use crate::engine::recovery::attempts;
 use crate::engine::recovery::crash;
 use crate::engine::recovery::rebuild::{self, RebuildReport};
 use crate::git::base::RepositoryState;
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::odb::clear_quarantine;
-use crate::git::repo::{
-    is_damage_known, left_over, list_refs, ref_name, remove_left_over, set_ref,
-};
-use crate::git::restore::{check_index, restore_index};
+use crate::git::repo::{ref_name, remove_left_over};
 use crate::git::{self, Repo, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, DAMAGED, UNDAMAGED};
 use crate::model::event::Payload;
@@ -232,7 +227,7 @@ fn clean_up(context: &Context, report: &mut Report) -> Result<()> {
         count += repo.reap();
         // Who has the lock is at work there.
         if let Ok(lock) = WorktreeLock::acquire(repo, Duration::ZERO)
-            && let Err(error) = clear_quarantine(repo, &lock)
+            && let Err(error) = repo.clear_quarantine(&lock)
         {
             let place = repo
                 .git_dir()
@@ -298,7 +293,7 @@ fn locks(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
 }
 
 fn stale_locks(repo: &Repo, report: &mut Report) -> Result<()> {
-    for lock in left_over(repo)? {
+    for lock in repo.left_over_locks()? {
         let message = "git's lock was left by a recover that ended before its time: git does not work until it is gone";
         report.error(
             "stale_lock",
@@ -316,7 +311,7 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     let repo = context.repo()?;
-    let Err(git::Error::Corrupt { what }) = check_index(repo) else {
+    let Err(git::Error::Corrupt { what }) = repo.check_index() else {
         return Ok(());
     };
     let state = context.load()?.state;
@@ -328,7 +323,7 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
         .values()
         .rev()
         .filter(|checkpoint| checkpoint.worktree == context.worktree_id());
-    let whole = here.map(|checkpoint| (checkpoint, load_checkpoint(repo, &checkpoint.commit)));
+    let whole = here.map(|checkpoint| (checkpoint, repo.load_checkpoint(&checkpoint.commit)));
     let found = whole
         .into_iter()
         .find_map(|(checkpoint, stored)| Some((checkpoint, stored.ok()?)));
@@ -336,7 +331,7 @@ fn index(context: &Context, repair: bool, report: &mut Report) -> Result<()> {
     match found {
         Some((checkpoint, stored)) if repair => {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
-            restore_index(repo, &lock, &stored, context.lock_timeout())?;
+            repo.restore_index(&lock, &stored, context.lock_timeout())?;
             report.repaired.push(format!(
                 "{path}: replaced by the index of {} ({what})",
                 checkpoint.id
@@ -436,19 +431,19 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
         return Ok(());
     }
     let repo = context.repo()?;
-    let (refs, unreadable) = list_refs(repo)?;
+    let (refs, unreadable) = repo.list_refs()?;
     for name in unreadable {
         let message = format!("{name} cannot be read");
         report.error("broken_reference", name, message, false);
     }
     for checkpoint in state.checkpoints.values() {
         let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
-        let stored = load_checkpoint(repo, &checkpoint.commit);
+        let stored = repo.load_checkpoint(&checkpoint.commit);
         let found = refs.iter().find(|reference| reference.name == name);
         let repairable = found.is_none() && stored.is_ok();
         if repairable && repair {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
-            set_ref(repo, &lock, &name, &checkpoint.commit)?;
+            repo.set_ref(&lock, &name, &checkpoint.commit)?;
             report
                 .repaired
                 .push(format!("set the reference of {} again", checkpoint.id));
@@ -486,7 +481,7 @@ fn checkpoints(context: &Context, repair: bool, report: &mut Report) -> Result<(
         report.error(code, checkpoint.id.to_string(), message, repairable);
     }
     // Reading every object takes too long to do it each time.
-    if is_damage_known(repo) {
+    if repo.is_damage_known() {
         for found in verify(context, &[])?.problems {
             let state = context.load()?.state;
             let checkpoint = state.checkpoint(&found.checkpoint_id);

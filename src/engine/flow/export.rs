@@ -17,7 +17,6 @@ use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::seed_json;
 use crate::engine::record::storage::patch_of;
 use crate::git::Repo;
-use crate::git::checkpoint::{load_checkpoint, write_bundle};
 use crate::git::remote::{Filter, outgoing};
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
@@ -152,7 +151,7 @@ pub(crate) fn to_stream(
 /// The repository, once everything that the checkpoint holds was read.
 fn checked<'a>(context: &'a Context, checkpoint: &Checkpoint) -> Result<&'a Repo> {
     let repo = context.repo()?;
-    let problems = load_checkpoint(repo, &checkpoint.commit)?.verify(repo)?;
+    let problems = repo.load_checkpoint(&checkpoint.commit)?.verify(repo)?;
     match problems.first() {
         None => Ok(repo),
         Some(first) => Err(Error::new(
@@ -228,13 +227,13 @@ fn write(
                     keep_base: true,
                     previous: None,
                 };
-                let message = load_checkpoint(repo, &commit)?.message;
+                let message = repo.load_checkpoint(&commit)?.message;
                 let sent = outgoing(repo, &lock(context)?, &commit, &message, &filter)?;
                 if !sent.withheld.is_empty() {
                     (commit, withheld) = (sent.commit, sent.withheld);
                 }
             }
-            write_bundle(repo, &name, &commit, out)?;
+            repo.write_bundle(&name, &commit, out)?;
             Ok(withheld)
         }
     }

@@ -12,7 +12,6 @@ use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::run_settings::log_name;
 use crate::engine::record::{checkpoint, events, select};
 use crate::engine::recovery::crash;
-use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{Seen, changes_with};
 use crate::model::checkpoint::trigger;
 use crate::model::event::Payload;
@@ -198,7 +197,7 @@ pub(in crate::engine) fn changes_with_seen(
             format!("No checkpoint available: {} is gone", session.checkpoint_id),
         )
     })?;
-    let before = load_checkpoint(repo, &base.commit)?;
+    let before = repo.load_checkpoint(&base.commit)?;
     let objects = prepared.capture.objects();
     Ok(changes_with(
         objects,

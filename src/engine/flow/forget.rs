@@ -18,10 +18,8 @@ use crate::engine::base::runs::run_of;
 use crate::engine::flow::project_trust;
 use crate::engine::record::{forgotten, nested, seed_json, storage};
 use crate::engine::recovery::crash;
-use crate::git::checkpoint::forget_ignored;
-use crate::git::index::tracks_any;
 use crate::git::prune::discard;
-use crate::git::repo::{delete_refs, kept_names, ref_name, ref_names, resolve_ref, work_trees};
+use crate::git::repo::ref_name;
 use crate::git::{Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
@@ -188,8 +186,8 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
         names.extend(kept(context, Some(&key.run_id))?);
     }
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
-    delete_refs(repo, &lock, &names)?;
-    forget_ignored(repo, gone.iter().map(|gone| &gone.id))?;
+    repo.delete_refs(&lock, &names)?;
+    repo.forget_ignored(gone.iter().map(|gone| &gone.id))?;
     let commits: Vec<_> = gone.into_iter().map(|gone| gone.commit).collect();
     discard_all(context, repo, &lock, &commits);
     Ok(())
@@ -207,7 +205,7 @@ fn discard_all(context: &Context, repo: &Repo, lock: &WorktreeLock, commits: &[O
 /// The references that keep what `accept` took off branches: of a run, or all.
 fn kept(context: &Context, run_id: Option<&RunId>) -> Result<Vec<String>> {
     if context.has_git() {
-        Ok(kept_names(context.repo()?, run_id)?)
+        Ok(context.repo()?.kept_ref_names(run_id)?)
     } else {
         Ok(Vec::new())
     }
@@ -249,9 +247,10 @@ fn commits(context: &Context) -> Result<Vec<ObjectId>> {
         return Ok(Vec::new());
     }
     let repo = context.repo()?;
-    Ok(ref_names(repo, |_| false)?
+    Ok(repo
+        .ref_names(|_| false)?
         .iter()
-        .filter_map(|name| resolve_ref(repo, name))
+        .filter_map(|name| repo.resolve_ref(name))
         .collect())
 }
 
@@ -302,7 +301,7 @@ fn traces(context: &Context) -> Vec<PathBuf> {
 fn others(context: &Context) -> Vec<Context> {
     let repo = context.repo().ok().filter(|_| context.has_git());
     let all = repo
-        .and_then(|repo| work_trees(repo).ok())
+        .and_then(|repo| repo.work_trees().ok())
         .unwrap_or_default();
     let others = all
         .iter()
@@ -330,7 +329,7 @@ fn git_folders(context: &Context) -> Vec<PathBuf> {
 /// The configuration, where git does not track it.
 fn own_configuration(context: &Context) -> Option<PathBuf> {
     let folder = context.worktree().join(".ultraplan");
-    let tracked = |repo| context.has_git() && tracks_any(repo, &folder, &["recover.toml"]);
+    let tracked = |repo: &Repo| context.has_git() && repo.tracks_any(&folder, &["recover.toml"]);
     (!context.repo().is_ok_and(tracked)).then(|| folder.join("recover.toml"))
 }
 
@@ -454,10 +453,10 @@ fn remove_checkpoints(context: &Context, commits: &[ObjectId]) -> Result<()> {
         let all: Vec<Checkpoint> = state.checkpoints.values().cloned().collect();
         nested::forget(context, repo, &all);
     }
-    let mut names = ref_names(repo, |_| false)?;
+    let mut names = repo.ref_names(|_| false)?;
     names.extend(kept(context, None)?);
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
-    delete_refs(repo, &lock, &names)?;
+    repo.delete_refs(&lock, &names)?;
     discard_all(context, repo, &lock, commits);
     let objects = repo.common_dir().join("objects");
     for (name, _) in Root::shared(repo.common_dir())

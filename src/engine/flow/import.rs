@@ -16,7 +16,6 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::foreign::{KnownCheckpoint, known};
 use crate::engine::recovery::crash;
 use crate::git::checkpoint::is_bundle;
-use crate::git::repo::find_linked;
 use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::folder::FolderId;
 use crate::model::id::CheckpointId;
@@ -289,7 +288,10 @@ fn bring_here(context: &Context, payload: &mut Payload) -> Option<Problem> {
     let here = context.worktree_id();
     let is_gone = |place: &FolderId| {
         let repo = context.repo().ok().filter(|_| context.has_git());
-        repo.is_some_and(|repo| find_linked(repo, &place.path()).is_ok_and(|found| found.is_some()))
+        repo.is_some_and(|repo| {
+            repo.find_linked(&place.path())
+                .is_ok_and(|found| found.is_some())
+        })
     };
     if *worktree == here || context.is_worktree_of_repo(worktree) || is_gone(worktree) {
         return None;

@@ -6,8 +6,7 @@ use serde::Serialize;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{checkpoint, memory, nested};
-use crate::git::checkpoint::{MemoryFile, load_checkpoint};
-use crate::git::odb::{blob_size, empty_tree};
+use crate::git::checkpoint::MemoryFile;
 use crate::git::tree::{Objects, changes, patch_text};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::id::CheckpointId;
@@ -34,7 +33,7 @@ pub(crate) struct File {
 /// The files of a checkpoint.
 pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<File>> {
     let repo = context.repo()?;
-    let snapshot = load_checkpoint(repo, &checkpoint.commit)?.snapshot(repo)?;
+    let snapshot = repo.load_checkpoint(&checkpoint.commit)?.snapshot(repo)?;
     let file = |(path, entry): (RepoPath, Entry)| {
         let mode = match entry.kind {
             EntryKind::File => format!("100{:03o}", entry.mode),
@@ -43,7 +42,7 @@ pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Fil
             EntryKind::EmptyDir => format!("040{:03o}", entry.mode),
         };
         let size = match entry.kind {
-            EntryKind::File | EntryKind::Symlink => Some(blob_size(repo, &entry.oid)?),
+            EntryKind::File | EntryKind::Symlink => Some(repo.blob_size(&entry.oid)?),
             EntryKind::Gitlink | EntryKind::EmptyDir => None,
         };
         Ok(File {
@@ -58,7 +57,9 @@ pub(crate) fn show(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Fil
 
 /// The repositories inside, with their own checkpoints.
 pub(crate) fn show_nested(context: &Context, checkpoint: &Checkpoint) -> Result<Vec<Nested>> {
-    Ok(load_checkpoint(context.repo()?, &checkpoint.commit)?
+    Ok(context
+        .repo()?
+        .load_checkpoint(&checkpoint.commit)?
         .manifest
         .nested)
 }
@@ -78,7 +79,7 @@ pub(crate) fn patch_since_previous(
     let previous = from.and_then(|id| state.checkpoint(id));
     let from = match previous {
         Some(previous) => previous.tree.clone(),
-        None => empty_tree(repo)?,
+        None => repo.empty_tree()?,
     };
     Ok(patch_text(
         Objects::stored(repo),
@@ -115,10 +116,10 @@ pub(crate) fn diff(
     let lossy = |patch: Vec<u8>| String::from_utf8_lossy(&patch).into_owned();
     let selection = Selection::globs(paths)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
-    let before = load_checkpoint(repo, &from.commit)?;
+    let before = repo.load_checkpoint(&from.commit)?;
     let old_memory = before.memory(repo)?;
     if let Some(to) = to {
-        let after = load_checkpoint(repo, &to.commit)?;
+        let after = repo.load_checkpoint(&to.commit)?;
         let objects = Objects::stored(repo);
         let mut changes = changes(objects, before.view(), after.view(), &selection)?;
         let now = nested::Now::Stored(&after.manifest.nested);

@@ -8,7 +8,6 @@ use std::path::Path;
 use crate::engine::base::context::{Context, plain_path};
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::recovery::crash;
-use crate::git::repo::{find_linked, resolve_ref};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
@@ -54,12 +53,12 @@ fn refusal(project: &Context, state: &State, path: &Path) -> Result<Option<Error
     let tip = held
         .head_ref
         .as_deref()
-        .and_then(|branch| resolve_ref(repo, branch));
+        .and_then(|branch| repo.resolve_ref(branch));
     let short = held
         .head_ref
         .as_deref()
         .map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
-    let kept = find_linked(repo, &path)?;
+    let kept = repo.find_linked(&path)?;
     let add = || Hint::git(["worktree", "add"]);
     let back = match (&kept, short) {
         // `add --force` and `prune` would throw away what git keeps.

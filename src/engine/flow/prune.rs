@@ -12,9 +12,8 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::{nested, seed_json, select, sizes, storage};
 use crate::engine::recovery::crash;
 use crate::git::WorktreeLock;
-use crate::git::checkpoint::forget_ignored;
-use crate::git::prune::{added_bytes, discard, exclusive_bytes};
-use crate::git::repo::{delete_refs, ref_name};
+use crate::git::prune::{added_bytes, discard};
+use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{EventSource, Payload};
 use crate::model::id::CheckpointId;
@@ -227,9 +226,9 @@ fn remove(
         .map(|gone| ref_name(&gone.run.run_id, &gone.id))
         .collect();
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
-    delete_refs(repo, &lock, &references)?;
+    repo.delete_refs(&lock, &references)?;
     nested::forget(context, repo, &doomed);
-    forget_ignored(repo, doomed.iter().map(|gone| &gone.id))?;
+    repo.forget_ignored(doomed.iter().map(|gone| &gone.id))?;
     let patches = storage::remove_patches(context, &doomed);
     let commits: Vec<_> = doomed.into_iter().map(|gone| gone.commit).collect();
     let discarded = discard(repo, &lock, &commits);
@@ -274,10 +273,7 @@ fn freed(context: &Context, kept: &[Checkpoint], doomed: &[Checkpoint]) -> Resul
         .chain(doomed)
         .filter_map(|checkpoint| checkpoint.base_commit.clone())
         .collect();
-    Ok(exclusive_bytes(
-        context.repo()?,
-        &commits(doomed),
-        &commits(kept),
-        &bases,
-    )?)
+    Ok(context
+        .repo()?
+        .exclusive_bytes(&commits(doomed), &commits(kept), &bases)?)
 }

@@ -5,7 +5,6 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::select;
 use crate::engine::restore::nested::NestedRequest;
 use crate::engine::restore::request::{Commits, Restore, RestoreRequest, ToldOperation, Undone};
-use crate::git::history::{is_ancestor, on_remote_tracking};
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
 use crate::model::operation::{OperationKind, UndoEntry};
@@ -182,15 +181,15 @@ fn refuse_built_upon(context: &Context, entry: &UndoEntry) -> Result<()> {
     let (Some(after), Some(head)) = (&entry.head.after, repo.head()?.commit) else {
         return Ok(());
     };
-    let why = if on_remote_tracking(repo, std::slice::from_ref(after))? {
+    let why = if repo.on_remote_tracking(std::slice::from_ref(after))? {
         "is on a remote-tracking branch"
-    } else if *after != head && is_ancestor(repo, after, &head)? {
+    } else if *after != head && repo.is_ancestor(after, &head)? {
         "has commits on top"
     } else {
         return Ok(());
     };
     let range = match &entry.head.before {
-        Some(before) if is_ancestor(repo, before, after)? => {
+        Some(before) if repo.is_ancestor(before, after)? => {
             format!("{}..{}", before.short(), after.short())
         }
         _ => after.short().to_owned(),

@@ -9,8 +9,6 @@ use crate::engine::record::damage::mark_suspect;
 use crate::engine::record::{nested, select};
 use crate::engine::recovery::crash;
 use crate::git;
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::repo::end_damage;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::id::CheckpointId;
 use crate::model::selector::Selector;
@@ -49,7 +47,7 @@ pub(crate) fn verify(context: &Context, selectors: &[Selector]) -> Result<Verify
     if !chosen.is_empty() {
         let repo = context.repo()?;
         for checkpoint in &chosen {
-            let found = load_checkpoint(repo, &checkpoint.commit).and_then(|stored| {
+            let found = repo.load_checkpoint(&checkpoint.commit).and_then(|stored| {
                 let mut problems = stored.verify(repo)?;
                 problems.extend(nested::verify(context, repo, &stored)?);
                 Ok(problems)
@@ -72,7 +70,7 @@ pub(crate) fn verify(context: &Context, selectors: &[Selector]) -> Result<Verify
     if !problems.is_empty() {
         mark_suspect(context.repo()?);
     } else if selectors.is_empty() && context.has_git() {
-        end_damage(context.repo()?);
+        context.repo()?.end_damage();
     }
     Ok(VerifyReport {
         checked: chosen.len(),

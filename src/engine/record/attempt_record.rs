@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Error;
-use crate::git::history::commits_between;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::AttemptEnd;
 use crate::model::run::{ProcessId, Run};
@@ -124,7 +123,7 @@ pub(in crate::engine) fn commits_since(
     };
     let between = context
         .repo()
-        .and_then(|repo| commits_between(repo, head, &now).map_err(Error::from));
+        .and_then(|repo| repo.commits_between(head, &now).map_err(Error::from));
     between.unwrap_or_else(|error| {
         tracing::warn!(%error, "the step's commits are not known; a rollback will ask about them");
         Vec::new()

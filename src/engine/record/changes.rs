@@ -4,7 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git;
 use crate::git::capture::Capture;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::{ChangeTotals, Checkpoint, MAX_CHANGED_PATHS};
 
@@ -27,7 +27,9 @@ pub(super) fn changes_since(
         return Ok(created);
     };
     let repo = context.repo()?;
-    match load_checkpoint(repo, &previous.commit).and_then(|before| changes_from(&before, capture))
+    match repo
+        .load_checkpoint(&previous.commit)
+        .and_then(|before| changes_from(&before, capture))
     {
         Ok(changes) => Ok(changes),
         Err(error) if cannot_be_read(&error) => {

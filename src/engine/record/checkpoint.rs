@@ -7,11 +7,8 @@ use std::time::Instant;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::capture::{capture, capture_lent};
-use crate::git::checkpoint::{
-    CheckpointParts, load_checkpoint, name_checkpoint, note_ignored, write_early, write_linked,
-};
-use crate::git::repo::{Loan, ref_exists, ref_name, resolve_ref};
-use crate::git::restore::read_journal;
+use crate::git::checkpoint::{CheckpointParts, write_early};
+use crate::git::repo::{Loan, ref_name};
 use crate::git::{self, WorktreeLock};
 use crate::model::checkpoint::{Checkpoint, CheckpointType, LaneFields, trigger};
 use crate::model::event::Payload;
@@ -41,7 +38,7 @@ pub(crate) fn lock(context: &Context) -> Result<WorktreeLock> {
     if Loan::is_left(repo) && !lock.is_rehearsal() {
         Loan::give_back_left(repo, &lock)?;
     }
-    match read_journal(repo)? {
+    match repo.restore_journal()? {
         None => liveness::refuse_interrupted(context).map(|()| lock),
         Some(journal) => {
             let message = format!(
@@ -299,8 +296,8 @@ pub(crate) fn record_with(
     let before = previous
         .filter(|_| !prepared.nested.is_empty())
         .and_then(|previous| {
-            let held = resolve_ref(repo, &ref_name(&previous.run.run_id, &previous.id))?;
-            load_checkpoint(repo, &held).ok()
+            let held = repo.resolve_ref(&ref_name(&previous.run.run_id, &previous.id))?;
+            repo.load_checkpoint(&held).ok()
         });
     let around = (repo, capture);
     let nested::Recorded { links, copies } = nested::record(
@@ -317,18 +314,12 @@ pub(crate) fn record_with(
         message: &message,
         at: now,
     };
-    checkpoint.commit = write_linked(repo, capture, &links, kept.committed.as_ref(), &parts)?;
+    checkpoint.commit = repo.write_linked(capture, &links, kept.committed.as_ref(), &parts)?;
     seed_json::keep_active(context, &checkpoint, &prepared.memory, capture);
     let reference = ref_name(&key.run_id, &checkpoint.id);
     ledger.note_reference(&checkpoint.id);
-    name_checkpoint(
-        repo,
-        &prepared.lock,
-        capture,
-        &reference,
-        &checkpoint.commit,
-    )?;
-    if let Err(error) = note_ignored(repo, capture, &checkpoint.id, &context.precious()) {
+    repo.name_checkpoint(&prepared.lock, capture, &reference, &checkpoint.commit)?;
+    if let Err(error) = repo.note_ignored(capture, &checkpoint.id, &context.precious()) {
         // The checkpoint is as good without it.
         context.warn(format!(
             "ignored files have no copy: {}",
@@ -381,8 +372,7 @@ fn free_id(
             "ckpt_{}_{seq:04}",
             now.datetime().format("%Y%m%d_%H%M%S")
         ));
-        if !ref_exists(repo, &ref_name(&key.run_id, &id))
-            && !nested::taken(nested, &key.run_id, &id)
+        if !repo.ref_exists(&ref_name(&key.run_id, &id)) && !nested::taken(nested, &key.run_id, &id)
         {
             return Ok((seq, id));
         }

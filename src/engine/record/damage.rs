@@ -2,15 +2,14 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use crate::git::repo::mark_odb_suspect;
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::{Error as GitError, Repo};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::state::State;
 
 /// Marks the object database as suspect: the next captures write again what is damaged and still in the work tree.
 pub(in crate::engine) fn mark_suspect(repo: &Repo) {
-    if let Err(error) = mark_odb_suspect(repo) {
+    if let Err(error) = repo.mark_odb_suspect() {
         tracing::warn!(%error, "the next capture does not know of the damage");
     }
 }
@@ -20,7 +19,7 @@ pub(in crate::engine) fn load_undamaged(
     repo: &Repo,
     checkpoint: &Checkpoint,
 ) -> Result<Option<StoredCheckpoint>> {
-    match load_checkpoint(repo, &checkpoint.commit) {
+    match repo.load_checkpoint(&checkpoint.commit) {
         Err(GitError::Corrupt { .. }) => Ok(None),
         loaded => Ok(Some(loaded?)),
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::damage::load_undamaged;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
@@ -74,7 +74,7 @@ pub(crate) fn since<'a>(
         return Ok(Vec::new());
     }
     let repo = context.repo()?;
-    let goal = load_checkpoint(repo, &target.commit)?;
+    let goal = repo.load_checkpoint(&target.commit)?;
     let lookup = TreeLookup::stored(repo)?;
     let mut found = Vec::new();
     for (at, edited) in after

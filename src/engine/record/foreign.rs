@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::engine::base::context::Context;
-use crate::git::history::commit_exists;
 use crate::model::import::ForeignCheckpoint;
 use crate::model::run::RunKey;
 use crate::model::snapshot::ObjectId;
@@ -24,7 +23,7 @@ pub(crate) struct KnownCheckpoint {
 pub(crate) fn known(context: &Context, checkpoint: ForeignCheckpoint) -> KnownCheckpoint {
     let there = |commit: &String| {
         let repo = context.repo().ok().filter(|_| context.has_git());
-        repo.is_some_and(|repo| commit_exists(repo, &ObjectId(commit.clone())))
+        repo.is_some_and(|repo| repo.commit_exists(&ObjectId(commit.clone())))
     };
     let in_repository = checkpoint.commit.as_ref().map(there);
     KnownCheckpoint {

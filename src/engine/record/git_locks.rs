@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::repo::{ForeignLock, foreign_locks};
+use crate::git::repo::ForeignLock;
 use crate::model::run::{Attempt, Run};
 use crate::model::state::State;
 use crate::model::time::{Timestamp, spoken_duration};
@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// The locks of git's that are there.
 pub(crate) fn all(context: &Context) -> Result<Vec<ForeignLock>> {
     Ok(if context.has_git() {
-        foreign_locks(context.repo()?)?
+        context.repo()?.foreign_locks()?
     } else {
         Vec::new()
     })

@@ -3,8 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::engine::base::runs;
-use crate::git::repo::{changed_settings, put_settings_back, record_settings};
-use crate::git::worktree::own_ignore_rules;
+use crate::git::Repo;
 use crate::model::run::{Run, RunKey};
 
 /// Records them at the beginning of an attempt.
@@ -14,7 +13,7 @@ pub(crate) fn begin(context: &Context, key: &RunKey, iteration: u32) {
     }
     let recorded = context
         .repo()
-        .and_then(|repo| Ok(record_settings(repo, &key.to_string(), iteration)?));
+        .and_then(|repo| Ok(repo.record_settings(&key.to_string(), iteration)?));
     if let Err(error) = recorded {
         tracing::warn!(%error, "git's settings are not recorded: what the attempt changes of them is not put back");
     }
@@ -27,7 +26,7 @@ pub(crate) fn end(context: &Context, key: &RunKey, iteration: u32) -> Vec<String
     }
     let changed = context
         .repo()
-        .and_then(|repo| Ok(changed_settings(repo, &key.to_string(), iteration)?));
+        .and_then(|repo| Ok(repo.changed_settings(&key.to_string(), iteration)?));
     changed.unwrap_or_else(|error: Error| {
         tracing::warn!(%error, "what the attempt changed of git's settings is not known");
         Vec::new()
@@ -41,7 +40,7 @@ pub(crate) fn put_back(context: &Context, key: &RunKey) -> Option<Vec<u8>> {
     if !context.has_git() || context.dry_run() {
         return None;
     }
-    let rules = || context.repo().ok().and_then(own_ignore_rules);
+    let rules = || context.repo().ok().and_then(Repo::own_ignore_rules);
     let before = rules();
     let is_other = |run: &&Run| {
         run.key != *key && !run.status.has_ended() && runs::driver(context.store(), run).is_some()
@@ -50,7 +49,7 @@ pub(crate) fn put_back(context: &Context, key: &RunKey) -> Option<Vec<u8>> {
         if context.load()?.state.runs.iter().any(|run| is_other(&run)) {
             return Ok(Vec::new());
         }
-        Ok(put_settings_back(context.repo()?, &key.to_string())?)
+        Ok(context.repo()?.put_settings_back(&key.to_string())?)
     };
     match put_back() {
         Ok(done) if done.is_empty() => {}

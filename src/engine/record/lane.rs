@@ -9,8 +9,6 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::engine::base::context::Context;
-use crate::git::history::commits_between;
-use crate::git::repo::resolve_ref;
 use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::decision::Decision;
@@ -80,7 +78,7 @@ pub(crate) fn fill(
     }
     if fields.commit_shas.is_empty()
         && let Some(base) = base_commit(context, state, key, fields.base_branch.as_deref())
-        && let Ok(commits) = commits_between(repo, Some(&base), &head)
+        && let Ok(commits) = repo.commits_between(Some(&base), &head)
     {
         fields.commit_shas = commits
             .into_iter()
@@ -128,7 +126,7 @@ pub(crate) fn branch_commit(context: &Context, branch: &str) -> Option<ObjectId>
     let names = ["refs/heads/", "refs/remotes/", "refs/remotes/origin/", ""];
     names
         .iter()
-        .find_map(|prefix| resolve_ref(repo, &format!("{prefix}{branch}")))
+        .find_map(|prefix| repo.resolve_ref(&format!("{prefix}{branch}")))
 }
 
 /// What the checkpoint says that a lane's run begins with: the stage that was not reached yet.

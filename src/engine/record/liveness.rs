@@ -8,7 +8,6 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::heartbeat::is_alive;
 use crate::engine::base::runs;
-use crate::git::restore::read_journal;
 use crate::model::hint::Hint;
 use crate::model::run::{ProcessId, Run, RunKey};
 use crate::model::state::State;
@@ -21,7 +20,7 @@ pub(crate) fn unfinished_operation(context: &Context) -> Result<Option<String>> 
     if context.unusable().is_some() || !context.has_git() && !context.store().exists() {
         return Ok(None);
     }
-    match read_journal(context.repo()?)? {
+    match context.repo()?.restore_journal()? {
         Some(journal) => Ok(Some(format!("{} {}", journal.kind, journal.operation_id))),
         None => Ok(unfinished_atomic_step(context, &context.load()?.state)),
     }

@@ -4,7 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git;
 use crate::git::WorktreeLock;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::repo::Loan;
 use crate::git::tree::TreeLookup;
 use crate::model::path::{PathReason, RepoPath};
@@ -37,13 +37,13 @@ pub(super) fn lend(
         .map_or(&[][..], |worktree| &worktree.baseline)
     {
         if let Some(checkpoint) = state.checkpoint(&layer.checkpoint_id) {
-            before.push(load_checkpoint(repo, &checkpoint.commit)?);
+            before.push(repo.load_checkpoint(&checkpoint.commit)?);
         }
     }
     let mut began = Vec::new();
     for run in state.runs_of(&worktree).filter(|run| run.live.is_some()) {
         if let Some(initial) = state.initial(&run.key).and_then(Named::kept) {
-            began.push(load_checkpoint(repo, &initial.commit)?);
+            began.push(repo.load_checkpoint(&initial.commit)?);
         }
     }
     let lookup = TreeLookup::stored(repo)?;

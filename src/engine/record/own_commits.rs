@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::history::{commits_between, is_ancestor};
 use crate::model::lane::is_lane;
 use crate::model::manifest::Head;
 use crate::model::run::Run;
@@ -49,7 +48,7 @@ impl<'a> OwnCommits<'a> {
         let base = base.and_then(|base| lane::branch_commit(context, &base));
         if let (Some(base), Some(current)) = (base, &now.commit) {
             own.of_lane
-                .extend(commits_between(context.repo()?, Some(&base), current)?);
+                .extend(context.repo()?.commits_between(Some(&base), current)?);
         }
         Ok(own)
     }
@@ -84,13 +83,13 @@ fn between_steps(context: &Context, state: &State, run: &Run) -> Result<BTreeSet
     let mut found = BTreeSet::new();
     for pair in heads.windows(2) {
         // One that was taken off since, or was left for another branch, is no way from one step to the next.
-        let is_way = is_ancestor(repo, pair[0], pair[1]);
+        let is_way = repo.is_ancestor(pair[0], pair[1]);
         if is_way
             .inspect_err(|error| tracing::debug!(%error, "a step's commit is gone"))
             .unwrap_or(false)
         {
             found.extend(
-                commits_between(repo, Some(pair[0]), pair[1])?
+                repo.commits_between(Some(pair[0]), pair[1])?
                     .into_iter()
                     .filter(|one| !is_others(one)),
             );

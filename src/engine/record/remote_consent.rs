@@ -12,7 +12,6 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::prepare;
 use crate::engine::record::nested::NestedCapture;
-use crate::git::checkpoint::plain_blobs;
 use crate::git::remote::{Captured, Filter, Leaving, Limits, Remote, count_filtered, leaving_of};
 use crate::model::hint::Hint;
 use crate::model::path::PathReason;
@@ -259,7 +258,7 @@ pub(crate) fn plain_blobs_of(
         .checkpoints_of(key)
         .map(|checkpoint| &checkpoint.commit)
         .collect();
-    Ok(Some(plain_blobs(context.repo()?, &commits)?))
+    Ok(Some(context.repo()?.plain_blobs(&commits)?))
 }
 
 /// How many prompts and error texts are recorded of the runs of this work tree, and their bytes.

@@ -8,8 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::capture::{Capture, FileState, last_seen};
-use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, load_checkpoint};
-use crate::git::odb::blob_size;
+use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
 use crate::git::remote::filtered;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::path::{PathReason, RepoPath};
@@ -33,7 +32,7 @@ pub(crate) fn document(
     plain: &BTreeSet<ObjectId>,
 ) -> Result<(Value, Vec<PathReason>)> {
     let repo = context.repo()?;
-    let stored = load_checkpoint(repo, &checkpoint.commit)?;
+    let stored = repo.load_checkpoint(&checkpoint.commit)?;
     let snapshot = stored.snapshot(repo)?;
     let files = snapshot
         .entries
@@ -104,7 +103,7 @@ fn file_states(
             .filter(|(blob, at)| *blob == entry.oid && *at <= checkpoint.created_at);
         let modified = modified.remove(&path).or(was.map(|(_, at)| *at));
         Ok(FileState {
-            size: blob_size(repo, &entry.oid)?,
+            size: repo.blob_size(&entry.oid)?,
             path,
             blob: entry.oid,
             modified,
@@ -157,7 +156,7 @@ pub(crate) fn refresh_active(context: &Context, state: &State) -> Result<()> {
 
 fn made_again(context: &Context, checkpoint: &Checkpoint) -> Result<ActiveState> {
     let repo = context.repo()?;
-    let stored = load_checkpoint(repo, &checkpoint.commit)?;
+    let stored = repo.load_checkpoint(&checkpoint.commit)?;
     let files = stored.files_from(repo, &checkpoint.changed_paths, MOST_BYTES / STATE_BYTES)?;
     let files = file_states(context, checkpoint, &stored, files)?;
     Ok(bounded(

@@ -11,7 +11,7 @@ use crate::durable::Sync;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
-use crate::git::checkpoint::{Committed, commit_on_branch, trailers};
+use crate::git::checkpoint::{Committed, trailers};
 use crate::git::remote::filtered;
 use crate::git::tree::{Objects, write_patch};
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
@@ -125,8 +125,7 @@ fn commit(context: &Context, prepared: &Prepared, subject: &CheckpointMeta<'_>) 
         ],
     );
     let reflog = format!("recover: commit for checkpoint {}: {headline}", subject.id);
-    let committed = commit_on_branch(
-        repo,
+    let committed = repo.commit_on_branch(
         &prepared.lock,
         &prepared.capture,
         &message,

@@ -5,10 +5,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
-use crate::git::program::{
-    CommitJournal, conclude, has_commit_journal, has_moved, read_commit_journal,
-    remove_commit_journal, sweep_scratch, take_back, write_commit_journal,
-};
+use crate::git::program::{CommitJournal, conclude, has_moved, take_back};
 use crate::git::{Repo, WorktreeLock};
 use crate::model::event::Payload;
 use crate::model::run::{Run, RunKey, RunStatus};
@@ -20,7 +17,7 @@ pub(in crate::engine) fn put(
     journal: &CommitJournal,
 ) -> Result<Run> {
     let repo = context.repo()?;
-    write_commit_journal(repo, lock, journal)?;
+    repo.write_commit_journal(lock, journal)?;
     let concluded = conclude(repo, lock, journal, context.lock_timeout());
     if let Err(error) = concluded {
         if !has_moved(repo, journal)? {
@@ -33,7 +30,7 @@ pub(in crate::engine) fn put(
 
 fn give_up(repo: &Repo, lock: &WorktreeLock, journal: &CommitJournal) -> Result<()> {
     take_back(repo, lock, journal)?;
-    Ok(remove_commit_journal(repo, lock)?)
+    Ok(repo.remove_commit_journal(lock)?)
 }
 
 fn finish(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Result<Run> {
@@ -44,7 +41,7 @@ fn finish(context: &Context, lock: &WorktreeLock, journal: &CommitJournal) -> Re
         operation: journal.operation.clone(),
     };
     let run = record(context, &journal.run, payload)?;
-    remove_commit_journal(context.repo()?, lock)?;
+    context.repo()?.remove_commit_journal(lock)?;
     Ok(run)
 }
 
@@ -81,14 +78,14 @@ pub(super) fn recover(context: &Context) -> Result<Option<String>> {
     let Some(repo) = context.repo().ok().filter(|_| context.has_git()) else {
         return Ok(None);
     };
-    if let Err(error) = sweep_scratch(repo) {
+    if let Err(error) = repo.sweep_scratch() {
         tracing::warn!(%error, "what a bisect left was not removed");
     }
-    if !has_commit_journal(repo) {
+    if !repo.has_commit_journal() {
         return Ok(None);
     }
     let lock = context.lock_worktree(repo)?;
-    let Some(journal) = read_commit_journal(repo)? else {
+    let Some(journal) = repo.read_commit_journal()? else {
         return Ok(None);
     };
     let key = &journal.run;
@@ -107,7 +104,7 @@ pub(super) fn recover(context: &Context) -> Result<Option<String>> {
     if context.load()?.state.run(key).is_some() {
         finish(context, &lock, &journal)?;
     } else {
-        remove_commit_journal(repo, &lock)?;
+        repo.remove_commit_journal(&lock)?;
     }
     Ok(Some(format!(
         "accepting {key} was cut off: it is finished now"

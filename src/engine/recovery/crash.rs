@@ -12,8 +12,7 @@ use crate::engine::record::{forgotten, git_locks};
 use crate::engine::recovery::steps;
 use crate::engine::restore::execute;
 use crate::git::WorktreeLock;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use crate::git::repo::{delete_refs, ref_names, resolve_ref};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::hint::Hint;
@@ -161,7 +160,7 @@ fn adopt_listed(context: &Context, state: &State) -> Result<Vec<String>> {
             "the ledger is gone: checkpoints are taken in, `recover doctor --rebuild` brings their history back"
         );
     }
-    for name in ref_names(repo, is_settled)? {
+    for name in repo.ref_names(is_settled)? {
         let id = name.rsplit('/').next().unwrap_or_default();
         if state.pruned.contains(id) {
             let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
@@ -169,12 +168,13 @@ fn adopt_listed(context: &Context, state: &State) -> Result<Vec<String>> {
             if !context.load()?.state.pruned.contains(id) {
                 continue;
             }
-            delete_refs(repo, &lock, std::slice::from_ref(&name))?;
+            repo.delete_refs(&lock, std::slice::from_ref(&name))?;
             done.push(format!("removed the leftover reference of {id}"));
         } else if !context.load()?.state.checkpoints.has(&id.into()) {
             // Its event did not come between the first look at the ledger and the one at the references.
-            let stored =
-                resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
+            let stored = repo
+                .resolve_ref(&name)
+                .and_then(|commit| repo.load_checkpoint(&commit).ok());
             let Some(stored) = stored else { continue };
             if let Some(found) =
                 record_of(&stored).filter(|found| found.id == id && belongs(context, found))
@@ -202,9 +202,10 @@ fn refuse_lost_ledger(context: &Context, state: &State) -> Result<()> {
             Payload::AttemptStarted { .. } | Payload::AttemptEnded(_)
         )
     };
-    for name in ref_names(repo, |_| false)? {
-        let stored =
-            resolve_ref(repo, &name).and_then(|commit| load_checkpoint(repo, &commit).ok());
+    for name in repo.ref_names(|_| false)? {
+        let stored = repo
+            .resolve_ref(&name)
+            .and_then(|commit| repo.load_checkpoint(&commit).ok());
         let found = stored.and_then(|stored| {
             Some((
                 record_of(&stored).filter(|found| belongs(context, found))?,

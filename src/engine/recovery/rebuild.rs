@@ -12,8 +12,6 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::message::record_of;
 use crate::engine::record::{seed_json, storage};
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::repo::list_refs;
 use crate::model::checkpoint::{Checkpoint, StorageType};
 use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
@@ -178,9 +176,9 @@ pub(crate) fn unrecorded(context: &Context) -> Result<usize> {
         return Ok(0);
     }
     let repo = context.repo()?;
-    let (refs, _) = list_refs(repo)?;
+    let (refs, _) = repo.list_refs()?;
     let ours = refs.iter().filter(|reference| {
-        let stored = load_checkpoint(repo, &reference.commit).ok();
+        let stored = repo.load_checkpoint(&reference.commit).ok();
         stored
             .and_then(|stored| record_of(&stored))
             .is_some_and(|found| belongs(context, &HashMap::new(), &found))
@@ -204,10 +202,10 @@ fn recorded(
     known: &HashMap<CheckpointId, Checkpoint>,
 ) -> Result<Option<Vec<Recorded>>> {
     let repo = context.repo()?;
-    let (refs, _unreadable) = list_refs(repo)?;
+    let (refs, _unreadable) = repo.list_refs()?;
     let mut all = Vec::new();
     for reference in refs {
-        let stored = match load_checkpoint(repo, &reference.commit) {
+        let stored = match repo.load_checkpoint(&reference.commit) {
             Ok(stored) => stored,
             Err(crate::git::Error::Newer { .. }) => return Ok(None),
             Err(error) => {

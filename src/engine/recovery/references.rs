@@ -3,8 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::WorktreeLock;
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::repo::{ref_exists, ref_name, set_ref};
+use crate::git::repo::ref_name;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::state::State;
 
@@ -16,11 +15,11 @@ pub(in crate::engine) fn set_again(context: &Context, state: &State) -> Result<V
     };
     let repo = context.repo()?;
     let name = |one: &Checkpoint| ref_name(&one.run.run_id, &one.id);
-    if ref_exists(repo, &name(latest)) {
+    if repo.ref_exists(&name(latest)) {
         return Ok(Vec::new());
     }
     let lacks = |one: &&Checkpoint| {
-        !ref_exists(repo, &name(one)) && load_checkpoint(repo, &one.commit).is_ok()
+        !repo.ref_exists(&name(one)) && repo.load_checkpoint(&one.commit).is_ok()
     };
     if !state.checkpoints.values().any(|one| lacks(&one)) {
         return Ok(Vec::new());
@@ -30,7 +29,7 @@ pub(in crate::engine) fn set_again(context: &Context, state: &State) -> Result<V
     let state = context.load()?.state;
     let mut done = Vec::new();
     for one in state.checkpoints.values().filter(lacks) {
-        set_ref(repo, &lock, &name(one), &one.commit)?;
+        repo.set_ref(&lock, &name(one), &one.commit)?;
         done.push(format!("set the reference of {} again", one.id));
     }
     Ok(done)

@@ -4,13 +4,9 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::request::Request;
 use crate::engine::record::{checkpoint, memory, seed_json, select};
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::history::{commit_on_top, leave_branch, move_branch, start_branch};
 use crate::git::repo::Loan;
 use crate::git::restore::{
-    Expect, JOURNAL_VERSION, RestoreJournal, Restored, check_index_lock, execute, git_file,
-    has_journal, read_journal, reap_temp_files, refresh_index, remove_journal, set_last_modes,
-    verify, write_journal,
+    Expect, JOURNAL_VERSION, RestoreJournal, Restored, execute, git_file, verify,
 };
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
@@ -51,7 +47,7 @@ pub(crate) fn run(
     let repo = context.repo()?;
     if !planned.index.paths.is_empty() {
         // Nothing is written where the index could not follow.
-        check_index_lock(repo, &planned.prepared.lock, context.lock_timeout())?;
+        repo.check_index_lock(&planned.prepared.lock, context.lock_timeout())?;
     }
     let mut ledger = context.store().lock()?;
     let (key, created) = match &request.run {
@@ -175,7 +171,7 @@ fn read_back(
 ) -> Result<()> {
     let repo = context.repo()?;
     let mut lost = crate::git::restore::read_back(repo, lock, &journal.plan)?;
-    let safety = load_checkpoint(repo, &journal.safety_commit)?;
+    let safety = repo.load_checkpoint(&journal.safety_commit)?;
     let (nested, lookup) = (
         LayerPart::all(repo, &safety, &[])?,
         TreeLookup::stored(repo)?,
@@ -204,8 +200,8 @@ fn read_back(
 /// Writes the journal. An error may come after it has got its name: then it goes again.
 fn start_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
     let repo = context.repo()?;
-    write_journal(repo, lock, journal).map_err(|error| {
-        if has_journal(repo) {
+    repo.write_restore_journal(lock, journal).map_err(|error| {
+        if repo.has_restore_journal() {
             revert_after(context, lock, journal, error.into())
         } else {
             error.into()
@@ -226,8 +222,7 @@ fn head_after(
         HeadPlan::Revert => {
             let message = format!("Revert to checkpoint {}\n", planned.target.id);
             let tree = &planned.stored.tree;
-            let made = commit_on_top(
-                repo,
+            let made = repo.commit_on_top(
                 &planned.prepared.lock,
                 tree,
                 before.commit.as_ref(),
@@ -271,7 +266,7 @@ fn apply(
         .try_for_each(|file| git_file::write(repo, file))?;
     let mut verified = verify(repo, &journal.plan, &restored)?;
     if verified.differing.is_empty() {
-        verified.differing = set_last_modes(repo, lock, &restored)?;
+        verified.differing = repo.set_last_modes(lock, &restored)?;
     }
     if !verified.differing.is_empty() {
         let message = "what was written does not read back as the checkpoint's";
@@ -294,13 +289,8 @@ fn apply(
     if context.has_git()
         && scope != Scope::State
         && !journal.restore_index
-        && let Err(error) = refresh_index(
-            repo,
-            lock,
-            &restored.written,
-            &verified,
-            context.lock_timeout(),
-        )
+        && let Err(error) =
+            repo.refresh_index(lock, &restored.written, &verified, context.lock_timeout())
     {
         // Only stat data: git finds out by itself, a little slower.
         tracing::debug!(%error, "the index was not refreshed");
@@ -338,12 +328,12 @@ fn move_head(
     match (&after.branch, &after.commit) {
         (Some(branch), Some(commit)) if after.branch != before.branch => {
             if journal.kind == OperationKind::Undo.as_str() {
-                leave_branch(repo, lock, before, after, message)?;
+                repo.leave_branch(lock, before, after, message)?;
             } else {
-                start_branch(repo, lock, before, branch, commit, message)?;
+                repo.start_branch(lock, before, branch, commit, message)?;
             }
         }
-        _ => move_branch(repo, lock, before, after.commit.as_ref(), message)?,
+        _ => repo.move_branch(lock, before, after.commit.as_ref(), message)?,
     }
     Ok(())
 }
@@ -356,8 +346,8 @@ fn restore_memory(
 ) -> Result<Vec<PathReason>> {
     let repo = context.repo()?;
     let now = memory::read(context)?;
-    let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
-    let target = load_checkpoint(repo, &journal.target_commit)?;
+    let before = repo.load_checkpoint(&journal.safety_commit)?.memory(repo)?;
+    let target = repo.load_checkpoint(&journal.target_commit)?;
     let then = target.memory(repo)?;
     let plan_from = if clear_loop_state {
         memory::plan_after_error
@@ -402,23 +392,24 @@ fn finish_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
         let kind = &journal.kind;
         tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
     }
-    Ok(remove_journal(context.repo()?, lock)?)
+    Ok(context.repo()?.remove_restore_journal(lock)?)
 }
 
 /// Finishes a restore that a kill cut off, or takes it back where that is not possible. Returns what was done.
 pub(crate) fn finish_cut_off(context: &Context) -> Result<Option<String>> {
     let repo = context.repo()?;
-    if read_journal(repo)?.is_none() {
+    if repo.restore_journal()?.is_none() {
         return give_back_left(context, repo);
     }
     let lock = WorktreeLock::acquire(repo, context.lock_timeout())?;
     // Read again under the lock: whoever held it may have been the one that was at it.
-    let Some(journal) = read_journal(repo)? else {
+    let Some(journal) = repo.restore_journal()? else {
         return Ok(None);
     };
     // It was cut off once: now it comes to an end, one way or the other.
     let interruption = Interruption::new(false)?;
-    reap_temp_files(repo, &lock, &journal.plan).map_err(|error| temp_file_left(&error.into()))?;
+    repo.reap_temp_files(&lock, &journal.plan)
+        .map_err(|error| temp_file_left(&error.into()))?;
     match apply(context, &lock, &journal, (Expect::CutOff, &interruption)) {
         Ok(_) => {
             finish_journal(context, &lock, &journal)?;

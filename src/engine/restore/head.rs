@@ -4,8 +4,6 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::own_commits::OwnCommits;
 use crate::git::Repo;
-use crate::git::history::{commits_between, is_ancestor, on_remote_tracking};
-use crate::git::repo::resolve_ref;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::lane::BEFORE_START;
@@ -170,7 +168,7 @@ pub(super) fn plan(
     let commits = request.commits;
     let begun_there = match (&target.commit, &now.commit) {
         (Some(base), Some(current)) if before_lane && now.branch.is_some() => {
-            is_ancestor(repo, base, current)?
+            repo.is_ancestor(base, current)?
         }
         _ => false,
     };
@@ -213,7 +211,7 @@ pub(super) fn plan(
             name(target),
             name(now)
         );
-        let is_there = |branch: &&str| resolve_ref(repo, &format!("refs/heads/{branch}")).is_some();
+        let is_there = |branch: &&str| repo.resolve_ref(&format!("refs/heads/{branch}")).is_some();
         let branch = target
             .branch
             .as_deref()
@@ -230,7 +228,7 @@ pub(super) fn plan(
     if commits == Commits::Refuse
         && let Some(current) = &now.commit
     {
-        let since = commits_between(repo, target.commit.as_ref(), current)?;
+        let since = repo.commits_between(target.commit.as_ref(), current)?;
         let left_there = request.undoes.as_ref().is_some_and(|undone| {
             undone.head.after.as_ref() == Some(current) && undone.head.before == target.commit
         });
@@ -247,7 +245,7 @@ pub(super) fn plan(
             let again = request.command(&["--commits", "keep"]);
             return Err(Error::new(ErrorKind::HeadMoved, message).hint(again));
         }
-        if on_remote_tracking(repo, &since)? {
+        if repo.on_remote_tracking(&since)? {
             let message = "commits since the checkpoint are on a remote-tracking branch; --commits revert adds one commit \
                            on top, keep restores only the files";
             let again = request.command(&["--commits", "keep"]);

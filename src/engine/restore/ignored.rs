@@ -2,7 +2,7 @@
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
-use crate::git::checkpoint::{PreciousFile, ignored_at, put_back};
+use crate::git::checkpoint::{PreciousFile, put_back};
 use crate::model::id::CheckpointId;
 use crate::model::path::RepoPath;
 use crate::model::run::Run;
@@ -41,7 +41,7 @@ impl Vanished {
             return Ok(Self::default());
         };
         let repo = context.repo()?;
-        let (mut copies, mut lost) = ignored_at(repo, then).missing(repo);
+        let (mut copies, mut lost) = repo.ignored_at(then).missing(repo);
         copies.retain(|file| selection.matches(&file.path));
         lost.retain(|path| selection.matches(path));
         if request.initiator == Initiator::Policy || request.precious {

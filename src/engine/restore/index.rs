@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::request::Prepared;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::history::tree_of;
 use crate::git::restore::{
-    IndexContent, IndexPlan, IndexSides, RestoreJournal, index_is, plan_index, restore_index,
-    restore_index_paths,
+    IndexContent, IndexPlan, IndexSides, RestoreJournal, plan_index, restore_index_paths,
 };
 use crate::git::tree::TreeLookup;
 use crate::git::{Repo, WorktreeLock};
@@ -81,18 +80,13 @@ pub(super) fn apply(
 ) -> Result<()> {
     let (repo, timeout) = (context.repo()?, context.lock_timeout());
     if journal.restore_index {
-        return Ok(restore_index(
-            repo,
-            lock,
-            &target(repo, journal, journaled)?,
-            timeout,
-        )?);
+        return Ok(repo.restore_index(lock, &target(repo, journal, journaled)?, timeout)?);
     }
     if journal.index_paths.is_empty() {
         return Ok(());
     }
     let (safety, target) = (
-        load_checkpoint(repo, &journal.safety_commit)?,
+        repo.load_checkpoint(&journal.safety_commit)?,
         target(repo, journal, journaled)?,
     );
     let sides = (&IndexContent::from(&safety), &IndexContent::from(&target));
@@ -111,9 +105,9 @@ fn target(
     journal: &RestoreJournal,
     journaled: &JournalContext,
 ) -> Result<StoredCheckpoint> {
-    let mut stored = load_checkpoint(repo, &journal.target_commit)?;
+    let mut stored = repo.load_checkpoint(&journal.target_commit)?;
     if journaled.of_base {
-        let here = load_checkpoint(repo, &journal.safety_commit)?.manifest;
+        let here = repo.load_checkpoint(&journal.safety_commit)?.manifest;
         stored = stored.base(repo, &here)?.unwrap_or(stored);
     }
     Ok(if journaled.on_top {
@@ -134,12 +128,12 @@ pub(super) fn revert(
         return Ok(());
     }
     let (repo, timeout) = (context.repo()?, context.lock_timeout());
-    let safety = load_checkpoint(repo, &journal.safety_commit)?;
-    if index_is(repo, &safety)? {
+    let safety = repo.load_checkpoint(&journal.safety_commit)?;
+    if repo.index_is(&safety)? {
         return Ok(());
     }
     if journal.restore_index {
-        return Ok(restore_index(repo, lock, &safety, timeout)?);
+        return Ok(repo.restore_index(lock, &safety, timeout)?);
     }
     let target = target(repo, journal, &decode(journal)?)?;
     let sides = (&IndexContent::from(&target), &IndexContent::from(&safety));

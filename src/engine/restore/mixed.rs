@@ -4,7 +4,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::request::Prepared;
 use crate::engine::record::run_settings::loops_of;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::TreeLookup;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Nested;
@@ -27,7 +27,7 @@ pub(crate) fn mixed(
         return Ok(Vec::new());
     }
     let repo = context.repo()?;
-    let stored = load_checkpoint(repo, &target.commit)?;
+    let stored = repo.load_checkpoint(&target.commit)?;
     let lookup = TreeLookup::stored(repo)?;
     let loops = loops_of(context, run);
     let loops: Vec<Loop<'_>> = loops
@@ -85,8 +85,8 @@ pub(crate) fn is_mixed(
     };
     let repo = context.repo()?;
     let (before, stored) = (
-        load_checkpoint(repo, &before.commit)?,
-        load_checkpoint(repo, &target.commit)?,
+        repo.load_checkpoint(&before.commit)?,
+        repo.load_checkpoint(&target.commit)?,
     );
     let opened = prepared.capture.objects().open();
     let lookup = TreeLookup::new(&opened)?;

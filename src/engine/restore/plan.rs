@@ -13,9 +13,9 @@ use crate::engine::record::edits;
 use crate::engine::record::memory::{self, MemoryPlan};
 use crate::engine::record::own_commits::OwnCommits;
 use crate::engine::record::request::Prepared;
-use crate::git::checkpoint::{MemoryFile, StoredCheckpoint, as_checked_out, load_checkpoint};
+use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
 use crate::git::repo::is_closed;
-use crate::git::restore::{IndexPlan, check, keep_nonempty_dirs, leave_blocked};
+use crate::git::restore::{IndexPlan, check, leave_blocked};
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::git::worktree::{Outputs, left_out, uncommitted};
 use crate::git::{Error as GitError, Repo, WorktreeLock};
@@ -137,7 +137,7 @@ pub(crate) fn plan(
     let target = &request.target;
     let run = request.run.as_ref().and_then(|key| state.run(key));
     head::refuse_elsewhere(context, request, run)?;
-    let stored = load_checkpoint(repo, &target.commit)?;
+    let stored = repo.load_checkpoint(&target.commit)?;
     let selection = Selection::globs(&request.paths)
         .map_err(|error| Error::new(ErrorKind::Usage, format!("--path: {error}")))?;
     if request.scope == Scope::State && !selection.is_all() {
@@ -173,8 +173,7 @@ pub(crate) fn plan(
         let (files, nested) = (&mut planned.files, &planned.nested);
         check(repo, files).map_err(|error| refused(repo, error))?;
         refuse_unlike(request, &planned.unlike)?;
-        keep_nonempty_dirs(
-            repo,
+        repo.keep_nonempty_dirs(
             files,
             nested.remove.iter().map(|file| file.path.join(b".git")),
         )?;
@@ -712,7 +711,7 @@ fn capture_both(
             return Ok((captured.clone(), now, target, nested));
         };
         let (now, mut target) = diff_trees(&lookup, prepared.capture.view(), base.view())?;
-        as_checked_out(repo, &lookup, captured, here, &now, &mut target)?;
+        repo.as_checked_out(&lookup, captured, here, &now, &mut target)?;
         Ok((base, now, target, nested))
     };
     let (mut stored, mut now, mut target, mut nested) = compare(&prepared)?;

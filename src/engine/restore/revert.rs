@@ -3,12 +3,7 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::memory;
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::history::{move_branch, start_branch};
-use crate::git::restore::{
-    Expect, RestoreJournal, execute, git_file, has_journal, reap_temp_files, remove_journal,
-    set_last_modes,
-};
+use crate::git::restore::{Expect, RestoreJournal, execute, git_file};
 use crate::git::{Repo, WorktreeLock};
 use crate::model::hint::Hint;
 use crate::model::path::PathReason;
@@ -39,7 +34,7 @@ pub(super) fn revert_after(
             partial.paths(left)
         }
         // The journal goes last: all the rest was taken back.
-        Err(_) if !context.repo().is_ok_and(has_journal) => error,
+        Err(_) if !context.repo().is_ok_and(Repo::has_restore_journal) => error,
         Err(second) => not_reverted(&error, &second),
     }
 }
@@ -77,7 +72,7 @@ pub(super) fn unrecorded(
     journal: &RestoreJournal,
     error: Error,
 ) -> Error {
-    if !context.repo().is_ok_and(has_journal) {
+    if !context.repo().is_ok_and(Repo::has_restore_journal) {
         // It goes last.
         return error;
     }
@@ -125,7 +120,7 @@ pub(super) fn revert(
     })
     .map_err(Error::from);
     let files = files.and_then(|files| {
-        set_last_modes(repo, lock, &files)?;
+        repo.set_last_modes(lock, &files)?;
         Ok(files)
     });
     let unlinked = journaled
@@ -141,8 +136,8 @@ pub(super) fn revert(
     left.extend(memory?);
     head?;
     index?;
-    reap_temp_files(repo, lock, &journal.plan)?;
-    remove_journal(repo, lock)?;
+    repo.reap_temp_files(lock, &journal.plan)?;
+    repo.remove_restore_journal(lock)?;
     Ok(left)
 }
 
@@ -152,8 +147,8 @@ fn revert_memory(context: &Context, journal: &RestoreJournal) -> Result<Vec<Path
     }
     let repo = context.repo()?;
     let now = memory::read(context)?;
-    let before = load_checkpoint(repo, &journal.safety_commit)?.memory(repo)?;
-    let then = load_checkpoint(repo, &journal.target_commit)?.memory(repo)?;
+    let before = repo.load_checkpoint(&journal.safety_commit)?.memory(repo)?;
+    let then = repo.load_checkpoint(&journal.target_commit)?.memory(repo)?;
     let mut plan = memory::plan(&now, &before, &context.settings().memory)?;
     let left = plan.leave_changed(&now, &[&before, &then]);
     memory::apply(context.store(), &plan)?;
@@ -168,9 +163,9 @@ fn revert_head(repo: &Repo, lock: &WorktreeLock, journal: &RestoreJournal) -> Re
         let before = &journal.head_before;
         match (&before.branch, &before.commit) {
             (Some(branch), Some(commit)) if before.branch != after.branch => {
-                start_branch(repo, lock, after, branch, commit, &message)?;
+                repo.start_branch(lock, after, branch, commit, &message)?;
             }
-            _ => move_branch(repo, lock, after, before.commit.as_ref(), &message)?,
+            _ => repo.move_branch(lock, after, before.commit.as_ref(), &message)?,
         }
     }
     Ok(())

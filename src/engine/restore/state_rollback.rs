@@ -4,8 +4,6 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::memory;
 use crate::engine::record::request::Prepared;
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::restore::remove_journal;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::operation::{HeadMove, NestedPart, Operation, OperationKind, Scope};
@@ -43,7 +41,7 @@ pub(crate) fn react(
     let settings = &context.settings().memory;
     let source = target.unwrap_or(safety);
     let repo = context.repo()?;
-    let then = load_checkpoint(repo, &source.commit)?.memory(repo)?;
+    let then = repo.load_checkpoint(&source.commit)?.memory(repo)?;
     let plan = memory::plan_after_error(&prepared.memory, &then, settings)?;
     if !plan.is_empty() {
         let operation = Operation {
@@ -77,7 +75,7 @@ pub(crate) fn react(
             },
         );
         ledger.append(context.clock.now(), vec![event])?;
-        remove_journal(repo, &prepared.lock)?;
+        repo.remove_restore_journal(&prepared.lock)?;
     }
     Ok(target.is_some())
 }

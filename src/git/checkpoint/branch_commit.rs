@@ -15,7 +15,7 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat;
 use crate::git::base::sync::sync_folder;
 use crate::git::capture::snapshot::Capture;
-use crate::git::history::head::{move_branch, tree_of, write_commit};
+use crate::git::history::head::{tree_of, write_commit};
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
@@ -39,61 +39,64 @@ pub(crate) struct Committed {
     pub index_extras: Vec<IndexExtra>,
 }
 
-/// Commits what was captured on top of HEAD; `None` where that is HEAD's content already.
-///
-/// In it is what git would add: not what only an include glob took, nor an untracked nested repository. A tracked path
-/// that is there and was not captured (excluded, unreadable, outside a sparse checkout) stays as the index has it. Line
-/// ends and `ident` are converted as the attributes say; a path whose filter is a program, which is never run, is
-/// [`Error::Unsupported`]. The index follows first, then the branch: a kill in between leaves everything staged. HEAD
-/// elsewhere than at the capture is [`Error::HeadMoved`], a held `index.lock` [`Error::Locked`]; then nothing is changed.
-pub(crate) fn commit_on_branch(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    capture: &Capture,
-    message: &str,
-    reflog: &str,
-    timeout: Duration,
-) -> Result<Option<Committed>> {
-    if repo.is_private() {
-        return Err(Error::Unsupported {
-            what: "a folder without git has no branch to commit on".to_owned(),
-        });
+impl Repo {
+    /// Commits what was captured on top of HEAD; `None` where that is HEAD's content already.
+    ///
+    /// In it is what git would add: not what only an include glob took, nor an untracked nested repository. A tracked path
+    /// that is there and was not captured (excluded, unreadable, outside a sparse checkout) stays as the index has it. Line
+    /// ends and `ident` are converted as the attributes say; a path whose filter is a program, which is never run, is
+    /// [`Error::Unsupported`]. The index follows first, then the branch: a kill in between leaves everything staged. HEAD
+    /// elsewhere than at the capture is [`Error::HeadMoved`], a held `index.lock` [`Error::Locked`]; then nothing is changed.
+    pub(crate) fn commit_on_branch(
+        &self,
+        lock: &WorktreeLock,
+        capture: &Capture,
+        message: &str,
+        reflog: &str,
+        timeout: Duration,
+    ) -> Result<Option<Committed>> {
+        if self.is_private() {
+            return Err(Error::Unsupported {
+                what: "a folder without git has no branch to commit on".to_owned(),
+            });
+        }
+        let locked = LockedIndex::acquire(self, timeout)?;
+        let index = UserIndex::read(self)?;
+        let flat = contents(self, capture, &index, &locked)?;
+        let tree = ObjectId(trees::write(&capture.writer, &flat)?.to_string());
+        let parent = capture.head.commit.as_ref();
+        let unchanged = match parent {
+            Some(parent) => tree_of(self, parent)? == tree,
+            None => flat.is_empty(),
+        };
+        if unchanged {
+            return Ok(None);
+        }
+        capture.writer.publish()?;
+        let commit = write_commit(self, &capture.writer, &tree, parent, message)?;
+        capture.writer.publish()?;
+        let before = locked.content()?;
+        locked.follow(self, &flat)?;
+        if let Err(error) = self.move_branch(lock, &capture.head, Some(&commit), reflog) {
+            locked.put(before.as_deref())?;
+            return Err(error);
+        }
+        let flagged = |extra: &IndexExtra| {
+            extra.stage == 0 && (extra.assume_unchanged || extra.skip_worktree)
+        };
+        let mut index_extras: Vec<IndexExtra> = index.extras.into_iter().filter(flagged).collect();
+        index_extras.retain(|extra| flat.contains_key(&extra.path));
+        let head = Head {
+            commit: Some(commit.clone()),
+            branch: capture.head.branch.clone(),
+        };
+        Ok(Some(Committed {
+            commit,
+            head,
+            index_tree: tree,
+            index_extras,
+        }))
     }
-    let locked = LockedIndex::acquire(repo, timeout)?;
-    let index = UserIndex::read(repo)?;
-    let flat = contents(repo, capture, &index, &locked)?;
-    let tree = ObjectId(trees::write(&capture.writer, &flat)?.to_string());
-    let parent = capture.head.commit.as_ref();
-    let unchanged = match parent {
-        Some(parent) => tree_of(repo, parent)? == tree,
-        None => flat.is_empty(),
-    };
-    if unchanged {
-        return Ok(None);
-    }
-    capture.writer.publish()?;
-    let commit = write_commit(repo, &capture.writer, &tree, parent, message)?;
-    capture.writer.publish()?;
-    let before = locked.content()?;
-    locked.follow(repo, &flat)?;
-    if let Err(error) = move_branch(repo, lock, &capture.head, Some(&commit), reflog) {
-        locked.put(before.as_deref())?;
-        return Err(error);
-    }
-    let flagged =
-        |extra: &IndexExtra| extra.stage == 0 && (extra.assume_unchanged || extra.skip_worktree);
-    let mut index_extras: Vec<IndexExtra> = index.extras.into_iter().filter(flagged).collect();
-    index_extras.retain(|extra| flat.contains_key(&extra.path));
-    let head = Head {
-        commit: Some(commit.clone()),
-        branch: capture.head.branch.clone(),
-    };
-    Ok(Some(Committed {
-        commit,
-        head,
-        index_tree: tree,
-        index_extras,
-    }))
 }
 
 /// What the commit holds.

@@ -12,68 +12,70 @@ use crate::git::odb::database::Database;
 use crate::git::repo::repository::Repo;
 use crate::model::snapshot::ObjectId;
 
-/// Writes a bundle with one reference and everything that its commit needs.
-///
-/// The history below it is included, so that an empty repository can fetch from it. Only what a shallow clone does not
-/// have itself is a prerequisite. A partial clone lacks parts of its history: there the bundle holds the commit and its
-/// parents whole, and what comes before them is a prerequisite. No program is run.
-pub(crate) fn write_bundle(
-    repo: &Repo,
-    reference: &str,
-    commit: &ObjectId,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let failed = || Error::git(format!("pack commit {commit}"));
-    let tip = parse_oid(commit)?;
-    let mut header = String::from("# v2 git bundle\n");
-    let is_partial = repo.is_partial_clone();
-    let commits = if is_partial {
-        with_parents(repo, tip)?
-    } else {
-        Vec::new()
-    };
-    let before = commits.iter().flat_map(git2::Commit::parent_ids);
-    let before: BTreeSet<Oid> = before
-        .filter(|id| commits.iter().all(|commit| commit.id() != *id))
-        .collect();
-    let missing = if is_partial {
-        before.into_iter().collect()
-    } else {
-        shallow_parents(repo, tip)?
-    };
-    for missing in missing {
-        header.push_str(&format!("-{missing}\n"));
-    }
-    header.push_str(&format!("{commit} {reference}\n\n"));
-    let written = |error| Error::io("the bundle", error);
-    out.write_all(header.as_bytes()).map_err(written)?;
-    let mut pack = repo.inner.packbuilder().map_err(failed())?;
-    if is_partial {
-        for commit in &commits {
-            pack.insert_commit(commit.id()).map_err(|error| Error::Unsupported {
+impl Repo {
+    /// Writes a bundle with one reference and everything that its commit needs.
+    ///
+    /// The history below it is included, so that an empty repository can fetch from it. Only what a shallow clone does not
+    /// have itself is a prerequisite. A partial clone lacks parts of its history: there the bundle holds the commit and its
+    /// parents whole, and what comes before them is a prerequisite. No program is run.
+    pub(crate) fn write_bundle(
+        &self,
+        reference: &str,
+        commit: &ObjectId,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let failed = || Error::git(format!("pack commit {commit}"));
+        let tip = parse_oid(commit)?;
+        let mut header = String::from("# v2 git bundle\n");
+        let is_partial = self.is_partial_clone();
+        let commits = if is_partial {
+            with_parents(self, tip)?
+        } else {
+            Vec::new()
+        };
+        let before = commits.iter().flat_map(git2::Commit::parent_ids);
+        let before: BTreeSet<Oid> = before
+            .filter(|id| commits.iter().all(|commit| commit.id() != *id))
+            .collect();
+        let missing = if is_partial {
+            before.into_iter().collect()
+        } else {
+            shallow_parents(self, tip)?
+        };
+        for missing in missing {
+            header.push_str(&format!("-{missing}\n"));
+        }
+        header.push_str(&format!("{commit} {reference}\n\n"));
+        let written = |error| Error::io("the bundle", error);
+        out.write_all(header.as_bytes()).map_err(written)?;
+        let mut pack = self.inner.packbuilder().map_err(failed())?;
+        if is_partial {
+            for commit in &commits {
+                pack.insert_commit(commit.id()).map_err(|error| Error::Unsupported {
                 what: format!(
                     "this partial clone lacks objects of commit {}: git fetch --refetch --no-filter gets them ({})",
                     commit.id(),
                     error.message()
                 ),
             })?;
+            }
+        } else {
+            let mut walk = self.inner.revwalk().map_err(failed())?;
+            walk.push(tip).map_err(failed())?;
+            pack.insert_walk(&mut walk).map_err(failed())?;
         }
-    } else {
-        let mut walk = repo.inner.revwalk().map_err(failed())?;
-        walk.push(tip).map_err(failed())?;
-        pack.insert_walk(&mut walk).map_err(failed())?;
-    }
-    let mut stopped = None;
-    let packed = pack.foreach(|part| match out.write_all(part) {
-        Ok(()) => true,
-        Err(error) => {
-            stopped = Some(error);
-            false
+        let mut stopped = None;
+        let packed = pack.foreach(|part| match out.write_all(part) {
+            Ok(()) => true,
+            Err(error) => {
+                stopped = Some(error);
+                false
+            }
+        });
+        match stopped {
+            Some(error) => Err(written(error)),
+            None => packed.map_err(failed()),
         }
-    });
-    match stopped {
-        Some(error) => Err(written(error)),
-        None => packed.map_err(failed()),
     }
 }
 

@@ -76,68 +76,70 @@ fn is_mark(extra: &IndexExtra) -> bool {
     extra.stage == 0 && !extra.intent_to_add && (extra.assume_unchanged || extra.skip_worktree)
 }
 
-/// Makes of the content that a commit has the content that a work tree has of it.
-///
-/// A commit holds what git converted (ends of lines, `$Id$`, filters); a capture holds the bytes that were there. Where a
-/// path is converted, what is there `now`, else what the `captured` checkpoint has, stands for the commit's as far as it
-/// comes to the same. A path that a sparse checkout leaves out stays out.
-pub(crate) fn as_checked_out(
-    repo: &Repo,
-    lookup: &TreeLookup<'_>,
-    captured: &StoredCheckpoint,
-    here: &Manifest,
-    now: &Snapshot,
-    target: &mut Snapshot,
-) -> Result<()> {
-    let sparse: BTreeSet<&RepoPath> = here
-        .index_extras
-        .iter()
-        .filter(|extra| extra.skip_worktree)
-        .map(|extra| &extra.path)
-        .collect();
-    target
-        .entries
-        .retain(|path, _| now.entries.contains_key(path) || !sparse.contains(path));
-    let converts_all = converts_all(repo)?;
-    for (path, entry) in target
-        .entries
-        .iter_mut()
-        .filter(|(_, entry)| entry.kind == EntryKind::File)
-    {
-        let Some(by) = Conversion::of(&repo.inner, path, converts_all)? else {
-            continue;
-        };
-        let there = now.entries.get(path).cloned();
-        let then = captured.view().entry(lookup, path)?;
-        let committed = captured
-            .index_tree
-            .as_ref()
-            .map(|tree| lookup.find(tree, path))
-            .transpose()?
-            .flatten();
-        let unstaged =
-            committed.is_some_and(|(mode, oid)| mode != GITLINK && oid.to_string() == entry.oid.0);
-        let same = |raw: &Entry| -> Result<bool> {
-            Ok(raw.kind == EntryKind::File
-                && match by {
-                    // What a filter makes of it only git knows.
-                    Conversion::Filter => {
-                        unstaged && then.as_ref().is_some_and(|then| then.oid == raw.oid)
-                    }
-                    Conversion::Text => {
-                        let read = |oid| lookup.blob(parse_oid(oid)?);
-                        plain(&read(&raw.oid)?) == plain(&read(&entry.oid)?)
-                    }
-                })
-        };
-        for raw in there.iter().chain(&then) {
-            if same(raw)? {
-                entry.oid = raw.oid.clone();
-                break;
+impl Repo {
+    /// Makes of the content that a commit has the content that a work tree has of it.
+    ///
+    /// A commit holds what git converted (ends of lines, `$Id$`, filters); a capture holds the bytes that were there. Where a
+    /// path is converted, what is there `now`, else what the `captured` checkpoint has, stands for the commit's as far as it
+    /// comes to the same. A path that a sparse checkout leaves out stays out.
+    pub(crate) fn as_checked_out(
+        &self,
+        lookup: &TreeLookup<'_>,
+        captured: &StoredCheckpoint,
+        here: &Manifest,
+        now: &Snapshot,
+        target: &mut Snapshot,
+    ) -> Result<()> {
+        let sparse: BTreeSet<&RepoPath> = here
+            .index_extras
+            .iter()
+            .filter(|extra| extra.skip_worktree)
+            .map(|extra| &extra.path)
+            .collect();
+        target
+            .entries
+            .retain(|path, _| now.entries.contains_key(path) || !sparse.contains(path));
+        let converts_all = converts_all(self)?;
+        for (path, entry) in target
+            .entries
+            .iter_mut()
+            .filter(|(_, entry)| entry.kind == EntryKind::File)
+        {
+            let Some(by) = Conversion::of(&self.inner, path, converts_all)? else {
+                continue;
+            };
+            let there = now.entries.get(path).cloned();
+            let then = captured.view().entry(lookup, path)?;
+            let committed = captured
+                .index_tree
+                .as_ref()
+                .map(|tree| lookup.find(tree, path))
+                .transpose()?
+                .flatten();
+            let unstaged = committed
+                .is_some_and(|(mode, oid)| mode != GITLINK && oid.to_string() == entry.oid.0);
+            let same = |raw: &Entry| -> Result<bool> {
+                Ok(raw.kind == EntryKind::File
+                    && match by {
+                        // What a filter makes of it only git knows.
+                        Conversion::Filter => {
+                            unstaged && then.as_ref().is_some_and(|then| then.oid == raw.oid)
+                        }
+                        Conversion::Text => {
+                            let read = |oid| lookup.blob(parse_oid(oid)?);
+                            plain(&read(&raw.oid)?) == plain(&read(&entry.oid)?)
+                        }
+                    })
+            };
+            for raw in there.iter().chain(&then) {
+                if same(raw)? {
+                    entry.oid = raw.oid.clone();
+                    break;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Whether the configuration converts files that no attribute speaks of.

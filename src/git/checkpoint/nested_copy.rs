@@ -11,7 +11,7 @@ use git2::{ObjectType, Oid};
 
 use super::nested_refs::digits;
 use super::state_tree::{FOLDER, parse_manifest};
-use super::stored::{StoredCheckpoint, load_checkpoint};
+use super::stored::StoredCheckpoint;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::{GITLINK, TREE};
 use crate::git::base::object_id::{self, parse_oid};
@@ -116,7 +116,7 @@ pub(crate) fn copy_all(
     let last = || {
         capture
             .last_recorded()
-            .and_then(|commit| load_checkpoint(outer, &commit).ok())
+            .and_then(|commit| outer.load_checkpoint(&commit).ok())
     };
     let copies = match before {
         Some(before) => before.copies.clone(),
@@ -165,7 +165,7 @@ fn copy(
     (repo, commit): (&Repo, &ObjectId),
     known: Option<Oid>,
 ) -> Result<Oid> {
-    let stored = load_checkpoint(repo, commit)?;
+    let stored = repo.load_checkpoint(commit)?;
     let mut bringing = Bringing {
         writer,
         from: Database::open(repo)?,

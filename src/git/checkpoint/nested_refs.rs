@@ -6,7 +6,7 @@
 use git2::{ObjectType, Oid};
 
 use crate::git::base::error::{Error, Result};
-use crate::git::repo::refs::{CheckpointRef, list_refs, ref_name};
+use crate::git::repo::refs::{CheckpointRef, ref_name};
 use crate::git::repo::repository::Repo;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::path::RepoPath;
@@ -32,16 +32,18 @@ pub(crate) fn outer_ref(name: &str) -> Option<&str> {
     (hash.len() == DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(outer)
 }
 
-/// The references in a nested repository that belong to this checkpoint of an outer one.
-pub(crate) fn refs_of(
-    repo: &Repo,
-    run_id: &RunId,
-    checkpoint: &CheckpointId,
-) -> Result<Vec<CheckpointRef>> {
-    let outer = ref_name(run_id, checkpoint);
-    let (all, _) = list_refs(repo)?;
-    Ok(all
-        .into_iter()
-        .filter(|found| outer_ref(&found.name) == Some(outer.as_str()))
-        .collect())
+impl Repo {
+    /// The references in a nested repository that belong to this checkpoint of an outer one.
+    pub(crate) fn nested_refs_of(
+        &self,
+        run_id: &RunId,
+        checkpoint: &CheckpointId,
+    ) -> Result<Vec<CheckpointRef>> {
+        let outer = ref_name(run_id, checkpoint);
+        let (all, _) = self.list_refs()?;
+        Ok(all
+            .into_iter()
+            .filter(|found| outer_ref(&found.name) == Some(outer.as_str()))
+            .collect())
+    }
 }

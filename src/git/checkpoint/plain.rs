@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use git2::Oid;
 
-use super::stored::load_checkpoint;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::TREE;
 use crate::git::base::object_id::{EMPTY_BLOB, parse_oid};
@@ -35,33 +34,35 @@ pub(in crate::git) struct Moment {
     pub files: Oid,
 }
 
-/// The blobs of these checkpoints that git would convert before it stores them, by the attributes of all of them. One that
-/// cannot be read is passed over.
-pub(crate) fn plain_blobs(repo: &Repo, checkpoints: &[&ObjectId]) -> Result<BTreeSet<ObjectId>> {
-    let moment = |commit: &&&ObjectId| -> Result<Moment> {
-        let stored = load_checkpoint(repo, commit)?;
-        let base = stored
-            .manifest
-            .head
-            .commit
-            .as_ref()
-            .map(parse_oid)
-            .transpose()?;
-        Ok(Moment {
-            base: base.and_then(|base| Some(repo.inner.find_commit(base).ok()?.tree_id())),
-            index: stored.index_tree.as_ref().map(parse_oid).transpose()?,
-            files: parse_oid(&stored.tree)?,
-        })
-    };
-    let moments: Vec<Moment> = checkpoints
-        .iter()
-        .filter_map(|commit| moment(&commit).ok())
-        .collect();
-    let plain = plain_of(Some(repo), &Database::open(repo)?, &moments)?;
-    Ok(plain
-        .into_iter()
-        .map(|oid| ObjectId(oid.to_string()))
-        .collect())
+impl Repo {
+    /// The blobs of these checkpoints that git would convert before it stores them, by the attributes of all of them. One that
+    /// cannot be read is passed over.
+    pub(crate) fn plain_blobs(&self, checkpoints: &[&ObjectId]) -> Result<BTreeSet<ObjectId>> {
+        let moment = |commit: &&&ObjectId| -> Result<Moment> {
+            let stored = self.load_checkpoint(commit)?;
+            let base = stored
+                .manifest
+                .head
+                .commit
+                .as_ref()
+                .map(parse_oid)
+                .transpose()?;
+            Ok(Moment {
+                base: base.and_then(|base| Some(self.inner.find_commit(base).ok()?.tree_id())),
+                index: stored.index_tree.as_ref().map(parse_oid).transpose()?,
+                files: parse_oid(&stored.tree)?,
+            })
+        };
+        let moments: Vec<Moment> = checkpoints
+            .iter()
+            .filter_map(|commit| moment(&commit).ok())
+            .collect();
+        let plain = plain_of(Some(self), &Database::open(self)?, &moments)?;
+        Ok(plain
+            .into_iter()
+            .map(|oid| ObjectId(oid.to_string()))
+            .collect())
+    }
 }
 
 /// The same for trees; `repo` where its attribute files outside the trees count.

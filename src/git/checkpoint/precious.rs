@@ -56,80 +56,82 @@ fn list_of(repo: &Repo, id: &CheckpointId) -> PathBuf {
     folder(repo).join(format!("{id}.json"))
 }
 
-/// Notes which ignored names a capture came by, and copies files among them that match one of the globs: their path, or
-/// where a glob has no `/`, their name.
-pub(crate) fn note_ignored(
-    repo: &Repo,
-    capture: &Capture,
-    id: &CheckpointId,
-    globs: &[String],
-) -> Result<()> {
-    let ignored = capture.ignored();
-    if ignored.is_empty() || capture.manifest.rules.tracked_only {
-        return Ok(());
-    }
-    let globs = Globs::new(globs)?;
-    let is_precious = |path: &RepoPath| {
-        globs.matches(path)
-            || globs.matches(&RepoPath::new(
-                path.as_bytes()
-                    .rsplit(|byte| *byte == b'/')
-                    .next()
-                    .unwrap_or_default(),
-            ))
-    };
-    let (place, root) = (folder(repo), openat::open_root(repo.workdir())?);
-    let mut copies = Vec::new();
-    for path in ignored
-        .iter()
-        .filter(|(path, is_folder)| !is_folder && is_precious(path))
-        .map(|(path, _)| path)
-    {
-        if copies.len() == MOST {
-            break;
+impl Repo {
+    /// Notes which ignored names a capture came by, and copies files among them that match one of the globs: their path, or
+    /// where a glob has no `/`, their name.
+    pub(crate) fn note_ignored(
+        &self,
+        capture: &Capture,
+        id: &CheckpointId,
+        globs: &[String],
+    ) -> Result<()> {
+        let ignored = capture.ignored();
+        if ignored.is_empty() || capture.manifest.rules.tracked_only {
+            return Ok(());
         }
-        // What cannot be read, went away or is no file has no copy, and is named as gone later on.
-        let Ok(Some((content, mode))) = read(&root, path) else {
-            continue;
+        let globs = Globs::new(globs)?;
+        let is_precious = |path: &RepoPath| {
+            globs.matches(path)
+                || globs.matches(&RepoPath::new(
+                    path.as_bytes()
+                        .rsplit(|byte| *byte == b'/')
+                        .next()
+                        .unwrap_or_default(),
+                ))
         };
-        let failed = || Error::git("name a copy");
-        let hash = Oid::hash_object(ObjectType::Blob, &content)
-            .map_err(failed())?
-            .to_string();
-        let copy = place.join(&hash);
-        if !repo.shared().has(&copy).map_err(Error::at(&copy))? {
-            repo.shared()
-                .create_dir_all(&place)
-                .map_err(Error::at(&place))?;
-            repo.shared()
-                .write(&copy, &content, Sync::All)
-                .map_err(Error::at(&copy))?;
+        let (place, root) = (folder(self), openat::open_root(self.workdir())?);
+        let mut copies = Vec::new();
+        for path in ignored
+            .iter()
+            .filter(|(path, is_folder)| !is_folder && is_precious(path))
+            .map(|(path, _)| path)
+        {
+            if copies.len() == MOST {
+                break;
+            }
+            // What cannot be read, went away or is no file has no copy, and is named as gone later on.
+            let Ok(Some((content, mode))) = read(&root, path) else {
+                continue;
+            };
+            let failed = || Error::git("name a copy");
+            let hash = Oid::hash_object(ObjectType::Blob, &content)
+                .map_err(failed())?
+                .to_string();
+            let copy = place.join(&hash);
+            if !self.shared().has(&copy).map_err(Error::at(&copy))? {
+                self.shared()
+                    .create_dir_all(&place)
+                    .map_err(Error::at(&place))?;
+                self.shared()
+                    .write(&copy, &content, Sync::All)
+                    .map_err(Error::at(&copy))?;
+            }
+            copies.push(PreciousFile {
+                path: path.clone(),
+                mode,
+                hash,
+            });
         }
-        copies.push(PreciousFile {
-            path: path.clone(),
-            mode,
-            hash,
-        });
+        let sync = if copies.is_empty() {
+            Sync::Nothing
+        } else {
+            Sync::Content
+        };
+        let names = ignored
+            .into_iter()
+            .take(NAMES)
+            .map(|(path, _)| path)
+            .collect();
+        let (list, file) = (IgnoredPaths { names, copies }, list_of(self, id));
+        let text =
+            serde_json::to_vec(&list).map_err(|error| Error::io(&file, io::Error::from(error)))?;
+        self.shared()
+            .create_dir_all(&place)
+            .map_err(Error::at(&place))?;
+        self.shared()
+            .write(&file, &text, sync)
+            .map_err(Error::at(&file))
     }
-    let sync = if copies.is_empty() {
-        Sync::Nothing
-    } else {
-        Sync::Content
-    };
-    let names = ignored
-        .into_iter()
-        .take(NAMES)
-        .map(|(path, _)| path)
-        .collect();
-    let (list, file) = (IgnoredPaths { names, copies }, list_of(repo, id));
-    let text =
-        serde_json::to_vec(&list).map_err(|error| Error::io(&file, io::Error::from(error)))?;
-    repo.shared()
-        .create_dir_all(&place)
-        .map_err(Error::at(&place))?;
-    repo.shared()
-        .write(&file, &text, sync)
-        .map_err(Error::at(&file))
 }
 
 /// The content and mode of a file that is not too large; `None` for anything else.
@@ -148,14 +150,16 @@ fn read(root: &std::os::fd::OwnedFd, path: &RepoPath) -> io::Result<Option<(Vec<
     Ok((content.len() as u64 <= LARGEST).then(|| (content, found.permissions())))
 }
 
-/// What the list of a checkpoint says; nothing where there is none that can be read.
-pub(crate) fn ignored_at(repo: &Repo, id: &CheckpointId) -> IgnoredPaths {
-    let read = repo.shared().read_if_possible(&list_of(repo, id));
-    let list = read
-        .ok()
-        .flatten()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    list.unwrap_or_default()
+impl Repo {
+    /// What the list of a checkpoint says; nothing where there is none that can be read.
+    pub(crate) fn ignored_at(&self, id: &CheckpointId) -> IgnoredPaths {
+        let read = self.shared().read_if_possible(&list_of(self, id));
+        let list = read
+            .ok()
+            .flatten()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        list.unwrap_or_default()
+    }
 }
 
 impl IgnoredPaths {
@@ -209,41 +213,42 @@ pub(crate) fn put_back(repo: &Repo, file: &PreciousFile) -> Result<bool> {
     }
 }
 
-/// Forgets the lists of checkpoints that are gone, and the copies that no list names any more.
-pub(crate) fn forget_ignored<'a>(
-    repo: &Repo,
-    gone: impl IntoIterator<Item = &'a CheckpointId>,
-) -> Result<()> {
-    let (root, place) = (repo.shared(), folder(repo));
-    let remove = |path: PathBuf| match root.remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
-        _ => Ok(()),
-    };
-    gone.into_iter()
-        .try_for_each(|id| remove(list_of(repo, id)))?;
-    let found = match root.list(&place) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found.map_err(Error::at(&place))?,
-    };
-    let (mut named, mut copies) = (BTreeSet::new(), Vec::new());
-    for (name, _) in found
-        .iter()
-        .filter(|(name, kind)| *kind == Kind::RegularFile && !is_temporary(name.as_encoded_bytes()))
-    {
-        match name.to_str().and_then(|name| name.strip_suffix(".json")) {
-            Some(id) => {
-                named.extend(
-                    ignored_at(repo, &CheckpointId::from(id.to_owned()))
-                        .copies
-                        .into_iter()
-                        .map(|file| file.hash),
-                );
+impl Repo {
+    /// Forgets the lists of checkpoints that are gone, and the copies that no list names any more.
+    pub(crate) fn forget_ignored<'a>(
+        &self,
+        gone: impl IntoIterator<Item = &'a CheckpointId>,
+    ) -> Result<()> {
+        let (root, place) = (self.shared(), folder(self));
+        let remove = |path: PathBuf| match root.remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(path, error)),
+            _ => Ok(()),
+        };
+        gone.into_iter()
+            .try_for_each(|id| remove(list_of(self, id)))?;
+        let found = match root.list(&place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(Error::at(&place))?,
+        };
+        let (mut named, mut copies) = (BTreeSet::new(), Vec::new());
+        for (name, _) in found.iter().filter(|(name, kind)| {
+            *kind == Kind::RegularFile && !is_temporary(name.as_encoded_bytes())
+        }) {
+            match name.to_str().and_then(|name| name.strip_suffix(".json")) {
+                Some(id) => {
+                    named.extend(
+                        self.ignored_at(&CheckpointId::from(id.to_owned()))
+                            .copies
+                            .into_iter()
+                            .map(|file| file.hash),
+                    );
+                }
+                None => copies.push(name),
             }
-            None => copies.push(name),
         }
+        let unnamed = copies
+            .into_iter()
+            .filter(|name| !name.to_str().is_some_and(|name| named.contains(name)));
+        unnamed.map(|name| place.join(name)).try_for_each(remove)
     }
-    let unnamed = copies
-        .into_iter()
-        .filter(|name| !name.to_str().is_some_and(|name| named.contains(name)));
-    unnamed.map(|name| place.join(name)).try_for_each(remove)
 }

@@ -44,57 +44,59 @@ pub struct StoredCheckpoint {
     pub message: String,
 }
 
-/// Reads a checkpoint. Missing or damaged objects are [`Error::Corrupt`], a newer manifest [`Error::Newer`].
-pub fn load_checkpoint(repo: &Repo, commit: &ObjectId) -> Result<StoredCheckpoint> {
-    let damaged = |what: &str| Error::corrupt(format!("checkpoint {commit}: {what}"));
-    let about = |error: Error| match error {
-        Error::Corrupt { what } => damaged(&what),
-        other => other,
-    };
-    let database = Database::open(repo)?;
-    let read = |oid: Oid| {
-        database.check(oid).map_err(about)?;
-        repo.inner
-            .find_commit(oid)
-            .map_err(|error| about(unread(oid, error)))
-    };
-    let found = read(parse_oid(commit)?)?;
-    let last = found
-        .parent_count()
-        .checked_sub(1)
-        .ok_or_else(|| damaged("not a checkpoint's commit"))?;
-    let parent = |at: usize| {
-        found
-            .parent_id(at)
-            .map_err(|error| damaged(error.message()))
-            .and_then(read)
-    };
-    let state = parent(last)?.tree_id();
-    let database = Database::open(repo)?;
-    let manifest = trees::find(&database, state, b"manifest.json")?
-        .ok_or_else(|| damaged("it has no manifest"))?;
-    let manifest = parse_manifest(&database.blob(manifest)?).map_err(about)?;
-    let index_tree = if manifest.has_index {
-        let at = last
+impl Repo {
+    /// Reads a checkpoint. Missing or damaged objects are [`Error::Corrupt`], a newer manifest [`Error::Newer`].
+    pub fn load_checkpoint(&self, commit: &ObjectId) -> Result<StoredCheckpoint> {
+        let damaged = |what: &str| Error::corrupt(format!("checkpoint {commit}: {what}"));
+        let about = |error: Error| match error {
+            Error::Corrupt { what } => damaged(&what),
+            other => other,
+        };
+        let database = Database::open(self)?;
+        let read = |oid: Oid| {
+            database.check(oid).map_err(about)?;
+            self.inner
+                .find_commit(oid)
+                .map_err(|error| about(unread(oid, error)))
+        };
+        let found = read(parse_oid(commit)?)?;
+        let last = found
+            .parent_count()
             .checked_sub(1)
-            .ok_or_else(|| damaged("it has no index commit"))?;
-        Some(ObjectId(parent(at)?.tree_id().to_string()))
-    } else {
-        None
-    };
-    let part = |name: &[u8]| -> Result<Option<ObjectId>> {
-        Ok(trees::find(&database, state, name)?.map(|oid| ObjectId(oid.to_string())))
-    };
-    Ok(StoredCheckpoint {
-        commit: commit.clone(),
-        tree: ObjectId(found.tree_id().to_string()),
-        index_tree,
-        state_tree: ObjectId(state.to_string()),
-        memory_tree: part(b"memory")?,
-        copies: part(state_tree::FOLDER.as_bytes())?,
-        manifest,
-        message: String::from_utf8_lossy(found.message_bytes()).into_owned(),
-    })
+            .ok_or_else(|| damaged("not a checkpoint's commit"))?;
+        let parent = |at: usize| {
+            found
+                .parent_id(at)
+                .map_err(|error| damaged(error.message()))
+                .and_then(read)
+        };
+        let state = parent(last)?.tree_id();
+        let database = Database::open(self)?;
+        let manifest = trees::find(&database, state, b"manifest.json")?
+            .ok_or_else(|| damaged("it has no manifest"))?;
+        let manifest = parse_manifest(&database.blob(manifest)?).map_err(about)?;
+        let index_tree = if manifest.has_index {
+            let at = last
+                .checked_sub(1)
+                .ok_or_else(|| damaged("it has no index commit"))?;
+            Some(ObjectId(parent(at)?.tree_id().to_string()))
+        } else {
+            None
+        };
+        let part = |name: &[u8]| -> Result<Option<ObjectId>> {
+            Ok(trees::find(&database, state, name)?.map(|oid| ObjectId(oid.to_string())))
+        };
+        Ok(StoredCheckpoint {
+            commit: commit.clone(),
+            tree: ObjectId(found.tree_id().to_string()),
+            index_tree,
+            state_tree: ObjectId(state.to_string()),
+            memory_tree: part(b"memory")?,
+            copies: part(state_tree::FOLDER.as_bytes())?,
+            manifest,
+            message: String::from_utf8_lossy(found.message_bytes()).into_owned(),
+        })
+    }
 }
 
 impl StoredCheckpoint {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use git2::{Indexer, ObjectType, Odb, Repository, TreeWalkMode, TreeWalkResult};
 use tempfile::TempDir;
 
-use super::stored::load_checkpoint;
 use super::write::{name_written, read_back as read_commit_back};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
@@ -216,7 +215,8 @@ impl Unbundled {
             writer.record(repo, id, None);
             read_commit_back(repo, id, tip.tree_id(), state)
         })?;
-        if let Some(problem) = load_checkpoint(repo, commit)?
+        if let Some(problem) = repo
+            .load_checkpoint(commit)?
             .verify(repo)?
             .into_iter()
             .next()

@@ -21,7 +21,7 @@ use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees;
 use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::refs::{delete_refs, set_ref_from, write_draft_unsynced};
+use crate::git::repo::refs::{set_ref_from, write_draft_unsynced};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::{Manifest, Nested, PathMode};
 use crate::model::path::RepoPath;
@@ -43,7 +43,7 @@ pub struct CheckpointParts<'a> {
     pub at: Timestamp,
 }
 
-/// Writes the commit of a checkpoint and makes it durable. No reference is set: see [`name_checkpoint`].
+/// Writes the commit of a checkpoint and makes it durable. No reference is set: see [`name_checkpoint`](Repo::name_checkpoint).
 ///
 /// After writing, the commit and its trees are read back from the repository.
 pub fn write_checkpoint(
@@ -51,73 +51,75 @@ pub fn write_checkpoint(
     capture: &Capture,
     parts: &CheckpointParts<'_>,
 ) -> Result<ObjectId> {
-    write_linked(repo, capture, &capture.manifest.nested, None, parts)
+    repo.write_linked(capture, &capture.manifest.nested, None, parts)
 }
 
-/// [`write_checkpoint`] with links: `nested` are the repositories inside with the checkpoints that were taken of them. After what was captured
-/// became a commit on the branch, HEAD and index are recorded as that left them.
-pub(crate) fn write_linked(
-    repo: &Repo,
-    capture: &Capture,
-    nested: &[Nested],
-    committed: Option<&Committed>,
-    parts: &CheckpointParts<'_>,
-) -> Result<ObjectId> {
-    let writer = &capture.writer;
-    let commit = |tree: Oid, parents: &[Oid], message: &str| {
-        commit(writer, tree, parents, message, parts.at)
-    };
-    let mut parents = Vec::new();
-    let head = committed.map_or(&capture.head, |committed| &committed.head);
-    if let Some(base) = &head.commit {
-        let base = parse_oid(base)?;
-        // What was committed with the capture is about to be published.
-        match if committed.is_some() {
-            Ok(())
-        } else {
-            check_head(repo, writer, base)
-        } {
-            Err(Error::Corrupt { what }) => {
-                tracing::warn!(
-                    "HEAD's commit is damaged and cannot be part of the checkpoint, which has the files: {what}"
-                );
+impl Repo {
+    /// [`write_checkpoint`] with links: `nested` are the repositories inside with the checkpoints that were taken of them. After what was captured
+    /// became a commit on the branch, HEAD and index are recorded as that left them.
+    pub(crate) fn write_linked(
+        &self,
+        capture: &Capture,
+        nested: &[Nested],
+        committed: Option<&Committed>,
+        parts: &CheckpointParts<'_>,
+    ) -> Result<ObjectId> {
+        let writer = &capture.writer;
+        let commit = |tree: Oid, parents: &[Oid], message: &str| {
+            commit(writer, tree, parents, message, parts.at)
+        };
+        let mut parents = Vec::new();
+        let head = committed.map_or(&capture.head, |committed| &committed.head);
+        if let Some(base) = &head.commit {
+            let base = parse_oid(base)?;
+            // What was committed with the capture is about to be published.
+            match if committed.is_some() {
+                Ok(())
+            } else {
+                check_head(self, writer, base)
+            } {
+                Err(Error::Corrupt { what }) => {
+                    tracing::warn!(
+                        "HEAD's commit is damaged and cannot be part of the checkpoint, which has the files: {what}"
+                    );
+                }
+                checked => checked.map(|()| parents.push(base))?,
             }
-            checked => checked.map(|()| parents.push(base))?,
         }
+        let index_tree = committed.map_or(capture.index_tree.as_ref(), |committed| {
+            Some(&committed.index_tree)
+        });
+        if let Some(tree) = index_tree {
+            parents.push(index_commit(writer, tree)?);
+        }
+        let mut manifest = Manifest {
+            nested: nested.to_vec(),
+            ..capture.manifest.clone()
+        };
+        if let Some(committed) = committed {
+            manifest.head = committed.head.clone();
+            manifest.has_index = true;
+            manifest.index_extras.clone_from(&committed.index_extras);
+        }
+        let state = state_tree(capture, manifest, parts)?;
+        parents.push(commit(state, &[], "recover: state\n")?);
+        let tree = parse_oid(&capture.tree)?;
+        let id = commit(tree, &parents, parts.message)?;
+        writer.publish_with_draft(id, write_draft_unsynced(self, id)?)?;
+        let base = capture
+            .head
+            .commit
+            .as_ref()
+            .and_then(|base| parse_oid(base).ok());
+        writer.record(self, id, base);
+        read_back(self, id, tree, state).or_else(|_| {
+            // A `git gc` that began meanwhile may have taken something.
+            writer.publish_kept()?;
+            writer.record(self, id, base);
+            read_back(self, id, tree, state)
+        })?;
+        Ok(ObjectId(id.to_string()))
     }
-    let index_tree = committed.map_or(capture.index_tree.as_ref(), |committed| {
-        Some(&committed.index_tree)
-    });
-    if let Some(tree) = index_tree {
-        parents.push(index_commit(writer, tree)?);
-    }
-    let mut manifest = Manifest {
-        nested: nested.to_vec(),
-        ..capture.manifest.clone()
-    };
-    if let Some(committed) = committed {
-        manifest.head = committed.head.clone();
-        manifest.has_index = true;
-        manifest.index_extras.clone_from(&committed.index_extras);
-    }
-    let state = state_tree(capture, manifest, parts)?;
-    parents.push(commit(state, &[], "recover: state\n")?);
-    let tree = parse_oid(&capture.tree)?;
-    let id = commit(tree, &parents, parts.message)?;
-    writer.publish_with_draft(id, write_draft_unsynced(repo, id)?)?;
-    let base = capture
-        .head
-        .commit
-        .as_ref()
-        .and_then(|base| parse_oid(base).ok());
-    writer.record(repo, id, base);
-    read_back(repo, id, tree, state).or_else(|_| {
-        // A `git gc` that began meanwhile may have taken something.
-        writer.publish_kept()?;
-        writer.record(repo, id, base);
-        read_back(repo, id, tree, state)
-    })?;
-    Ok(ObjectId(id.to_string()))
 }
 
 /// Whether HEAD's commit is whole, and, where damage was found in the database, all that is in it.
@@ -193,24 +195,26 @@ fn encoded(manifest: Manifest, memory: &[MemoryFile]) -> Result<(Manifest, Vec<u
     Ok((manifest, bytes))
 }
 
-/// Sets the reference of a checkpoint that was written of this capture ([`set_ref`](crate::git::repo::set_ref)). From here on a `git gc` that was
-/// under way meanwhile takes none of its objects away; else there is no reference and an error.
-pub(crate) fn name_checkpoint(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    capture: &Capture,
-    name: &str,
-    commit: &ObjectId,
-) -> Result<()> {
-    let base = capture
-        .head
-        .commit
-        .as_ref()
-        .and_then(|base| parse_oid(base).ok());
-    name_written(repo, lock, &capture.writer, (name, commit), base)
+impl Repo {
+    /// Sets the reference of a checkpoint that was written of this capture ([`set_ref`](Repo::set_ref)). From here on a `git gc` that was
+    /// under way meanwhile takes none of its objects away; else there is no reference and an error.
+    pub(crate) fn name_checkpoint(
+        &self,
+        lock: &WorktreeLock,
+        capture: &Capture,
+        name: &str,
+        commit: &ObjectId,
+    ) -> Result<()> {
+        let base = capture
+            .head
+            .commit
+            .as_ref()
+            .and_then(|base| parse_oid(base).ok());
+        name_written(self, lock, &capture.writer, (name, commit), base)
+    }
 }
 
-/// [`name_checkpoint`] for what any writer has published.
+/// [`name_checkpoint`](Repo::name_checkpoint) for what any writer has published.
 pub(super) fn name_written(
     repo: &Repo,
     lock: &WorktreeLock,
@@ -227,7 +231,7 @@ pub(super) fn name_written(
             Ok(())
         }
         Err(error) => {
-            delete_refs(repo, lock, &[name.to_owned()])?;
+            repo.delete_refs(lock, &[name.to_owned()])?;
             Err(error)
         }
     }

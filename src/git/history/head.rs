@@ -14,198 +14,198 @@ use crate::git::odb::database::{Database, unread};
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::repo::git_lock::GitLock;
 use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::refs::{
-    GIT_WAIT, remove_packed, resolve_ref, sync_ref, write_draft, write_draft_text,
-};
+use crate::git::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft, write_draft_text};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::Head;
 use crate::model::snapshot::ObjectId;
 
 const HEAD: &str = "HEAD";
 
-/// Moves the branch that HEAD names (or a detached HEAD) to a commit, if HEAD still is what the caller saw.
-///
-/// The index and the work tree are left alone. `to` of `None` makes the branch unborn again. Anything else than
-/// `expected` is [`Error::HeadMoved`] and nothing is changed; a reference that git holds is [`Error::Locked`]. git's own
-/// locks are held meanwhile, so that nobody moves or switches the branch; a kill leaves none behind for long.
-pub fn move_branch(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    expected: &Head,
-    to: Option<&ObjectId>,
-    message: &str,
-) -> Result<()> {
-    let name = expected.branch.as_deref().unwrap_or(HEAD);
-    let head = repo.git_dir().join(HEAD);
-    let file = if name == HEAD {
-        head.clone()
-    } else {
-        repo.common_dir().join(name)
-    };
-    file.parent()
-        .map_or(Ok(()), create_dir_all)
-        .map_err(Error::at(&file))?;
-    let _branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
-    let _head = if name == HEAD {
-        None
-    } else {
-        Some(GitLock::acquire(repo, "head", &head, GIT_WAIT)?)
-    };
-    // Compared under the reference's lock: nobody else can move it between this and the change.
-    let now = repo.head()?;
-    if now != *expected {
-        return Err(Error::HeadMoved {
-            reference: name.to_owned(),
-            expected: text(expected),
-            found: text(&now),
-        });
-    }
-    if now.commit.as_ref() == to {
-        return Ok(());
-    }
-    if name != HEAD
-        && repo
-            .inner
-            .find_reference(name)
-            .is_ok_and(|found| found.kind() == Some(ReferenceType::Symbolic))
-    {
-        return Err(Error::Unsupported {
-            what: format!("{name} stands for another branch"),
-        });
-    }
-    if let Some(to) = to {
-        let oid = parse_oid(to)?;
-        Database::open(repo)?.check(oid)?;
-        repo.inner
-            .find_commit(oid)
-            .map_err(|error| unread(oid, error))?;
-        let entry = reflog::Entry {
-            from: now.commit.as_ref(),
-            to: Some(to),
-            message,
+impl Repo {
+    /// Moves the branch that HEAD names (or a detached HEAD) to a commit, if HEAD still is what the caller saw.
+    ///
+    /// The index and the work tree are left alone. `to` of `None` makes the branch unborn again. Anything else than
+    /// `expected` is [`Error::HeadMoved`] and nothing is changed; a reference that git holds is [`Error::Locked`]. git's own
+    /// locks are held meanwhile, so that nobody moves or switches the branch; a kill leaves none behind for long.
+    pub fn move_branch(
+        &self,
+        lock: &WorktreeLock,
+        expected: &Head,
+        to: Option<&ObjectId>,
+        message: &str,
+    ) -> Result<()> {
+        let name = expected.branch.as_deref().unwrap_or(HEAD);
+        let head = self.git_dir().join(HEAD);
+        let file = if name == HEAD {
+            head.clone()
+        } else {
+            self.common_dir().join(name)
         };
-        reflog::append(repo, name, &entry)?;
-        if name != HEAD {
-            reflog::append(repo, HEAD, &entry)?;
-        }
-        let draft = write_draft(repo, lock, to)?;
-        fs::rename(&draft, &file).map_err(Error::at(&file))?;
-    } else if name == HEAD {
-        return Err(Error::Unsupported {
-            what: "a detached HEAD without a commit".to_owned(),
-        });
-    } else {
-        reflog::append(
-            repo,
-            HEAD,
-            &reflog::Entry {
-                from: now.commit.as_ref(),
-                to: None,
-                message,
-            },
-        )?;
-        remove_packed(repo, lock, &BTreeSet::from([name]))?;
-        for gone in [&file, &repo.common_dir().join("logs").join(name)] {
-            match fs::remove_file(gone) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io(gone, error));
-                }
-                _ => {}
-            }
-        }
-    }
-    sync_ref(repo, name)
-}
-
-/// Begins a branch at a commit and makes HEAD name it, if HEAD still is what the caller saw. A branch of that name that
-/// is elsewhere is [`Error::HeadMoved`].
-pub(crate) fn start_branch(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    expected: &Head,
-    name: &str,
-    at: &ObjectId,
-    message: &str,
-) -> Result<()> {
-    let (head, file) = (repo.git_dir().join(HEAD), repo.common_dir().join(name));
-    file.parent()
-        .map_or(Ok(()), create_dir_all)
-        .map_err(Error::at(&file))?;
-    let _branch = GitLock::acquire(repo, "branch", &file, GIT_WAIT)?;
-    let _head = GitLock::acquire(repo, "head", &head, GIT_WAIT)?;
-    let now = repo.head()?;
-    if now != *expected {
-        return Err(Error::HeadMoved {
-            reference: HEAD.to_owned(),
-            expected: text(expected),
-            found: text(&now),
-        });
-    }
-    match resolve_ref(repo, name) {
-        Some(there) if there == *at => {}
-        Some(there) => {
-            let expected = "nothing".to_owned();
+        file.parent()
+            .map_or(Ok(()), create_dir_all)
+            .map_err(Error::at(&file))?;
+        let _branch = GitLock::acquire(self, "branch", &file, GIT_WAIT)?;
+        let _head = if name == HEAD {
+            None
+        } else {
+            Some(GitLock::acquire(self, "head", &head, GIT_WAIT)?)
+        };
+        // Compared under the reference's lock: nobody else can move it between this and the change.
+        let now = self.head()?;
+        if now != *expected {
             return Err(Error::HeadMoved {
                 reference: name.to_owned(),
-                expected,
-                found: there.to_string(),
+                expected: text(expected),
+                found: text(&now),
             });
         }
-        None => {
+        if now.commit.as_ref() == to {
+            return Ok(());
+        }
+        if name != HEAD
+            && self
+                .inner
+                .find_reference(name)
+                .is_ok_and(|found| found.kind() == Some(ReferenceType::Symbolic))
+        {
+            return Err(Error::Unsupported {
+                what: format!("{name} stands for another branch"),
+            });
+        }
+        if let Some(to) = to {
+            let oid = parse_oid(to)?;
+            Database::open(self)?.check(oid)?;
+            self.inner
+                .find_commit(oid)
+                .map_err(|error| unread(oid, error))?;
+            let entry = reflog::Entry {
+                from: now.commit.as_ref(),
+                to: Some(to),
+                message,
+            };
+            reflog::append(self, name, &entry)?;
+            if name != HEAD {
+                reflog::append(self, HEAD, &entry)?;
+            }
+            let draft = write_draft(self, lock, to)?;
+            fs::rename(&draft, &file).map_err(Error::at(&file))?;
+        } else if name == HEAD {
+            return Err(Error::Unsupported {
+                what: "a detached HEAD without a commit".to_owned(),
+            });
+        } else {
             reflog::append(
-                repo,
-                name,
+                self,
+                HEAD,
                 &reflog::Entry {
-                    from: None,
-                    to: Some(at),
+                    from: now.commit.as_ref(),
+                    to: None,
                     message,
                 },
             )?;
-            let draft = write_draft(repo, lock, at)?;
-            fs::rename(&draft, &file).map_err(Error::at(&file))?;
-            sync_ref(repo, name)?;
+            remove_packed(self, lock, &BTreeSet::from([name]))?;
+            for gone in [&file, &self.common_dir().join("logs").join(name)] {
+                match fs::remove_file(gone) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(Error::io(gone, error));
+                    }
+                    _ => {}
+                }
+            }
         }
+        sync_ref(self, name)
     }
-    reflog::append(
-        repo,
-        HEAD,
-        &reflog::Entry {
-            from: now.commit.as_ref(),
-            to: Some(at),
-            message,
-        },
-    )?;
-    let draft = write_draft_text(repo, lock, &format!("ref: {name}\n"))?;
-    fs::rename(&draft, &head).map_err(Error::at(&head))?;
-    sync_ref(repo, HEAD)
-}
 
-/// Makes HEAD name the branch of `to` again, if HEAD still is what the caller saw, and deletes the one that it leaves.
-pub(crate) fn leave_branch(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    expected: &Head,
-    to: &Head,
-    message: &str,
-) -> Result<()> {
-    let (Some(branch), Some(commit)) = (&to.branch, &to.commit) else {
-        return Err(Error::Unsupported {
-            what: "a branch without a commit".to_owned(),
-        });
-    };
-    start_branch(repo, lock, expected, branch, commit, message)?;
-    let Some(left) = expected
-        .branch
-        .as_deref()
-        .filter(|left| resolve_ref(repo, left) == expected.commit)
-    else {
-        return Ok(());
-    };
-    let failed = || Error::git(format!("delete {left}"));
-    repo.inner
-        .find_reference(left)
-        .and_then(|mut found| found.delete())
-        .map_err(failed())
+    /// Begins a branch at a commit and makes HEAD name it, if HEAD still is what the caller saw. A branch of that name that
+    /// is elsewhere is [`Error::HeadMoved`].
+    pub(crate) fn start_branch(
+        &self,
+        lock: &WorktreeLock,
+        expected: &Head,
+        name: &str,
+        at: &ObjectId,
+        message: &str,
+    ) -> Result<()> {
+        let (head, file) = (self.git_dir().join(HEAD), self.common_dir().join(name));
+        file.parent()
+            .map_or(Ok(()), create_dir_all)
+            .map_err(Error::at(&file))?;
+        let _branch = GitLock::acquire(self, "branch", &file, GIT_WAIT)?;
+        let _head = GitLock::acquire(self, "head", &head, GIT_WAIT)?;
+        let now = self.head()?;
+        if now != *expected {
+            return Err(Error::HeadMoved {
+                reference: HEAD.to_owned(),
+                expected: text(expected),
+                found: text(&now),
+            });
+        }
+        match self.resolve_ref(name) {
+            Some(there) if there == *at => {}
+            Some(there) => {
+                let expected = "nothing".to_owned();
+                return Err(Error::HeadMoved {
+                    reference: name.to_owned(),
+                    expected,
+                    found: there.to_string(),
+                });
+            }
+            None => {
+                reflog::append(
+                    self,
+                    name,
+                    &reflog::Entry {
+                        from: None,
+                        to: Some(at),
+                        message,
+                    },
+                )?;
+                let draft = write_draft(self, lock, at)?;
+                fs::rename(&draft, &file).map_err(Error::at(&file))?;
+                sync_ref(self, name)?;
+            }
+        }
+        reflog::append(
+            self,
+            HEAD,
+            &reflog::Entry {
+                from: now.commit.as_ref(),
+                to: Some(at),
+                message,
+            },
+        )?;
+        let draft = write_draft_text(self, lock, &format!("ref: {name}\n"))?;
+        fs::rename(&draft, &head).map_err(Error::at(&head))?;
+        sync_ref(self, HEAD)
+    }
+
+    /// Makes HEAD name the branch of `to` again, if HEAD still is what the caller saw, and deletes the one that it leaves.
+    pub(crate) fn leave_branch(
+        &self,
+        lock: &WorktreeLock,
+        expected: &Head,
+        to: &Head,
+        message: &str,
+    ) -> Result<()> {
+        let (Some(branch), Some(commit)) = (&to.branch, &to.commit) else {
+            return Err(Error::Unsupported {
+                what: "a branch without a commit".to_owned(),
+            });
+        };
+        self.start_branch(lock, expected, branch, commit, message)?;
+        let Some(left) = expected
+            .branch
+            .as_deref()
+            .filter(|left| self.resolve_ref(left) == expected.commit)
+        else {
+            return Ok(());
+        };
+        let failed = || Error::git(format!("delete {left}"));
+        self.inner
+            .find_reference(left)
+            .and_then(|mut found| found.delete())
+            .map_err(failed())
+    }
 }
 
 fn text(head: &Head) -> String {
@@ -219,79 +219,81 @@ fn text(head: &Head) -> String {
     )
 }
 
-/// The commits that `head` has and `base` has not, newest first. `None` as a base means all.
-pub fn commits_between(
-    repo: &Repo,
-    base: Option<&ObjectId>,
-    head: &ObjectId,
-) -> Result<Vec<ObjectId>> {
-    let failed = || Error::git(format!("list the commits up to {head}"));
-    let mut walk = repo.inner.revwalk().map_err(failed())?;
-    walk.set_sorting(Sort::TOPOLOGICAL).map_err(failed())?;
-    walk.push(parse_oid(head)?).map_err(failed())?;
-    if let Some(base) = base {
-        walk.hide(parse_oid(base)?).map_err(failed())?;
+impl Repo {
+    /// The commits that `head` has and `base` has not, newest first. `None` as a base means all.
+    pub fn commits_between(
+        &self,
+        base: Option<&ObjectId>,
+        head: &ObjectId,
+    ) -> Result<Vec<ObjectId>> {
+        let failed = || Error::git(format!("list the commits up to {head}"));
+        let mut walk = self.inner.revwalk().map_err(failed())?;
+        walk.set_sorting(Sort::TOPOLOGICAL).map_err(failed())?;
+        walk.push(parse_oid(head)?).map_err(failed())?;
+        if let Some(base) = base {
+            walk.hide(parse_oid(base)?).map_err(failed())?;
+        }
+        walk.map(|oid| oid.map(|oid| ObjectId(oid.to_string())).map_err(failed()))
+            .collect()
     }
-    walk.map(|oid| oid.map(|oid| ObjectId(oid.to_string())).map_err(failed()))
-        .collect()
-}
 
-/// Whether `ancestor` is `commit` or one of its ancestors.
-pub fn is_ancestor(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> Result<bool> {
-    let (ancestor, commit) = (parse_oid(ancestor)?, parse_oid(commit)?);
-    if ancestor == commit {
-        return Ok(true);
+    /// Whether `ancestor` is `commit` or one of its ancestors.
+    pub fn is_ancestor(&self, ancestor: &ObjectId, commit: &ObjectId) -> Result<bool> {
+        let (ancestor, commit) = (parse_oid(ancestor)?, parse_oid(commit)?);
+        if ancestor == commit {
+            return Ok(true);
+        }
+        self.inner
+            .graph_descendant_of(commit, ancestor)
+            .map_err(Error::git("compare commits"))
     }
-    repo.inner
-        .graph_descendant_of(commit, ancestor)
-        .map_err(Error::git("compare commits"))
-}
 
-/// Whether one of these commits is on a remote-tracking branch: somebody else may have it.
-pub fn on_remote_tracking(repo: &Repo, commits: &[ObjectId]) -> Result<bool> {
-    let failed = || Error::git("read the remote-tracking branches");
-    let commits: Vec<Oid> = commits.iter().map(parse_oid).collect::<Result<_>>()?;
-    for reference in repo
-        .inner
-        .references_glob("refs/remotes/*")
-        .map_err(failed())?
-    {
-        let Some(tip) = reference
+    /// Whether one of these commits is on a remote-tracking branch: somebody else may have it.
+    pub fn on_remote_tracking(&self, commits: &[ObjectId]) -> Result<bool> {
+        let failed = || Error::git("read the remote-tracking branches");
+        let commits: Vec<Oid> = commits.iter().map(parse_oid).collect::<Result<_>>()?;
+        for reference in self
+            .inner
+            .references_glob("refs/remotes/*")
             .map_err(failed())?
-            .resolve()
-            .ok()
-            .and_then(|resolved| resolved.target())
-        else {
-            continue;
-        };
-        for commit in &commits {
-            if tip == *commit
-                || repo
-                    .inner
-                    .graph_descendant_of(tip, *commit)
-                    .map_err(failed())?
-            {
-                return Ok(true);
+        {
+            let Some(tip) = reference
+                .map_err(failed())?
+                .resolve()
+                .ok()
+                .and_then(|resolved| resolved.target())
+            else {
+                continue;
+            };
+            for commit in &commits {
+                if tip == *commit
+                    || self
+                        .inner
+                        .graph_descendant_of(tip, *commit)
+                        .map_err(failed())?
+                {
+                    return Ok(true);
+                }
             }
         }
+        Ok(false)
     }
-    Ok(false)
-}
 
-/// Makes a commit with `tree` on top of `parent`; no reference is moved (see [`move_branch`]) and no hook run.
-///
-/// The author is the user that git is configured for, else `recover`.
-pub fn commit_on_top(
-    repo: &Repo,
-    lock: &WorktreeLock,
-    tree: &ObjectId,
-    parent: Option<&ObjectId>,
-    message: &str,
-) -> Result<ObjectId> {
-    let writer = ObjectWriter::new(repo, lock)?;
-    let id = write_commit(repo, &writer, tree, parent, message)?;
-    writer.publish()?;
-    Ok(id)
+    /// Makes a commit with `tree` on top of `parent`; no reference is moved (see [`move_branch`](Repo::move_branch)) and no hook run.
+    ///
+    /// The author is the user that git is configured for, else `recover`.
+    pub fn commit_on_top(
+        &self,
+        lock: &WorktreeLock,
+        tree: &ObjectId,
+        parent: Option<&ObjectId>,
+        message: &str,
+    ) -> Result<ObjectId> {
+        let writer = ObjectWriter::new(self, lock)?;
+        let id = write_commit(self, &writer, tree, parent, message)?;
+        writer.publish()?;
+        Ok(id)
+    }
 }
 
 /// Writes the commit with the writer of other objects, which publishes it together with them.
@@ -324,20 +326,22 @@ pub(in crate::git) fn write_commit(
     ))
 }
 
-/// A commit's parents and the first line of its message.
-pub(crate) fn about_commit(repo: &Repo, commit: &ObjectId) -> Result<(Vec<ObjectId>, String)> {
-    let found = repo
-        .inner
-        .find_commit(parse_oid(commit)?)
-        .map_err(Error::git(format!("read commit {commit}")))?;
-    let parents = found
-        .parent_ids()
-        .map(|oid| ObjectId(oid.to_string()))
-        .collect();
-    let subject = found
-        .summary_bytes()
-        .map(|line| String::from_utf8_lossy(line).into_owned());
-    Ok((parents, subject.unwrap_or_default()))
+impl Repo {
+    /// A commit's parents and the first line of its message.
+    pub(crate) fn about_commit(&self, commit: &ObjectId) -> Result<(Vec<ObjectId>, String)> {
+        let found = self
+            .inner
+            .find_commit(parse_oid(commit)?)
+            .map_err(Error::git(format!("read commit {commit}")))?;
+        let parents = found
+            .parent_ids()
+            .map(|oid| ObjectId(oid.to_string()))
+            .collect();
+        let subject = found
+            .summary_bytes()
+            .map(|line| String::from_utf8_lossy(line).into_owned());
+        Ok((parents, subject.unwrap_or_default()))
+    }
 }
 
 /// The tree of a commit.
@@ -349,15 +353,17 @@ pub(crate) fn tree_of(repo: &Repo, commit: &ObjectId) -> Result<ObjectId> {
     Ok(ObjectId(found.tree_id().to_string()))
 }
 
-/// Whether a commit is there.
-pub(crate) fn commit_exists(repo: &Repo, commit: &ObjectId) -> bool {
-    let whole = |oid: &Oid| {
-        Database::open(repo)
-            .and_then(|database| database.check(*oid))
-            .is_ok()
-    };
-    parse_oid(commit)
-        .ok()
-        .filter(whole)
-        .is_some_and(|oid| repo.inner.find_commit(oid).is_ok())
+impl Repo {
+    /// Whether a commit is there.
+    pub(crate) fn commit_exists(&self, commit: &ObjectId) -> bool {
+        let whole = |oid: &Oid| {
+            Database::open(self)
+                .and_then(|database| database.check(*oid))
+                .is_ok()
+        };
+        parse_oid(commit)
+            .ok()
+            .filter(whole)
+            .is_some_and(|oid| self.inner.find_commit(oid).is_ok())
+    }
 }

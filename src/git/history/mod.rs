@@ -4,5 +4,4 @@
 pub(super) mod head;
 mod reflog;
 
-pub(crate) use head::{about_commit, commit_exists, leave_branch, start_branch, tree_of};
-pub use head::{commit_on_top, commits_between, is_ancestor, move_branch, on_remote_tracking};
+pub(crate) use head::tree_of;

@@ -5,5 +5,3 @@ pub(super) mod index_file;
 pub(super) mod locked_index;
 mod tracked;
 pub(super) mod user_index;
-
-pub(crate) use tracked::tracks_any;

@@ -21,28 +21,30 @@ const MOST_EXTENSIONS: usize = 64;
 /// The name of the extension of a split index.
 const LINK: &[u8] = b"link";
 
-/// Whether git tracks one of `names` (files, or folders with something in them) in the folder `dir`, which may lie in this
-/// work tree or in the main one. What cannot be read tracks nothing: a clone does not bring a broken index.
-pub(crate) fn tracks_any(repo: &Repo, dir: &Path, names: &[&str]) -> bool {
-    if repo.is_private() {
-        return false;
+impl Repo {
+    /// Whether git tracks one of `names` (files, or folders with something in them) in the folder `dir`, which may lie in this
+    /// work tree or in the main one. What cannot be read tracks nothing: a clone does not bring a broken index.
+    pub(crate) fn tracks_any(&self, dir: &Path, names: &[&str]) -> bool {
+        if self.is_private() {
+            return false;
+        }
+        let root = self.main_worktree();
+        let (inner, below) = match (
+            dir.strip_prefix(self.workdir()),
+            self.main_repository(),
+            dir.strip_prefix(&root),
+        ) {
+            (Ok(below), ..) => (&self.inner, below),
+            (_, Some(main), Ok(below)) => (main, below),
+            _ => return false,
+        };
+        let wanted: Vec<Vec<u8>> = names
+            .iter()
+            .map(|name| below.join(name).as_os_str().as_bytes().to_vec())
+            .collect();
+        commit_has_any(self, inner, &wanted)
+            || index_has_any(self, &inner.path().join("index"), &wanted)
     }
-    let root = repo.main_worktree();
-    let (inner, below) = match (
-        dir.strip_prefix(repo.workdir()),
-        repo.main_repository(),
-        dir.strip_prefix(&root),
-    ) {
-        (Ok(below), ..) => (&repo.inner, below),
-        (_, Some(main), Ok(below)) => (main, below),
-        _ => return false,
-    };
-    let wanted: Vec<Vec<u8>> = names
-        .iter()
-        .map(|name| below.join(name).as_os_str().as_bytes().to_vec())
-        .collect();
-    commit_has_any(repo, inner, &wanted)
-        || index_has_any(repo, &inner.path().join("index"), &wanted)
 }
 
 fn commit_has_any(repo: &Repo, inner: &git2::Repository, wanted: &[Vec<u8>]) -> bool {
@@ -189,7 +191,7 @@ mod tests {
         let state = folder.path().canonicalize().unwrap().join("state");
         let is_tracked = || {
             let repo = Repo::discover(folder.path(), None).unwrap();
-            let found = tracks_any(&repo, &state, &["events", "recover"]);
+            let found = repo.tracks_any(&state, &["events", "recover"]);
             WorktreeLock::acquire(&repo, Duration::ZERO).unwrap();
             found
         };

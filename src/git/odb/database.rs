@@ -361,17 +361,19 @@ fn unpack(packed: &[u8]) -> Option<Object> {
     (data.len() == size).then_some(Object { kind, data })
 }
 
-/// The size of a stored blob in bytes.
-pub(crate) fn blob_size(repo: &Repo, oid: &ObjectId) -> Result<u64> {
-    let database = Database::open(repo)?;
-    database.size(parse_oid(oid)?)
-}
-
-/// The content of a stored blob; `None` where it is larger than the limit.
-pub(crate) fn small_blob(repo: &Repo, oid: &ObjectId, most: u64) -> Result<Option<Vec<u8>>> {
-    let (database, oid) = (Database::open(repo)?, parse_oid(oid)?);
-    if database.size(oid)? > most {
-        return Ok(None);
+impl Repo {
+    /// The size of a stored blob in bytes.
+    pub(crate) fn blob_size(&self, oid: &ObjectId) -> Result<u64> {
+        let database = Database::open(self)?;
+        database.size(parse_oid(oid)?)
     }
-    database.blob(oid).map(Some)
+
+    /// The content of a stored blob; `None` where it is larger than the limit.
+    pub(crate) fn small_blob(&self, oid: &ObjectId, most: u64) -> Result<Option<Vec<u8>>> {
+        let (database, oid) = (Database::open(self)?, parse_oid(oid)?);
+        if database.size(oid)? > most {
+            return Ok(None);
+        }
+        database.blob(oid).map(Some)
+    }
 }

@@ -12,7 +12,3 @@ pub(super) mod packing;
 pub(super) mod publish;
 pub(super) mod trees;
 mod unsynced;
-
-pub(crate) use database::{blob_size, small_blob};
-pub(crate) use objects::clear_quarantine;
-pub(crate) use trees::empty_tree;

@@ -158,9 +158,11 @@ impl std::fmt::Debug for ObjectWriter {
     }
 }
 
-/// Removes what dead processes left that were writing objects, as each capture does before it writes any.
-pub(crate) fn clear_quarantine(repo: &Repo, lock: &WorktreeLock) -> Result<()> {
-    ObjectWriter::new(repo, lock).map(drop)
+impl Repo {
+    /// Removes what dead processes left that were writing objects, as each capture does before it writes any.
+    pub(crate) fn clear_quarantine(&self, lock: &WorktreeLock) -> Result<()> {
+        ObjectWriter::new(self, lock).map(drop)
+    }
 }
 
 impl ObjectWriter {
@@ -182,7 +184,7 @@ impl ObjectWriter {
         let (mut notes, mut has_small) = (None, false);
         let others = Unsynced::read(repo, &target, rehearsal)?;
         if others.has_damaged_pack && !rehearsal {
-            corruption_marker::mark_odb_suspect(repo)?;
+            repo.mark_odb_suspect()?;
         }
         let held = if rehearsal {
             owned_objects::try_lock_shared_readonly(repo)?
@@ -202,7 +204,7 @@ impl ObjectWriter {
                 .as_ref()
                 .is_some_and(|listing| packing::is_any_cut_short(repo, &target, listing))
             {
-                corruption_marker::mark_odb_suspect(repo)?;
+                repo.mark_odb_suspect()?;
             }
             let small = listing.map_or(packing::MOST, |listing| listing.small().count());
             has_small = small > 0;

@@ -28,7 +28,6 @@ use super::publish::{Published, gone};
 use crate::durable::{Root, Sync, has_no_locks};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::sync::sync_folder;
-use crate::git::repo::refs::list_refs;
 use crate::git::repo::repository::Repo;
 
 const HEAD: &str = "recover-written 1";
@@ -193,7 +192,7 @@ pub(in crate::git) fn removed(
     commits: &BTreeSet<String>,
 ) -> Result<Vec<RemovedCheckpoint>> {
     let folder = folder(repo);
-    let (refs, broken) = list_refs(repo)?;
+    let (refs, broken) = repo.list_refs()?;
     if let Some(name) = broken.first() {
         return Err(Error::corrupt(format!("{name} cannot be read")));
     }

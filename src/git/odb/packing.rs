@@ -32,8 +32,8 @@ use super::owned_objects::{self, Listing, OwnedObjects};
 use super::pack::{IN_MEMORY, Pack, PackWriter, UNPACK_LIMIT};
 use super::publish::{self, Staged, gone};
 use crate::git::base::error::{Error, Result};
+use crate::git::repo::gc;
 use crate::git::repo::repository::Repo;
-use crate::git::repo::{corruption_marker, gc};
 
 /// So many become a pack before a capture adds up to [`UNPACK_LIMIT`] more.
 const MANY: u64 = 500 - UNPACK_LIMIT as u64;
@@ -198,7 +198,7 @@ fn try_pack(repo: &Repo, drafts: &Path, objects: &Path, lists: &[OwnedObjects]) 
     absorbed.retain(|one| !packs.all[*one].is_damaged);
     if packs.all.iter().any(|ours| ours.is_damaged) {
         // What it held and still lies in the work tree is written again.
-        corruption_marker::mark_odb_suspect(repo)?;
+        repo.mark_odb_suspect()?;
     }
     let pack = writer.finish(&drafts.join("pack"))?;
     packs.publish(repo, drafts, objects, pack)?;

@@ -306,14 +306,16 @@ pub(in crate::git) fn find(database: &Database<'_>, tree: Oid, name: &[u8]) -> R
         .map(|entry| entry.oid))
 }
 
-/// The tree without an entry, which is written where it is not there yet.
-pub(crate) fn empty_tree(repo: &Repo) -> Result<ObjectId> {
-    let written = repo
-        .inner
-        .odb()
-        .and_then(|odb| odb.write(ObjectType::Tree, b""))
-        .map_err(Error::git("write the empty tree"))?;
-    Ok(ObjectId(written.to_string()))
+impl Repo {
+    /// The tree without an entry, which is written where it is not there yet.
+    pub(crate) fn empty_tree(&self) -> Result<ObjectId> {
+        let written = self
+            .inner
+            .odb()
+            .and_then(|odb| odb.write(ObjectType::Tree, b""))
+            .map_err(Error::git("write the empty tree"))?;
+        Ok(ObjectId(written.to_string()))
+    }
 }
 
 #[cfg(test)]

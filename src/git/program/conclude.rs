@@ -10,13 +10,12 @@ use super::staging::{Staging, differing, flat_of, index_line};
 use super::{Call, place};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
-use crate::git::history::head::{is_ancestor, move_branch, start_branch};
 use crate::git::index::locked_index::LockedIndex;
 use crate::git::index::user_index::UserIndex;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::refs::{delete_refs, kept_name, resolve_ref, set_ref};
+use crate::git::repo::refs::kept_name;
 use crate::git::repo::repository::Repo;
 use crate::model::id::RunId;
 use crate::model::path::RepoPath;
@@ -52,13 +51,13 @@ pub(crate) fn has_moved(repo: &Repo, journal: &CommitJournal) -> Result<bool> {
             .or(journal.before.branch.as_ref()),
     )?;
     // Somebody may have gone on since.
-    at.map_or(Ok(false), |at| is_ancestor(repo, after, &at))
+    at.map_or(Ok(false), |at| repo.is_ancestor(after, &at))
 }
 
 /// Where a branch is, whichever one is checked out by now; without one HEAD.
 fn tip(repo: &Repo, branch: Option<&String>) -> Result<Option<ObjectId>> {
     Ok(match branch {
-        Some(branch) => resolve_ref(repo, branch),
+        Some(branch) => repo.resolve_ref(branch),
         None => repo.head()?.commit,
     })
 }
@@ -70,8 +69,8 @@ pub(crate) fn take_back(repo: &Repo, lock: &WorktreeLock, journal: &CommitJourna
         return Ok(());
     };
     let at = tip(repo, journal.before.branch.as_ref())?;
-    match at.map(|at| is_ancestor(repo, before, &at)).transpose()? {
-        Some(true) => delete_refs(repo, lock, std::slice::from_ref(kept)),
+    match at.map(|at| repo.is_ancestor(before, &at)).transpose()? {
+        Some(true) => repo.delete_refs(lock, std::slice::from_ref(kept)),
         _ => Ok(()),
     }
 }
@@ -92,9 +91,9 @@ pub(crate) fn conclude(
     };
     let before = &journal.before;
     if let (Some(name), Some(commit)) = (&journal.kept, &before.commit)
-        && resolve_ref(repo, name).as_ref() != Some(commit)
+        && repo.resolve_ref(name).as_ref() != Some(commit)
     {
-        set_ref(repo, lock, name, commit)?;
+        repo.set_ref(lock, name, commit)?;
     }
     // Before the branch moves: who has it has to be waited for, and what is to change is what they leave there.
     let locked = LockedIndex::acquire(repo, timeout)?;
@@ -102,8 +101,8 @@ pub(crate) fn conclude(
     let locked = Some(locked).filter(|_| !wanted.is_empty());
     if !has_moved(repo, journal)? || repo.head()? == *before {
         match &journal.new_branch {
-            Some(branch) => start_branch(repo, lock, before, branch, after, &journal.message)?,
-            None => move_branch(repo, lock, before, Some(after), &journal.message)?,
+            Some(branch) => repo.start_branch(lock, before, branch, after, &journal.message)?,
+            None => repo.move_branch(lock, before, Some(after), &journal.message)?,
         }
     }
     let Some(locked) = locked.filter(|_| {
@@ -167,15 +166,18 @@ fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Want
     Ok(wanted)
 }
 
-/// The paths of the commits that somebody staged otherwise since the run had the index; of commits that are not made yet, those
-/// of what is staged for them. None where it is not known what the run had there.
-pub(crate) fn staged_since(
-    repo: &Repo,
-    journal: &CommitJournal,
-    planned: Option<&Staging<'_>>,
-) -> Result<BTreeSet<RepoPath>> {
-    let new = planned.map_or_else(|| flat_of(repo, journal.commits.last()), Staging::entries)?;
-    staged_otherwise(repo, journal, &new)
+impl Repo {
+    /// The paths of the commits that somebody staged otherwise since the run had the index; of commits that are not made yet, those
+    /// of what is staged for them. None where it is not known what the run had there.
+    pub(crate) fn staged_since(
+        &self,
+        journal: &CommitJournal,
+        planned: Option<&Staging<'_>>,
+    ) -> Result<BTreeSet<RepoPath>> {
+        let new =
+            planned.map_or_else(|| flat_of(self, journal.commits.last()), Staging::entries)?;
+        staged_otherwise(self, journal, &new)
+    }
 }
 
 fn staged_otherwise(

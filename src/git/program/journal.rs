@@ -74,47 +74,50 @@ impl CommitJournal {
     }
 }
 
-/// Writes the journal durably.
-pub(crate) fn write_commit_journal(
-    repo: &Repo,
-    _lock: &WorktreeLock,
-    journal: &CommitJournal,
-) -> Result<()> {
-    let path = repo.recover_dir()?.join(FILE);
-    let text =
-        serde_json::to_vec(journal).map_err(|error| Error::corrupt(format!("journal: {error}")))?;
-    repo.own()
-        .write(&path, &text, Sync::All)
-        .map_err(Error::at(&path))
-}
-
-/// Whether there is one.
-pub(crate) fn has_commit_journal(repo: &Repo) -> bool {
-    !matches!(repo.own().kind(&repo.own_folder().join(FILE)), Ok(None))
-}
-
-/// Reads the journal; `None` when nothing is under way.
-pub(crate) fn read_commit_journal(repo: &Repo) -> Result<Option<CommitJournal>> {
-    let path = repo.own_folder().join(FILE);
-    let Some(text) = repo.own().read_present(&path).map_err(Error::at(&path))? else {
-        return Ok(None);
-    };
-    let damaged = |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
-    let journal: CommitJournal = serde_json::from_slice(&text).map_err(damaged)?;
-    if journal.version > VERSION {
-        return Err(Error::Newer {
-            what: path.display().to_string(),
-        });
+impl Repo {
+    /// Writes the journal durably.
+    pub(crate) fn write_commit_journal(
+        &self,
+        _lock: &WorktreeLock,
+        journal: &CommitJournal,
+    ) -> Result<()> {
+        let path = self.recover_dir()?.join(FILE);
+        let text = serde_json::to_vec(journal)
+            .map_err(|error| Error::corrupt(format!("journal: {error}")))?;
+        self.own()
+            .write(&path, &text, Sync::All)
+            .map_err(Error::at(&path))
     }
-    Ok(Some(journal))
-}
 
-/// Removes the journal durably: it is settled.
-pub(crate) fn remove_commit_journal(repo: &Repo, _lock: &WorktreeLock) -> Result<()> {
-    let folder = repo.recover_dir()?;
-    match repo.own().remove_file(&folder.join(FILE)) {
-        Ok(()) => sync_folder(&folder),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(Error::io(folder.join(FILE), source)),
+    /// Whether there is one.
+    pub(crate) fn has_commit_journal(&self) -> bool {
+        !matches!(self.own().kind(&self.own_folder().join(FILE)), Ok(None))
+    }
+
+    /// Reads the journal; `None` when nothing is under way.
+    pub(crate) fn read_commit_journal(&self) -> Result<Option<CommitJournal>> {
+        let path = self.own_folder().join(FILE);
+        let Some(text) = self.own().read_present(&path).map_err(Error::at(&path))? else {
+            return Ok(None);
+        };
+        let damaged =
+            |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
+        let journal: CommitJournal = serde_json::from_slice(&text).map_err(damaged)?;
+        if journal.version > VERSION {
+            return Err(Error::Newer {
+                what: path.display().to_string(),
+            });
+        }
+        Ok(Some(journal))
+    }
+
+    /// Removes the journal durably: it is settled.
+    pub(crate) fn remove_commit_journal(&self, _lock: &WorktreeLock) -> Result<()> {
+        let folder = self.recover_dir()?;
+        match self.own().remove_file(&folder.join(FILE)) {
+            Ok(()) => sync_folder(&folder),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(Error::io(folder.join(FILE), source)),
+        }
     }
 }

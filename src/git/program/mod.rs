@@ -21,18 +21,12 @@ use std::process::{Command, Stdio};
 use super::base::error::{Error, Result};
 use super::repo::repository::Repo;
 
-pub(crate) use conclude::{Kept, conclude, has_moved, kept_ref, staged_since, take_back};
-pub(crate) use journal::{
-    CommitJournal, has_commit_journal, read_commit_journal, remove_commit_journal,
-    write_commit_journal,
-};
+pub(crate) use conclude::{Kept, conclude, has_moved, kept_ref, take_back};
+pub(crate) use journal::CommitJournal;
 pub(crate) use pager::pager;
 pub(crate) use saved::Saved;
-pub(crate) use scratch::{Scratch, sweep_scratch};
-pub(crate) use staging::{
-    Held, Staging, differs_between, differs_from_captured, ignored_now, known_to_git,
-    uncommitted_at, unlike_on_disk, unlike_stored, unlike_work_tree, write_beside,
-};
+pub(crate) use scratch::Scratch;
+pub(crate) use staging::{Held, Staging, write_beside};
 
 /// Variables of git's that say nothing of where it works: who commits, which configuration is the user's, how to connect.
 const KEPT: [&str; 9] = [

@@ -202,30 +202,32 @@ impl Drop for Scratch<'_> {
     }
 }
 
-/// Removes the work trees that dead processes left.
-pub(crate) fn sweep_scratch(repo: &Repo) -> Result<usize> {
-    let own = repo.own_folder();
-    let mut removed = 0;
-    for (name, _) in repo.own().list(&own).unwrap_or_default() {
-        let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(NOTE)) else {
-            continue;
-        };
-        if !is_left_over(format!(".recover-tmp-{pid}-scratch").as_bytes()) {
-            continue;
+impl Repo {
+    /// Removes the work trees that dead processes left.
+    pub(crate) fn sweep_scratch(&self) -> Result<usize> {
+        let own = self.own_folder();
+        let mut removed = 0;
+        for (name, _) in self.own().list(&own).unwrap_or_default() {
+            let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(NOTE)) else {
+                continue;
+            };
+            if !is_left_over(format!(".recover-tmp-{pid}-scratch").as_bytes()) {
+                continue;
+            }
+            let note = own.join(&name);
+            let text = self.own().read(&note).map_err(Error::at(&note))?;
+            let place = PathBuf::from(OsString::from_vec(text));
+            let is_ours = place
+                .file_name()
+                .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+            if is_ours && is_folder(&place) {
+                remove_all(&place).map_err(Error::at(&place))?;
+                removed += 1;
+            }
+            self.own().remove_file(&note).map_err(Error::at(&note))?;
         }
-        let note = own.join(&name);
-        let text = repo.own().read(&note).map_err(Error::at(&note))?;
-        let place = PathBuf::from(OsString::from_vec(text));
-        let is_ours = place
-            .file_name()
-            .is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
-        if is_ours && is_folder(&place) {
-            remove_all(&place).map_err(Error::at(&place))?;
-            removed += 1;
-        }
-        repo.own().remove_file(&note).map_err(Error::at(&note))?;
+        Ok(removed)
     }
-    Ok(removed)
 }
 
 /// So that one process can have several, one after the other.

@@ -445,114 +445,110 @@ fn comparable(repo: &Repo, paths: BTreeSet<RepoPath>, is_rehearsal: bool) -> BTr
         .collect()
 }
 
-/// Those of `paths` that were not committed as a checkpoint has them, or were staged: a person's own work.
-pub(crate) fn uncommitted_at(
-    repo: &Repo,
-    stored: &StoredCheckpoint,
-    paths: &BTreeSet<RepoPath>,
-    is_rehearsal: bool,
-) -> Result<BTreeSet<RepoPath>> {
-    let head = stored.manifest.head.commit.as_ref();
-    let committed = flat_of(repo, head)?;
-    let database = Database::open(repo)?;
-    let staged = stored
-        .index_tree
-        .as_ref()
-        .map(|tree| trees::read(&database, parse_oid(tree)?))
-        .transpose()?;
-    let staged = staged.unwrap_or_default();
-    let (mut uncommitted, as_committed): (BTreeSet<_>, BTreeSet<_>) = paths
-        .iter()
-        .cloned()
-        .partition(|path| staged.get(path) != committed.get(path));
-    uncommitted.extend(unlike_stored(
-        repo,
-        stored,
-        head,
-        &as_committed,
-        is_rehearsal,
-    )?);
-    Ok(uncommitted)
-}
-
-/// Those of `paths` that a commit has otherwise than a checkpoint.
-pub(crate) fn unlike_stored(
-    repo: &Repo,
-    stored: &StoredCheckpoint,
-    commit: Option<&ObjectId>,
-    paths: &BTreeSet<RepoPath>,
-    is_rehearsal: bool,
-) -> Result<BTreeSet<RepoPath>> {
-    let committed = flat_of(repo, commit)?;
-    let lookup = TreeLookup::stored(repo)?;
-    let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
-    for path in paths {
-        let entry = stored
-            .view()
-            .entry(&lookup, path)?
-            .filter(|entry| entry.kind != EntryKind::EmptyDir);
-        match (entry, committed.get(path)) {
-            (None, None) => {}
-            (Some(entry), Some((mode, oid)))
-                if entry.oid.0 == oid.to_string() && *mode == mode_of(&entry) => {}
-            // Filters, or a mode that git is told not to trust, may make the same of it.
-            (Some(_), Some(_)) => drop(perhaps.insert(path.clone())),
-            _ => drop(unlike.insert(path.clone())),
-        }
+impl Repo {
+    /// Those of `paths` that were not committed as a checkpoint has them, or were staged: a person's own work.
+    pub(crate) fn uncommitted_at(
+        &self,
+        stored: &StoredCheckpoint,
+        paths: &BTreeSet<RepoPath>,
+        is_rehearsal: bool,
+    ) -> Result<BTreeSet<RepoPath>> {
+        let head = stored.manifest.head.commit.as_ref();
+        let committed = flat_of(self, head)?;
+        let database = Database::open(self)?;
+        let staged = stored
+            .index_tree
+            .as_ref()
+            .map(|tree| trees::read(&database, parse_oid(tree)?))
+            .transpose()?;
+        let staged = staged.unwrap_or_default();
+        let (mut uncommitted, as_committed): (BTreeSet<_>, BTreeSet<_>) = paths
+            .iter()
+            .cloned()
+            .partition(|path| staged.get(path) != committed.get(path));
+        uncommitted.extend(self.unlike_stored(stored, head, &as_committed, is_rehearsal)?);
+        Ok(uncommitted)
     }
-    let perhaps = comparable(repo, perhaps, is_rehearsal);
-    if !perhaps.is_empty() {
-        let staging = Staging::new(repo, is_rehearsal)?;
+
+    /// Those of `paths` that a commit has otherwise than a checkpoint.
+    pub(crate) fn unlike_stored(
+        &self,
+        stored: &StoredCheckpoint,
+        commit: Option<&ObjectId>,
+        paths: &BTreeSet<RepoPath>,
+        is_rehearsal: bool,
+    ) -> Result<BTreeSet<RepoPath>> {
+        let committed = flat_of(self, commit)?;
+        let lookup = TreeLookup::stored(self)?;
+        let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
+        for path in paths {
+            let entry = stored
+                .view()
+                .entry(&lookup, path)?
+                .filter(|entry| entry.kind != EntryKind::EmptyDir);
+            match (entry, committed.get(path)) {
+                (None, None) => {}
+                (Some(entry), Some((mode, oid)))
+                    if entry.oid.0 == oid.to_string() && *mode == mode_of(&entry) => {}
+                // Filters, or a mode that git is told not to trust, may make the same of it.
+                (Some(_), Some(_)) => drop(perhaps.insert(path.clone())),
+                _ => drop(unlike.insert(path.clone())),
+            }
+        }
+        let perhaps = comparable(self, perhaps, is_rehearsal);
+        if !perhaps.is_empty() {
+            let staging = Staging::new(self, is_rehearsal)?;
+            staging.read(commit)?;
+            staging.add_stored(stored, &perhaps)?;
+            let entries = staging.entries()?;
+            unlike.extend(
+                perhaps
+                    .into_iter()
+                    .filter(|path| entries.get(path) != committed.get(path)),
+            );
+        }
+        Ok(unlike)
+    }
+
+    /// Those of `paths` that a commit has otherwise than the work tree.
+    pub(crate) fn unlike_work_tree(
+        &self,
+        commit: Option<&ObjectId>,
+        paths: &BTreeSet<RepoPath>,
+        is_rehearsal: bool,
+    ) -> Result<BTreeSet<RepoPath>> {
+        let staging = Staging::new(self, is_rehearsal)?;
         staging.read(commit)?;
-        staging.add_stored(stored, &perhaps)?;
-        let entries = staging.entries()?;
-        unlike.extend(
-            perhaps
-                .into_iter()
-                .filter(|path| entries.get(path) != committed.get(path)),
-        );
+        let paths = comparable(self, paths.clone(), is_rehearsal);
+        staging.add(&paths)?;
+        Ok(differing(&staging.entries()?, &flat_of(self, commit)?)
+            .intersection(&paths)
+            .cloned()
+            .collect())
     }
-    Ok(unlike)
-}
 
-/// Those of `paths` that a commit has otherwise than the work tree.
-pub(crate) fn unlike_work_tree(
-    repo: &Repo,
-    commit: Option<&ObjectId>,
-    paths: &BTreeSet<RepoPath>,
-    is_rehearsal: bool,
-) -> Result<BTreeSet<RepoPath>> {
-    let staging = Staging::new(repo, is_rehearsal)?;
-    staging.read(commit)?;
-    let paths = comparable(repo, paths.clone(), is_rehearsal);
-    staging.add(&paths)?;
-    Ok(differing(&staging.entries()?, &flat_of(repo, commit)?)
-        .intersection(&paths)
-        .cloned()
-        .collect())
-}
-
-/// The paths of which a commit has something else than a capture of the work tree, which is as it was captured.
-pub(crate) fn differs_from_captured(
-    repo: &Repo,
-    commit: &ObjectId,
-    capture: &Capture,
-) -> Result<BTreeSet<RepoPath>> {
-    let mut committed = flat_of(repo, Some(commit))?;
-    let opened = capture.objects().open();
-    let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
-    for (path, entry) in capture.view().snapshot(&TreeLookup::new(&opened)?)?.entries {
-        match committed.remove(&path) {
-            None if entry.kind == EntryKind::EmptyDir => {}
-            Some((mode, oid)) if entry.oid.0 == oid.to_string() && mode == mode_of(&entry) => {}
-            // Filters, or a mode that git is told not to trust, may make the same of it.
-            Some(_) => drop(perhaps.insert(path)),
-            None => drop(unlike.insert(path)),
+    /// The paths of which a commit has something else than a capture of the work tree, which is as it was captured.
+    pub(crate) fn differs_from_captured(
+        &self,
+        commit: &ObjectId,
+        capture: &Capture,
+    ) -> Result<BTreeSet<RepoPath>> {
+        let mut committed = flat_of(self, Some(commit))?;
+        let opened = capture.objects().open();
+        let (mut unlike, mut perhaps) = (BTreeSet::new(), BTreeSet::new());
+        for (path, entry) in capture.view().snapshot(&TreeLookup::new(&opened)?)?.entries {
+            match committed.remove(&path) {
+                None if entry.kind == EntryKind::EmptyDir => {}
+                Some((mode, oid)) if entry.oid.0 == oid.to_string() && mode == mode_of(&entry) => {}
+                // Filters, or a mode that git is told not to trust, may make the same of it.
+                Some(_) => drop(perhaps.insert(path)),
+                None => drop(unlike.insert(path)),
+            }
         }
+        unlike.extend(committed.into_keys());
+        unlike.extend(self.unlike_work_tree(Some(commit), &perhaps, false)?);
+        Ok(unlike)
     }
-    unlike.extend(committed.into_keys());
-    unlike.extend(unlike_work_tree(repo, Some(commit), &perhaps, false)?);
-    Ok(unlike)
 }
 
 /// The mode that git gives an entry.
@@ -565,43 +561,45 @@ fn mode_of(entry: &Entry) -> u32 {
     }
 }
 
-/// Those of `paths` of which the work tree has something else than a checkpoint.
-pub(crate) fn unlike_on_disk(
-    repo: &Repo,
-    stored: &StoredCheckpoint,
-    paths: &BTreeSet<RepoPath>,
-) -> Result<BTreeSet<RepoPath>> {
-    let (lookup, database) = (TreeLookup::stored(repo)?, Database::open(repo)?);
-    let mut unlike = BTreeSet::new();
-    for path in paths {
-        let entry = stored
-            .view()
-            .entry(&lookup, path)?
-            .filter(|entry| entry.kind != EntryKind::EmptyDir);
-        let place = path.below(repo.workdir());
-        let found = place.symlink_metadata().ok();
-        let is_same = match (&entry, found) {
-            (None, found) => found.is_none_or(|found| found.is_dir()),
-            (Some(entry), Some(found)) if entry.kind == EntryKind::File && found.is_file() => {
-                let is_run = |mode: u32| mode & 0o100 != 0;
-                is_run(entry.mode) == is_run(found.permissions().mode())
-                    && fs::read(&place).map_err(Error::at(&place))?
-                        == database.blob(parse_oid(&entry.oid)?)?
+impl Repo {
+    /// Those of `paths` of which the work tree has something else than a checkpoint.
+    pub(crate) fn unlike_on_disk(
+        &self,
+        stored: &StoredCheckpoint,
+        paths: &BTreeSet<RepoPath>,
+    ) -> Result<BTreeSet<RepoPath>> {
+        let (lookup, database) = (TreeLookup::stored(self)?, Database::open(self)?);
+        let mut unlike = BTreeSet::new();
+        for path in paths {
+            let entry = stored
+                .view()
+                .entry(&lookup, path)?
+                .filter(|entry| entry.kind != EntryKind::EmptyDir);
+            let place = path.below(self.workdir());
+            let found = place.symlink_metadata().ok();
+            let is_same = match (&entry, found) {
+                (None, found) => found.is_none_or(|found| found.is_dir()),
+                (Some(entry), Some(found)) if entry.kind == EntryKind::File && found.is_file() => {
+                    let is_run = |mode: u32| mode & 0o100 != 0;
+                    is_run(entry.mode) == is_run(found.permissions().mode())
+                        && fs::read(&place).map_err(Error::at(&place))?
+                            == database.blob(parse_oid(&entry.oid)?)?
+                }
+                (Some(entry), Some(found))
+                    if entry.kind == EntryKind::Symlink && found.is_symlink() =>
+                {
+                    let target = fs::read_link(&place).map_err(Error::at(&place))?;
+                    target.as_os_str().as_bytes() == database.blob(parse_oid(&entry.oid)?)?
+                }
+                (Some(entry), Some(found)) => entry.kind == EntryKind::Gitlink && found.is_dir(),
+                (Some(_), None) => false,
+            };
+            if !is_same {
+                unlike.insert(path.clone());
             }
-            (Some(entry), Some(found))
-                if entry.kind == EntryKind::Symlink && found.is_symlink() =>
-            {
-                let target = fs::read_link(&place).map_err(Error::at(&place))?;
-                target.as_os_str().as_bytes() == database.blob(parse_oid(&entry.oid)?)?
-            }
-            (Some(entry), Some(found)) => entry.kind == EntryKind::Gitlink && found.is_dir(),
-            (Some(_), None) => false,
-        };
-        if !is_same {
-            unlike.insert(path.clone());
         }
+        Ok(unlike)
     }
-    Ok(unlike)
 }
 
 /// Writes a file of a checkpoint into the work tree under a name that nothing has; `false` where the checkpoint has no file.
@@ -621,36 +619,39 @@ pub(crate) fn write_beside(
     Ok(true)
 }
 
-/// Those of `paths` that git knows: a commit or the user's index has them.
-pub(crate) fn known_to_git(
-    repo: &Repo,
-    commit: Option<&ObjectId>,
-    paths: &BTreeSet<RepoPath>,
-) -> Result<BTreeSet<RepoPath>> {
-    let (committed, staged) = (flat_of(repo, commit)?, UserIndex::read(repo)?);
-    let is_known = |path: &&RepoPath| committed.contains_key(*path) || staged.has(path.as_bytes());
-    Ok(paths.iter().filter(is_known).cloned().collect())
-}
+impl Repo {
+    /// Those of `paths` that git knows: a commit or the user's index has them.
+    pub(crate) fn known_to_git(
+        &self,
+        commit: Option<&ObjectId>,
+        paths: &BTreeSet<RepoPath>,
+    ) -> Result<BTreeSet<RepoPath>> {
+        let (committed, staged) = (flat_of(self, commit)?, UserIndex::read(self)?);
+        let is_known =
+            |path: &&RepoPath| committed.contains_key(*path) || staged.has(path.as_bytes());
+        Ok(paths.iter().filter(is_known).cloned().collect())
+    }
 
-/// Those of `paths` that are there, unknown to the user's index, and ignored.
-pub(crate) fn ignored_now(repo: &Repo, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
-    let (staged, top) = (UserIndex::read(repo)?, repo.workdir());
-    let is_ignored = |path: &&RepoPath| {
-        fs::symlink_metadata(path.below(top)).is_ok()
+    /// Those of `paths` that are there, unknown to the user's index, and ignored.
+    pub(crate) fn ignored_now(&self, paths: &BTreeSet<RepoPath>) -> Result<BTreeSet<RepoPath>> {
+        let (staged, top) = (UserIndex::read(self)?, self.workdir());
+        let is_ignored = |path: &&RepoPath| {
+            fs::symlink_metadata(path.below(top)).is_ok()
             && !staged.has(path.as_bytes())
             // Where git cannot say, it is a file like any other.
-            && repo.inner.is_path_ignored(path.below(Path::new(""))).unwrap_or(false)
-    };
-    Ok(paths.iter().filter(is_ignored).cloned().collect())
-}
+            && self.inner.is_path_ignored(path.below(Path::new(""))).unwrap_or(false)
+        };
+        Ok(paths.iter().filter(is_ignored).cloned().collect())
+    }
 
-/// The paths that are not the same in two commits; `None` has none.
-pub(crate) fn differs_between(
-    repo: &Repo,
-    one: Option<&ObjectId>,
-    other: Option<&ObjectId>,
-) -> Result<BTreeSet<RepoPath>> {
-    Ok(differing(&flat_of(repo, one)?, &flat_of(repo, other)?))
+    /// The paths that are not the same in two commits; `None` has none.
+    pub(crate) fn differs_between(
+        &self,
+        one: Option<&ObjectId>,
+        other: Option<&ObjectId>,
+    ) -> Result<BTreeSet<RepoPath>> {
+        Ok(differing(&flat_of(self, one)?, &flat_of(self, other)?))
+    }
 }
 
 /// Every path of a commit.

@@ -12,32 +12,34 @@ use crate::git::odb::trees::Tree;
 use crate::git::repo::repository::Repo;
 use crate::model::snapshot::ObjectId;
 
-/// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
-///
-/// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
-pub(crate) fn exclusive_bytes(
-    repo: &Repo,
-    of: &[ObjectId],
-    kept: &[ObjectId],
-    bases: &BTreeSet<ObjectId>,
-) -> Result<u64> {
-    let database = Database::open(repo)?;
-    let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
-    let mut seen = BTreeSet::new();
-    let head = repo.inner.head().ok().and_then(|head| head.target());
-    for commit in stop.iter().copied().chain(head) {
-        if let Ok(found) = repo.inner.find_commit(commit) {
-            mark(&database, found.tree_id(), &mut seen);
+impl Repo {
+    /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.
+    ///
+    /// The history below a checkpoint is the user's own and counts for neither. An object that is missing counts nothing.
+    pub(crate) fn exclusive_bytes(
+        &self,
+        of: &[ObjectId],
+        kept: &[ObjectId],
+        bases: &BTreeSet<ObjectId>,
+    ) -> Result<u64> {
+        let database = Database::open(self)?;
+        let stop: BTreeSet<Oid> = bases.iter().map(parse_oid).collect::<Result<_>>()?;
+        let mut seen = BTreeSet::new();
+        let head = self.inner.head().ok().and_then(|head| head.target());
+        for commit in stop.iter().copied().chain(head) {
+            if let Ok(found) = self.inner.find_commit(commit) {
+                mark(&database, found.tree_id(), &mut seen);
+            }
         }
+        for commit in kept {
+            walk_checkpoint(self, &database, parse_oid(commit)?, &stop, &mut seen);
+        }
+        let mut bytes = 0;
+        for commit in of {
+            bytes += walk_checkpoint(self, &database, parse_oid(commit)?, &stop, &mut seen);
+        }
+        Ok(bytes)
     }
-    for commit in kept {
-        walk_checkpoint(repo, &database, parse_oid(commit)?, &stop, &mut seen);
-    }
-    let mut bytes = 0;
-    for commit in of {
-        bytes += walk_checkpoint(repo, &database, parse_oid(commit)?, &stop, &mut seen);
-    }
-    Ok(bytes)
 }
 
 /// For each of the commits `of`, the bytes (uncompressed) of the objects that it holds and neither those before it in the list

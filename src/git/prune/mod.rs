@@ -7,4 +7,4 @@ mod gc_roots;
 mod reachability;
 
 pub use discard::{Discarded, discard};
-pub(crate) use exclusive_size::{added_bytes, exclusive_bytes};
+pub(crate) use exclusive_size::added_bytes;

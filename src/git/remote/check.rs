@@ -14,7 +14,6 @@ use super::call::Limits;
 use super::transport::{Remote, Update};
 use crate::durable::temporary_prefix;
 use crate::git::base::error::{Error, Result};
-use crate::git::odb::trees::empty_tree;
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::snapshot::ObjectId;
 
@@ -328,7 +327,7 @@ impl Trial<'_> {
         let failed = || Error::git("write a commit for the moment");
         let odb = self.repo.inner.odb().map_err(failed())?;
         let tree = match size {
-            None => empty_tree(self.repo)?.0,
+            None => self.repo.empty_tree()?.0,
             Some(size) => {
                 let mut noise =
                     fastrand::Rng::with_seed(u64::from_str_radix(self.nonce, 16).unwrap_or(1));

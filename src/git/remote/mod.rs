@@ -25,6 +25,6 @@ pub(crate) use names::{
 };
 pub(crate) use outgoing::{Captured, Leaving, count_filtered, filtered, leaving_of};
 pub use outgoing::{Filter, Outgoing, leaving, outgoing};
-pub use state_commit::{NewState, is_signed, write_state};
-pub(crate) use state_commit::{is_before, read_state, remove_tracking, set_tracking};
+pub use state_commit::{NewState, write_state};
+pub(crate) use state_commit::{is_before, read_state};
 pub use transport::{Remote, Update};

@@ -20,8 +20,7 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::capture::Capture;
 use crate::git::checkpoint::write::commit;
 use crate::git::checkpoint::{
-    MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, load_checkpoint, nested_digits,
-    parse_manifest, plain_of,
+    MEMORY_PLACE, MemoryFile, Moment, StoredCheckpoint, nested_digits, parse_manifest, plain_of,
 };
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
@@ -69,9 +68,7 @@ pub struct Filter {
     pub max_object: u64,
     /// Whether untracked files are sent.
     pub untracked: bool,
-    /// What git itself would store through a filter, which stays here ([`plain_blobs`]); `None` where it is sent.
-    ///
-    /// [`plain_blobs`]: crate::git::checkpoint::plain_blobs
+    /// What git itself would store through a filter, which stays here ([`Repo::plain_blobs`]); `None` where it is sent.
     pub plain: Option<BTreeSet<ObjectId>>,
     /// Whether everything else is sent as it is, events and what looks like secrets too.
     pub whole: bool,
@@ -141,11 +138,11 @@ pub fn outgoing(
     message: &str,
     filter: &Filter,
 ) -> Result<Outgoing> {
-    let stored = load_checkpoint(repo, checkpoint)?;
+    let stored = repo.load_checkpoint(checkpoint)?;
     let previous = filter
         .previous
         .as_ref()
-        .map(|previous| load_checkpoint(repo, previous))
+        .map(|previous| repo.load_checkpoint(previous))
         .transpose()?;
     let found = repo
         .inner
@@ -276,11 +273,11 @@ pub(crate) fn leaving_of(captured: &Captured<'_>, filter: &Filter) -> Result<Lea
 
 /// What would leave of a checkpoint; nothing is written.
 pub fn leaving(repo: &Repo, checkpoint: &ObjectId, filter: &Filter) -> Result<Leaving> {
-    let stored = load_checkpoint(repo, checkpoint)?;
+    let stored = repo.load_checkpoint(checkpoint)?;
     let previous = filter
         .previous
         .as_ref()
-        .map(|previous| load_checkpoint(repo, previous))
+        .map(|previous| repo.load_checkpoint(previous))
         .transpose()?;
     let blob = |data: &[u8]| {
         Oid::hash_object(ObjectType::Blob, data).map_err(Error::git("hash an object"))

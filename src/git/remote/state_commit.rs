@@ -123,38 +123,35 @@ fn signed(repo: &Repo, tree: Oid, state: &NewState<'_>, limits: &Limits<'_>) -> 
     Ok(id)
 }
 
-/// Whether one of the keys in `signers`, a file as ssh and git know it, signed a commit. Where that was not found out it is an
-/// error.
-pub fn is_signed(
-    repo: &Repo,
-    commit: &ObjectId,
-    signers: &str,
-    limits: &Limits<'_>,
-) -> Result<bool> {
-    let mut command = git(Some(repo));
-    // A format of one's own would take another program's word for it.
-    command.args([
-        "-c",
-        &format!("gpg.ssh.allowedSignersFile={signers}"),
-        "-c",
-        "gpg.format=ssh",
-    ]);
-    command.args(["verify-commit", &commit.0]);
-    let ended = call::run(command, false, limits)?;
-    let Some(status) = ended.status else {
-        let said = "the program that verifies signatures did not end in time".to_owned();
-        return Err(Error::Program {
-            name: "git verify-commit".to_owned(),
-            said,
-        });
-    };
-    if !status.success() {
-        tracing::debug!(
-            said = ended.said,
-            "the state is not signed by an allowed key"
-        );
+impl Repo {
+    /// Whether one of the keys in `signers`, a file as ssh and git know it, signed a commit. Where that was not found out it is an
+    /// error.
+    pub fn is_signed(&self, commit: &ObjectId, signers: &str, limits: &Limits<'_>) -> Result<bool> {
+        let mut command = git(Some(self));
+        // A format of one's own would take another program's word for it.
+        command.args([
+            "-c",
+            &format!("gpg.ssh.allowedSignersFile={signers}"),
+            "-c",
+            "gpg.format=ssh",
+        ]);
+        command.args(["verify-commit", &commit.0]);
+        let ended = call::run(command, false, limits)?;
+        let Some(status) = ended.status else {
+            let said = "the program that verifies signatures did not end in time".to_owned();
+            return Err(Error::Program {
+                name: "git verify-commit".to_owned(),
+                said,
+            });
+        };
+        if !status.success() {
+            tracing::debug!(
+                said = ended.said,
+                "the state is not signed by an allowed key"
+            );
+        }
+        Ok(status.success())
     }
-    Ok(status.success())
 }
 
 /// Reads a commit as a state, without believing anything of it. What is larger than a state's files is not read.
@@ -215,22 +212,24 @@ pub(crate) fn is_before(repo: &Repo, ancestor: &ObjectId, commit: &ObjectId) -> 
     }
 }
 
-/// Sets the reference of what was seen last, or moves it. It is a note: a commit that is there again after the next fetch.
-pub(crate) fn set_tracking(repo: &Repo, name: &str, commit: &ObjectId) -> Result<()> {
-    repo.inner
-        .reference(name, parse_oid(commit)?, true, "recover")
-        .map(drop)
-        .map_err(Error::git(format!("set {name}")))
-}
+impl Repo {
+    /// Sets the reference of what was seen last, or moves it. It is a note: a commit that is there again after the next fetch.
+    pub(crate) fn set_tracking(&self, name: &str, commit: &ObjectId) -> Result<()> {
+        self.inner
+            .reference(name, parse_oid(commit)?, true, "recover")
+            .map(drop)
+            .map_err(Error::git(format!("set {name}")))
+    }
 
-/// Removes such a reference, where it is there.
-pub(crate) fn remove_tracking(repo: &Repo, name: &str) -> Result<()> {
-    match repo.inner.find_reference(name) {
-        Ok(mut found) => found.delete().map_err(Error::git(format!("remove {name}"))),
-        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(()),
-        Err(source) => Err(Error::Git {
-            action: format!("read {name}"),
-            source,
-        }),
+    /// Removes such a reference, where it is there.
+    pub(crate) fn remove_tracking(&self, name: &str) -> Result<()> {
+        match self.inner.find_reference(name) {
+            Ok(mut found) => found.delete().map_err(Error::git(format!("remove {name}"))),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(()),
+            Err(source) => Err(Error::Git {
+                action: format!("read {name}"),
+                source,
+            }),
+        }
     }
 }

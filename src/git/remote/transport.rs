@@ -9,7 +9,6 @@ use super::answer::{self, Answer};
 use super::call::{self, Ended, Limits, PROTOCOLS, batch_ssh, git};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
-use crate::git::history::head::is_ancestor;
 use crate::git::repo::repository::Repo;
 use crate::model::snapshot::ObjectId;
 
@@ -218,7 +217,7 @@ impl Remote {
         for Update { name, old, new } in updates {
             if let (Some(old), Some(new)) = (old, new)
                 && old != new
-                && !is_ancestor(repo, old, new)?
+                && !repo.is_ancestor(old, new)?
             {
                 let said = format!("{new} does not come after {old}: {name} is not forced");
                 return Err(Error::Program {

@@ -15,51 +15,53 @@ const FILE: &str = "doubt";
 /// Beside it, for all worktrees: damage was found, and nothing since then says that all checkpoints are whole.
 const FOUND: &str = "damage-found";
 
-/// Notes for every worktree of the repository that objects are damaged.
-pub(crate) fn mark_odb_suspect(repo: &Repo) -> Result<()> {
-    let worktrees = repo.common_dir().join("worktrees");
-    let mut roots = vec![repo.shared().clone()];
-    match repo.shared().list(&worktrees) {
-        Ok(entries) => {
-            let folders = entries
-                .into_iter()
-                .filter(|(_, kind)| *kind == Kind::Directory);
-            roots.extend(folders.map(|(name, _)| repo.shared().inside(&worktrees.join(name))));
+impl Repo {
+    /// Notes for every worktree of the repository that objects are damaged.
+    pub(crate) fn mark_odb_suspect(&self) -> Result<()> {
+        let worktrees = self.common_dir().join("worktrees");
+        let mut roots = vec![self.shared().clone()];
+        match self.shared().list(&worktrees) {
+            Ok(entries) => {
+                let folders = entries
+                    .into_iter()
+                    .filter(|(_, kind)| *kind == Kind::Directory);
+                roots.extend(folders.map(|(name, _)| self.shared().inside(&worktrees.join(name))));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(Error::io(worktrees, source)),
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(source) => return Err(Error::io(worktrees, source)),
-    }
-    let found = repo.shared_folder().join(FOUND);
-    if repo
-        .shared()
-        .has(Path::new(OWN))
-        .map_err(Error::at(&found))?
-    {
-        repo.shared().create(&found).map_err(Error::at(&found))?;
-    }
-    for root in roots {
-        let path = note(&root);
-        // One without a folder of ours was never captured: it has nothing to be believed.
-        if root.has(Path::new(OWN)).map_err(Error::at(&path))? {
-            root.create(&path).map_err(Error::at(&path))?;
+        let found = self.shared_folder().join(FOUND);
+        if self
+            .shared()
+            .has(Path::new(OWN))
+            .map_err(Error::at(&found))?
+        {
+            self.shared().create(&found).map_err(Error::at(&found))?;
         }
+        for root in roots {
+            let path = note(&root);
+            // One without a folder of ours was never captured: it has nothing to be believed.
+            if root.has(Path::new(OWN)).map_err(Error::at(&path))? {
+                root.create(&path).map_err(Error::at(&path))?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Whether damage was found in a checkpoint of any worktree, and [`end_damage`] did not end that.
-pub(crate) fn is_damage_known(repo: &Repo) -> bool {
-    !matches!(
-        repo.shared().kind(&repo.shared_folder().join(FOUND)),
-        Ok(None)
-    )
-}
+    /// Whether damage was found in a checkpoint of any worktree, and [`end_damage`](Repo::end_damage) did not end that.
+    pub(crate) fn is_damage_known(&self) -> bool {
+        !matches!(
+            self.shared().kind(&self.shared_folder().join(FOUND)),
+            Ok(None)
+        )
+    }
 
-/// All checkpoints were read, and are whole. A note that stays costs the reading once more.
-pub(crate) fn end_damage(repo: &Repo) {
-    let path = repo.shared_folder().join(FOUND);
-    if let Err(error) = remove(repo.shared(), &path) {
-        tracing::debug!(%error, "{} stays", path.display());
+    /// All checkpoints were read, and are whole. A note that stays costs the reading once more.
+    pub(crate) fn end_damage(&self) {
+        let path = self.shared_folder().join(FOUND);
+        if let Err(error) = remove(self.shared(), &path) {
+            tracing::debug!(%error, "{} stays", path.display());
+        }
     }
 }
 

@@ -191,23 +191,25 @@ fn foreign_holder(lock: &Path) -> String {
     )
 }
 
-/// The locks that others than `recover` hold, or left, in this work tree and its repository.
-pub(crate) fn foreign_locks(repo: &Repo) -> Result<Vec<ForeignLock>> {
-    let mut locks: Vec<ForeignLock> = lock_files(repo)?
-        .into_iter()
-        .filter_map(ForeignLock::of)
-        .collect();
-    if !locks.is_empty() {
-        let marks: Vec<PathBuf> = all_marks(repo)?
+impl Repo {
+    /// The locks that others than `recover` hold, or left, in this work tree and its repository.
+    pub(crate) fn foreign_locks(&self) -> Result<Vec<ForeignLock>> {
+        let mut locks: Vec<ForeignLock> = lock_files(self)?
             .into_iter()
-            .flat_map(|(_, marks)| marks)
+            .filter_map(ForeignLock::of)
             .collect();
-        let is_of = |lock: &ForeignLock, mark: &PathBuf| {
-            identity(mark) == Some(lock.identity) || names(&lock.path, mark)
-        };
-        locks.retain(|lock| !marks.iter().any(|mark| is_of(lock, mark)));
+        if !locks.is_empty() {
+            let marks: Vec<PathBuf> = all_marks(self)?
+                .into_iter()
+                .flat_map(|(_, marks)| marks)
+                .collect();
+            let is_of = |lock: &ForeignLock, mark: &PathBuf| {
+                identity(mark) == Some(lock.identity) || names(&lock.path, mark)
+            };
+            locks.retain(|lock| !marks.iter().any(|mark| is_of(lock, mark)));
+        }
+        Ok(locks)
     }
-    Ok(locks)
 }
 
 /// The lock files of index, HEAD, references and configuration that there are.
@@ -242,22 +244,24 @@ fn lock_files(repo: &Repo) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The locks of git's that dead processes of ours left in any work tree of the repository: they keep git from working.
-/// Nothing is waited for: where a process of ours is at work, its locks are its own.
-pub(crate) fn left_over(repo: &Repo) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for (own, marks) in all_marks(repo)? {
-        match FileLock::acquire_unnoticed(&Root::own(&own), Path::new("lock"), Duration::ZERO) {
-            Ok(_held) => {
-                for mark in marks {
-                    found.extend(marked(repo, &mark)?);
+impl Repo {
+    /// The locks of git's that dead processes of ours left in any work tree of the repository: they keep git from working.
+    /// Nothing is waited for: where a process of ours is at work, its locks are its own.
+    pub(crate) fn left_over_locks(&self) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for (own, marks) in all_marks(self)? {
+            match FileLock::acquire_unnoticed(&Root::own(&own), Path::new("lock"), Duration::ZERO) {
+                Ok(_held) => {
+                    for mark in marks {
+                        found.extend(marked(self, &mark)?);
+                    }
                 }
+                Err(LockError::Held { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
-            Err(LockError::Held { .. }) => {}
-            Err(error) => return Err(error.into()),
         }
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// Removes them. Returns which.

@@ -16,17 +16,14 @@ mod settings;
 mod untracked;
 pub(super) mod unusable;
 
-pub(crate) use corruption_marker::{end_damage, is_damage_known, mark_odb_suspect};
-pub(crate) use git_lock::{ForeignLock, foreign_locks, left_over, remove_left_over};
-pub(crate) use linked::{find_linked, work_trees};
+pub(crate) use git_lock::{ForeignLock, remove_left_over};
 pub(crate) use loan::Loan;
 pub use lock::WorktreeLock;
 pub(crate) use owner::{
     check_owner, foreign_owner, is_closed, is_declared_safe, is_of_another, is_open_to_all,
     left_by_another,
 };
-pub use refs::{delete_refs, list_refs, ref_exists, ref_name, ref_names, resolve, set_ref};
-pub(crate) use refs::{kept_names, ref_component, resolve_ref};
+pub(crate) use refs::ref_component;
+pub use refs::{ref_name, resolve};
 pub use repository::Repo;
 pub(crate) use repository::{is_same_folder, refuse_root};
-pub(crate) use settings::{changed_settings, put_settings_back, record_settings};

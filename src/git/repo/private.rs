@@ -5,7 +5,6 @@ use std::path::Path;
 use git2::{AutotagOption, FetchOptions};
 
 use super::lock::WorktreeLock;
-use super::refs::{list_refs, ref_exists, set_ref};
 use super::repository::{Repo, private_path};
 use crate::durable::Root;
 use crate::git::base::error::{Error, Result};
@@ -28,7 +27,7 @@ impl Repo {
             .remote_anonymous(text)
             .map_err(Error::git(format!("read {text}")))?;
         let private = Self::private(root, state_dir, self.workdir(), None)?;
-        let (found, _) = list_refs(&private)?;
+        let (found, _) = private.list_refs()?;
         let names: Vec<String> = found
             .iter()
             .map(|one| format!("+{0}:{0}", one.name))
@@ -43,8 +42,8 @@ impl Repo {
         // On disk before anything refers to them, and before the private ones go.
         rustix::fs::sync();
         for one in &found {
-            if !ref_exists(self, &one.name) {
-                set_ref(self, lock, &one.name, &one.commit)?;
+            if !self.ref_exists(&one.name) {
+                self.set_ref(lock, &one.name, &one.commit)?;
             }
         }
         root.remove_dir_all(&path).map_err(Error::at(&path))?;

@@ -52,14 +52,16 @@ pub(crate) fn kept_name(run_id: &RunId, commit: &ObjectId) -> String {
     )
 }
 
-/// The references that keep commits which went off a branch: those of a run, or all.
-pub(crate) fn kept_names(repo: &Repo, run_id: Option<&RunId>) -> Result<Vec<String>> {
-    let prefix = run_id.map_or(KEPT.to_owned(), |run_id| {
-        format!("{KEPT}{}/", ref_component(run_id.as_str()))
-    });
-    let mut names = all_names(repo, |_| false)?;
-    names.retain(|name| name.starts_with(&prefix));
-    Ok(names.into_iter().collect())
+impl Repo {
+    /// The references that keep commits which went off a branch: those of a run, or all.
+    pub(crate) fn kept_ref_names(&self, run_id: Option<&RunId>) -> Result<Vec<String>> {
+        let prefix = run_id.map_or(KEPT.to_owned(), |run_id| {
+            format!("{KEPT}{}/", ref_component(run_id.as_str()))
+        });
+        let mut names = all_names(self, |_| false)?;
+        names.retain(|name| name.starts_with(&prefix));
+        Ok(names.into_iter().collect())
+    }
 }
 
 /// A text as one component of a reference's name. Different texts give different components.
@@ -88,19 +90,21 @@ pub(crate) fn ref_component(text: &str) -> String {
     }
 }
 
-/// Whether a reference of this name is there, whatever it holds.
-pub fn ref_exists(repo: &Repo, name: &str) -> bool {
-    repo.inner.find_reference(name).is_ok()
+impl Repo {
+    /// Whether a reference of this name is there, whatever it holds.
+    pub fn ref_exists(&self, name: &str) -> bool {
+        self.inner.find_reference(name).is_ok()
+    }
+
+    /// Sets a new reference of a checkpoint, durably; [`Error::HeadMoved`] if there is one of that name.
+    ///
+    /// It is written beside and linked into its place, as git's own lock file, cut off by a kill, would stay for ever.
+    pub fn set_ref(&self, lock: &WorktreeLock, name: &str, commit: &ObjectId) -> Result<()> {
+        set_ref_from(self, lock, name, commit, None)
+    }
 }
 
-/// Sets a new reference of a checkpoint, durably; [`Error::HeadMoved`] if there is one of that name.
-///
-/// It is written beside and linked into its place, as git's own lock file, cut off by a kill, would stay for ever.
-pub fn set_ref(repo: &Repo, lock: &WorktreeLock, name: &str, commit: &ObjectId) -> Result<()> {
-    set_ref_from(repo, lock, name, commit, None)
-}
-
-/// [`set_ref`] with a draft of it that is durable, where there is one.
+/// [`set_ref`](Repo::set_ref) with a draft of it that is durable, where there is one.
 pub(in crate::git) fn set_ref_from(
     repo: &Repo,
     lock: &WorktreeLock,
@@ -117,7 +121,7 @@ pub(in crate::git) fn set_ref_from(
             .map_or_else(|_| "something".to_owned(), |oid| oid.to_string()),
     };
     // It may be packed.
-    if ref_exists(repo, name) {
+    if repo.ref_exists(name) {
         return Err(exists());
     }
     let (refs, path) = (folder_of_refs(repo), repo.common_dir().join(name));
@@ -246,12 +250,14 @@ pub(in crate::git) fn sync_ref(repo: &Repo, name: &str) -> Result<()> {
     folders.try_for_each(|folder| sync_refs_folder(repo, folder))
 }
 
-/// The names of the references of checkpoints, sorted, but for those with an id that `is_known`: a name ends with it.
-/// None of them is read, as libgit2's own listing does.
-pub fn ref_names(repo: &Repo, is_known: impl Fn(&str) -> bool) -> Result<Vec<String>> {
-    let mut names = all_names(repo, is_known)?;
-    names.retain(|name| !name.starts_with(KEPT));
-    Ok(names.into_iter().collect())
+impl Repo {
+    /// The names of the references of checkpoints, sorted, but for those with an id that `is_known`: a name ends with it.
+    /// None of them is read, as libgit2's own listing does.
+    pub fn ref_names(&self, is_known: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+        let mut names = all_names(self, is_known)?;
+        names.retain(|name| !name.starts_with(KEPT));
+        Ok(names.into_iter().collect())
+    }
 }
 
 /// The names of all references of ours.
@@ -308,53 +314,55 @@ fn present<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// What a reference names; `None` if it is not there or cannot be read.
-pub(crate) fn resolve_ref(repo: &Repo, name: &str) -> Option<ObjectId> {
-    repo.inner
-        .refname_to_id(name)
-        .ok()
-        .map(|oid| ObjectId(oid.to_string()))
-}
-
-/// All references of checkpoints, sorted. One that cannot be read is left out with its name in the second list.
-pub fn list_refs(repo: &Repo) -> Result<(Vec<CheckpointRef>, Vec<String>)> {
-    let (mut found, mut broken) = (Vec::new(), Vec::new());
-    for name in ref_names(repo, |_| false)? {
-        match resolve_ref(repo, &name) {
-            Some(commit) => found.push(CheckpointRef { name, commit }),
-            None => broken.push(name),
-        }
+impl Repo {
+    /// What a reference names; `None` if it is not there or cannot be read.
+    pub(crate) fn resolve_ref(&self, name: &str) -> Option<ObjectId> {
+        self.inner
+            .refname_to_id(name)
+            .ok()
+            .map(|oid| ObjectId(oid.to_string()))
     }
-    Ok((found, broken))
-}
 
-/// Deletes references of checkpoints. One that is not there is deleted already.
-///
-/// They are nobody's but ours, so that only `packed-refs` needs a lock of git's.
-pub fn delete_refs(repo: &Repo, lock: &WorktreeLock, names: &[String]) -> Result<()> {
-    if let Some(foreign) = names.iter().find(|name| !name.starts_with(PREFIX)) {
-        return Err(Error::UnsafePath {
-            path: foreign.into(),
-            reason: "not a checkpoint's reference".to_owned(),
-        });
-    }
-    remove_packed(repo, lock, &names.iter().map(String::as_str).collect())?;
-    let mut folders = BTreeSet::new();
-    for name in names {
-        let path = repo.common_dir().join(name);
-        match folder_of_refs(repo).remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(path, error));
+    /// All references of checkpoints, sorted. One that cannot be read is left out with its name in the second list.
+    pub fn list_refs(&self) -> Result<(Vec<CheckpointRef>, Vec<String>)> {
+        let (mut found, mut broken) = (Vec::new(), Vec::new());
+        for name in self.ref_names(|_| false)? {
+            match self.resolve_ref(&name) {
+                Some(commit) => found.push(CheckpointRef { name, commit }),
+                None => broken.push(name),
             }
-            _ => folders.extend(path.parent().map(Path::to_owned)),
         }
+        Ok((found, broken))
     }
-    for folder in &folders {
-        sync_refs_folder(repo, folder)?;
-        // One that holds other references stays.
-        let _ = fs::remove_dir(folder);
+
+    /// Deletes references of checkpoints. One that is not there is deleted already.
+    ///
+    /// They are nobody's but ours, so that only `packed-refs` needs a lock of git's.
+    pub fn delete_refs(&self, lock: &WorktreeLock, names: &[String]) -> Result<()> {
+        if let Some(foreign) = names.iter().find(|name| !name.starts_with(PREFIX)) {
+            return Err(Error::UnsafePath {
+                path: foreign.into(),
+                reason: "not a checkpoint's reference".to_owned(),
+            });
+        }
+        remove_packed(self, lock, &names.iter().map(String::as_str).collect())?;
+        let mut folders = BTreeSet::new();
+        for name in names {
+            let path = self.common_dir().join(name);
+            match folder_of_refs(self).remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io(path, error));
+                }
+                _ => folders.extend(path.parent().map(Path::to_owned)),
+            }
+        }
+        for folder in &folders {
+            sync_refs_folder(self, folder)?;
+            // One that holds other references stays.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// How long a reference that git holds is waited for.

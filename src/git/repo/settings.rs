@@ -74,73 +74,75 @@ struct Change {
     after: Option<Entry>,
 }
 
-/// Records the settings at the beginning of an attempt.
-pub(crate) fn record_settings(repo: &Repo, run: &str, iteration: u32) -> Result<()> {
-    let mut stored = load(repo)
-        .filter(|stored| stored.run == run && stored.iteration == iteration)
-        .unwrap_or_default();
-    if stored.salt.is_empty() {
-        (stored.run, stored.iteration) = (run.to_owned(), iteration);
-        stored.salt = format!("{:032x}", fastrand::u128(..));
-    }
-    stored.began = read(repo, &stored.salt);
-    save(repo, &stored)
-}
-
-/// What changed since the beginning of the iteration's latest attempt. What was returned once is not returned again.
-pub(crate) fn changed_settings(repo: &Repo, run: &str, iteration: u32) -> Result<Vec<String>> {
-    let Some(mut stored) =
-        load(repo).filter(|stored| stored.run == run && stored.iteration == iteration)
-    else {
-        return Ok(Vec::new());
-    };
-    let now = read(repo, &stored.salt);
-    let mut names: Vec<&String> = stored
-        .began
-        .entries
-        .keys()
-        .chain(now.entries.keys())
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let change = |name: &&String| {
-        let (before, after) = (
-            stored.began.entries.get(*name).cloned(),
-            now.entries.get(*name).cloned(),
-        );
-        (before != after).then(|| Change {
-            name: (*name).clone(),
-            before,
-            after,
-        })
-    };
-    let changes: Vec<Change> = names.iter().filter_map(change).collect();
-    let shown = changes.iter().map(|change| shown(&change.name)).collect();
-    stored.changes.extend(changes);
-    stored.began = now;
-    save(repo, &stored)?;
-    Ok(shown)
-}
-
-/// Puts back what the iteration's attempts changed, where it is still as they left it. Returns what was put back.
-pub(crate) fn put_settings_back(repo: &Repo, run: &str) -> Result<Vec<String>> {
-    let Some(mut stored) =
-        load(repo).filter(|stored| stored.run == run && !stored.changes.is_empty())
-    else {
-        return Ok(Vec::new());
-    };
-    let mut done = Vec::new();
-    for change in std::mem::take(&mut stored.changes).into_iter().rev() {
-        let now = read(repo, &stored.salt);
-        if now.entries.get(&change.name) == change.after.as_ref() && put_back(repo, &change)? {
-            done.push(shown(&change.name));
+impl Repo {
+    /// Records the settings at the beginning of an attempt.
+    pub(crate) fn record_settings(&self, run: &str, iteration: u32) -> Result<()> {
+        let mut stored = load(self)
+            .filter(|stored| stored.run == run && stored.iteration == iteration)
+            .unwrap_or_default();
+        if stored.salt.is_empty() {
+            (stored.run, stored.iteration) = (run.to_owned(), iteration);
+            stored.salt = format!("{:032x}", fastrand::u128(..));
         }
+        stored.began = read(self, &stored.salt);
+        save(self, &stored)
     }
-    stored.began = read(repo, &stored.salt);
-    save(repo, &stored)?;
-    done.sort_unstable();
-    done.dedup();
-    Ok(done)
+
+    /// What changed since the beginning of the iteration's latest attempt. What was returned once is not returned again.
+    pub(crate) fn changed_settings(&self, run: &str, iteration: u32) -> Result<Vec<String>> {
+        let Some(mut stored) =
+            load(self).filter(|stored| stored.run == run && stored.iteration == iteration)
+        else {
+            return Ok(Vec::new());
+        };
+        let now = read(self, &stored.salt);
+        let mut names: Vec<&String> = stored
+            .began
+            .entries
+            .keys()
+            .chain(now.entries.keys())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let change = |name: &&String| {
+            let (before, after) = (
+                stored.began.entries.get(*name).cloned(),
+                now.entries.get(*name).cloned(),
+            );
+            (before != after).then(|| Change {
+                name: (*name).clone(),
+                before,
+                after,
+            })
+        };
+        let changes: Vec<Change> = names.iter().filter_map(change).collect();
+        let shown = changes.iter().map(|change| shown(&change.name)).collect();
+        stored.changes.extend(changes);
+        stored.began = now;
+        save(self, &stored)?;
+        Ok(shown)
+    }
+
+    /// Puts back what the iteration's attempts changed, where it is still as they left it. Returns what was put back.
+    pub(crate) fn put_settings_back(&self, run: &str) -> Result<Vec<String>> {
+        let Some(mut stored) =
+            load(self).filter(|stored| stored.run == run && !stored.changes.is_empty())
+        else {
+            return Ok(Vec::new());
+        };
+        let mut done = Vec::new();
+        for change in std::mem::take(&mut stored.changes).into_iter().rev() {
+            let now = read(self, &stored.salt);
+            if now.entries.get(&change.name) == change.after.as_ref() && put_back(self, &change)? {
+                done.push(shown(&change.name));
+            }
+        }
+        stored.began = read(self, &stored.salt);
+        save(self, &stored)?;
+        done.sort_unstable();
+        done.dedup();
+        Ok(done)
+    }
 }
 
 fn put_back(repo: &Repo, change: &Change) -> Result<bool> {

@@ -60,7 +60,7 @@ pub struct Restored {
     pub deleted: Vec<RepoPath>,
     /// Paths left as they are, beside those that the plan keeps.
     pub kept: Vec<PathReason>,
-    /// Modes that do not let the owner read: [`set_last_modes`] sets them once what was written was read again.
+    /// Modes that do not let the owner read: [`set_last_modes`](Repo::set_last_modes) sets them once what was written was read again.
     pub last_modes: BTreeMap<RepoPath, u32>,
     /// Attributes, ACLs and capabilities that are lost.
     pub lost: Vec<PathReason>,
@@ -171,30 +171,32 @@ pub fn execute(
     Ok(run.done)
 }
 
-/// Sets the modes that had to wait until what was written was read again. Returns what has another mode after that.
-pub(crate) fn set_last_modes(
-    repo: &Repo,
-    _lock: &WorktreeLock,
-    restored: &Restored,
-) -> Result<Vec<PathReason>> {
-    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
-    let mut differing = Vec::new();
-    // The deepest first: a folder without rights hides what is in it.
-    for (path, mode) in restored.last_modes.iter().rev() {
-        let (parent, name) = openat::split(path);
-        let dir = folders
-            .open(&parent)
-            .map_err(|error| openat::open_error(path, error))?;
-        let failed = |error: io::Error| openat::io_error(path, error);
-        temp_file::chmod(&dir, name, *mode).map_err(failed)?;
-        if openat::stat(&dir, name)
-            .map_err(failed)?
-            .is_none_or(|stat| stat.permissions() != *mode)
-        {
-            differing.push(PathReason::new(path.clone(), OTHER_MODE));
+impl Repo {
+    /// Sets the modes that had to wait until what was written was read again. Returns what has another mode after that.
+    pub(crate) fn set_last_modes(
+        &self,
+        _lock: &WorktreeLock,
+        restored: &Restored,
+    ) -> Result<Vec<PathReason>> {
+        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut differing = Vec::new();
+        // The deepest first: a folder without rights hides what is in it.
+        for (path, mode) in restored.last_modes.iter().rev() {
+            let (parent, name) = openat::split(path);
+            let dir = folders
+                .open(&parent)
+                .map_err(|error| openat::open_error(path, error))?;
+            let failed = |error: io::Error| openat::io_error(path, error);
+            temp_file::chmod(&dir, name, *mode).map_err(failed)?;
+            if openat::stat(&dir, name)
+                .map_err(failed)?
+                .is_none_or(|stat| stat.permissions() != *mode)
+            {
+                differing.push(PathReason::new(path.clone(), OTHER_MODE));
+            }
         }
+        Ok(differing)
     }
-    Ok(differing)
 }
 
 /// One thread's work.

@@ -31,62 +31,64 @@ use crate::model::manifest::{IndexExtra, Manifest};
 use crate::model::path::RepoPath;
 use crate::model::snapshot::ObjectId;
 
-/// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.
-///
-/// Only `paths` are examined, and only content that is equal byte for byte counts: what a filter changes is left to git.
-/// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`]. A split index is left as it is: git then
-/// reads those files once more.
-pub fn refresh_index(
-    repo: &Repo,
-    _lock: &WorktreeLock,
-    paths: &[RepoPath],
-    verified: &Verified,
-    timeout: Duration,
-) -> Result<()> {
-    if repo.is_private() || paths.is_empty() || !repo.git_dir().join("index").exists() {
-        return Ok(());
-    }
-    let locked = LockedIndex::acquire(repo, timeout)?;
-    let Some(bytes) = locked.content()? else {
-        return Ok(());
-    };
-    let mut index = match IndexPatch::new(bytes) {
-        Err(Error::Unsupported { .. }) => return Ok(()),
-        other => other?,
-    };
-    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
-    let mut set = BTreeSet::new();
-    for path in paths {
-        let found = index
-            .entry(path.as_bytes())
-            .map(|entry| (entry.mode, entry.oid));
-        if let Some(stat) = found.and_then(|(mode, oid)| {
-            content_of(&mut folders, path, mode, oid, verified.content(path))
-        }) {
-            index.set(path.as_bytes(), &stat);
-            set.insert(path);
+impl Repo {
+    /// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.
+    ///
+    /// Only `paths` are examined, and only content that is equal byte for byte counts: what a filter changes is left to git.
+    /// A held `index.lock` is waited for up to `timeout`, then [`Error::Locked`]. A split index is left as it is: git then
+    /// reads those files once more.
+    pub fn refresh_index(
+        &self,
+        _lock: &WorktreeLock,
+        paths: &[RepoPath],
+        verified: &Verified,
+        timeout: Duration,
+    ) -> Result<()> {
+        if self.is_private() || paths.is_empty() || !self.git_dir().join("index").exists() {
+            return Ok(());
         }
-    }
-    if set.is_empty() {
-        return Ok(());
-    }
-    // A file that was changed in the second in which the index was written may look as if it was not. git knows from the
-    // age of the index, which is about to be younger.
-    let young: Vec<RepoPath> = index.young(locked.written()?).map(RepoPath::new).collect();
-    for path in young.iter().filter(|path| !set.contains(path)) {
-        let looks_unchanged = index
-            .entry(path.as_bytes())
-            .filter(|entry| looks_like(&mut folders, path, entry));
-        let Some((mode, oid)) = looks_unchanged.map(|entry| (entry.mode, entry.oid)) else {
-            continue;
+        let locked = LockedIndex::acquire(self, timeout)?;
+        let Some(bytes) = locked.content()? else {
+            return Ok(());
         };
-        if content_of(&mut folders, path, mode, oid, verified.content(path)).is_none() {
-            index.doubt(path.as_bytes());
+        let mut index = match IndexPatch::new(bytes) {
+            Err(Error::Unsupported { .. }) => return Ok(()),
+            other => other?,
+        };
+        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let mut set = BTreeSet::new();
+        for path in paths {
+            let found = index
+                .entry(path.as_bytes())
+                .map(|entry| (entry.mode, entry.oid));
+            if let Some(stat) = found.and_then(|(mode, oid)| {
+                content_of(&mut folders, path, mode, oid, verified.content(path))
+            }) {
+                index.set(path.as_bytes(), &stat);
+                set.insert(path);
+            }
         }
-    }
-    match index.finish() {
-        Some(bytes) => locked.put(Some(&bytes)),
-        None => Ok(()),
+        if set.is_empty() {
+            return Ok(());
+        }
+        // A file that was changed in the second in which the index was written may look as if it was not. git knows from the
+        // age of the index, which is about to be younger.
+        let young: Vec<RepoPath> = index.young(locked.written()?).map(RepoPath::new).collect();
+        for path in young.iter().filter(|path| !set.contains(path)) {
+            let looks_unchanged = index
+                .entry(path.as_bytes())
+                .filter(|entry| looks_like(&mut folders, path, entry));
+            let Some((mode, oid)) = looks_unchanged.map(|entry| (entry.mode, entry.oid)) else {
+                continue;
+            };
+            if content_of(&mut folders, path, mode, oid, verified.content(path)).is_none() {
+                index.doubt(path.as_bytes());
+            }
+        }
+        match index.finish() {
+            Some(bytes) => locked.put(Some(&bytes)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -282,10 +284,12 @@ fn diff_paths(
     Ok(())
 }
 
-/// Whether the user's index could be changed now: a held `index.lock` is waited for up to `timeout`, then
-/// [`Error::Locked`].
-pub(crate) fn check_index_lock(repo: &Repo, _lock: &WorktreeLock, timeout: Duration) -> Result<()> {
-    LockedIndex::acquire(repo, timeout).map(drop)
+impl Repo {
+    /// Whether the user's index could be changed now: a held `index.lock` is waited for up to `timeout`, then
+    /// [`Error::Locked`].
+    pub(crate) fn check_index_lock(&self, _lock: &WorktreeLock, timeout: Duration) -> Result<()> {
+        LockedIndex::acquire(self, timeout).map(drop)
+    }
 }
 
 /// Gives paths of the user's index the entries that `to` has of them, as far as they are still those of `from`; all other
@@ -422,51 +426,53 @@ fn write_entries(
     locked.write(index)
 }
 
-/// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
-pub fn restore_index(
-    repo: &Repo,
-    _lock: &WorktreeLock,
-    from: &StoredCheckpoint,
-    timeout: Duration,
-) -> Result<()> {
-    if repo.is_private() {
-        return Ok(());
+impl Repo {
+    /// Puts the index of a checkpoint back: all stages, intent-to-add, assume-unchanged and skip-worktree.
+    pub fn restore_index(
+        &self,
+        _lock: &WorktreeLock,
+        from: &StoredCheckpoint,
+        timeout: Duration,
+    ) -> Result<()> {
+        if self.is_private() {
+            return Ok(());
+        }
+        let locked = LockedIndex::acquire(self, timeout)?;
+        let Some(tree) = &from.index_tree else {
+            return locked.remove();
+        };
+        let database = Database::open(self)?;
+        let mut folders = DirfdCache::new(openat::open_root(self.workdir())?);
+        let extras = &from.manifest.index_extras;
+        let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
+        let mut flat = trees::read(&database, parse_oid(tree)?)?;
+        // A conflicted path has no stage 0; the tree only held one of its sides.
+        for extra in extras {
+            flat.remove(&extra.path);
+        }
+        let of_tree = flat.iter().map(|(path, (mode, oid))| {
+            IndexExtra::unmarked(path, *mode, ObjectId(oid.to_string()))
+        });
+        for one in of_tree.chain(extras.iter().cloned()) {
+            entries.insert(
+                (one.path.clone(), one.stage),
+                fresh_entry(&mut folders, &one)?,
+            );
+        }
+        write_entries(&locked, entries)
     }
-    let locked = LockedIndex::acquire(repo, timeout)?;
-    let Some(tree) = &from.index_tree else {
-        return locked.remove();
-    };
-    let database = Database::open(repo)?;
-    let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);
-    let extras = &from.manifest.index_extras;
-    let mut entries: BTreeMap<(RepoPath, u8), IndexEntry> = BTreeMap::new();
-    let mut flat = trees::read(&database, parse_oid(tree)?)?;
-    // A conflicted path has no stage 0; the tree only held one of its sides.
-    for extra in extras {
-        flat.remove(&extra.path);
-    }
-    let of_tree = flat
-        .iter()
-        .map(|(path, (mode, oid))| IndexExtra::unmarked(path, *mode, ObjectId(oid.to_string())));
-    for one in of_tree.chain(extras.iter().cloned()) {
-        entries.insert(
-            (one.path.clone(), one.stage),
-            fresh_entry(&mut folders, &one)?,
-        );
-    }
-    write_entries(&locked, entries)
-}
 
-/// Reads the user's index: one that git cannot read is [`Error::Corrupt`].
-pub(crate) fn check_index(repo: &Repo) -> Result<()> {
-    UserIndex::read(repo).map(drop)
-}
+    /// Reads the user's index: one that git cannot read is [`Error::Corrupt`].
+    pub(crate) fn check_index(&self) -> Result<()> {
+        UserIndex::read(self).map(drop)
+    }
 
-/// Whether the user's index holds what a checkpoint's does.
-pub fn index_is(repo: &Repo, stored: &StoredCheckpoint) -> Result<bool> {
-    let now = UserIndex::read(repo)?;
-    let tree = now
-        .tree(&HashSet::new(), &mut trees::only_ids())?
-        .map(|tree| ObjectId(tree.to_string()));
-    Ok(tree == stored.index_tree && now.extras == stored.manifest.index_extras)
+    /// Whether the user's index holds what a checkpoint's does.
+    pub fn index_is(&self, stored: &StoredCheckpoint) -> Result<bool> {
+        let now = UserIndex::read(self)?;
+        let tree = now
+            .tree(&HashSet::new(), &mut trees::only_ids())?
+            .map(|tree| ObjectId(tree.to_string()));
+        Ok(tree == stored.index_tree && now.extras == stored.manifest.index_extras)
+    }
 }

@@ -60,85 +60,92 @@ pub struct RestoreJournal {
     pub context: serde_json::Value,
 }
 
-/// Writes the journal durably: temp file, sync, rename, sync of the folder.
-pub fn write_journal(repo: &Repo, _lock: &WorktreeLock, journal: &RestoreJournal) -> Result<()> {
-    let folder = repo.recover_dir()?;
-    let path = folder.join(FILE);
-    let text =
-        serde_json::to_vec(journal).map_err(|error| Error::corrupt(format!("journal: {error}")))?;
-    repo.own()
-        .write(&path, &text, Sync::All)
-        .map_err(Error::at(&path))
-}
-
-/// Reads the journal; `None` when no restore is under way.
-pub fn read_journal(repo: &Repo) -> Result<Option<RestoreJournal>> {
-    let path = repo.own_folder().join(FILE);
-    let Some(text) = repo.own().read_present(&path).map_err(Error::at(&path))? else {
-        return Ok(None);
-    };
-    let damaged = |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
-    if value
-        .get("version")
-        .and_then(serde_json::Value::as_u64)
-        .is_some_and(|version| version > u64::from(JOURNAL_VERSION))
-    {
-        return Err(Error::Newer {
-            what: path.display().to_string(),
-        });
+impl Repo {
+    /// Writes the journal durably: temp file, sync, rename, sync of the folder.
+    pub fn write_restore_journal(
+        &self,
+        _lock: &WorktreeLock,
+        journal: &RestoreJournal,
+    ) -> Result<()> {
+        let folder = self.recover_dir()?;
+        let path = folder.join(FILE);
+        let text = serde_json::to_vec(journal)
+            .map_err(|error| Error::corrupt(format!("journal: {error}")))?;
+        self.own()
+            .write(&path, &text, Sync::All)
+            .map_err(Error::at(&path))
     }
-    serde_json::from_value(value).map(Some).map_err(damaged)
-}
 
-/// Whether there is a journal; no descriptor is needed to know.
-pub(crate) fn has_journal(repo: &Repo) -> bool {
-    !matches!(repo.own().kind(&repo.own_folder().join(FILE)), Ok(None))
-}
-
-/// Removes the journal durably: the restore is settled.
-pub fn remove_journal(repo: &Repo, _lock: &WorktreeLock) -> Result<()> {
-    let folder = repo.recover_dir()?;
-    match repo.own().remove_file(&folder.join(FILE)) {
-        Ok(()) => sync_folder(&folder),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(Error::io(folder.join(FILE), source)),
-    }
-}
-
-/// Removes temp files that dead processes left in the folders of a plan, and in this worktree's own folder. Returns how many.
-pub fn reap_temp_files(repo: &Repo, lock: &WorktreeLock, plan: &RestorePlan) -> Result<usize> {
-    let root = openat::open_root(repo.workdir())?;
-    let folders: BTreeSet<RepoPath> = plan
-        .write
-        .iter()
-        .map(|write| write.path.parent().unwrap_or_default())
-        .collect();
-    let mut count = 0;
-    for folder in folders {
-        // A folder that is not there holds nothing to remove.
-        let Ok(dir) = openat::open_path(&root, &folder) else {
-            continue;
+    /// Reads the journal; `None` when no restore is under way.
+    pub fn restore_journal(&self) -> Result<Option<RestoreJournal>> {
+        let path = self.own_folder().join(FILE);
+        let Some(text) = self.own().read_present(&path).map_err(Error::at(&path))? else {
+            return Ok(None);
         };
-        for name in openat::names(&dir)
-            .unwrap_or_default()
-            .iter()
-            .filter(|name| is_left_over(name))
+        let damaged =
+            |error: serde_json::Error| Error::corrupt(format!("{}: {error}", path.display()));
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+        if value
+            .get("version")
+            .and_then(serde_json::Value::as_u64)
+            .is_some_and(|version| version > u64::from(JOURNAL_VERSION))
         {
-            match rustix::fs::unlinkat(&dir, name.as_slice(), rustix::fs::AtFlags::empty()) {
-                Ok(()) => count += 1,
-                Err(rustix::io::Errno::NOENT) => {}
-                // It would be captured.
-                Err(error) => return Err(openat::io_error(&folder.join(name), error.into())),
+            return Err(Error::Newer {
+                what: path.display().to_string(),
+            });
+        }
+        serde_json::from_value(value).map(Some).map_err(damaged)
+    }
+
+    /// Whether there is a journal; no descriptor is needed to know.
+    pub(crate) fn has_restore_journal(&self) -> bool {
+        !matches!(self.own().kind(&self.own_folder().join(FILE)), Ok(None))
+    }
+
+    /// Removes the journal durably: the restore is settled.
+    pub fn remove_restore_journal(&self, _lock: &WorktreeLock) -> Result<()> {
+        let folder = self.recover_dir()?;
+        match self.own().remove_file(&folder.join(FILE)) {
+            Ok(()) => sync_folder(&folder),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(Error::io(folder.join(FILE), source)),
+        }
+    }
+
+    /// Removes temp files that dead processes left in the folders of a plan, and in this worktree's own folder. Returns how many.
+    pub fn reap_temp_files(&self, lock: &WorktreeLock, plan: &RestorePlan) -> Result<usize> {
+        let root = openat::open_root(self.workdir())?;
+        let folders: BTreeSet<RepoPath> = plan
+            .write
+            .iter()
+            .map(|write| write.path.parent().unwrap_or_default())
+            .collect();
+        let mut count = 0;
+        for folder in folders {
+            // A folder that is not there holds nothing to remove.
+            let Ok(dir) = openat::open_path(&root, &folder) else {
+                continue;
+            };
+            for name in openat::names(&dir)
+                .unwrap_or_default()
+                .iter()
+                .filter(|name| is_left_over(name))
+            {
+                match rustix::fs::unlinkat(&dir, name.as_slice(), rustix::fs::AtFlags::empty()) {
+                    Ok(()) => count += 1,
+                    Err(rustix::io::Errno::NOENT) => {}
+                    // It would be captured.
+                    Err(error) => return Err(openat::io_error(&folder.join(name), error.into())),
+                }
             }
         }
-    }
-    // The worktree's lock is ours, so every other quarantine is a dead process's.
-    let own = repo.recover_dir()?;
-    for (name, _) in repo.own().list(&own).map_err(Error::at(&own))? {
-        if lock.is_idle() && name.as_encoded_bytes().starts_with(b"quarantine-") {
-            count += usize::from(repo.own().remove_dir_all(&own.join(name)).is_ok());
+        // The worktree's lock is ours, so every other quarantine is a dead process's.
+        let own = self.recover_dir()?;
+        for (name, _) in self.own().list(&own).map_err(Error::at(&own))? {
+            if lock.is_idle() && name.as_encoded_bytes().starts_with(b"quarantine-") {
+                count += usize::from(self.own().remove_dir_all(&own.join(name)).is_ok());
+            }
         }
+        Ok(count)
     }
-    Ok(count)
 }

@@ -15,17 +15,9 @@ mod temp_file;
 mod verify;
 mod write_batch;
 
+pub(crate) use execute::leave_blocked;
 pub use execute::{Expect, Restored, check, execute};
-pub(crate) use execute::{leave_blocked, set_last_modes};
-pub(crate) use index::{
-    IndexContent, IndexPlan, IndexSides, check_index, check_index_lock, plan_index,
-    restore_index_paths,
-};
-pub use index::{index_is, refresh_index, restore_index};
-pub(crate) use journal::has_journal;
-pub use journal::{
-    JOURNAL_VERSION, RestoreJournal, read_journal, reap_temp_files, remove_journal, write_journal,
-};
-pub(crate) use nonempty_dirs::keep_nonempty_dirs;
+pub(crate) use index::{IndexContent, IndexPlan, IndexSides, plan_index, restore_index_paths};
+pub use journal::{JOURNAL_VERSION, RestoreJournal};
 pub(crate) use preflight::read_back;
 pub use verify::{Verified, verify};

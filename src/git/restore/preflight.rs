@@ -15,7 +15,6 @@ use crate::git::base::work_queue;
 use crate::git::odb::database::Database;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::repo::lock::WorktreeLock;
-use crate::git::repo::mark_odb_suspect;
 use crate::git::repo::repository::Repo;
 use crate::git::worktree::file_io;
 use crate::model::path::{PathReason, RepoPath};
@@ -207,7 +206,7 @@ pub(crate) fn read_back(
     if damaged.is_empty() {
         return Ok(Vec::new());
     }
-    mark_odb_suspect(repo)?;
+    repo.mark_odb_suspect()?;
     // It reads what is there before it believes that.
     let writer = ObjectWriter::new(repo, lock)?;
     let mut folders = DirfdCache::new(openat::open_root(repo.workdir())?);

@@ -147,9 +147,11 @@ fn hash(bytes: &[u8]) -> Result<Oid> {
     Oid::hash_object(ObjectType::Blob, bytes).map_err(Error::git("hash the ignore rules"))
 }
 
-/// The content of the repository's own ignore file.
-pub(crate) fn own_ignore_rules(repo: &Repo) -> Option<Vec<u8>> {
-    read(&repo.common_dir().join(EXCLUDE))
+impl Repo {
+    /// The content of the repository's own ignore file.
+    pub(crate) fn own_ignore_rules(&self) -> Option<Vec<u8>> {
+        read(&self.common_dir().join(EXCLUDE))
+    }
 }
 
 /// The content of an ignore file. A missing or unreadable one holds no rules, as in git.

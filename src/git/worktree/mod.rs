@@ -14,7 +14,6 @@ mod untracked_limit;
 pub(super) mod walk;
 
 pub(crate) use cache::saw_files_of;
-pub(crate) use ignore_rules::own_ignore_rules;
 pub(crate) use outputs::Outputs;
 pub use scan::left_out;
 pub(crate) use uncommitted::uncommitted;

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use crate::engine::base::attempt_mark::is_part_of_attempt;
 use crate::engine::base::error::{Error, Result};
 use crate::git::Repo;
-use crate::git::index::tracks_any;
 use crate::git::worktree::saw_files_of;
 use crate::model::hint::Hint;
 use crate::store::{Foreign, Origin, Registry, Store};
@@ -68,7 +67,7 @@ pub(super) fn origin(
     if !store.has_content() || is_trusted() {
         return Ok(Origin::Ours);
     }
-    let is_tracked = || repo.is_some_and(|repo| tracks_any(repo, store.dir(), &OWN));
+    let is_tracked = || repo.is_some_and(|repo| repo.tracks_any(store.dir(), &OWN));
     let is_known = store.has_known_id().map_err(|error| {
         let what = format!(
             "cannot find out whose the state in {} is",

@@ -10,7 +10,7 @@ use crate::engine::flow::run::{LoopSetting, run_loops};
 use crate::engine::flow::{project_trust, whole};
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, loops_of, shell_of};
-use crate::git::program::{Scratch, differs_from_captured, misleading_variables};
+use crate::git::program::{Scratch, misleading_variables};
 use crate::model::snapshot::ObjectId;
 use crate::process::{Program, Show, Supervised};
 
@@ -92,7 +92,7 @@ pub(super) fn check(
 /// Whether a commit has what the work tree has, what is ignored and what recover itself printed aside.
 fn is_work_tree(context: &Context, planned: &Plan<'_>, commit: &ObjectId) -> Result<bool> {
     let capture = checkpoint::prepare(context)?.capture;
-    let mut unlike = differs_from_captured(context.repo()?, commit, &capture)?;
+    let mut unlike = context.repo()?.differs_from_captured(commit, &capture)?;
     let outputs = [&planned.initial, &planned.good].map(|stored| &stored.manifest.outputs);
     unlike.retain(|path| {
         !outputs

@@ -8,9 +8,7 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::git::Repo;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use crate::git::odb::{blob_size, small_blob};
-use crate::git::program::{ignored_now, known_to_git};
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
@@ -144,7 +142,7 @@ impl<'a> Chooser<'a> {
         let stored = ids
             .into_iter()
             .filter_map(|id| Some((id, state.checkpoint(id)?)))
-            .map(|(id, checkpoint)| Ok((id, load_checkpoint(repo, &checkpoint.commit)?)));
+            .map(|(id, checkpoint)| Ok((id, repo.load_checkpoint(&checkpoint.commit)?)));
         Ok(Self {
             context,
             repo,
@@ -162,7 +160,7 @@ impl<'a> Chooser<'a> {
     pub(super) fn changes(&self, head: &Head, notes: &mut Vec<String>) -> Result<Choice> {
         let (repo, request) = (self.repo, self.request);
         let (mut changed, new) = self.changed_and_new()?;
-        let known = known_to_git(repo, head.commit.as_ref(), &new)?;
+        let known = repo.known_to_git(head.commit.as_ref(), &new)?;
         for asked in &request.include {
             let is_there = new.iter().any(|path| path.starts_with(asked));
             if !is_there && !changed.contains(asked) {
@@ -173,7 +171,7 @@ impl<'a> Chooser<'a> {
         }
         changed.retain(|path| !self.is_output(path));
         // A person's own secret stays as unknown to git as it was.
-        let unknown = &changed - &known_to_git(repo, head.commit.as_ref(), &changed)?;
+        let unknown = &changed - &repo.known_to_git(head.commit.as_ref(), &changed)?;
         let (mut choice, mut left_behind) = (Choice::default(), BTreeSet::new());
         for path in changed {
             if let Some(left) = self.left_behind(&path)? {
@@ -184,7 +182,7 @@ impl<'a> Chooser<'a> {
             let reason = (is_unasked && self.is_secret(&path)?).then_some(SECRET);
             choice.add(path, reason);
         }
-        let ignored = ignored_now(repo, &new)?;
+        let ignored = repo.ignored_now(&new)?;
         for path in new {
             let is_ignored = ignored.contains(&path);
             if !is_ignored && let Some(left) = self.left_behind(&path)? {
@@ -366,7 +364,7 @@ impl<'a> Chooser<'a> {
     fn is_large(&self, path: &RepoPath) -> Result<bool> {
         let size = self
             .file(path)?
-            .map(|entry| blob_size(self.repo, &entry.oid))
+            .map(|entry| self.repo.blob_size(&entry.oid))
             .transpose()?;
         Ok(size.is_some_and(|size| size > self.context.settings().accept.max_new_file))
     }
@@ -377,7 +375,7 @@ impl<'a> Chooser<'a> {
         }
         let content = self
             .file(path)?
-            .map(|entry| small_blob(self.repo, &entry.oid, LOOKED_THROUGH))
+            .map(|entry| self.repo.small_blob(&entry.oid, LOOKED_THROUGH))
             .transpose()?
             .flatten();
         Ok(content.is_some_and(|content| has_secret(&content)))

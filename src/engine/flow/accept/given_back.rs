@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::checkpoint;
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::restore::{Expect, check, execute, set_last_modes};
+use crate::git::restore::{Expect, check, execute};
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::git::worktree::{left_out, uncommitted};
 use crate::model::checkpoint::Checkpoint;
@@ -19,7 +18,7 @@ use crate::policy::restore_plan::{Baseline, Edits, PlanInput, plan};
 /// so do new files.
 pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
     let repo = context.repo()?;
-    let stored = load_checkpoint(repo, &before.commit)?;
+    let stored = repo.load_checkpoint(&before.commit)?;
     let prepared = checkpoint::prepare(context)?;
     let plan = {
         let opened = prepared.capture.objects().open();
@@ -70,6 +69,6 @@ pub(super) fn give_back(context: &Context, before: &Checkpoint) -> Result<()> {
     check(repo, &plan)?;
     let (lock, _nested) = prepared.into_locks();
     let restored = execute(repo, &lock, &plan, Expect::Captured, &|| false)?;
-    set_last_modes(repo, &lock, &restored)?;
+    repo.set_last_modes(&lock, &restored)?;
     Ok(())
 }

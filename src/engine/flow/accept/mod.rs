@@ -22,9 +22,8 @@ use crate::engine::record::checkpoint;
 use crate::engine::record::liveness::Driving;
 use crate::engine::record::request::Request as Captured;
 use crate::engine::recovery::{commits, crash};
-use crate::git::checkpoint::load_checkpoint;
-use crate::git::history::{commit_exists, tree_of};
-use crate::git::program::{CommitJournal, Saved, Staging, has_commit_journal, staged_since};
+use crate::git::history::tree_of;
+use crate::git::program::{CommitJournal, Saved, Staging};
 use crate::git::tree::{Objects, patch_text};
 use crate::model::checkpoint::{Checkpoint, CheckpointType, trigger};
 use crate::model::hint::Hint;
@@ -246,7 +245,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         .accepted_as
         .commit
         .as_ref()
-        .is_some_and(|commit| !commit_exists(repo, commit));
+        .is_some_and(|commit| !repo.commit_exists(commit));
     let has_rest = run.accepted_as.left_out && !is_elsewhere;
     if is_rest && !(has_rest && request.all || !request.include.is_empty()) {
         let left_out = if has_rest {
@@ -332,7 +331,7 @@ pub(crate) fn accept(context: &Context, request: &Request) -> Result<Accepted> {
         (&safety, as_is),
         (&trees, &mut journal),
     );
-    if concluded.is_err() && !has_commit_journal(repo) {
+    if concluded.is_err() && !repo.has_commit_journal() {
         own_work.take_back(context)?;
     }
     let (commits, run) = concluded?;
@@ -380,7 +379,7 @@ fn conclude(
             check::check(context, planned, request, commit)?;
         }
         // Checks and hooks took their time.
-        plan::refuse_staged(staged_since(repo, journal, None)?)?;
+        plan::refuse_staged(repo.staged_since(journal, None)?)?;
         if let Some(signal) = context.interrupts.pending() {
             return Err(Error::new(
                 ErrorKind::Interrupted(signal.exit_code()),
@@ -414,7 +413,7 @@ fn conclude(
     let concluded = put();
     // What has begun to move is finished by the next command.
     if concluded.is_err()
-        && !has_commit_journal(repo)
+        && !repo.has_commit_journal()
         && let Some(saved) = &saved
     {
         saved.put_back()?;
@@ -545,17 +544,17 @@ fn rehearse(
     let mut journal = planned.journal();
     // What one of the run's latest checkpoints has of the index is not lost.
     let mut others = state.checkpoints_of(&planned.run.key).rev().take(LOOKED_AT);
-    let mut staged = staged_since(repo, &journal, Some(&staging))?;
+    let mut staged = repo.staged_since(&journal, Some(&staging))?;
     while !staged.is_empty()
         && let Some(other) = others.next()
     {
         let (tree, seen) = (
-            load_checkpoint(repo, &other.commit)?.index_tree,
+            repo.load_checkpoint(&other.commit)?.index_tree,
             journal.seen.get_or_insert_default(),
         );
         if let Some(tree) = tree.filter(|tree| !seen.contains(tree)) {
             seen.push(tree);
-            staged = staged_since(repo, &journal, Some(&staging))?;
+            staged = repo.staged_since(&journal, Some(&staging))?;
         }
     }
     plan::refuse_staged(staged)?;

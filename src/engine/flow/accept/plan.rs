@@ -8,15 +8,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint;
 use crate::engine::record::own_commits::OwnCommits;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint};
-use crate::git::history::{
-    about_commit, commit_exists, commits_between, is_ancestor, on_remote_tracking,
-};
-use crate::git::program::{
-    CommitJournal, Kept, branch_ref, differs_between, ignored_now, kept_ref, uncommitted_at,
-    unlike_on_disk, unlike_stored, unlike_work_tree,
-};
-use crate::git::repo::ref_exists;
+use crate::git::checkpoint::StoredCheckpoint;
+use crate::git::program::{CommitJournal, Kept, branch_ref, kept_ref};
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::attempt::IterationStatus;
 use crate::model::checkpoint::{Checkpoint, Verdict};
@@ -89,8 +82,8 @@ pub(super) fn plan<'a>(
     refuse_here(context, run)?;
     let (first, last) = ends(state, run)?;
     let (initial, good) = (
-        load_checkpoint(repo, &first.commit)?,
-        load_checkpoint(repo, &last.commit)?,
+        repo.load_checkpoint(&first.commit)?,
+        repo.load_checkpoint(&last.commit)?,
     );
     let head = repo.head()?;
     let own = OwnCommits::of(context, state, Some(run), &head)?;
@@ -113,7 +106,7 @@ pub(super) fn plan<'a>(
     } else {
         fold(context, &head, begun.as_ref(), &own)?
     };
-    if on_remote_tracking(repo, &folded)? && new_branch.is_none() {
+    if repo.on_remote_tracking(&folded)? && new_branch.is_none() {
         let message = "the run's own commits are on a remote-tracking branch: they are not folded; --per-iteration leaves \
                        them, --branch begins another branch";
         return Err(
@@ -123,7 +116,7 @@ pub(super) fn plan<'a>(
     let subjects = folded
         .iter()
         .rev()
-        .map(|commit| Ok(about_commit(repo, commit)?.1));
+        .map(|commit| Ok(repo.about_commit(commit)?.1));
     let folded_subjects = subjects.collect::<Result<Vec<String>>>()?;
     let kept = folded
         .first()
@@ -136,8 +129,8 @@ pub(super) fn plan<'a>(
     taken.retain(|path| !as_committed.contains(path));
     let work = changed_work(context, &initial, &good, context.dry_run())?;
     // What was committed since is as the run found it.
-    let work = unlike_stored(repo, &initial, base.as_ref(), &work, context.dry_run())?;
-    let changed_work = unlike_on_disk(repo, &initial, &work)?;
+    let work = repo.unlike_stored(&initial, base.as_ref(), &work, context.dry_run())?;
+    let changed_work = repo.unlike_on_disk(&initial, &work)?;
     refuse_undecided(run, &changed_work, request)?;
     for path in work
         .into_iter()
@@ -188,8 +181,8 @@ pub(super) fn rest<'a>(
     refuse_here(context, run)?;
     let (first, last) = ends(state, run)?;
     let (initial, good) = (
-        load_checkpoint(repo, &first.commit)?,
-        load_checkpoint(repo, &last.commit)?,
+        repo.load_checkpoint(&first.commit)?,
+        repo.load_checkpoint(&last.commit)?,
     );
     let head = repo.head()?;
     let new_branch = request
@@ -209,9 +202,9 @@ pub(super) fn rest<'a>(
         None => commits_since_begun(context, begun.as_ref(), &head, run)?,
     };
     // What somebody took out of git again since stays out of it.
-    let mut committed = differs_between(repo, None, head.commit.as_ref())?;
+    let mut committed = repo.differs_between(None, head.commit.as_ref())?;
     for commit in since.iter().chain(accepted) {
-        committed.extend(differs_between(repo, None, Some(commit))?);
+        committed.extend(repo.differs_between(None, Some(commit))?);
     }
     let Choice { taken, left_out } =
         Chooser::new((context, state), (run, request), (&initial, &good), first)?
@@ -311,8 +304,8 @@ impl Plan<'_> {
         let repo = context.repo()?;
         let begun = self.begun.as_ref();
         if request.per_iteration && !self.run.was_accepted() {
-            let committed = differs_between(repo, begun, self.head.commit.as_ref())?;
-            let mine = uncommitted_at(repo, &self.initial, &committed, context.dry_run())?;
+            let committed = repo.differs_between(begun, self.head.commit.as_ref())?;
+            let mine = repo.uncommitted_at(&self.initial, &committed, context.dry_run())?;
             if !mine.is_empty() {
                 let message = "the run's own commits hold files that were uncommitted before it: --squash leaves those out";
                 let reason = "uncommitted before the run, and in a commit of it";
@@ -399,14 +392,14 @@ fn edited(
     let all: BTreeSet<RepoPath> = unlike.map(|(path, ..)| path.clone()).collect();
     let repo = context.repo()?;
     // What is ignored by now is not captured, and not committed either.
-    let all = &all - &ignored_now(repo, &all)?;
+    let all = &all - &repo.ignored_now(&all)?;
     let (then, head) = (good.manifest.head.commit.as_ref(), repo.head()?.commit);
     let since = match &head {
-        Some(head) if !all.is_empty() => commits_between(repo, then, head)?,
+        Some(head) if !all.is_empty() => repo.commits_between(then, head)?,
         _ => Vec::new(),
     };
     if since.is_empty() {
-        let committed = unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())?;
+        let committed = repo.unlike_work_tree(head.as_ref(), &all, context.dry_run())?;
         return Ok(Edited {
             as_committed: &all - &committed,
             by_hand: committed,
@@ -426,10 +419,10 @@ fn edited(
     let by_hand = if are_own {
         all.clone()
     } else {
-        unlike_work_tree(repo, head.as_ref(), &all, context.dry_run())?
+        repo.unlike_work_tree(head.as_ref(), &all, context.dry_run())?
     };
-    let committed = &differs_between(repo, then, head.as_ref())? & &by_hand;
-    let undone = unlike_stored(repo, initial, head.as_ref(), &committed, context.dry_run())?;
+    let committed = &repo.differs_between(then, head.as_ref())? & &by_hand;
+    let undone = repo.unlike_stored(initial, head.as_ref(), &committed, context.dry_run())?;
     if undone.is_empty() {
         return Ok(Edited {
             as_committed: &all - &by_hand,
@@ -507,7 +500,7 @@ fn new_branch(context: &Context, name: &str) -> Result<String> {
             format!("--branch {name}: no name for a branch"),
         ));
     };
-    if ref_exists(context.repo()?, &full) {
+    if context.repo()?.ref_exists(&full) {
         let message = format!("there is a branch {name} already: --branch takes a new name");
         return Err(
             Error::new(ErrorKind::AlreadyExists, message).hint(Hint::git(["branch", "--list"]))
@@ -528,7 +521,7 @@ fn begun_at(
     let (Some(begun), Some(now)) = (&initial.manifest.head.commit, &head.commit) else {
         return Ok(initial.manifest.head.commit.clone());
     };
-    if is_ancestor(repo, begun, now)? {
+    if repo.is_ancestor(begun, now)? {
         return Ok(Some(begun.clone()));
     }
     let folded = state
@@ -536,7 +529,7 @@ fn begun_at(
         .iter()
         .filter(|run| run.own_commits.contains(begun));
     for accepted in folded.filter_map(|run| run.accepted_as.commit.as_ref()) {
-        if is_ancestor(repo, accepted, now)? {
+        if repo.is_ancestor(accepted, now)? {
             return Ok(Some(accepted.clone()));
         }
     }
@@ -567,7 +560,7 @@ fn commits_since(
 ) -> Result<Vec<ObjectId>> {
     let repo = context.repo()?;
     let is_on_top = match (from, &head.commit) {
-        (Some(from), Some(now)) => commit_exists(repo, from) && is_ancestor(repo, from, now)?,
+        (Some(from), Some(now)) => repo.commit_exists(from) && repo.is_ancestor(from, now)?,
         (from, _) => from.is_none(),
     };
     if !is_on_top {
@@ -582,7 +575,7 @@ fn commits_since(
     Ok(head
         .commit
         .as_ref()
-        .map_or(Ok(Vec::new()), |now| commits_between(repo, from, now))?)
+        .map_or(Ok(Vec::new()), |now| repo.commits_between(from, now))?)
 }
 
 /// What a person must look at before the run is accepted.
@@ -614,7 +607,7 @@ fn fold(
         .clone()
         .filter(|commit| Some(commit) != begun && own.has(commit))
     {
-        let (parents, _) = about_commit(context.repo()?, &commit)?;
+        let (parents, _) = context.repo()?.about_commit(&commit)?;
         if parents.len() > 1 {
             break;
         }
@@ -649,7 +642,7 @@ fn iterations(
         if end.seq >= good.seq || state.is_superseded(end) {
             continue;
         }
-        let stored = load_checkpoint(repo, &end.commit)?;
+        let stored = repo.load_checkpoint(&end.commit)?;
         // What was changed before an own commit came is in that, or joins what came after it.
         if stored.manifest.head.commit == head.commit {
             steps.push(Step {

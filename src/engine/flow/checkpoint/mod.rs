@@ -11,7 +11,6 @@ use crate::engine::record::checkpoint::{self, event_with, prepare, prepare_as, p
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{events, lane, nested, select};
 use crate::engine::recovery::crash;
-use crate::git::checkpoint::load_checkpoint;
 use crate::git::repo::ref_name;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;
@@ -169,7 +168,7 @@ fn unchanged_since(
     let Some(latest) = state.latest(key) else {
         return Ok(None);
     };
-    let stored = match load_checkpoint(context.repo()?, &latest.commit) {
+    let stored = match context.repo()?.load_checkpoint(&latest.commit) {
         Ok(stored) => stored,
         // A damaged checkpoint is no reason not to take the next one.
         Err(error) => {

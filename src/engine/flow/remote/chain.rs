@@ -4,7 +4,6 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
 use crate::git::remote::{FetchedNames, read_state, tracking_ref};
-use crate::git::repo::resolve_ref;
 use crate::model::hint::Hint;
 use crate::model::remote::RemoteState;
 use crate::model::run::RunKey;
@@ -79,7 +78,7 @@ pub(super) fn read(
         before,
         states: Vec::with_capacity(ids.len()),
     };
-    let seen = resolve_ref(repo, &tracking_ref(remote, key));
+    let seen = repo.resolve_ref(&tracking_ref(remote, key));
     let unseen = seen
         .and_then(|seen| ids.iter().position(|commit| *commit == seen))
         .unwrap_or(ids.len());

@@ -6,8 +6,7 @@ use crate::engine::base::clock::{Moment, WaitLimit};
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::flow::remote_check::{Unreached, require_guarantees};
-use crate::git::remote::{Answer, Update, is_before, run_ref, set_tracking};
-use crate::git::repo::resolve_ref;
+use crate::git::remote::{Answer, Update, is_before, run_ref};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
 use crate::model::remote::Claim;
@@ -354,7 +353,7 @@ pub(super) fn latest(
 ) -> Result<Option<ObjectId>> {
     let repo = server.repo()?;
     // A machine without a ledger has no record, only the reference.
-    let tracked = resolve_ref(repo, &server.tracking(key));
+    let tracked = repo.resolve_ref(&server.tracking(key));
     let seen = record
         .seen
         .as_ref()
@@ -610,7 +609,7 @@ fn put_back(
     };
     Ok(match server.push(update)? {
         Answer::Done(()) => {
-            set_tracking(server.repo()?, &server.tracking(key), known)?;
+            server.repo()?.set_tracking(&server.tracking(key), known)?;
             server.context.note(format!(
                 "the remote {} had an older state of run {key}: it has again what was seen there last",
                 server.name()

@@ -10,10 +10,9 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::checkpoint::lock;
 use crate::engine::recovery::attempts::{apply as apply_lost, end_lost};
 use crate::git::WorktreeLock;
-use crate::git::checkpoint::load_checkpoint;
 use crate::git::program::kept_ref;
 use crate::git::remote::is_before;
-use crate::git::repo::{ref_name, resolve_ref, set_ref};
+use crate::git::repo::ref_name;
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::event::{Event, Payload};
 use crate::model::folder::FolderId;
@@ -113,12 +112,12 @@ pub(super) fn take_in(
                     let came_along = state.checkpoints.contains(&checkpoint.commit);
                     if came_along && !pruned.contains(checkpoint.id.as_str()) {
                         let name = ref_name(&checkpoint.run.run_id, &checkpoint.id);
-                        match (loaded.checkpoint(&checkpoint.id), resolve_ref(repo, &name)) {
+                        match (loaded.checkpoint(&checkpoint.id), repo.resolve_ref(&name)) {
                             // It was taken here: what was not sent of it is here.
                             (Some(own), Some(_)) => **checkpoint = own.clone(),
                             (_, Some(kept)) if kept == checkpoint.commit => {}
                             (_, Some(_)) => return Err(taken(context, key, &name)),
-                            (_, None) => set_ref(repo, &worktree_lock, &name, &checkpoint.commit)?,
+                            (_, None) => repo.set_ref(&worktree_lock, &name, &checkpoint.commit)?,
                         }
                     }
                     if checkpoint.seq <= last_seq {
@@ -306,8 +305,8 @@ fn keep_own(
         .filter(|own| !there.contains(own.id.as_str()))
     {
         let kept = kept_ref(&key.run_id, &own.commit);
-        if resolve_ref(repo, &kept.name).is_none() {
-            set_ref(repo, lock, &kept.name, &kept.commit)?;
+        if repo.resolve_ref(&kept.name).is_none() {
+            repo.set_ref(lock, &kept.name, &kept.commit)?;
         }
         context.note(format!(
             "checkpoint {}, which only this machine has, is kept as {}",
@@ -382,7 +381,7 @@ pub(super) fn at_home(places: &Places, event: &Event) -> Result<Event> {
 
 /// A checkpoint is one, and holds the tree that its event names.
 fn check(context: &Context, key: &RunKey, remote: &str, checkpoint: &Checkpoint) -> Result<()> {
-    let stored = load_checkpoint(context.repo()?, &checkpoint.commit)?;
+    let stored = context.repo()?.load_checkpoint(&checkpoint.commit)?;
     if stored.tree == checkpoint.tree {
         return Ok(());
     }

@@ -10,7 +10,6 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::named;
 use crate::engine::record::liveness::Driving;
 use crate::git::remote::{is_before, tracking_ref};
-use crate::git::repo::resolve_ref;
 use crate::model::event::Event;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
@@ -221,7 +220,7 @@ fn see(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<Seen> {
         }
         // The run was removed there, and is another one of that name now.
     }
-    let tracked = resolve_ref(repo, &server.tracking(key));
+    let tracked = repo.resolve_ref(&server.tracking(key));
     let is_new = tracked.as_ref() != Some(tip);
     if is_new {
         verified(server, key, tip, tracked.as_ref())?;
@@ -253,7 +252,7 @@ fn seen_before(server: &Server<'_>) -> Result<BTreeMap<RunKey, ObjectId>> {
     let repo = server.repo()?;
     Ok(keys
         .into_iter()
-        .filter_map(|key| Some((key.clone(), resolve_ref(repo, &server.tracking(&key))?)))
+        .filter_map(|key| Some((key.clone(), repo.resolve_ref(&server.tracking(&key))?)))
         .collect())
 }
 
@@ -339,7 +338,7 @@ fn is_held(context: &Context, key: &RunKey, remote: &str, record: &Record) -> Re
         return Ok(false);
     }
     let repo = context.repo()?;
-    let Some(tip) = resolve_ref(repo, &tracking_ref(remote, key)) else {
+    let Some(tip) = repo.resolve_ref(&tracking_ref(remote, key)) else {
         return Ok(false);
     };
     let claim = chain::standing(repo, key, remote, &tip)?.claim;

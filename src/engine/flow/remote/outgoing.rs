@@ -12,7 +12,7 @@ use crate::engine::record::checkpoint::lock;
 use crate::engine::record::message::message;
 use crate::engine::record::remote_consent::plain_blobs_of;
 use crate::engine::record::run_settings::settings_of;
-use crate::git::history::{commit_exists, tree_of};
+use crate::git::history::tree_of;
 use crate::git::remote::{Filter, NewState, outgoing};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{Event, Payload};
@@ -222,7 +222,7 @@ impl Sending<'_> {
     fn checkpoint(&mut self, checkpoint: &mut Checkpoint, out: &mut Prepared) -> Result<()> {
         let (context, repo) = (self.server.context, self.server.repo()?);
         if self.state.checkpoint(&checkpoint.id).is_none()
-            || !commit_exists(repo, &checkpoint.commit)
+            || !repo.commit_exists(&checkpoint.commit)
         {
             return Ok(());
         }

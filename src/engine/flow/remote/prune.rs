@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{Answer, SIDE, Update, remove_tracking, run_component, run_ref};
+use crate::git::remote::{Answer, SIDE, Update, run_component, run_ref};
 use crate::model::hint::Hint;
 use crate::model::run::{Run, RunKey, RunStatus};
 use crate::model::snapshot::ObjectId;
@@ -137,7 +137,7 @@ fn remove(server: &Server<'_>, key: &RunKey, tip: &ObjectId) -> Result<()> {
             other => return Err(away(other).error(server.name())),
         }
     }
-    remove_tracking(server.repo()?, &server.tracking(key))?;
+    server.repo()?.remove_tracking(&server.tracking(key))?;
     forget(server.context, key, server.name())
 }
 

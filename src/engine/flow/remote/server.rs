@@ -9,10 +9,9 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::record::remote_consent::{refuse_fork, require_consent, require_given};
 use crate::git::Repo;
 use crate::git::remote::{
-    Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, incoming_of, is_of_run, is_signed,
-    pending_ref, remove_tracking, run_ref, set_tracking, tracking_of, tracking_ref, write_state,
+    Answer, Limits, NewState, RUNS, Remote, SCRATCH, Update, incoming_of, is_of_run, pending_ref,
+    run_ref, tracking_of, tracking_ref, write_state,
 };
-use crate::git::repo::resolve_ref;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
 use crate::model::run::RunKey;
@@ -302,7 +301,7 @@ impl<'a> Server<'a> {
     /// What is here of a run's reference that named `commit` there: that, or what it had become when it was fetched.
     pub(crate) fn obtained(&self, name: &str, commit: &ObjectId) -> Option<ObjectId> {
         let repo = self.context.repo().ok()?;
-        let at = |place: Option<String>| place.and_then(|place| resolve_ref(repo, &place));
+        let at = |place: Option<String>| place.and_then(|place| repo.resolve_ref(&place));
         let seen = at(tracking_of(self.name(), name)).filter(|seen| seen == commit);
         seen.or_else(|| at(incoming_of(self.name(), name)))
     }
@@ -310,9 +309,9 @@ impl<'a> Server<'a> {
     /// A state of a run was verified: it is what was seen last.
     pub(crate) fn believe(&self, key: &RunKey, tip: &ObjectId) -> Result<()> {
         let repo = self.repo()?;
-        set_tracking(repo, &self.tracking(key), tip)?;
+        repo.set_tracking(&self.tracking(key), tip)?;
         match incoming_of(self.name(), &run_ref(key)) {
-            Some(incoming) => Ok(remove_tracking(repo, &incoming)?),
+            Some(incoming) => Ok(repo.remove_tracking(&incoming)?),
             None => Ok(()),
         }
     }
@@ -416,7 +415,7 @@ pub(super) fn is_signed_by(context: &Context, commit: &ObjectId, signers: &str) 
     let stopped = || context.interrupts.pending().is_some();
     let limits = Limits::new(SIGNATURE, &stopped);
     limited(context, &limits, |limits| {
-        is_signed(repo, commit, signers, limits)
+        repo.is_signed(commit, signers, limits)
     })
 }
 

@@ -2,10 +2,7 @@
 
 use crate::engine::base::clock::Moment;
 use crate::engine::base::error::{Error, ErrorKind, Result};
-use crate::git::remote::{
-    Answer, Update, is_before, remove_tracking, run_ref, set_tracking, side_ref,
-};
-use crate::git::repo::resolve_ref;
+use crate::git::remote::{Answer, Update, is_before, run_ref, side_ref};
 use crate::model::hint::Hint;
 use crate::model::remote::Claim;
 use crate::model::run::RunKey;
@@ -121,7 +118,9 @@ pub(super) fn push(
         ..prepared.pending.clone()
     };
     // Nothing else names it yet, and the user's own git may collect what nothing names.
-    set_tracking(server.repo()?, &server.pending(key), &pending.commit)?;
+    server
+        .repo()?
+        .set_tracking(&server.pending(key), &pending.commit)?;
     locked.record.pending.push(pending.clone());
     locked.save(context)?;
     let update = Update {
@@ -146,8 +145,10 @@ pub(super) fn confirm(
     locked: &mut Locked,
     pending: &Pending,
 ) -> Result<()> {
-    set_tracking(server.repo()?, &server.tracking(key), &pending.commit)?;
-    remove_tracking(server.repo()?, &server.pending(key))?;
+    server
+        .repo()?
+        .set_tracking(&server.tracking(key), &pending.commit)?;
+    server.repo()?.remove_tracking(&server.pending(key))?;
     if pending.takes {
         // The events before it come first.
         locked.record.alive = Some(pending.at.clone());
@@ -352,7 +353,7 @@ pub(super) fn leave_aside(
 /// Who holds a run by what was seen last of it.
 pub(super) fn last_seen(server: &Server<'_>, key: &RunKey) -> Result<Option<Claim>> {
     let repo = server.repo()?;
-    let tip = resolve_ref(repo, &server.tracking(key));
+    let tip = repo.resolve_ref(&server.tracking(key));
     tip.map(|tip| standing(repo, key, server.name(), &tip).map(|standing| standing.claim))
         .transpose()
 }

@@ -14,7 +14,6 @@ use crate::engine::record::run_settings::shell_of;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::engine::restore::request::RestoreRequest;
-use crate::git::history::commit_exists;
 use crate::git::remote::{RUNS, read_state, run_ref};
 use crate::git::worktree::uncommitted;
 use crate::model::checkpoint::Checkpoint;
@@ -442,11 +441,11 @@ fn settle_here(server: &Server<'_>, key: &RunKey, is_known: bool) -> Result<()> 
 /// The commit that a run began on has to be here; the server may have it.
 fn fetch_base(server: &Server<'_>, base: Option<&ObjectId>) -> Result<()> {
     let repo = server.repo()?;
-    let Some(base) = base.filter(|base| !commit_exists(repo, base)) else {
+    let Some(base) = base.filter(|base| !repo.commit_exists(base)) else {
         return Ok(());
     };
     if let Reached::Yes(true) = server.fetch_commit(base)?
-        && commit_exists(repo, base)
+        && repo.commit_exists(base)
     {
         return Ok(());
     }

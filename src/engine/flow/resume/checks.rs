@@ -7,7 +7,6 @@ use crate::engine::base::context::Context;
 use crate::engine::flow::run::{Problem, missing_checks, problem_of};
 use crate::engine::record::lane::branch_commit;
 use crate::engine::record::run_settings::{configured_checks, folder_of, loops_of};
-use crate::git::checkpoint::load_checkpoint;
 use crate::model::checkpoint::trigger;
 use crate::model::run::Run;
 use crate::model::snapshot::ObjectId;
@@ -200,7 +199,7 @@ fn lane_checks(context: &Context, state: &State, run: &Run) -> Vec<Check> {
     if let Some(checkpoint) = record.checkpoint() {
         let read = context
             .repo()
-            .and_then(|repo| Ok(load_checkpoint(repo, &checkpoint.commit)?));
+            .and_then(|repo| Ok(repo.load_checkpoint(&checkpoint.commit)?));
         let message = read
             .as_ref()
             .map_or_else(ToString::to_string, |_| checkpoint.id.to_string());

@@ -3,7 +3,6 @@
 use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::engine::record::checkpoint;
-use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::changes;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::check_kind::CheckKind;
@@ -141,7 +140,7 @@ fn left_unchanged(context: &Context, key: &RunKey, evidence: &FailureEvidence) -
         if now.tree == before.tree {
             return Ok(true);
         }
-        let before = load_checkpoint(context.repo()?, &before.commit)?;
+        let before = context.repo()?.load_checkpoint(&before.commit)?;
         let changes = changes(now.objects(), before.view(), now.view(), &Selection::all())?;
         Ok(changes.iter().all(|change| is_own(change, evidence)))
     };

@@ -6,7 +6,6 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::base::runs::run_of;
 use crate::engine::record::request::{Prepared, Request};
 use crate::engine::record::{checkpoint, events};
-use crate::git::checkpoint::load_checkpoint;
 use crate::git::tree::{TreeLookup, diff_trees};
 use crate::model::checkpoint::{Checkpoint, trigger};
 use crate::model::hint::Hint;
@@ -101,7 +100,7 @@ fn is_as(
     known: &Checkpoint,
     left: &[RepoPath],
 ) -> Result<bool> {
-    let stored = load_checkpoint(context.repo()?, &known.commit)?;
+    let stored = context.repo()?.load_checkpoint(&known.commit)?;
     if prepared.capture.is_same_tree(&stored) {
         return Ok(true);
     }

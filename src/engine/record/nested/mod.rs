@@ -15,11 +15,9 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::git::capture::{Capture, capture};
 use crate::git::checkpoint::{
-    CheckpointParts, Copies, StoredCheckpoint, copy_all, load_checkpoint, name_checkpoint,
-    nested_id, outer_ref, trailers, write_linked,
+    CheckpointParts, Copies, StoredCheckpoint, copy_all, nested_id, outer_ref, trailers,
 };
-use crate::git::repo::{delete_refs, list_refs, ref_exists, ref_name};
-use crate::git::restore::read_journal;
+use crate::git::repo::ref_name;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::folder::FolderId;
@@ -159,7 +157,7 @@ impl Walk<'_> {
         }
         let done = self.open(outer, path).and_then(|repo| {
             let lock = self.context.lock_worktree(&repo)?;
-            if let Some(journal) = read_journal(&repo)? {
+            if let Some(journal) = repo.restore_journal()? {
                 let reason = format!(
                     "{} {} in it was cut off and is not settled yet",
                     journal.kind, journal.operation_id
@@ -260,7 +258,7 @@ pub(crate) fn unchanged(captures: &[NestedCapture], then: &[Nested]) -> bool {
 pub(crate) fn taken(captures: &[NestedCapture], run_id: &RunId, checkpoint: &CheckpointId) -> bool {
     captures.iter().any(|one| {
         let id = nested_id(checkpoint, &one.whole);
-        id.is_ok_and(|id| ref_exists(&one.repo, &ref_name(run_id, &id)))
+        id.is_ok_and(|id| one.repo.ref_exists(&ref_name(run_id, &id)))
             || taken(&one.inner, run_id, checkpoint)
     })
 }
@@ -273,21 +271,23 @@ pub(crate) fn remove_strays(
 ) -> Result<()> {
     for one in captures {
         let mut strays = Vec::new();
-        for found in list_refs(&one.repo)?.0 {
+        for found in one.repo.list_refs()?.0 {
             let Some(outer) = outer_ref(&found.name) else {
                 continue;
             };
             let id = outer.rsplit('/').next().unwrap_or_default();
             if state.checkpoint(&id.into()).is_none()
-                && !ref_exists(context.repo()?, outer)
-                && load_checkpoint(&one.repo, &found.commit)
+                && !context.repo()?.ref_exists(outer)
+                && one
+                    .repo
+                    .load_checkpoint(&found.commit)
                     .is_ok_and(|stored| is_ours(context, &stored.message))
             {
                 strays.push(found.name);
             }
         }
         if !strays.is_empty() {
-            delete_refs(&one.repo, &one.lock, &strays)?;
+            one.repo.delete_refs(&one.lock, &strays)?;
         }
         remove_strays(context, state, &one.inner)?;
     }
@@ -368,7 +368,7 @@ pub(crate) fn record(
 impl NestedCapture {
     /// Whether a stored checkpoint of this repository holds the same.
     pub(crate) fn is(&self, commit: &ObjectId) -> bool {
-        load_checkpoint(&self.repo, commit).is_ok_and(|stored| {
+        self.repo.load_checkpoint(commit).is_ok_and(|stored| {
             self.capture.same_as(&stored, &[]).unwrap_or(false)
                 && unchanged(&self.inner, &stored.manifest.nested)
         })
@@ -376,7 +376,7 @@ impl NestedCapture {
 
     /// Whether a stored checkpoint has the same files; HEAD and index are not compared, here or in those inside.
     pub(in crate::engine) fn has_files_of(&self, commit: &ObjectId) -> bool {
-        let Ok(stored) = load_checkpoint(&self.repo, commit) else {
+        let Ok(stored) = self.repo.load_checkpoint(commit) else {
             return false;
         };
         let then = &stored.manifest.nested;
@@ -397,7 +397,7 @@ impl NestedCapture {
         previous: Option<&ObjectId>,
         checkpoint: &Checkpoint,
     ) -> Result<ObjectId> {
-        let before = previous.and_then(|commit| load_checkpoint(&self.repo, commit).ok());
+        let before = previous.and_then(|commit| self.repo.load_checkpoint(commit).ok());
         let around = (&self.repo, &self.capture);
         let Recorded { links, copies } =
             record(context, around, &self.inner, before.as_ref(), checkpoint)?;
@@ -419,10 +419,12 @@ impl NestedCapture {
                 message: &message,
                 at,
             };
-            write_linked(&self.repo, &self.capture, &links, None, &parts)?
+            self.repo
+                .write_linked(&self.capture, &links, None, &parts)?
         };
         let reference = ref_name(&checkpoint.run.run_id, &id);
-        name_checkpoint(&self.repo, &self.lock, &self.capture, &reference, &commit)?;
+        self.repo
+            .name_checkpoint(&self.lock, &self.capture, &reference, &commit)?;
         self.capture.write_cache(&reference, &commit);
         Ok(commit)
     }

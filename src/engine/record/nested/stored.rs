@@ -5,8 +5,7 @@ use crate::engine::base::error::Result;
 use crate::engine::record::adopt::adopt_one;
 use crate::engine::record::damage::mark_suspect;
 use crate::engine::record::message::record_of;
-use crate::git::checkpoint::{StoredCheckpoint, load_checkpoint, refs_of};
-use crate::git::repo::delete_refs;
+use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::{self, Repo, Result as GitResult, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Nested;
@@ -51,7 +50,7 @@ pub(crate) fn verify(
 }
 
 fn verify_one(context: &Context, repo: &Repo, commit: &ObjectId) -> GitResult<Vec<String>> {
-    let found = load_checkpoint(repo, commit).and_then(|stored| {
+    let found = repo.load_checkpoint(commit).and_then(|stored| {
         let mut inside = stored.verify(repo)?;
         inside.extend(verify(context, repo, &stored)?);
         Ok(inside)
@@ -73,7 +72,7 @@ pub(crate) fn forget(context: &Context, outer: &Repo, gone: &[Checkpoint]) {
         .iter()
         .filter(|checkpoint| checkpoint.worktree == context.worktree_id())
     {
-        if let Ok(stored) = load_checkpoint(outer, &checkpoint.commit)
+        if let Ok(stored) = outer.load_checkpoint(&checkpoint.commit)
             && let Err(error) = forget_one(context, outer, &stored, checkpoint)
         {
             tracing::warn!(%error, "references of {} in a nested repository are left", checkpoint.id);
@@ -95,15 +94,15 @@ fn forget_one(
         let Ok(repo) = Repo::nested(outer, &link.path, context.home()) else {
             continue;
         };
-        if let Ok(inside) = load_checkpoint(&repo, commit) {
+        if let Ok(inside) = repo.load_checkpoint(commit) {
             forget_one(context, &repo, &inside, checkpoint)?;
         }
-        let names: Vec<String> = refs_of(&repo, &checkpoint.run.run_id, &checkpoint.id)?
+        let names: Vec<String> = repo
+            .nested_refs_of(&checkpoint.run.run_id, &checkpoint.id)?
             .into_iter()
             .map(|found| found.name)
             .collect();
-        delete_refs(
-            &repo,
+        repo.delete_refs(
             &WorktreeLock::acquire(&repo, context.lock_timeout())?,
             &names,
         )?;
@@ -191,7 +190,7 @@ fn same_content(context: &Context, repo: &Repo, a: &Nested, b: &Nested) -> bool 
     if a.checkpoint == b.checkpoint {
         return true;
     }
-    let load = |link: &Nested| load_checkpoint(repo, link.checkpoint.as_ref()?).ok();
+    let load = |link: &Nested| repo.load_checkpoint(link.checkpoint.as_ref()?).ok();
     let (Some(a), Some(b)) = (load(a), load(b)) else {
         return false;
     };
@@ -219,7 +218,7 @@ pub(crate) fn adopt(context: &Context, selector: &Selector) -> Result<Selector> 
     if !is_commit || !context.has_git() {
         return as_it_is();
     }
-    let Ok(stored) = load_checkpoint(context.repo()?, &ObjectId(text.clone())) else {
+    let Ok(stored) = context.repo()?.load_checkpoint(&ObjectId(text.clone())) else {
         return as_it_is();
     };
     let Some(mut found) = record_of(&stored).filter(|found| found.state_dir.is_empty()) else {
