@@ -1,4 +1,4 @@
-//! What differs between systems, under one signature each: nothing outside this room asks which system it is on.
+//! What differs between systems, under one signature each: no other room knows which system it is on.
 //!
 //! `linux` uses what only its kernel has; `portable` does without (macOS, the BSDs).
 
@@ -6,26 +6,48 @@
 #[cfg_attr(not(target_os = "linux"), path = "portable/mod.rs")]
 mod system;
 
-mod process_entry;
+mod types;
+
 /// The portable process table; on Linux only tested.
 #[cfg(any(test, not(target_os = "linux")))]
 mod ps;
 
+use std::time::{Duration, SystemTime};
+
 use rustix::fs::{FileType, Mode, RawMode};
+use rustix::time::clock_gettime;
 
 pub(crate) use system::{
     DISABLED_KEY, FOLDER_BY_PATH, KNOWS_FOLDERS_OF_PROCESSES, SYNCS_FILE_SYSTEMS, attributes,
-    boot_time, dirty_bytes, end_of_child, enlarge_pipe, for_each_name, keeps_folder_times,
+    dirty_bytes, end_of_child, enlarge_pipe, for_each_name, keeps_folder_times,
     network_file_system, open_pty, open_without_links, own_program, pipe_size, rename_to_new,
-    since_boot, sync_file, sync_file_system,
+    sync_file, sync_file_system,
 };
 
 /// The process table.
 pub(crate) mod processes {
-    pub(crate) use super::process_entry::ProcessEntry;
     pub(crate) use super::system::processes::{
         boot_id, command, entry, folder, has_variable, living, name, pid_namespace, variable,
     };
+    pub(crate) use super::types::ProcessEntry;
+}
+
+/// Time since the machine started, suspended or not; where the system does not count from there, since an earlier moment
+/// that is the same for all processes.
+pub(crate) fn since_boot() -> Duration {
+    let now = clock_gettime(system::BOOT_CLOCK);
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or(0),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// When the machine started; `None` where the system does not report it.
+pub(crate) fn boot_time() -> Option<SystemTime> {
+    let now = SystemTime::now();
+    system::KNOWS_BOOT_TIME
+        .then(|| now.checked_sub(since_boot()))
+        .flatten()
 }
 
 /// Permission bits as the system's calls take them.

@@ -80,7 +80,7 @@ impl Repo {
     /// Makes of the content that a commit has the content that a work tree has of it.
     ///
     /// A commit holds what git converted (ends of lines, `$Id$`, filters); a capture holds the bytes that were there. Where a
-    /// path is converted, what is there `now`, else what the `captured` checkpoint has, stands for the commit's as far as it
+    /// path is converted, what is there `now`, else what the `captured` checkpoint has, replaces the commit's as far as it
     /// comes to the same. A path that a sparse checkout leaves out stays out.
     pub(crate) fn as_checked_out(
         &self,

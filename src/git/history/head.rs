@@ -69,7 +69,7 @@ impl Repo {
                 .is_ok_and(|found| found.kind() == Some(ReferenceType::Symbolic))
         {
             return Err(Error::Unsupported {
-                what: format!("{name} stands for another branch"),
+                what: format!("{name} is a symbolic reference to another branch"),
             });
         }
         if let Some(to) = to {
@@ -248,7 +248,7 @@ impl Repo {
             .map_err(Error::git("compare commits"))
     }
 
-    /// Whether one of these commits is on a remote-tracking branch: somebody else may have it.
+    /// Whether one of these commits is on a remote-tracking branch: others may have it.
     pub fn on_remote_tracking(&self, commits: &[ObjectId]) -> Result<bool> {
         let failed = || Error::git("read the remote-tracking branches");
         let commits: Vec<Oid> = commits.iter().map(parse_oid).collect::<Result<_>>()?;

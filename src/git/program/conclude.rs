@@ -167,8 +167,8 @@ fn wanted(repo: &Repo, journal: &CommitJournal, after: &ObjectId) -> Result<Want
 }
 
 impl Repo {
-    /// The paths of the commits that somebody staged otherwise since the run had the index; of commits that are not made yet, those
-    /// of what is staged for them. None where it is not known what the run had there.
+    /// The paths of the commits that were staged with other content since the run had the index; of commits that are not
+    /// made yet, those of what is staged for them. None where it is not known what the run had there.
     pub(crate) fn staged_since(
         &self,
         journal: &CommitJournal,

@@ -490,7 +490,7 @@ impl Repo {
                 (None, None) => {}
                 (Some(entry), Some((mode, oid)))
                     if entry.oid.0 == oid.to_string() && *mode == mode_of(&entry) => {}
-                // Filters, or a mode that git is told not to trust, may make the same of it.
+                // Filters, or a mode that `core.fileMode` has git ignore, may make the same of it.
                 (Some(_), Some(_)) => drop(perhaps.insert(path.clone())),
                 _ => drop(unlike.insert(path.clone())),
             }
@@ -540,7 +540,7 @@ impl Repo {
             match committed.remove(&path) {
                 None if entry.kind == EntryKind::EmptyDir => {}
                 Some((mode, oid)) if entry.oid.0 == oid.to_string() && mode == mode_of(&entry) => {}
-                // Filters, or a mode that git is told not to trust, may make the same of it.
+                // Filters, or a mode that `core.fileMode` has git ignore, may make the same of it.
                 Some(_) => drop(perhaps.insert(path)),
                 None => drop(unlike.insert(path)),
             }

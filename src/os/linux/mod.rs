@@ -8,7 +8,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::time::{Duration, SystemTime};
 
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxAttributes, StatxFlags,
@@ -16,12 +15,21 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::pty::{OpenptFlags, openpt};
+use rustix::time::ClockId;
+
+use crate::os::types::Attributes;
 
 /// Whether [`sync_file_system`] works.
 pub(crate) const SYNCS_FILE_SYSTEMS: bool = true;
 
 /// Whether [`processes::folder`] works.
 pub(crate) const KNOWS_FOLDERS_OF_PROCESSES: bool = true;
+
+/// The clock of [`since_boot`](super::since_boot).
+pub(super) const BOOT_CLOCK: ClockId = ClockId::Boottime;
+
+/// Whether that counts from the start of the machine.
+pub(super) const KNOWS_BOOT_TIME: bool = true;
 
 /// The code of a key that does nothing.
 pub(crate) const DISABLED_KEY: u8 = 0;
@@ -41,20 +49,6 @@ pub(crate) fn open_pty() -> Result<OwnedFd, Errno> {
 #[expect(clippy::unnecessary_wraps, reason = "other systems may not know it")]
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     Ok(PathBuf::from("/proc/self/exe"))
-}
-
-/// Time since the machine started, suspended or not.
-pub(crate) fn since_boot() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or(0),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    )
-}
-
-/// When the machine started.
-pub(crate) fn boot_time() -> Option<SystemTime> {
-    SystemTime::now().checked_sub(since_boot())
 }
 
 /// Something that becomes readable when the child ends; `None` where there is no such thing.
@@ -109,15 +103,6 @@ pub(crate) fn for_each_name(
         each(entry.file_name().to_bytes(), entry.file_type());
     }
     Ok(())
-}
-
-/// What only `statx` reports of a path.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Attributes {
-    /// Whether something is mounted there, also of the same file system; `None` where that is not known.
-    pub(crate) is_mount: Option<bool>,
-    /// Immutable or append-only.
-    pub(crate) is_fixed: bool,
 }
 
 /// The attributes of `name` in `dir`; an old kernel reports none.

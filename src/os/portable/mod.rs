@@ -7,17 +7,25 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::pty::{OpenptFlags, openpt};
+use rustix::time::ClockId;
+
+use crate::os::types::Attributes;
 
 /// Whether [`sync_file_system`] works.
 pub(crate) const SYNCS_FILE_SYSTEMS: bool = false;
 
 /// Whether [`processes::folder`] works.
 pub(crate) const KNOWS_FOLDERS_OF_PROCESSES: bool = false;
+
+/// The clock of [`since_boot`](super::since_boot).
+pub(super) const BOOT_CLOCK: ClockId = ClockId::Monotonic;
+
+/// Whether that counts from the start of the machine: from some moment, the same for all processes.
+pub(super) const KNOWS_BOOT_TIME: bool = false;
 
 /// The code of a key that does nothing.
 pub(crate) const DISABLED_KEY: u8 = 0xff;
@@ -38,20 +46,6 @@ pub(crate) fn open_pty() -> Result<OwnedFd, Errno> {
 /// This program.
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     std::env::current_exe()
-}
-
-/// Time since some moment before this process started, the same moment for all processes.
-pub(crate) fn since_boot() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or(0),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    )
-}
-
-/// It is not known here.
-pub(crate) fn boot_time() -> Option<SystemTime> {
-    None
 }
 
 /// There is nothing here that becomes readable when a child ends.
@@ -107,15 +101,6 @@ pub(crate) fn for_each_name(
         each(entry.file_name().to_bytes(), entry.file_type());
     }
     Ok(())
-}
-
-/// What is known of a path beside its `stat`: nothing here.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Attributes {
-    /// Whether something is mounted there; `None` where that is not known.
-    pub(crate) is_mount: Option<bool>,
-    /// Immutable or append-only.
-    pub(crate) is_fixed: bool,
 }
 
 /// None are known here.

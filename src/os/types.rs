@@ -1,5 +1,15 @@
-//! A row of the process table.
+//! What the functions of every system return.
 
+/// What is known of a path beside its `stat`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attributes {
+    /// Whether something is mounted there, also of the same file system; `None` where that is not known.
+    pub(crate) is_mount: Option<bool>,
+    /// Immutable or append-only.
+    pub(crate) is_fixed: bool,
+}
+
+/// A row of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessEntry {
     pub(crate) pid: u32,
