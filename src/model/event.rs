@@ -481,6 +481,43 @@ mod tests {
     }
 
     #[test]
+    fn an_event_is_read_in_any_order_of_its_fields_and_not_without_one() {
+        let fields = [
+            r#""seq":1"#,
+            r#""at":"2026-03-01T12:00:00.000Z""#,
+            r#""schema":1"#,
+            r#""source":"recovery""#,
+            r#""type":"checkpoint_pinned""#,
+            r#""payload":{"checkpoint_id":"c","pinned":true,"note":"n","more":[1]}"#,
+            r#""run_id":"r""#,
+            r#""lane":"l""#,
+            r#""else":{"seq":2}"#,
+        ];
+        let read =
+            |fields: &[&str]| serde_json::from_str::<Event>(&format!("{{{}}}", fields.join(",")));
+        let event = read(&fields).unwrap();
+        assert_eq!(event.run, Some(RunKey::new("r", None, Some("l"))));
+        for first in 0..fields.len() {
+            let mut rotated = fields;
+            rotated.rotate_left(first);
+            assert_eq!(read(&rotated).unwrap(), event);
+            rotated.reverse();
+            assert_eq!(read(&rotated).unwrap(), event);
+            let without = read(&rotated[1..]).ok();
+            let is_needed = !["run_id", "lane", "else"]
+                .iter()
+                .any(|name| rotated[0].contains(&format!("\"{name}\"")));
+            assert_eq!(without.is_none(), is_needed, "{}", rotated[0]);
+        }
+        let run = |more: &[&str]| read(&[&fields[..6], more].concat()).map(|event| event.run);
+        assert_eq!(run(&[r#""lane":"l""#]).unwrap(), None);
+        assert!(
+            run(&[r#""run_id":7"#]).is_err(),
+            "no run is not made of a wrong one"
+        );
+    }
+
+    #[test]
     fn events_of_earlier_versions_are_read() {
         let ended = r#"{"seq":4,"at":"2026-03-01T12:00:00.000Z","schema":1,"run_id":"r","phase":"-","lane":"-",
             "source":"recover","type":"attempt_ended","payload":{"iteration":1,"attempt":1,"outcome":"passed",
