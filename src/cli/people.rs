@@ -45,8 +45,8 @@ impl People {
     pub(super) fn know(&self, context: &Context, state: &State) {
         let numbers = state
             .checkpoints
-            .numbers()
-            .map(|(seq, id)| (id.to_string(), seq))
+            .values()
+            .map(|one| (one.id.to_string(), one.seq))
             .collect();
         let run = found_unnamed(context, state).map(|key| join(key.flags()));
         *self.known() = Known { numbers, run };

@@ -173,13 +173,9 @@ impl Attempt {
 
     /// Whether it passed and may have weakened what judges it.
     pub fn is_weakened(&self) -> bool {
-        is_weakened(self.outcome, &self.conditions)
+        self.outcome == Some(AttemptOutcome::Passed)
+            && self.conditions.contains(&Condition::Tampered)
     }
-}
-
-/// [`Attempt::is_weakened`] of one that ends like this.
-pub(crate) fn is_weakened(outcome: Option<AttemptOutcome>, conditions: &[Condition]) -> bool {
-    outcome == Some(AttemptOutcome::Passed) && conditions.contains(&Condition::Tampered)
 }
 
 /// A process that outlived its attempt outside the attempt's session.

@@ -72,6 +72,7 @@ impl State {
         let own = self
             .checkpoints
             .latest_of_stages(key)
+            .into_iter()
             .filter_map(|(stage, checkpoint)| {
                 records_of(checkpoint, run)
                     .into_iter()
@@ -156,41 +157,9 @@ impl State {
         })
     }
 
-    /// The stage of [`Self::lane_safest`]. As long as nothing was gone back over, no checkpoint but the latest ones of the
-    /// lane's stages is looked at for it.
+    /// The stage of [`Self::lane_safest`].
     pub fn lane_safest_stage(&self, key: &RunKey) -> Option<&str> {
-        let stands = self
-            .lane_stands(key)
-            .filter(|record| record.status != Some(ROLLED_BACK))?;
-        let failed = !stands.is_safe();
-        let at = stands
-            .checkpoint()
-            .map_or(u64::MAX, |checkpoint| checkpoint.seq);
-        let went_back = self
-            .run(key)
-            .is_some_and(|run| !run.line.is_straight() || !run.rolled_back.is_empty());
-        let mut latest = self.checkpoints.latest_safe_of_stages(key);
-        if went_back || latest.any(|(stage, seq)| seq >= at && (failed || stage != stands.stage)) {
-            // One before the latest of its stage may be meant.
-            return self.lane_safest(key)?.lane_fields.stage.as_deref();
-        }
-        let other = |stage: &str| failed || stage != stands.stage;
-        let earlier = self
-            .checkpoints
-            .latest_safe_of_stages(key)
-            .filter(|(stage, _)| other(stage));
-        let itself = || {
-            stands
-                .checkpoint()
-                .filter(|one| one.is_safe_stage())?
-                .lane_fields
-                .stage
-                .as_deref()
-        };
-        earlier
-            .max_by_key(|(_, seq)| *seq)
-            .map(|(stage, _)| stage)
-            .or_else(itself)
+        self.lane_safest(key)?.lane_fields.stage.as_deref()
     }
 }
 

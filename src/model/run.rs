@@ -613,6 +613,11 @@ impl Run {
     }
 }
 
+/// Goes into [`Run::subtasks`].
+pub(crate) fn subtask_checksum(subtask: &str) -> u32 {
+    crc32fast::hash(subtask.as_bytes())
+}
+
 /// The id of the run without a task whose iteration has this name as its subtask.
 pub(crate) fn run_of_subtask(subtask: &str) -> Option<&str> {
     let (run_id, number) = subtask.rsplit_once("/iteration-")?;

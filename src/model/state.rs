@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::checkpoint::Checkpoint;
 use super::checkpoints::Checkpoints;
 use super::id::CheckpointId;
-use super::lazy_compressed::Part;
 use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
 use super::usage::Usage;
@@ -44,31 +43,10 @@ pub struct State {
 }
 
 impl State {
-    /// Packs what few commands read, or none: the details of runs that are over, all iterations and all checkpoints.
+    /// Compresses the details of runs that have ended, which few commands read.
     pub fn pack(&mut self) {
-        for run in self.runs.iter_mut().filter(|run| !run.details.is_packed()) {
-            if run.status.has_ended() {
-                run.details.iterations.unpack();
-                run.details.pack();
-            } else {
-                run.details.iterations.pack();
-            }
-        }
-        self.checkpoints.pack();
-    }
-
-    /// All that may be packed, always in the same order.
-    pub fn parts(&mut self) -> Vec<&mut dyn Part> {
-        let mut parts: Vec<&mut dyn Part> = Vec::new();
-        for run in &mut self.runs {
-            if run.details.is_packed() || run.details.is_missing() {
-                parts.push(&mut run.details);
-            } else {
-                parts.extend(run.details.iterations.parts());
-            }
-        }
-        parts.extend(self.checkpoints.parts());
-        parts
+        let ended = self.runs.iter_mut().filter(|run| run.status.has_ended());
+        ended.for_each(|run| run.details.pack());
     }
 
     /// The run with this key.

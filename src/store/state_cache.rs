@@ -1,25 +1,22 @@
 //! The fold so far, so that start-up does not grow with the ledger.
 //!
 //! A cache: it checks itself, it is never the truth, and any doubt means that the ledger is folded from its start. It is
-//! a line with the checksum of all that follows it, the length of the state, that of the ledger that is in it, and the
-//! format; the state in `MessagePack`; and the packed parts of the state in the order of [`State::parts`].
+//! a line with the checksum of all that follows it, the length of the ledger that is in it, and the format; and the state
+//! in `MessagePack`.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::io::{self, Read as _};
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{Refused, Root, Sync};
-use crate::model::lazy_compressed::{Bytes, Source};
 use crate::model::state::State;
 
 /// Changes whenever [`State`], the fold or the packing changes.
-const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/36");
-/// How long the first line is: twice eight hexadecimal digits and once sixteen, the format, three blanks, a newline.
-const HEAD: usize = 36 + FORMAT.len();
+const FORMAT: &str = concat!(env!("CARGO_PKG_VERSION"), "/37");
+/// Length of the first line: eight and sixteen hexadecimal digits, the format, two blanks, a newline.
+const HEAD: usize = 27 + FORMAT.len();
 
 /// The fold of the ledger's first `offset` bytes.
 #[derive(Serialize, Deserialize)]
@@ -32,8 +29,6 @@ pub(super) struct StateCache {
     pub lines: u64,
     /// How much of it is packed lines.
     pub packed: u64,
-    /// Lengths of the packed parts.
-    parts: Vec<u32>,
     /// What they add up to.
     pub state: State,
 }
@@ -52,7 +47,6 @@ impl StateCache {
             ends_with,
             lines,
             packed,
-            parts: Vec::new(),
             state,
         }
     }
@@ -68,47 +62,18 @@ impl StateCache {
 
     /// How many bytes of the ledger the cache has, as it says itself; it is not examined for that.
     pub(super) fn offset(root: &Root, path: &Path) -> Option<u64> {
-        Some(Head::read(&root.open(path).ok()?)?.offset)
+        Some(Head::read(&mut root.open(path).ok()?)?.offset)
     }
 
-    fn decode(file: File) -> Option<Self> {
-        let size = file.metadata().ok()?.len();
-        let Head {
-            checksum,
-            length,
-            offset,
-        } = Head::read(&file)?;
-        let mut at = (HEAD as u64)
-            .checked_add(length.into())
-            .filter(|end| *end <= size)?;
-        let mut state = vec![0; usize::try_from(length).ok()?];
-        file.read_exact_at(&mut state, HEAD as u64).ok()?;
-        let mut found = crc32fast::Hasher::new();
-        found.update(&state);
-        add_rest(&mut found, &file, at)?;
-        if found.finalize() != checksum {
+    fn decode(mut file: File) -> Option<Self> {
+        let Head { checksum, offset } = Head::read(&mut file)?;
+        let mut body = Vec::new();
+        file.read_to_end(&mut body).ok()?;
+        if crc32fast::hash(&body) != checksum {
             return None;
         }
-        let mut cache = rmp_serde::from_slice::<Self>(&state).ok()?;
-        if cache.offset != offset {
-            return None;
-        }
-        let source: Arc<dyn Source> = Arc::new(CacheFile(file));
-        let missing = cache
-            .state
-            .parts()
-            .into_iter()
-            .filter(|part| part.is_missing());
-        for (part, length) in missing.zip(&cache.parts) {
-            part.fill(Bytes {
-                source: source.clone(),
-                at,
-                length: usize::try_from(*length).ok()?,
-            });
-            at += u64::from(*length);
-        }
-        let whole = at == size && !cache.state.parts().iter().any(|part| part.is_missing());
-        whole.then_some(cache)
+        let cache = rmp_serde::from_slice::<Self>(&body).ok()?;
+        (cache.offset == offset).then_some(cache)
     }
 
     /// Packs what is over and writes the cache; a failure costs time later, nothing else.
@@ -122,26 +87,13 @@ impl StateCache {
         }
     }
 
-    fn encode(&mut self) -> io::Result<Vec<u8>> {
-        let parts: Vec<Vec<u8>> = self
-            .state
-            .parts()
-            .iter()
-            .filter_map(|part| part.bytes())
-            .collect();
-        let lengths = parts.iter().map(|part| u32::try_from(part.len()));
-        self.parts = lengths
-            .collect::<Result<_, _>>()
-            .map_err(io::Error::other)?;
+    fn encode(&self) -> io::Result<Vec<u8>> {
         let mut body = rmp_serde::to_vec_named(self).map_err(io::Error::other)?;
-        let length = u32::try_from(body.len()).map_err(io::Error::other)?;
-        body.extend(parts.into_iter().flatten());
-        let mut all = Head {
+        let head = Head {
             checksum: crc32fast::hash(&body),
-            length,
             offset: self.offset,
-        }
-        .line();
+        };
+        let mut all = head.line();
         all.append(&mut body);
         Ok(all)
     }
@@ -151,66 +103,27 @@ impl StateCache {
 struct Head {
     /// Of all that follows.
     checksum: u32,
-    /// Of the state in the open, in bytes.
-    length: u32,
     /// As in the cache.
     offset: u64,
 }
 
 impl Head {
     fn line(&self) -> Vec<u8> {
-        format!(
-            "{:08x} {:08x} {:016x} {FORMAT}\n",
-            self.checksum, self.length, self.offset
-        )
-        .into_bytes()
+        format!("{:08x} {:016x} {FORMAT}\n", self.checksum, self.offset).into_bytes()
     }
 
     /// `None` where another version wrote it.
-    fn read(file: &File) -> Option<Self> {
+    fn read(file: &mut File) -> Option<Self> {
         let mut line = [0; HEAD];
-        file.read_exact_at(&mut line, 0).ok()?;
+        file.read_exact(&mut line).ok()?;
         let numbers = std::str::from_utf8(&line)
             .ok()?
             .strip_suffix('\n')?
             .strip_suffix(FORMAT)?;
-        let mut words = numbers.split(' ');
-        let (checksum, length, offset) = (words.next()?, words.next()?, words.next()?);
+        let (checksum, offset) = numbers.trim_end().split_once(' ')?;
         Some(Self {
             checksum: u32::from_str_radix(checksum, 16).ok()?,
-            length: u32::from_str_radix(length, 16).ok()?,
             offset: u64::from_str_radix(offset, 16).ok()?,
         })
-    }
-}
-
-/// The packed parts are in the file, and most of them stay there: all that a command reads it pays for.
-#[derive(Debug)]
-struct CacheFile(File);
-
-impl Source for CacheFile {
-    fn read(&self, at: u64, length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length];
-        // A cache is put in place whole and never changed, and this one was read to its end a moment ago.
-        self.0
-            .read_exact_at(&mut bytes, at)
-            .expect("the disk gives the cache recover/fold.cache again");
-        bytes
-    }
-}
-
-/// Adds to the checksum what the file holds from `at` on.
-fn add_rest(checksum: &mut crc32fast::Hasher, file: &File, mut at: u64) -> Option<()> {
-    let mut buffer = [0; 1 << 14];
-    loop {
-        match file.read_at(&mut buffer, at) {
-            Ok(0) => return Some(()),
-            Ok(length) => {
-                checksum.update(&buffer[..length]);
-                at += length as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return None,
-        }
     }
 }

@@ -37,7 +37,7 @@ pub(in crate::engine) fn load_latest<'s>(
         one.seq < checkpoint.seq && one.worktree == checkpoint.worktree && !one.is_safety()
     };
     for one in
-        std::iter::once(checkpoint).chain(state.checkpoints.newest_first().filter(is_earlier))
+        std::iter::once(checkpoint).chain(state.checkpoints.values().rev().filter(is_earlier))
     {
         if let Some(stored) = load_undamaged(repo, one)? {
             return Ok(Some((one, stored)));

@@ -144,7 +144,8 @@ pub(crate) fn of_others<'a>(
     let is_own = |key: &RunKey| is_own(key) || is_later(key);
     let later = state
         .checkpoints
-        .newest_first()
+        .values()
+        .rev()
         .take_while(|one| one.seq > target.seq);
     let mut later: Vec<&Checkpoint> = later.filter(|one| one.worktree == here).collect();
     let mut found = BTreeMap::new();

@@ -152,7 +152,8 @@ impl State {
                     .and_then(|worktree| worktree.baseline.first());
                 live.baseline = known.map(|layer| layer.checkpoint_id.clone());
                 let began = live.baseline.clone();
-                run.iterations.note_began(*iteration, began);
+                let entry = run.iterations.get_or_pending(*iteration);
+                entry.began = entry.began.take().or(began);
             }
             if let Payload::Imported(imported) = &event.payload {
                 let imported = (**imported).clone();

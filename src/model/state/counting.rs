@@ -64,8 +64,8 @@ impl State {
         let line = &self.run(key)?.line;
         let mut passed = self
             .checkpoints
-            .passed_of(key)
-            .filter(|checkpoint| !checkpoint.is_safety());
+            .of(key)
+            .filter(|one| one.verdict == Verdict::Passed && !one.is_safety());
         let usable =
             |one: &&Checkpoint| one.trigger == trigger::INITIAL && one.verdict != Verdict::Failed;
         let initial = || self.initial(key).and_then(Named::kept).filter(usable);
@@ -80,12 +80,9 @@ impl State {
         Some(self.checkpoint(id).map_or(Named::Removed, Named::Kept))
     }
 
-    /// Whether [`Self::initial`] is there still. It is not opened for that.
+    /// Whether [`Self::initial`] is there still.
     pub fn keeps_initial(&self, key: &RunKey) -> bool {
-        let id = self
-            .run(key)
-            .and_then(|run| run.initial_checkpoint.as_ref());
-        id.is_some_and(|id| self.checkpoints.has_of(key, id))
+        matches!(self.initial(key), Some(Named::Kept(_)))
     }
 
     /// What an iteration came to: of the checkpoints after it the latest that passed, else the latest that was not taken on

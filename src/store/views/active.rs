@@ -63,7 +63,8 @@ impl ActiveState {
 pub(crate) fn latest_checkpoint(state: &State) -> Option<&Checkpoint> {
     state
         .checkpoints
-        .newest_first()
+        .values()
+        .rev()
         .find(|checkpoint| !checkpoint.is_safety() && !state.is_superseded(checkpoint))
 }
 

@@ -10,8 +10,7 @@ use serde_json::Value;
 
 use crate::model::decision::Action;
 use crate::model::import::{IMPORTED_SESSION, ImportKind};
-use crate::model::iterations::checksum;
-use crate::model::run::{AttemptOutcome, IterationStatus, Run, run_of_subtask};
+use crate::model::run::{AttemptOutcome, IterationStatus, Run, run_of_subtask, subtask_checksum};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 
@@ -126,7 +125,10 @@ fn is_import(run: &Run) -> bool {
 
 /// Which runs may have attempts that are booked on any of these.
 fn sharing(subtasks: BTreeSet<&str>) -> impl Fn(&Run) -> bool {
-    let names: BTreeSet<u32> = subtasks.iter().map(|subtask| checksum(subtask)).collect();
+    let names: BTreeSet<u32> = subtasks
+        .iter()
+        .map(|subtask| subtask_checksum(subtask))
+        .collect();
     let owners: BTreeSet<&str> = subtasks.into_iter().filter_map(run_of_subtask).collect();
     move |run| {
         owners.contains(run.key.run_id.as_str())

@@ -136,7 +136,9 @@ pub fn battle<'a>(state: &'a State, run: &'a Run) -> BattleView<'a> {
     own.reverse();
     let left_out = state
         .checkpoints
-        .count_listed_of(&run.key)
+        .of(&run.key)
+        .filter(|checkpoint| !checkpoint.is_safety())
+        .count()
         .saturating_sub(own.len());
     let iterations: Vec<_> = run
         .iterations

@@ -198,7 +198,8 @@ fn last_head(store: &Store, worktree: &Path) -> Option<(Head, Timestamp)> {
     let state = store.load().ok()?.state;
     let latest = state
         .checkpoints
-        .newest_first()
+        .values()
+        .rev()
         .find(|checkpoint| checkpoint.worktree == id)?;
     let head = Head {
         commit: latest.base_commit.clone(),

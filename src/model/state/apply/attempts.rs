@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::attempt::is_weakened;
 use crate::model::decision::Action;
 use crate::model::event::{AttemptEnd, Event, Payload};
 use crate::model::failure::{Cause, CauseDetail, Condition};
-use crate::model::iterations::{End, checksum};
 use crate::model::run::{
     Attempt, AttemptOutcome, IterationStatus, LiveAttempt, Parked, RestoredFiles, Run, RunStatus,
-    run_of_subtask,
+    run_of_subtask, subtask_checksum,
 };
 use crate::model::time::Timestamp;
 use crate::model::usage::Usage;
@@ -61,23 +59,21 @@ pub(super) fn attempt_started(run: &mut Run, event: &Event) {
     };
     begin_elsewhere(run, *iteration, subtask);
     if run_of_subtask(subtask) != Some(run.key.run_id.as_str()) {
-        run.subtasks.insert(checksum(subtask));
+        run.subtasks.insert(subtask_checksum(subtask));
     }
     run.accepted.remove(iteration);
     run.to_roll_back = None;
-    let begun = started.clone();
-    run.iterations.begin(*iteration, &started, move |entry| {
-        if !matches!(
-            entry.status,
-            IterationStatus::InProgress | IterationStatus::Failed | IterationStatus::Cancelled
-        ) {
-            // What it left before is over: it begins where the work tree is now.
-            entry.began = None;
-        }
-        entry.status = IterationStatus::InProgress;
-        entry.reason = None;
-        entry.attempts.push(begun.clone());
-    });
+    let entry = run.iterations.get_or_pending(*iteration);
+    if !matches!(
+        entry.status,
+        IterationStatus::InProgress | IterationStatus::Failed | IterationStatus::Cancelled
+    ) {
+        // What it left before is over: it begins where the work tree is now.
+        entry.began = None;
+    }
+    entry.status = IterationStatus::InProgress;
+    entry.reason = None;
+    entry.attempts.push(started);
     run.current_iteration = *iteration;
     run.stopped_for = None;
     run.status = RunStatus::InProgress;
@@ -110,25 +106,12 @@ pub(super) fn attempt_ended(run: &mut Run, end: &AttemptEnd, seq: u64, at: Times
         }
         AttemptOutcome::Failed => IterationStatus::Failed,
     };
-    let known = End {
-        iteration: end.iteration,
-        attempt: end.attempt,
-        status,
-        seq,
-        usage: end.usage(),
-        weakened: is_weakened(Some(end.outcome), &end.conditions) || !end.git_changes.is_empty(),
-    };
-    let ended = end.clone();
-    run.iterations.end(&known, move |entry| {
-        entry.status = status;
-        if let Some(attempt) = entry
-            .attempts
-            .iter_mut()
-            .rfind(|attempt| attempt.number == ended.attempt)
-        {
-            note_end(attempt, &ended, seq);
-        }
-    });
+    let entry = run.iterations.get_or_pending(end.iteration);
+    entry.status = status;
+    let mut attempts = entry.attempts.iter_mut();
+    if let Some(attempt) = attempts.rfind(|attempt| attempt.number == end.attempt) {
+        note_end(attempt, end, seq);
+    }
     run.live = None;
     run.own_commits.extend(end.commits.iter().cloned());
     if let Some(session) = &end.agent_session {
