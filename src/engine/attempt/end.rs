@@ -21,7 +21,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::budget::Account;
 use crate::policy::decide::{DecisionInput, decide, fallback_of, is_charged};
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
 use super::conditions::{self, Detected};
@@ -317,7 +317,7 @@ pub(in crate::engine) fn end_locked(
         }
         _ => None,
     };
-    let run = run_of(&*write_views(ledger, &[key], Extent::All)?, key)?;
+    let run = run_of(&*write_views(ledger, &[key])?, key)?;
     Ok(Ended {
         run,
         end: ending.end,

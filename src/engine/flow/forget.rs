@@ -30,7 +30,7 @@ use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::amounts::count;
 use crate::store::NewEvent;
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 
 use super::hook::install::{Place, Task, carry_out, settings_file};
 use super::runs::{Chosen, Planned, refuse_driven};
@@ -158,7 +158,7 @@ fn forget_runs(context: &Context, planned: &Forgotten) -> Result<()> {
         }],
     )?;
     seed_json::refresh_active(context, ledger.state())?;
-    let state = write_views(ledger, &[], Extent::All)?;
+    let state = write_views(ledger, &[])?;
     forgotten::sweep(context, &state)?;
     for id in fixes {
         remove(

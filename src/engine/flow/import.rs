@@ -24,9 +24,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::import::{ImportInput, Problem, is_known_history, read, recognise};
-use crate::store::views::{
-    Extent, RecoveryState, attempt_view, battle, recovery_state, write_views,
-};
+use crate::store::views::{RecoveryState, attempt_view, battle, recovery_state, write_views};
 use crate::store::{NewEvent, Store};
 
 use super::bundle_import::{self, Bundle, new_ones};
@@ -136,7 +134,7 @@ pub(crate) fn import(context: &Context, request: &ImportRequest) -> Result<Impor
             .filter_map(|(_, event)| event.run.clone())
             .collect();
         ledger.append_dated(events)?;
-        write_views(ledger, &keys.iter().collect::<Vec<_>>(), Extent::All)?;
+        write_views(ledger, &keys.iter().collect::<Vec<_>>())?;
     } else {
         drop(ledger);
     }

@@ -22,7 +22,7 @@ use crate::model::state::State;
 use crate::policy::amounts::count;
 use crate::policy::retention::{Limits, Reasoned, RetentionPlan, Which, retain};
 use crate::store::NewEvent;
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 
 use super::archive::{Archived, archive};
 
@@ -219,7 +219,7 @@ fn remove(
     };
     ledger.append(context.clock.now(), vec![event])?;
     seed_json::refresh_active(context, ledger.state())?;
-    write_views(ledger, &run.into_iter().collect::<Vec<_>>(), Extent::All)?;
+    write_views(ledger, &run.into_iter().collect::<Vec<_>>())?;
     let repo = context.repo()?;
     let references: Vec<_> = doomed
         .iter()

@@ -22,7 +22,7 @@ use crate::policy::budget::Account;
 use crate::policy::retry_status::RetryStatus;
 use crate::policy::settings::RetrySettings;
 use crate::store::NewEvent;
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 
 use super::foreign_views;
 
@@ -285,7 +285,7 @@ pub(crate) fn reset(context: &Context) -> Result<Retry> {
         .map(|key| NewEvent::about(key, Payload::RetryReset {}))
         .collect();
     ledger.append(context.clock.now(), resets)?;
-    let state = write_views(ledger, &keys, Extent::All)?;
+    let state = write_views(ledger, &keys)?;
     Ok(of_run(
         context,
         &state,

@@ -26,7 +26,7 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::usage::UsageFields;
 use crate::store::NewEvent;
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 
 use super::prune;
 
@@ -359,7 +359,7 @@ pub(crate) fn close(context: &Context, chosen: &Chosen) -> Result<Closed> {
     }
     ledger.append(context.clock.now(), events)?;
     let keys: Vec<&RunKey> = to_close.iter().map(|run| &run.key).collect();
-    let state = write_views(ledger, &keys, Extent::All)?;
+    let state = write_views(ledger, &keys)?;
     let closed = keys
         .into_iter()
         .map(|key| run_of(&state, key))

@@ -8,7 +8,7 @@ use crate::model::event::{EVENT_SCHEMA, Event, Payload};
 use crate::model::run::RunKey;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 use crate::store::{Exclusive, NewEvent};
 
 impl Context {
@@ -41,7 +41,7 @@ pub(crate) fn append(
     events: Vec<NewEvent>,
 ) -> Result<Arc<State>> {
     ledger.append(at, events)?;
-    Ok(write_views(ledger, &[key], Extent::All)?)
+    Ok(write_views(ledger, &[key])?)
 }
 
 /// Applies an event to the state in memory, as if it had been recorded.

@@ -20,7 +20,7 @@ use crate::model::step::StepRef;
 use crate::policy::escape::escape;
 use crate::policy::restore_plan::Baseline;
 use crate::store::NewEvent;
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 
 use super::head::HeadPlan;
 use super::index;
@@ -388,7 +388,7 @@ fn finish_journal(context: &Context, lock: &WorktreeLock, journal: &RestoreJourn
     // It is done: the next command writes the views, should they fail now.
     let written = seed_json::refresh_active(context, ledger.state());
     let runs: Vec<_> = journaled.run.iter().collect();
-    if let Err(error) = written.and_then(|()| Ok(write_views(ledger, &runs, Extent::All)?)) {
+    if let Err(error) = written.and_then(|()| Ok(write_views(ledger, &runs)?)) {
         let kind = &journal.kind;
         tracing::warn!(%error, "the {kind} is done, but what is written for others to read is not up to date");
     }

@@ -9,7 +9,6 @@ mod recovery;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
 
@@ -42,42 +41,6 @@ const ITERATIONS_IN_VIEW: usize = 100;
 /// How many of a run's latest checkpoints its view goes through, those before restores among them. `checkpoint list` has all.
 const CHECKPOINTS_IN_VIEW: usize = 100;
 
-/// Which views an event changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// Those that others read while a run is at work.
-    Live,
-    /// Also those that tell what was done: the history of attempts and the run's own.
-    All,
-}
-
-/// Up to how many runs at work the beginning of an attempt is in the views that tell what was done.
-const FEW_RUNS: usize = 4;
-
-impl Extent {
-    /// What the beginning of an attempt changes. Where many runs go on at once, what was done is written at its end.
-    pub(crate) fn of_beginning(state: &State) -> Self {
-        if are_many(state) {
-            Self::Live
-        } else {
-            Self::All
-        }
-    }
-}
-
-/// Runs of which something was recorded within so long are at work at the same time.
-const AT_ONCE: Duration = Duration::from_secs(10);
-
-/// Whether many runs are at work at once. Those that merely stand open are not.
-fn are_many(state: &State) -> bool {
-    let open = || state.runs.iter().filter(|run| !run.status.has_ended());
-    let latest = open().map(|run| run.last_at).max().unwrap_or_default();
-    open()
-        .filter(|run| latest.since(run.last_at) <= AT_ONCE)
-        .count()
-        > FEW_RUNS
-}
-
 /// A view's file.
 struct View {
     /// Below the state directory, or absolute.
@@ -109,16 +72,16 @@ impl View {
 }
 
 /// The views that all runs share.
-fn shared(store: &Store, state: &State, extent: Extent) -> Result<Vec<View>, StoreError> {
+fn shared(store: &Store, state: &State) -> Result<Vec<View>, StoreError> {
     let goes_on = state
         .runs
         .iter()
         .max_by_key(|run| run.last_seq)
         .is_some_and(goes_on);
-    let mut views = vec![View::new(RECOVERY, &recovery_state(state), goes_on)?];
-    if extent == Extent::All {
-        views.push(View::new(ATTEMPTS, &attempt_view(state), goes_on)?);
-    }
+    let mut views = vec![
+        View::new(RECOVERY, &recovery_state(state), goes_on)?,
+        View::new(ATTEMPTS, &attempt_view(state), goes_on)?,
+    ];
     let kept = ActiveState::read(store);
     // What is kept of a checkpoint that is being taken: who takes it writes the view once it is recorded.
     let is_ahead = kept.as_ref().is_some_and(|kept| {
@@ -186,46 +149,4 @@ pub fn encode(view: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let mut text = redacted_json_text(view).map_err(failed)?;
     text.push('\n');
     Ok(text.into_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
-    use crate::model::time::Timestamp;
-
-    use super::*;
-
-    #[test]
-    fn runs_that_stand_open_are_not_at_work() {
-        let mut state = State::default();
-        let mut record = |run: &str, seconds: i64, payload: Payload| {
-            let event = Event {
-                seq: state.last_seq + 1,
-                at: Timestamp::from_millis(seconds * 1000),
-                schema: EVENT_SCHEMA,
-                run: Some(RunKey::new(run, None, None)),
-                source: EventSource::Recover,
-                payload,
-            };
-            state.apply(&event);
-            are_many(&state)
-        };
-        let begun = |run: &str| Payload::RunCreated {
-            task_id: None,
-            session: run.to_owned(),
-            worktree: "/w".into(),
-            spec: Box::default(),
-        };
-        let all = ["a", "b", "c", "d", "e"];
-        assert_eq!(
-            all.map(|run| record(run, 100, begun(run))),
-            [false, false, false, false, true]
-        );
-        let mut later = |run, seconds| record(run, seconds, Payload::RetryReset {});
-        assert!(!later("a", 200), "the night is over, and one goes on");
-        assert_eq!(
-            ["b", "c", "d", "e"].map(|run| later(run, 203)),
-            [false, false, false, true]
-        );
-    }
 }

@@ -6,8 +6,6 @@
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::durable::{FileLock, LockError, Sync};
 use crate::model::hint::Hint;
@@ -17,14 +15,7 @@ use crate::model::state::State;
 use super::super::error::StoreError;
 use super::super::ledger::{Exclusive, Store};
 use super::super::written::{Written, is_blank, is_damaged, print_of};
-use super::{Extent, View, are_many, of_run, shared};
-
-/// Where many runs go on at once, what all of them share is written so often at most.
-const PACE: Duration = Duration::from_millis(100);
-/// It is written as seldom as to take one part of so many of the time: the more there is of it, the longer it takes.
-const PART: u64 = 10;
-/// But so often at least: who ends an attempt waits for it.
-const LONGEST_PACE: Duration = Duration::from_millis(250);
+use super::{View, of_run, shared};
 
 /// Gives the ledger's lock back and writes every view that events about `runs` may have changed. Returns what was recorded.
 /// What came after that is in the views too.
@@ -32,40 +23,14 @@ const LONGEST_PACE: Duration = Duration::from_millis(250);
 /// # Errors
 /// A view cannot be written. The events are recorded all the same, and so they are where another writer does not come to
 /// an end: that is a warning.
-pub(crate) fn write_views(
-    ledger: Exclusive,
-    runs: &[&RunKey],
-    extent: Extent,
-) -> Result<Arc<State>, StoreError> {
+pub(crate) fn write_views(ledger: Exclusive, runs: &[&RunKey]) -> Result<Arc<State>, StoreError> {
     let (store, recorded) = ledger.release();
-    if are_many(&recorded) && wait_for_others(&store, recorded.last_seq, extent) {
-        return Ok(recorded);
-    }
-    write_recorded(&store, recorded.last_seq, runs, extent)?;
+    write_recorded(&store, recorded.last_seq, runs)?;
     Ok(recorded)
 }
 
-/// Waits until it is time to write again: somebody else will have written what this process did, or this one writes what
-/// others did meanwhile. Returns whether nothing is left to do. They do not all wake up at once, to wait for each other.
-fn wait_for_others(store: &Store, seq: u64, extent: Extent) -> bool {
-    let recorded_at = now();
-    let mut marks = Marks::read(store);
-    let pause = marks.until_next(extent);
-    if !pause.is_zero() {
-        thread::sleep(pause + PACE.mul_f64(fastrand::f64()));
-        marks = Marks::read(store);
-    }
-    // A run's own view is written by whoever changed it.
-    extent == Extent::Live && marks.live >= seq && marks.live_at >= recorded_at
-}
-
 /// [`write_views`] of what was recorded up to the event `seq`.
-fn write_recorded(
-    store: &Store,
-    seq: u64,
-    runs: &[&RunKey],
-    extent: Extent,
-) -> Result<(), StoreError> {
+fn write_recorded(store: &Store, seq: u64, runs: &[&RunKey]) -> Result<(), StoreError> {
     let _lock = match FileLock::acquire(
         store.root(),
         &store.views_lock_path(),
@@ -79,30 +44,24 @@ fn write_recorded(
         }
         lock => lock?,
     };
-    let begun = Instant::now();
     let newest = store.load()?;
     // Who knows more of it writes it.
     if newest.newer.is_some() {
         return Ok(());
     }
     let state = &newest.state;
-    let marks = Marks::read(store);
-    let is_there = marks.cover(extent, seq, state.last_seq);
+    let is_there = (seq..=state.last_seq).contains(&written_up_to(store));
     let mut views = if is_there {
         Vec::new()
     } else {
-        shared(store, state, extent)?
+        shared(store, state)?
     };
-    if extent == Extent::All {
-        for run in runs {
-            views.extend(of_run(store, state, run)?);
-        }
+    for run in runs {
+        views.extend(of_run(store, state, run)?);
     }
     write(store, state, views)?;
     if !is_there {
-        marks
-            .after(extent, state.last_seq, begun.elapsed())
-            .write(store);
+        note_written(store, state.last_seq);
     }
     Ok(())
 }
@@ -111,121 +70,32 @@ fn write_recorded(
 pub(crate) fn rewrite_views(ledger: Exclusive) -> Result<Vec<PathBuf>, StoreError> {
     let (store, _) = ledger.release();
     let _lock = FileLock::acquire(store.root(), &store.views_lock_path(), store.lock_timeout())?;
-    let begun = Instant::now();
     let state = store.load()?.state;
-    let mut views = shared(&store, &state, Extent::All)?;
+    let mut views = shared(&store, &state)?;
     for run in &state.runs {
         views.extend(of_run(&store, &state, &run.key)?);
     }
     let written = write(&store, &state, views)?;
-    Marks::default()
-        .after(Extent::All, state.last_seq, begun.elapsed())
-        .write(&store);
+    note_written(&store, state.last_seq);
     Ok(written)
 }
 
 /// Up to which event the shared views were written last. Not synced, and no more than a hint: one that cannot be true is
 /// none.
-#[derive(Clone, Copy, Default)]
-struct Marks {
-    /// Those that others read while a run is at work.
-    live: u64,
-    /// All of them.
-    all: u64,
-    /// When all were, in milliseconds since 1970.
-    all_at: u64,
-    /// How long that took, in milliseconds.
-    all_took: u64,
-    /// When those were that others read while a run is at work.
-    live_at: u64,
+fn written_up_to(store: &Store) -> u64 {
+    let read = store.root().read(&store.views_mark_path()).ok();
+    let text = read.and_then(|bytes| String::from_utf8(bytes).ok());
+    // Earlier versions noted more than that in one line.
+    let line = text.as_deref().unwrap_or_default().lines().next();
+    line.and_then(|line| line.parse().ok()).unwrap_or(0)
 }
 
-/// In milliseconds since 1970.
-fn now() -> u64 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
-}
-
-impl Marks {
-    fn read(store: &Store) -> Self {
-        let read = store.root().read(&store.views_mark_path()).ok();
-        let text = read
-            .and_then(|bytes| String::from_utf8(bytes).ok())
-            .unwrap_or_default();
-        let mut numbers = text
-            .split_ascii_whitespace()
-            .map_while(|number| number.parse().ok());
-        let mut next = || numbers.next().unwrap_or(0);
-        Self {
-            live: next(),
-            all: next(),
-            all_at: next(),
-            all_took: next(),
-            live_at: next(),
-        }
-    }
-
-    /// How long to wait before they are written again. A clock that was set back is no reason to wait.
-    fn until_next(self, extent: Extent) -> Duration {
-        let (at, pace) = match extent {
-            Extent::Live => (self.live_at, PACE),
-            Extent::All => {
-                let pace = Duration::from_millis(self.all_took.saturating_mul(PART - 1));
-                (self.all_at, pace.clamp(PACE, LONGEST_PACE))
-            }
-        };
-        now()
-            .checked_sub(at)
-            .and_then(|age| pace.checked_sub(Duration::from_millis(age)))
-            .unwrap_or_default()
-    }
-
-    /// Whether what was recorded up to `seq` is in the views; the ledger ends with event `last`.
-    fn cover(self, extent: Extent, seq: u64, last: u64) -> bool {
-        let mark = if extent == Extent::All {
-            self.all
-        } else {
-            self.live
-        };
-        (seq..=last).contains(&mark)
-    }
-
-    fn after(self, extent: Extent, last: u64, took: Duration) -> Self {
-        match extent {
-            Extent::Live => Self {
-                live: last,
-                live_at: now(),
-                ..self
-            },
-            Extent::All => {
-                let (at, all_took) = (now(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-                Self {
-                    live: last,
-                    all: last,
-                    all_at: at,
-                    all_took,
-                    live_at: at,
-                }
-            }
-        }
-    }
-
-    /// In the place of the former one, which is as long: another file for it would cost more than all the rest of it.
-    fn write(self, store: &Store) {
-        let Self {
-            live,
-            all,
-            all_at,
-            all_took,
-            live_at,
-        } = self;
-        let text = format!("{live:020} {all:020} {all_at:020} {all_took:020} {live_at:020}\n");
-        let file = store.root().open_or_create(&store.views_mark_path());
-        if let Err(error) = file.and_then(|file| file.write_all_at(text.as_bytes(), 0)) {
-            tracing::debug!(%error, "which views were written was not noted");
-        }
+/// In the place of the former one, which is as long: another file for it would cost more than all the rest of it.
+fn note_written(store: &Store, seq: u64) {
+    let file = store.root().open_or_create(&store.views_mark_path());
+    let text = format!("{seq:020}\n");
+    if let Err(error) = file.and_then(|file| file.write_all_at(text.as_bytes(), 0)) {
+        tracing::debug!(%error, "which views were written was not noted");
     }
 }
 
@@ -367,6 +237,8 @@ fn write_view(store: &Store, path: &Path, view: &View) -> Result<(), StoreError>
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::model::event::Payload;
     use crate::model::run::RunSpec;
@@ -408,7 +280,7 @@ mod tests {
     fn who_has_nothing_left_to_write_leaves_the_rest_to_others() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path().join("state"), Duration::from_secs(5));
-        let write = |seq| write_recorded(&store, seq, &[], Extent::All).unwrap();
+        let write = |seq| write_recorded(&store, seq, &[]).unwrap();
         let (first, second) = (record(&store, "a"), record(&store, "b"));
         write(second);
         let third = record(&store, "c");

@@ -27,7 +27,7 @@ use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 use crate::policy::classify::known;
 use crate::store::Exclusive;
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 
 /// `attempt start`: records the beginning of an attempt of a loop that runs its own commands; before it, where the run has
 /// no checkpoint yet, what it begins with.
@@ -76,8 +76,7 @@ pub(crate) fn start(context: &Context, request: &Begin) -> Result<Started> {
         tracing::warn!(%error, "the attempt begins without a checkpoint of what there is now");
     }
     let started = begin(context, &mut ledger, &key, request)?;
-    let extent = Extent::of_beginning(ledger.state());
-    write_views(ledger, &[&key], extent)?;
+    write_views(ledger, &[&key])?;
     if let Err(error) = send_own_beginning(context, &key) {
         // Nobody else knows of it: it was none.
         let failure = Failure {

@@ -27,7 +27,7 @@ use crate::policy::masked_event::note_masks;
 use crate::policy::rebuild::fold;
 use crate::policy::remote::{Names, Places};
 use crate::store::NewEvent;
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 
 use super::agreed::note_taken_in;
 use super::chain::{self, Chain};
@@ -144,7 +144,7 @@ pub(super) fn take_in(
     let mut ledger = context.store().lock()?;
     ledger.append_dated(events)?;
     let sent_seq = ledger.state().last_seq;
-    write_views(ledger, &[key], Extent::All)?;
+    write_views(ledger, &[key])?;
     drop(worktree_lock);
     let record = &mut locked.record;
     record.tip = Some(tip.clone());

@@ -35,7 +35,7 @@ use crate::policy::retry_status::{RetryStatus, witnessed_status};
 use crate::policy::settings::{NotifyEvent, Settings};
 use crate::policy::tamper::of_tampering;
 use crate::process::{Program, Show, Supervised};
-use crate::store::views::{Extent, write_views};
+use crate::store::views::write_views;
 
 use super::execute::{begin_of, execute};
 use super::given_up::RolledBack;
@@ -414,8 +414,7 @@ impl Driver<'_> {
             self.key,
             &begin_of(self.context, &before),
         )?;
-        let extent = Extent::of_beginning(ledger.state());
-        write_views(ledger, &[self.key], extent)?;
+        write_views(ledger, &[self.key])?;
         let default = settings
             .retry
             .override_attempts
