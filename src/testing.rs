@@ -98,7 +98,6 @@ pub mod git {
 pub mod model {
     pub use crate::model::agent_record::AgentKind;
     pub use crate::model::agent_record::is_session_id;
-    pub use crate::model::check_kind::CheckKind;
     pub use crate::model::event::EVENT_SCHEMA;
     pub use crate::model::event::Event;
     pub use crate::model::event::EventSource;
@@ -106,7 +105,7 @@ pub mod model {
     pub use crate::model::failure::Cause;
     pub use crate::model::failure::Failure;
     pub use crate::model::failure::FailureEvidence;
-    pub use crate::model::folder::FolderId;
+    pub use crate::model::feedback::CheckKind;
     pub use crate::model::hook::HookAgent;
     pub use crate::model::hook::HookEvent;
     pub use crate::model::hook::Moment;
@@ -114,6 +113,7 @@ pub mod model {
     pub use crate::model::import::ImportKind;
     pub use crate::model::manifest::CaptureRules;
     pub use crate::model::manifest::Head;
+    pub use crate::model::path::FolderId;
     pub use crate::model::path::PathReason;
     pub use crate::model::path::RepoPath;
     pub use crate::model::run::Run;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::records::{count, document, objects, status, text};
+use super::{count, document, objects, status, text};
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
 use crate::model::usage::Tokens;

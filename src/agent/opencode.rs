@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::records::{count, objects, status, text};
+use super::{count, objects, status, text};
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
 use crate::model::usage::Tokens;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::look;
-use super::records::text;
+use super::text;
 use crate::model::agent_record::{AgentKind, is_session_id};
 use crate::policy::escape::{escape, escape_lines};
 

@@ -11,13 +11,10 @@ mod guarded;
 mod layers;
 mod parse;
 mod preset;
-mod recipes;
 mod schema;
-mod size;
 mod template;
 #[cfg(test)]
 mod tests;
-mod user;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,10 +35,10 @@ pub use error::ConfigError;
 pub(crate) use error::Place;
 pub(crate) use guarded::{Guarded, is_mask};
 pub use layers::Origin;
-pub use recipes::NOTIFY_RECIPES;
-pub(crate) use size::parse_size;
+pub use layers::UserConfig;
+pub use template::NOTIFY_RECIPES;
 pub(crate) use template::{reference, template};
-pub use user::UserConfig;
+pub(crate) use value::parse_size;
 
 /// The path of `--attempts` among the origins; it is not a key of the file.
 const OVERRIDE: &str = "retry.override_attempts";

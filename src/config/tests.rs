@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::StorageType;
 use crate::model::failure::{Cause, CauseDetail, EvidenceSource, FailureType};
+use crate::model::feedback::CheckKind;
 use crate::policy::settings::{CommandLine, DelayKind, Jitter, OnRunFailure, SafeMode};
 
 fn file() -> &'static Path {

@@ -8,7 +8,6 @@
 
 mod atomic;
 mod exclusive;
-mod free_space;
 mod lock;
 mod refused;
 mod root;
@@ -17,14 +16,51 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use atomic::{Sync, sync_dir, write_atomic};
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
+
+pub(crate) use atomic::Sync;
+pub(crate) use atomic::sync_dir;
+pub(crate) use atomic::write_atomic;
 pub(crate) use exclusive::has_no_locks;
-pub(crate) use free_space::{Lack, lack};
 pub use lock::FileLock;
 pub(crate) use lock::LockError;
 pub(crate) use refused::Refused;
 pub use root::Root;
-pub(crate) use root::{cannot_link, tighten};
+pub(crate) use root::cannot_link;
+pub(crate) use root::tighten;
 pub(crate) use rustix::fs::FileType as Kind;
-pub(crate) use sudo::{create_dir_all, give_to_sudo_caller, sudo_caller};
-pub(crate) use temporary::{TemporaryFolder, is_left_over, is_temporary, reap, temporary_prefix};
+pub(crate) use sudo::create_dir_all;
+pub(crate) use sudo::give_to_sudo_caller;
+pub(crate) use sudo::sudo_caller;
+pub(crate) use temporary::TemporaryFolder;
+pub(crate) use temporary::is_left_over;
+pub(crate) use temporary::is_temporary;
+pub(crate) use temporary::reap;
+pub(crate) use temporary::temporary_prefix;
+
+/// With fewer bytes than these nothing can be relied on.
+const LEAST: u64 = 64 * 1024;
+
+/// Why nothing more can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// No bytes, or no files, are left.
+    Space,
+    /// It is read-only, or may not be written.
+    Permission,
+}
+
+/// What stands in the way of writing in `folder`; nothing is tried.
+pub(crate) fn lack(folder: &Path) -> io::Result<Option<Lack>> {
+    let found = statvfs(folder)?;
+    if found.f_flag.contains(StatVfsMountFlags::RDONLY) || access(folder, Access::WRITE_OK).is_err()
+    {
+        return Ok(Some(Lack::Permission));
+    }
+    let full = found.f_bavail.saturating_mul(found.f_frsize) < LEAST
+        || (found.f_files > 0 && found.f_ffree == 0);
+    Ok(full.then_some(Lack::Space))
+}

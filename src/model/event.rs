@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::attempt::Preconditions;
 use super::checkpoint::{Checkpoint, Verdict};
 use super::decision::{Decision, Strategy};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
-use super::folder::FolderId;
 use super::id::{CheckpointId, RunId, TaskId};
 use super::import::Imported;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::operation::Operation;
-use super::precondition::Preconditions;
+use super::path::FolderId;
 use super::run::{
     AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, RunSpec, RunStatus,
 };

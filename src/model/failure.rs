@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::check_kind::CheckKind;
+use super::feedback::CheckKind;
 use super::time::Timestamp;
 
 /// Who failed (B2).

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use super::run_key::RunKey;
+use super::id::RunKey;
 
 /// Commands to copy, each run only if the one before it succeeded. [`fmt::Display`] quotes them for a shell.
 ///

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::run_key::RunKey;
+use super::id::RunKey;
 use super::time::Timestamp;
 
 /// Which system's file it is; in the order in which several are taken in, so that the loop's own state comes last and is

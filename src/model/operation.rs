@@ -1,6 +1,6 @@
 //! Restore-like operations and how they are taken back.
 
-use crate::model::folder::FolderId;
+use crate::model::path::FolderId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;

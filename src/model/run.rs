@@ -8,18 +8,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::agent_record::is_session_id;
+use super::attempt::Iterations;
 use super::checkpoint::Removed;
 use super::decision::{Action, Decision, Strategy};
 use super::failure::{CauseDetail, Failure};
 use super::feedback::FeedbackResults;
-use super::folder::FolderId;
 use super::history::Line;
 use super::hook::HookAgent;
 use super::id::{CheckpointId, TaskId};
 use super::import::{ImportKind, ImportedDocument};
-use super::iterations::Iterations;
 use super::lazy_compressed::LazyCompressed;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
+use super::path::FolderId;
 use super::path::{PathReason, RepoPath};
 use super::snapshot::ObjectId;
 use super::step::Step;
@@ -30,8 +30,8 @@ pub use super::attempt::ProcessId;
 pub(crate) use super::attempt::{
     Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover, LiveAttempt,
 };
-pub(crate) use super::run_key::NONE;
-pub use super::run_key::RunKey;
+pub(crate) use super::id::NONE;
+pub use super::id::RunKey;
 pub use super::spec::RunSpec;
 pub(crate) use super::spec::{ConfiguredChecks, OnFailure, SessionMode};
 

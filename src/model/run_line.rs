@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
+use super::id::RunKey;
 use super::id::{CheckpointId, TaskId};
 use super::run::{Run, RunStatus};
-use super::run_key::RunKey;
 use super::time::Timestamp;
 use super::usage::UsageFields;
 

@@ -2,22 +2,21 @@
 
 mod apply;
 mod counting;
-mod select;
 
-use crate::model::folder::FolderId;
+use crate::model::path::FolderId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::Checkpoint;
-use super::checkpoints::Checkpoints;
+use super::checkpoint::Checkpoints;
 use super::id::CheckpointId;
 use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
 use super::usage::Usage;
 
 pub(crate) use counting::Named;
-pub(crate) use select::SelectionError;
+pub(crate) use counting::SelectionError;
 
 /// Everything known, as of the last event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,12 +1,12 @@
 //! Steps: named commands that are run once in a run, lane by lane (C4, S6, S12).
 
-use crate::model::folder::FolderId;
+use crate::model::path::FolderId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::ProcessId;
 use super::id::CheckpointId;
-use super::run_key::{NONE, RunKey};
+use super::id::{NONE, RunKey};
 use super::snapshot::ObjectId;
 use super::time::Timestamp;
 

@@ -1,8 +1,8 @@
 //! Decides which failures wait for a change by a person (permissions, credentials), and whether it happened.
 
+use crate::model::attempt::{Precondition, PreconditionKind, Preconditions};
 use crate::model::decision::{Action, Decision, Strategy};
 use crate::model::failure::{Cause, Failure};
-use crate::model::precondition::{Precondition, PreconditionKind, Preconditions};
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
 

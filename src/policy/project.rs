@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::check_kind::CheckKind;
+use crate::model::feedback::CheckKind;
 
 /// A file or folder at the top of a project, with its content where [`READ`] names it.
 #[derive(Clone, Debug)]

@@ -25,7 +25,6 @@ mod lookup;
 mod mark;
 mod orphan;
 mod output;
-mod pager;
 mod passthrough;
 mod pipe;
 mod pty;
@@ -35,9 +34,7 @@ mod supervise;
 mod suspend;
 mod table;
 mod terminal;
-mod terminal_modes;
 mod watchdog;
-mod watcher;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -56,14 +53,14 @@ pub use orphan::{GroupEnd, end_group, is_alive};
 pub(crate) use orphan::{caller, end_children_of, git_at_work, is_group_alive, own_id};
 pub(crate) use output::Captured;
 pub use output::Keep;
-pub(crate) use pager::page;
+pub(crate) use output::{Watch, Watcher};
 pub(crate) use pty::{HELPER, exec_on_terminal};
 pub use signals::Interrupts;
 pub(crate) use signals::{Asking, Shield, Signal, survive_file_size_limit};
+pub(crate) use spawn::page;
 pub(crate) use suspend::{Registered, Suspension, hold_while, on_suspend};
 pub(crate) use terminal::{Terminal, Typing};
 pub(crate) use watchdog::{WATCHDOG, Watchdog, run_watchdog};
-pub(crate) use watcher::{Watch, Watcher};
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]

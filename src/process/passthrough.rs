@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::footer;
-use super::terminal_modes::TerminalModes;
+use super::terminal::TerminalModes;
 
 /// Bytes in a buffer: large enough that a flood costs few system calls.
 const BUFFER: usize = 256 << 10;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::durable::LockError;
 
-use super::origin::Foreign;
+use super::registry::Foreign;
 
 /// An error of the state directory; each variant has its own consequence (exit code).
 #[derive(Debug, thiserror::Error)]

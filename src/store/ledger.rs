@@ -1,14 +1,11 @@
 //! The ledger file: opens and reads it, and takes the lock under which [`exclusive`] appends.
 
-mod compact;
 mod exclusive;
 mod files;
 mod folding;
 mod identity;
 mod lines;
 mod mended;
-mod of_run;
-mod unsynced;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -25,15 +22,15 @@ use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
 
 use super::error::StoreError;
-use super::origin::Origin;
 use super::packed_lines::DecodeError;
+use super::registry::Origin;
 use super::registry::Registry;
 use super::second_copy::{SecondCopy, Standing};
 use super::state_cache::StateCache;
-use super::view_names::{LANES, RECOVERY};
 use super::written::{Written, is_blank, is_damaged};
+use super::{LANES, RECOVERY};
+use crate::store::second_copy::Unsynced;
 use files::{Files, Look, Reader};
-use unsynced::Unsynced;
 
 pub(crate) use identity::Owned;
 

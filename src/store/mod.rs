@@ -5,28 +5,39 @@
 //! from elsewhere ([`Origin::Foreign`]) gives out no lock.
 
 mod error;
-mod known_secrets;
 mod ledger;
 mod ledger_line;
 mod masked;
-mod origin;
 mod packed_lines;
 mod rebuild;
 mod registry;
 mod second_copy;
 mod settled;
 mod state_cache;
-mod view_names;
 pub(crate) mod views;
 mod written;
 
 pub use error::StoreError;
-pub(crate) use ledger::{Exclusive, Loaded};
-pub use ledger::{NewEvent, Store};
+pub(crate) use ledger::Exclusive;
+pub(crate) use ledger::Loaded;
+pub use ledger::NewEvent;
+pub use ledger::Store;
 pub(crate) use masked::masked;
-pub(crate) use origin::{Foreign, Origin};
 pub use rebuild::salvage;
+pub(crate) use registry::Foreign;
+pub(crate) use registry::Origin;
 pub(crate) use registry::Registry;
 pub(crate) use registry::new_id;
-pub(crate) use view_names::{ACTIVE, ATTEMPTS, LANES, RECOVERY, VIEWS};
 pub(crate) use written::print_of;
+
+/// How the last failure of each run is recovered from.
+pub(crate) const RECOVERY: &str = "recovery.json";
+/// What was tried.
+pub(crate) const ATTEMPTS: &str = "attempt_history.json";
+/// The records of lanes, where the configuration names no other file.
+pub(crate) const LANES: &str = "checkpoints.json";
+/// The checkpoint that a session goes on from.
+pub(crate) const ACTIVE: &str = "active_checkpoint.json";
+
+/// All of them.
+pub(crate) const VIEWS: [&str; 4] = [RECOVERY, ATTEMPTS, LANES, ACTIVE];

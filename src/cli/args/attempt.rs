@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use crate::model::agent_record::AgentKind;
-use crate::model::check_kind::CheckKind;
+use crate::model::feedback::CheckKind;
 
 use super::values::{duration, number};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::model::check_kind::CheckKind;
 use crate::model::decision::Strategy;
+use crate::model::feedback::CheckKind;
 use crate::model::id::RunId;
 use crate::model::run::{OnFailure, SessionMode};
 

@@ -10,8 +10,8 @@ use clap::builder::PossibleValue;
 
 use crate::engine::base::clock::WaitLimit;
 use crate::engine::restore::request::Commits;
-use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::{CheckpointType, StorageType};
+use crate::model::feedback::CheckKind;
 use crate::model::hook::HookAgent;
 use crate::model::import::ImportKind;
 use crate::model::operation::Scope;

@@ -3,18 +3,19 @@
 //!
 //! Defaults are not in it: they are those of [`Settings::default`](crate::policy::settings::Settings).
 
-mod redact;
 mod retry;
 mod rights;
 mod run;
-mod section;
 mod storage;
 mod user;
 
+use crate::config::value::Kind;
 use crate::model::failure::Cause;
 
-pub(super) use rights::{Owner, is_guarded, is_user_first, may_set};
-pub(super) use section::{Key, Section, Shape};
+pub(super) use rights::Owner;
+pub(super) use rights::is_guarded;
+pub(super) use rights::is_user_first;
+pub(super) use rights::may_set;
 
 /// The whole configuration, in the order of the template.
 pub(super) static SECTIONS: &[Section] = &[
@@ -33,7 +34,7 @@ pub(super) static SECTIONS: &[Section] = &[
     run::AGENT,
     run::RUN,
     run::CHECKS,
-    redact::REDACT,
+    storage::REDACT,
     run::FEEDBACK,
     run::RULE,
     user::NOTIFY,
@@ -99,4 +100,139 @@ pub(super) fn leaf(path: &str) -> Option<&'static Key> {
     leaves()
         .find(|(known, _)| known == path)
         .map(|(_, key)| key)
+}
+
+/// One key of a section.
+pub(in crate::config) struct Key {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Whether `"none"` is a value.
+    pub optional: bool,
+    /// One line that says what it means.
+    pub doc: &'static str,
+    /// The key that it is another way to say, in the same section or, with a dot, by its full path. An empty one: what it says
+    /// is always so.
+    pub alias_of: Option<&'static str>,
+    /// The only cause that has it.
+    pub only: Option<Cause>,
+    /// For a list: a value to show, as TOML.
+    pub example: Option<&'static str>,
+    /// Whether its list goes on where a weaker source's ends.
+    pub adds: bool,
+    /// For a list: whether an item is nothing without it.
+    pub required: bool,
+}
+
+impl Key {
+    /// A key that is nobody's alias, of every cause, and takes no `"none"`.
+    pub(crate) const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            optional: false,
+            doc,
+            alias_of: None,
+            only: None,
+            example: None,
+            adds: false,
+            required: false,
+        }
+    }
+    /// With `"none"` as a value.
+    pub(crate) const fn optional(self) -> Self {
+        Self {
+            optional: true,
+            ..self
+        }
+    }
+    /// As another way to say the key `of`, a name or a full path; empty where what it says is always so.
+    pub(crate) const fn alias(self, of: &'static str) -> Self {
+        Self {
+            alias_of: Some(of),
+            ..self
+        }
+    }
+    /// For a section of this cause only.
+    pub(crate) const fn only(self, cause: Cause) -> Self {
+        Self {
+            only: Some(cause),
+            ..self
+        }
+    }
+    /// With a value to show, as TOML.
+    pub(crate) const fn example(self, toml: &'static str) -> Self {
+        Self {
+            example: Some(toml),
+            ..self
+        }
+    }
+    /// Its list adds to those of weaker sources.
+    pub(crate) const fn adds(self) -> Self {
+        Self { adds: true, ..self }
+    }
+    /// Without it an item of the list is nothing.
+    pub(crate) const fn required(self) -> Self {
+        Self {
+            required: true,
+            ..self
+        }
+    }
+
+    /// What it means.
+    pub(crate) fn doc(&self) -> &'static str {
+        self.doc
+    }
+
+    /// The full path under which its value is kept, in the section of this prefix; `None` where nothing depends on it.
+    pub(crate) fn target(&self, prefix: &str) -> Option<String> {
+        match self.alias_of.unwrap_or(self.name) {
+            "" => None,
+            path if path.contains('.') => Some(path.to_owned()),
+            name => Some(format!("{prefix}{name}")),
+        }
+    }
+
+    /// Whether a section of `cause` (`None`: of no cause) has it.
+    pub(crate) fn applies_to(&self, cause: Option<Cause>) -> bool {
+        self.only.is_none() || self.only == cause
+    }
+}
+
+/// How the keys of a section are found in the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::config) enum Shape {
+    /// `[path]`.
+    Table,
+    /// `[path.CAUSE]`, one for each cause.
+    Causes,
+    /// `[path.NAME]`, any number; the names are the user's.
+    Named,
+    /// `[[path]]`, any number; the first key is unique.
+    List,
+    /// `[path]` in the words of a specification, also as `[state_recovery.path]`: each key is another one's alias.
+    Alias,
+}
+
+/// Some keys that belong together.
+pub(in crate::config) struct Section {
+    /// Dotted path; empty for the top of the file.
+    pub path: &'static str,
+    pub shape: Shape,
+    /// What the section is about.
+    pub doc: &'static str,
+    pub keys: &'static [Key],
+}
+
+impl Section {
+    /// Its name as the file writes it, for messages.
+    pub(crate) fn title(&self) -> String {
+        match self.shape {
+            Shape::Table if self.path.is_empty() => "the top of the file".to_owned(),
+            Shape::Table | Shape::Alias => format!("[{}]", self.path),
+            Shape::Causes | Shape::Named => format!("[{}.NAME]", self.path),
+            Shape::List => format!("[[{}]]", self.path),
+        }
+    }
 }

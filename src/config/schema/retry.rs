@@ -1,6 +1,6 @@
 //! Keys of retries, waits and rollbacks.
 
-use super::section::{Key, Section, Shape};
+use super::{Key, Section, Shape};
 use crate::config::preset::PRESETS;
 use crate::config::value::Kind::{
     Bool, Choice, Count, Duration, Millis, Money, Retries, Strategy, Total,

@@ -1,10 +1,10 @@
 //! Keys of the supervised command, of feedback and of classification rules.
 
-use super::section::{Key, Section, Shape};
+use super::{Key, Section, Shape};
 use crate::config::value::Kind::{
     self, Bool, Choice, Command, Duration, Folder, Regex, Size, Text, Words,
 };
-use crate::model::check_kind::CheckKind;
+use crate::model::feedback::CheckKind;
 
 const TYPES: &[&str] = &[
     "feedback_failure",

@@ -1,8 +1,8 @@
 //! Keys of checkpoints and the loop's state.
 
-use super::section::{Key, Section, Shape};
+use super::{Key, Section, Shape};
 use crate::config::value::Kind::{
-    Bool, Choice, Count, Days, Duration, Globs, Hours, KeepLast, Size, Text,
+    Bool, Choice, Count, Days, Duration, Globs, Hours, KeepLast, Regexes, Size, Text, Variables,
 };
 
 pub(super) const CHECKPOINT: Section = Section {
@@ -189,5 +189,25 @@ pub(super) const MEMORY: Section = Section {
             Size,
             "More state than this in a checkpoint is an error that names the largest file.",
         ),
+    ],
+};
+
+pub(super) const REDACT: Section = Section {
+    path: "redact",
+    shape: Shape::Table,
+    doc: "What is masked wherever it is shown, beside the usual secrets; every file adds to it.",
+    keys: &[
+        Key::new(
+            "patterns",
+            Regexes,
+            "Regular expressions; all that one matches is masked.",
+        )
+        .adds(),
+        Key::new(
+            "variables",
+            Variables,
+            "Environment variables whose values are masked, whatever they are called.",
+        )
+        .adds(),
     ],
 };

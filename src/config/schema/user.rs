@@ -1,6 +1,6 @@
 //! Keys that are a person's rather than a project's: what notifies them, where runs are sent, how text looks.
 
-use super::section::{Key, Section, Shape};
+use super::{Key, Section, Shape};
 use crate::config::value::Kind::{self, Bool, Choice, Choices, Command, Size, Text};
 
 pub(super) const NOTIFY: Section = Section {

@@ -13,8 +13,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::engine::base::context::Context;
 use crate::engine::record::run_settings::folder_of;
+use crate::model::attempt::{Precondition, PreconditionKind, Preconditions};
 use crate::model::failure::{Cause, Failure};
-use crate::model::precondition::{Precondition, PreconditionKind, Preconditions};
 use crate::model::run::{Run, RunStatus};
 use crate::policy::preconditions::{awaited, is_conditional, named_paths, reconsidered};
 use crate::policy::redact::is_secret_name;

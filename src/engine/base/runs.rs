@@ -1,8 +1,8 @@
 //! Which run is meant, among those that a state knows.
 
-use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
 use crate::model::id::{RunId, TaskId};
+use crate::model::path::FolderId;
 use crate::model::run::{ProcessId, Run, RunKey, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;

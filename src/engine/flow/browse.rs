@@ -11,8 +11,8 @@ use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Event;
-use crate::model::folder::FolderId;
 use crate::model::hint::Place;
+use crate::model::path::FolderId;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::{Named, State};
 

@@ -9,8 +9,8 @@ use crate::engine::base::context::{Context, plain_path};
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::engine::recovery::crash;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::folder::FolderId;
 use crate::model::hint::Hint;
+use crate::model::path::FolderId;
 use crate::model::run::{Run, RunKey};
 use crate::model::state::State;
 

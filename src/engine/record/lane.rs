@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::engine::base::context::Context;
-use crate::model::check_kind::CheckKind;
 use crate::model::checkpoint::{Checkpoint, LaneFields, trigger};
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
+use crate::model::feedback::CheckKind;
 use crate::model::feedback::FeedbackLoop;
 use crate::model::hint::{Hint, join};
 use crate::model::lane::{

@@ -7,7 +7,7 @@ use crate::durable::Root;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, Result};
 use crate::model::feedback::FeedbackLoop;
-use crate::model::folder::FolderId;
+use crate::model::path::FolderId;
 use crate::model::run::{ConfiguredChecks, Run, RunKey, RunSpec};
 use crate::policy::settings::Settings;
 

@@ -8,9 +8,9 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::sync::sync_folder;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
+use crate::model::id::RunKey;
 use crate::model::manifest::Head;
 use crate::model::operation::Operation;
-use crate::model::run_key::RunKey;
 use crate::model::snapshot::ObjectId;
 
 /// The version that this program writes.

@@ -1,9 +1,9 @@
 //! The references of runs on a server, and of what was seen of them there.
 
 use crate::git::repo::ref_component;
+use crate::model::id::NONE;
 use crate::model::id::RunId;
 use crate::model::run::RunKey;
-use crate::model::run_key::NONE;
 
 /// Where a server has the runs, one reference each.
 pub(crate) const RUNS: &str = "refs/recover-runs/";

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use crate::model::checkpoint::{Checkpoint, Verdict};
 use crate::model::decision::Strategy;
 use crate::model::event::{Event, Payload};
-use crate::model::folder::FolderId;
 use crate::model::id::{CheckpointId, TaskId};
 use crate::model::import::{ImportKind, ImportedDocument};
 use crate::model::lane::stages_after;
@@ -16,6 +15,7 @@ use crate::model::manual_fix::ManualFixStatus;
 use crate::model::operation::{
     BaselineLayer, Operation, OperationKind, Reposition, RunPosition, UndoEntry,
 };
+use crate::model::path::FolderId;
 use crate::model::path::{NESTED, PathReason};
 use crate::model::run::{
     AcceptedAs, AttemptOutcome, Iteration, IterationStatus, LeftBehind, RestoredFiles, Run,

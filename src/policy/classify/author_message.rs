@@ -5,8 +5,8 @@ use super::conclusion::Conclusion;
 use super::inputs::Inputs;
 use super::process;
 use super::rules::{AGENT, ANY, BUILD, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Evidence, EvidenceSource};
+use crate::model::feedback::CheckKind;
 use crate::policy::patterns::Single;
 use crate::policy::text::Line;
 

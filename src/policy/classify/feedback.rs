@@ -10,8 +10,8 @@ use super::process;
 use super::quoted;
 use super::rules::{AGENT, ANY, BUILD, FAMILIES, Family, LINT, Rule, TEST, TYPECHECK};
 use super::scan::{Hit, Scan};
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Cause, EvidenceSource};
+use crate::model::feedback::CheckKind;
 use crate::policy::text::{Line, Text};
 
 /// Families that compete for the verdict, for the list of those that lost.

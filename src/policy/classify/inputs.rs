@@ -1,8 +1,8 @@
 //! The classifier's input: output, exit status, agent record, stage.
 
 use crate::model::agent_record::AgentRecord;
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::FailureEvidence;
+use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 use crate::policy::check_summary::Counts;
 use crate::policy::text::Text;

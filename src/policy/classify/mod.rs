@@ -37,8 +37,8 @@ use super::check_summary::count;
 use super::settings::UserRule;
 use super::text::Text;
 use crate::model::agent_record::AgentRecord;
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Failure, FailureEvidence};
+use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 
 /// Classifies a failed attempt.

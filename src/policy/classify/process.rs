@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::verdict::{
     CANCELLED, CRASHED, DENIED, INVALID, KILLED, MISSING, NO_TOOL, TIMEOUT, Verdict,
 };
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::FailureEvidence;
+use crate::model::feedback::CheckKind;
 use crate::model::time::format_duration;
 use crate::policy::patterns::Single;
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::RegexSet;
 
-use crate::model::check_kind::CheckKind;
+use crate::model::feedback::CheckKind;
 use crate::policy::patterns::{Matches, Patterns};
 use crate::policy::program;
 use crate::policy::shell_line::is_own;

@@ -13,8 +13,8 @@ use super::unknown_agent;
 use super::user_rule;
 use super::verdict::AGENT_UNKNOWN;
 use crate::model::agent_record::AgentKind;
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::Cause;
+use crate::model::feedback::CheckKind;
 use crate::policy::settings::UserRule;
 use crate::policy::text::Text;
 

@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::model::event::Payload;
 use crate::model::failure::{Failure, FailureType, SuggestedAction};
 use crate::model::feedback::{FeedbackResult, FeedbackResults};
-use crate::model::folder::FolderId;
 use crate::model::id::TaskId;
 use crate::model::import::ImportKind;
+use crate::model::path::FolderId;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunKey, RunSpec, RunStatus};
 use crate::model::time::Timestamp;
 

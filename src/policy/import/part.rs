@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::model::event::Payload;
-use crate::model::folder::FolderId;
 use crate::model::id::TaskId;
 use crate::model::import::{ImportKind, Imported};
+use crate::model::path::FolderId;
 use crate::model::run::{RunKey, RunSpec};
 use crate::model::state::State;
 use crate::model::time::Timestamp;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::agent_record::AgentKind;
 use crate::model::failure::Cause;
-use crate::model::launch::{Launch, PromptMode};
+use crate::model::spec::{Launch, PromptMode};
 
 /// A program that works on a prompt without a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

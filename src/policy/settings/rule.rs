@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Cause, EvidenceSource, FailureType};
+use crate::model::feedback::CheckKind;
 
 /// A classification rule of the project: the first match wins, before the built-in rules of the same source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::durable::{Refused, Root};
 
 use super::super::error::StoreError;
-use super::super::origin::Origin;
+use super::super::registry::Origin;
 use super::super::second_copy::{Standing, standing};
 use super::Store;
 

@@ -9,7 +9,7 @@ use std::io;
 use crate::durable::{Sync, is_temporary};
 
 use super::super::error::StoreError;
-use super::super::origin::Origin;
+use super::super::registry::Origin;
 use super::super::registry::{ID_BYTES, Registry, new_id, unless_absent};
 use super::Store;
 
@@ -170,7 +170,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use super::super::super::origin::Foreign;
+    use super::super::super::registry::Foreign;
     use super::*;
 
     #[test]

@@ -232,7 +232,7 @@ fn stuck<'a>(
     }
 }
 
-/// The history of these runs, each with as many of its [recent](crate::model::iterations::Iterations::recent) iterations.
+/// The history of these runs, each with as many of its [recent](crate::model::attempt::Iterations::recent) iterations.
 fn history<'a>(runs: impl Iterator<Item = (&'a Run, usize)>) -> AttemptHistory<'a> {
     let mut history = AttemptHistory::default();
     let mut sessions: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();

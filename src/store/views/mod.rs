@@ -5,34 +5,42 @@ mod active;
 mod attempts;
 mod battle;
 mod lanes;
-mod recovery;
 mod writer;
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-
-use crate::durable::Sync;
-use crate::model::id::TaskId;
-use crate::model::path::short_part;
-use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::state::State;
-use crate::policy::redact::redacted_json_text;
+use serde_json::Value;
+use serde_json::json;
 
 use super::error::StoreError;
 use super::ledger::{Store, file_name_of};
-use super::view_names::{ACTIVE, ATTEMPTS, RECOVERY};
+use super::{ACTIVE, ATTEMPTS, RECOVERY};
+use crate::durable::Sync;
+use crate::model::id::TaskId;
+use crate::model::import::ImportKind;
+use crate::model::path::short_part;
+use crate::model::run::{Run, RunKey, RunStatus};
+use crate::model::state::State;
+use crate::model::time::Timestamp;
+use crate::policy::redact::redacted_json_text;
 
+pub(crate) use active::ActiveState;
 pub use active::active_checkpoint;
-pub(crate) use active::{ActiveState, latest_checkpoint, session_checkpoint};
+pub(crate) use active::latest_checkpoint;
+pub(crate) use active::session_checkpoint;
+pub(crate) use attempts::AttemptHistory;
+pub(crate) use attempts::attempt_history;
+pub(crate) use attempts::attempt_history_of;
 pub use attempts::attempt_view;
-pub(crate) use attempts::{AttemptHistory, attempt_history, attempt_history_of};
 pub use battle::battle;
+pub(crate) use lanes::LaneBack;
+pub(crate) use lanes::has_lane_records;
 pub use lanes::lane_records;
-pub(crate) use lanes::{LaneBack, has_lane_records, resume_hint, rollback_hint};
-pub(crate) use recovery::RecoveryState;
-pub use recovery::recovery_state;
-pub(crate) use writer::{rewrite_views, write_views};
+pub(crate) use lanes::resume_hint;
+pub(crate) use lanes::rollback_hint;
+pub(crate) use writer::rewrite_views;
+pub(crate) use writer::write_views;
 
 /// How many of a run's iterations the views hold, beside those before them that are not completed: they are written at
 /// every event, and must not grow for ever. `report` and `attempt list` have all.
@@ -149,4 +157,42 @@ pub fn encode(view: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let mut text = redacted_json_text(view).map_err(failed)?;
     text.push('\n');
     Ok(text.into_bytes())
+}
+
+/// The loop's view of where recovery stands: that of the run with the latest event.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RecoveryState {
+    /// Whether an error has not been answered by a success yet.
+    pub is_recovering: bool,
+    /// When the last error was.
+    pub last_error_at: Option<Timestamp>,
+    /// Consecutive errors.
+    pub error_count: u32,
+    /// The last error's message.
+    pub last_error: Option<String>,
+    /// End of the cooldown.
+    pub cooldown_until: Option<Timestamp>,
+}
+
+impl RecoveryState {
+    /// The view of one run.
+    pub(crate) fn of(run: &Run) -> Self {
+        Self {
+            is_recovering: run.error_count > 0 || run.parked.is_some(),
+            last_error_at: run.last_error_at,
+            error_count: run.error_count,
+            last_error: run.last_error.clone(),
+            cooldown_until: run.cooldown_until,
+        }
+    }
+}
+
+/// The view of the run that was heard of last: as it was imported, until the run moves on.
+pub fn recovery_state(state: &State) -> Value {
+    let run = state.runs.iter().max_by_key(|run| run.last_seq);
+    let untouched = run.and_then(|run| run.untouched_import(ImportKind::Recovery));
+    untouched
+        .cloned()
+        .unwrap_or_else(|| json!(run.map(RecoveryState::of).unwrap_or_default()))
 }

@@ -13,8 +13,8 @@ use crate::git::repo::{
     check_owner, foreign_owner, is_declared_safe, is_open_to_all, is_same_folder,
 };
 use crate::git::{Repo, refuse_root};
-use crate::model::folder::FolderId;
 use crate::model::id::TaskId;
+use crate::model::path::FolderId;
 use crate::model::state::State;
 use crate::store::{self, Store};
 

@@ -20,10 +20,10 @@ use crate::git::checkpoint::{
 use crate::git::repo::ref_name;
 use crate::git::{Error as GitError, Repo, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
-use crate::model::folder::FolderId;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manifest::CaptureRules;
 use crate::model::manifest::Nested;
+use crate::model::path::FolderId;
 use crate::model::path::{NESTED, PathReason, RepoPath};
 use crate::model::snapshot::ObjectId;
 use crate::model::state::State;

@@ -3,8 +3,8 @@
 //! the stage alone.
 
 use super::Feedback;
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::EvidenceSource;
+use crate::model::feedback::CheckKind;
 use crate::policy::check_summary::Counts;
 use crate::policy::classify::conclusion::{self, Conclusion, last_words};
 use crate::policy::classify::missing_resource::{self, Kind, Said};

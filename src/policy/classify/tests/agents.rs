@@ -3,8 +3,8 @@
 use super::{Case, check, evidence, now, short};
 use crate::agent;
 use crate::model::agent_record::AgentKind;
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::{CauseDetail, FailureEvidence};
+use crate::model::feedback::CheckKind;
 use crate::policy::classify::classify;
 
 const TEXTS: &[Case] = &[

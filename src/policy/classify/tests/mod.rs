@@ -10,8 +10,8 @@ mod properties;
 mod refused;
 
 use super::classify;
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Failure, FailureEvidence};
+use crate::model::feedback::CheckKind;
 use crate::model::time::Timestamp;
 
 /// Stage, exit status, output (stdout and stderr alike), `cause` or `cause+` where the same again may succeed.

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::{evidence, now, short, stage};
 use crate::agent;
 use crate::model::agent_record::AgentKind;
-use crate::model::check_kind::CheckKind;
 use crate::model::failure::{Cause, EvidenceSource, FailureEvidence};
+use crate::model::feedback::CheckKind;
 use crate::policy::classify::classify;
 use crate::policy::settings::UserRule;
 
