@@ -112,7 +112,13 @@ pub mod model {
     pub use crate::model::hook::ToolCall;
     pub use crate::model::import::ImportKind;
     pub use crate::model::manifest::CaptureRules;
+    pub use crate::model::manifest::Change;
+    pub use crate::model::manifest::ChangeType;
+    pub use crate::model::manifest::Entry;
+    pub use crate::model::manifest::EntryKind;
     pub use crate::model::manifest::Head;
+    pub use crate::model::manifest::ObjectId;
+    pub use crate::model::manifest::Snapshot;
     pub use crate::model::path::FolderId;
     pub use crate::model::path::PathReason;
     pub use crate::model::path::RepoPath;
@@ -120,12 +126,6 @@ pub mod model {
     pub use crate::model::run::RunKey;
     pub use crate::model::run::RunSpec;
     pub use crate::model::selector::Selector;
-    pub use crate::model::snapshot::Change;
-    pub use crate::model::snapshot::ChangeType;
-    pub use crate::model::snapshot::Entry;
-    pub use crate::model::snapshot::EntryKind;
-    pub use crate::model::snapshot::ObjectId;
-    pub use crate::model::snapshot::Snapshot;
     pub use crate::model::state::State;
     pub use crate::model::time::Timestamp;
 }

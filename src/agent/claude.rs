@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{count, document, objects, status, text};
+use crate::model::agent_record::Tokens;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
-use crate::model::usage::Tokens;
 
 /// Reads the result record; without one, the last API error that an assistant record carries.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {

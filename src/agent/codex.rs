@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{count, objects, text};
+use crate::model::agent_record::Tokens;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
-use crate::model::usage::Tokens;
 
 /// Reads thread and turn events. A "Reconnecting" event is not final, a later completed turn clears an error.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{count, document, objects, status, text};
+use crate::model::agent_record::Tokens;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
-use crate::model::usage::Tokens;
 
 /// Reads the one document, or the stream's `result` and `error` events.
 pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {

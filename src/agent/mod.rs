@@ -13,9 +13,6 @@ mod opencode;
 mod qwen;
 mod stream;
 
-#[cfg(test)]
-mod tests;
-
 use serde_json::Value;
 
 use crate::model::agent_record::{AgentKind, AgentRecord, is_session_id};
@@ -135,4 +132,185 @@ pub(super) fn status(value: Option<&Value>) -> Option<u16> {
     u16::try_from(number)
         .ok()
         .filter(|status| (100..600).contains(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{detect, read};
+    use crate::model::agent_record::AgentKind;
+    use crate::model::agent_record::Tokens;
+
+    #[test]
+    fn an_agent_is_found_in_a_command_line() {
+        for (command, kind) in [
+            ("claude -p x", Some(AgentKind::Claude)),
+            (
+                "cd app && FOO=1 timeout 30m codex exec --json x",
+                Some(AgentKind::Codex),
+            ),
+            ("npx -y @google/gemini-cli -p x", Some(AgentKind::Gemini)),
+            ("/usr/local/bin/opencode run x", Some(AgentKind::Opencode)),
+            ("cargo test claude", None),
+            ("grep codex README.md", None),
+        ] {
+            assert_eq!(detect(Some(command), None, b""), kind, "{command}");
+        }
+        assert_eq!(
+            detect(Some("./loop.sh"), Some("aider"), b""),
+            Some(AgentKind::Aider)
+        );
+        assert_eq!(
+            detect(
+                None,
+                None,
+                b"{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n"
+            ),
+            Some(AgentKind::Codex)
+        );
+    }
+
+    #[test]
+    fn is_error_beats_the_subtype_and_quotes_are_not_read() {
+        let stdout = br#"{"type":"user","message":{"content":[{"type":"tool_result","content":"[Request interrupted by user]"}]},"session_id":"s"}
+    {"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1790000000}}
+    {"type":"assist
+    {"type":"result","subtype":"success","is_error":true,"api_error_status":429,"num_turns":3,"total_cost_usd":0.5,"result":"limit","session_id":"s","permission_denials":[{"tool_name":"Bash"}]}
+    "#;
+        let record = read(AgentKind::Claude, stdout, b"");
+        let error = record.final_error.unwrap();
+        assert_eq!((error.status, error.line), (Some(429), 4));
+        assert!(!record.is_success && !record.interrupted);
+        assert_eq!(record.resets_at, Some(1_790_000_000));
+        assert_eq!(
+            (record.turns, record.session_id.as_deref()),
+            (Some(3), Some("s"))
+        );
+        assert_eq!(record.permission_denials, ["Bash"]);
+    }
+
+    #[test]
+    fn an_error_that_was_overcome_is_none() {
+        let stdout = br#"{"type":"thread.started","thread_id":"t1"}
+    {"type":"turn.started"}
+    {"type":"error","message":"stream disconnected before completion"}
+    {"type":"turn.completed","usage":{}}"#;
+        let record = read(AgentKind::Codex, stdout, b"");
+        assert!(record.is_success && record.final_error.is_none());
+        let only_reconnecting = read(
+            AgentKind::Codex,
+            br#"{"type":"error","message":"Reconnecting... 1/5"}"#,
+            b"",
+        );
+        assert!(only_reconnecting.final_error.is_none());
+    }
+
+    #[test]
+    fn gemini_and_opencode_errors() {
+        let stdout = b"Loaded cached credentials.\n{\n  \"session_id\": \"g\",\n  \"error\": {\"type\": \"FatalAuthenticationError\", \"message\": \"no\", \"code\": 41}\n}\n";
+        let record = read(AgentKind::Gemini, stdout, b"");
+        let error = record.final_error.unwrap();
+        assert_eq!(
+            (error.code.as_deref(), error.line),
+            (Some("FatalAuthenticationError"), 2)
+        );
+        let stdout = br#"{"type":"error","sessionID":"ses_1","error":{"name":"APIError","data":{"message":"Overloaded","statusCode":529}}}"#;
+        let record = read(AgentKind::Opencode, stdout, b"");
+        assert_eq!(record.final_error.unwrap().status, Some(529));
+        assert_eq!(record.session_id.as_deref(), Some("ses_1"));
+        assert_eq!(
+            read(
+                AgentKind::Aider,
+                b"Tokens: 2k sent. Cost: $0.01 message, $0.30 session.\n",
+                b""
+            )
+            .cost_usd,
+            Some(0.3)
+        );
+    }
+
+    #[test]
+    fn tokens_are_read_from_each_agents_records() {
+        let used = |kind, stdout: &[u8]| read(kind, stdout, b"").tokens;
+        let claude = br#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","total_cost_usd":0.0588915,"usage":{"input_tokens":6450,"cache_creation_input_tokens":9,"cache_read_input_tokens":42633,"output_tokens":213},"modelUsage":{"claude-opus-4-8[1m]":{"inputTokens":6450,"outputTokens":213,"cacheReadInputTokens":42633,"cacheCreationInputTokens":9},"claude-haiku-4-5":{"inputTokens":100,"outputTokens":20,"cacheReadInputTokens":0,"cacheCreationInputTokens":0}}}"#;
+        assert_eq!(
+            used(AgentKind::Claude, claude),
+            Some(Tokens::new(6550, 233, 42633, 9))
+        );
+        let only_usage = br#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","usage":{"input_tokens":21,"cache_creation_input_tokens":18233,"cache_read_input_tokens":74120,"output_tokens":913}}"#;
+        assert_eq!(
+            used(AgentKind::Claude, only_usage),
+            Some(Tokens::new(21, 913, 74120, 18233))
+        );
+        // Killed: an answer comes in several records, with the same usage each time.
+        let killed = br#"{"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"a"}],"usage":{"input_tokens":5,"output_tokens":7}},"session_id":"s"}
+    {"type":"assistant","message":{"id":"msg_1","content":[{"type":"tool_use"}],"usage":{"input_tokens":5,"output_tokens":7}},"session_id":"s"}
+    {"type":"assistant","message":{"id":"msg_2","content":[],"usage":{"input_tokens":1,"output_tokens":1,"cache_read_input_tokens":5}},"session_id":"s"}"#;
+        assert_eq!(
+            used(AgentKind::Claude, killed),
+            Some(Tokens::new(6, 8, 5, 0))
+        );
+        let codex = br#"{"type":"turn.completed","usage":{"input_tokens":70021,"cached_input_tokens":57088,"output_tokens":2374,"reasoning_output_tokens":1000}}"#;
+        assert_eq!(
+            used(AgentKind::Codex, codex),
+            Some(Tokens::new(12933, 2374, 57088, 0))
+        );
+        let gemini = br#"{"session_id":"g","response":"done","stats":{"models":{"gemini-3-pro":{"api":{"totalRequests":2},"tokens":{"prompt":900,"candidates":40,"total":1000,"cached":300,"thoughts":50,"tool":10}}}}}"#;
+        assert_eq!(
+            used(AgentKind::Gemini, gemini),
+            Some(Tokens::new(600, 100, 300, 0))
+        );
+        let stream = br#"{"type":"init","session_id":"g","model":"gemini-3-pro"}
+    {"type":"result","status":"success","stats":{"total_tokens":1000,"input_tokens":900,"output_tokens":60,"cached":300,"duration_ms":5,"tool_calls":1}}"#;
+        assert_eq!(
+            used(AgentKind::Gemini, stream),
+            Some(Tokens::new(600, 100, 300, 0))
+        );
+        let opencode = br#"{"type":"step_finish","sessionID":"ses_1","part":{"reason":"tool-calls","cost":0.01,"tokens":{"input":10,"output":4,"reasoning":1,"cache":{"read":100,"write":7}}}}
+    {"type":"step_finish","sessionID":"ses_1","part":{"reason":"stop","cost":0.02,"tokens":{"input":1,"output":1,"reasoning":0,"cache":{"read":0,"write":0}}}}"#;
+        assert_eq!(
+            used(AgentKind::Opencode, opencode),
+            Some(Tokens::new(11, 6, 100, 7))
+        );
+        let aider = b"Tokens: 2.4k sent, 512 cache write, 3k cache hit, 99 received. Cost: $0.01 message, $0.30 session.\nTokens: 1.1k sent, 1 received.\n";
+        assert_eq!(
+            used(AgentKind::Aider, aider),
+            Some(Tokens::new(3500, 100, 3000, 512))
+        );
+        assert_eq!(
+            used(AgentKind::Codex, br#"{"type":"turn.completed","usage":{}}"#),
+            None
+        );
+        assert_eq!(used(AgentKind::Aider, b"Tokens: unknown\n"), None);
+    }
+
+    #[test]
+    fn qwen_and_copilot_records() {
+        let stdout = br#"Ripgrep not available. Falling back to built-in grep.
+    {"type":"system","subtype":"init","uuid":"8bd3","session_id":"8bd3","cwd":"/p","tools":["edit"],"model":"m","permission_mode":"auto-edit"}
+    {"type":"assistant","uuid":"c673","session_id":"8bd3","parent_tool_use_id":null,"message":{"id":"c673","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"I changed nothing."}],"stop_reason":null,"usage":{"input_tokens":120,"output_tokens":30,"cache_read_input_tokens":20,"total_tokens":150}}}
+    {"type":"result","subtype":"success","uuid":"acae","session_id":"8bd3","is_error":false,"duration_ms":2098,"num_turns":1,"result":"I changed nothing.","usage":{"input_tokens":240,"output_tokens":60,"cache_read_input_tokens":40,"total_tokens":300},"permission_denials":[]}
+    "#;
+        let record = read(AgentKind::Qwen, stdout, b"");
+        assert_eq!((record.kind, record.is_success), (AgentKind::Qwen, true));
+        assert_eq!(
+            (record.session_id.as_deref(), record.tokens),
+            (Some("8bd3"), Some(Tokens::new(200, 60, 40, 0)))
+        );
+        let stdout = br#"{"type":"session.tools_updated","data":{"model":"m"},"ephemeral":true,"id":"d5ac"}
+    {"type":"assistant.turn_start","data":{"turnId":"0"},"id":"c2f7"}
+    {"type":"assistant.message","data":{"messageId":"34c7","model":"m","content":"I changed nothing.","toolRequests":[]},"id":"012e"}
+    {"type":"result","timestamp":"2026-11-23T16:03:54.602Z","sessionId":"8b67","exitCode":0,"usage":{"premiumRequests":0,"totalApiDurationMs":158,"codeChanges":{"linesAdded":0}}}
+    "#;
+        assert_eq!(
+            detect(Some("./loop.sh"), None, stdout),
+            Some(AgentKind::Copilot)
+        );
+        let record = read(AgentKind::Copilot, stdout, b"");
+        assert!(record.is_success && record.tokens.is_none() && record.cost_usd.is_none());
+        assert_eq!(
+            (record.session_id.as_deref(), record.turns),
+            (Some("8b67"), Some(1))
+        );
+        assert_eq!(record.final_text.as_deref(), Some("I changed nothing."));
+    }
 }

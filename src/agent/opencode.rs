@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{count, objects, status, text};
+use crate::model::agent_record::Tokens;
 use crate::model::agent_record::{AgentError, AgentKind, AgentRecord};
 use crate::model::failure::EvidenceSource;
-use crate::model::usage::Tokens;
 
 /// Reads the event lines; a finished step after an error means that it was overcome.
 pub(super) fn read(stdout: &[u8]) -> AgentRecord {

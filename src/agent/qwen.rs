@@ -1,8 +1,8 @@
 //! Qwen Code. Its records are those of Claude Code; earlier versions have those of Gemini CLI, from which it comes.
 
 use super::{claude, gemini};
+use crate::model::agent_record::Tokens;
 use crate::model::agent_record::{AgentKind, AgentRecord};
-use crate::model::usage::Tokens;
 
 /// Reads the stream; where it has none, the one document.
 pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> AgentRecord {

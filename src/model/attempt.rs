@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::agent_record::{Tokens, Usage};
 use super::decision::Decision;
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
 use super::id::CheckpointId;
-use super::snapshot::ObjectId;
+use super::manifest::ObjectId;
 use super::time::Timestamp;
-use super::usage::{Tokens, Usage};
 
 /// A numbered unit of progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::agent_record::{Tokens, Usage};
 use super::attempt::Preconditions;
 use super::checkpoint::{Checkpoint, Verdict};
 use super::decision::{Decision, Strategy};
@@ -10,16 +11,15 @@ use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
 use super::id::{CheckpointId, RunId, TaskId};
 use super::import::Imported;
+use super::manifest::{Change, ObjectId};
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::operation::Operation;
 use super::path::FolderId;
 use super::run::{
     AttemptOutcome, IterationStatus, Leftover, ProcessId, RunKey, RunSpec, RunStatus,
 };
-use super::snapshot::{Change, ObjectId};
 use super::step::{StepEnd, StepStart};
 use super::time::Timestamp;
-use super::usage::{Tokens, Usage};
 
 /// The schema of the events that this version writes. Older ones are read; newer ones are read where possible and
 /// never written after (exit 15). What says nothing new is written with the schema in which it came ([`Payload::schema`]).

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::Failure;
 use super::feedback::FeedbackResults;
 use super::id::{CheckpointId, FixId, RunId, TaskId};
-use super::snapshot::{Change, ObjectId};
+use super::manifest::{Change, ObjectId};
 use super::time::Timestamp;
 
 /// Where a session stands.

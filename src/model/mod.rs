@@ -9,7 +9,6 @@ pub(crate) mod event;
 pub(crate) mod failure;
 pub(crate) mod feedback;
 pub(crate) mod hint;
-pub(crate) mod history;
 pub(crate) mod hook;
 pub(crate) mod id;
 pub(crate) mod import;
@@ -23,12 +22,10 @@ pub(crate) mod remote;
 pub(crate) mod run;
 pub(crate) mod run_line;
 pub(crate) mod selector;
-pub(crate) mod snapshot;
 pub(crate) mod spec;
 pub(crate) mod state;
 pub(crate) mod step;
 pub(crate) mod time;
-pub(crate) mod usage;
 
 /// The version of the documents: fields may be added, never renamed or removed without raising it.
 pub(crate) const SCHEMA_VERSION: u32 = 1;

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::decision::Decision;
 use super::failure::Failure;
 use super::id::{CheckpointId, OperationId};
+use super::manifest::ObjectId;
 use super::path::{PathReason, RepoPath};
 use super::run::{AcceptedAs, IterationStatus, Run, RunStatus};
-use super::snapshot::ObjectId;
 use super::step::StepRef;
 use super::time::Timestamp;
 

@@ -7,24 +7,24 @@ use std::ops::{Deref, DerefMut};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::agent_record::Usage;
 use super::agent_record::is_session_id;
 use super::attempt::Iterations;
+use super::checkpoint::Line;
 use super::checkpoint::Removed;
 use super::decision::{Action, Decision, Strategy};
 use super::failure::{CauseDetail, Failure};
 use super::feedback::FeedbackResults;
-use super::history::Line;
 use super::hook::HookAgent;
 use super::id::{CheckpointId, TaskId};
 use super::import::{ImportKind, ImportedDocument};
 use super::lazy_compressed::LazyCompressed;
+use super::manifest::ObjectId;
 use super::manual_fix::{ManualFixSession, ManualFixStatus};
 use super::path::FolderId;
 use super::path::{PathReason, RepoPath};
-use super::snapshot::ObjectId;
 use super::step::Step;
 use super::time::Timestamp;
-use super::usage::Usage;
 
 pub use super::attempt::ProcessId;
 pub(crate) use super::attempt::{

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use super::agent_record::UsageFields;
 use super::attempt::{Attempt, AttemptOutcome, Iteration, IterationStatus, Leftover};
 use super::failure::{Condition, Failure};
 use super::feedback::FeedbackResults;
@@ -10,7 +11,6 @@ use super::id::RunKey;
 use super::id::{CheckpointId, TaskId};
 use super::run::{Run, RunStatus};
 use super::time::Timestamp;
-use super::usage::UsageFields;
 
 /// A run's identity and position.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::agent_record::Usage;
 use super::checkpoint::Checkpoint;
 use super::checkpoint::Checkpoints;
 use super::id::CheckpointId;
 use super::operation::WorktreeState;
 use super::run::{Run, RunKey};
-use super::usage::Usage;
 
 pub(crate) use counting::Named;
 pub(crate) use counting::SelectionError;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::attempt::ProcessId;
 use super::id::CheckpointId;
 use super::id::{NONE, RunKey};
-use super::snapshot::ObjectId;
+use super::manifest::ObjectId;
 use super::time::Timestamp;
 
 /// The longest name that a step may have, in bytes.

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use crate::model::agent_record::Usage;
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::failure::{Cause, Failure};
 use crate::model::run::{LiveAttempt, Run};
 use crate::model::state::State;
 use crate::model::time::{Timestamp, format_duration};
-use crate::model::usage::Usage;
 
 use super::settings::RetrySettings;
 

@@ -1,6 +1,6 @@
 //! A bounded set of changed files with their content before and after: the input of test-tamper detection and reports.
 
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// A path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]

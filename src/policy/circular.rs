@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::model::failure::{Failure, FailureType};
 use crate::model::feedback::FeedbackResults;
+use crate::model::manifest::ObjectId;
 use crate::model::run::{Attempt, AttemptOutcome, Run};
-use crate::model::snapshot::ObjectId;
 
 use super::changed::ChangedFile;
 

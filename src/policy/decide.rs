@@ -4,11 +4,11 @@ mod fallback;
 
 use std::time::Duration;
 
+use crate::model::agent_record::Usage;
 use crate::model::decision::{Action, Budget, BudgetScope, Decision, Strategy};
 use crate::model::failure::{Cause, CauseDetail, Condition, Failure, FailureType};
 use crate::model::run::OnFailure;
 use crate::model::time::{Timestamp, format_duration};
-use crate::model::usage::Usage;
 
 use super::backoff;
 use super::budget::{self, Account, Counts};

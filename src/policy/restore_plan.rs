@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::manifest::{Entry, EntryKind, Snapshot};
 use crate::model::path::{Blocked, NESTED, PathReason, RepoPath};
-use crate::model::snapshot::{Entry, EntryKind, Snapshot};
 
 use super::path_filter::Selection;
 
@@ -732,7 +732,7 @@ const FEW_IGNORED: usize = 20;
 /// Stands for a folder where only the path matters.
 const PLACEHOLDER: Entry = Entry {
     kind: EntryKind::EmptyDir,
-    oid: crate::model::snapshot::ObjectId(String::new()),
+    oid: crate::model::manifest::ObjectId(String::new()),
     mode: 0,
 };
 

@@ -1,7 +1,7 @@
 //! Properties of restore plans against a simple oracle: carry the plan out on maps and compare.
 
 use super::*;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 use proptest::prelude::*;
 
 fn entry(kind: EntryKind, content: u8, mode: u32) -> Entry {

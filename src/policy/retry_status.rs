@@ -1,12 +1,12 @@
 //! Whether and when another attempt is allowed (L2, L4).
 
+use crate::model::agent_record::Usage;
 use crate::model::decision::{Action, Budget, BudgetScope, Decision, Standing};
 use crate::model::failure::{Cause, FailureType};
 use crate::model::manual_fix::ManualFixStatus;
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::model::usage::Usage;
 
 use super::budget::{self, Account};
 use super::settings::RetrySettings;

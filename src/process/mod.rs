@@ -18,7 +18,6 @@
 mod detached;
 mod ending;
 mod footer;
-mod group;
 mod init;
 mod log;
 mod lookup;

@@ -13,7 +13,6 @@ use rustix::process::{Pid, Signal as Kill};
 use signal_hook::low_level::signal_name;
 
 use super::ending::{Ending, SETTLE, Step};
-use super::group::Target;
 use super::log::BoundedLog;
 use super::passthrough::{Layout, Screen};
 use super::pipe::{Input, Output, timespec};
@@ -21,6 +20,7 @@ use super::pty::{self, Link};
 use super::signals::{Interrupts, Signal};
 use super::spawn::{self, Spawned};
 use super::suspend::{self, Companion};
+use super::table::Target;
 use super::{Exit, ProcessId, Show, Supervised, Watcher};
 use crate::os::end_of_child;
 

@@ -225,7 +225,7 @@ fn is_orphan() -> bool {
         if getpgid(Some(pid)) != Ok(group) {
             return false;
         }
-        parent = table::parent(super::group::number(pid));
+        parent = table::parent(super::table::number(pid));
     }
     true
 }

@@ -2,7 +2,6 @@
 
 mod exclusive;
 mod files;
-mod folding;
 mod identity;
 mod lines;
 mod mended;
@@ -21,7 +20,7 @@ use crate::model::path::short_part;
 use crate::model::run::{NONE, RunKey};
 use crate::model::state::State;
 
-use super::error::StoreError;
+use super::StoreError;
 use super::packed_lines::DecodeError;
 use super::registry::Origin;
 use super::registry::Registry;

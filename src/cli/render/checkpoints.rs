@@ -10,9 +10,9 @@ use crate::engine::flow::restore::COPIED;
 use crate::engine::restore::nested::NestedAction;
 use crate::engine::restore::request::{IndexOutcome, Restore, RestoreResult};
 use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::ObjectId;
 use crate::model::operation::OperationKind;
 use crate::model::path::PathReason;
-use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 use crate::policy::amounts::count;
 

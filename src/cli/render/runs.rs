@@ -3,8 +3,8 @@
 use comfy_table::Cell;
 
 use crate::engine::flow::runs::Listed;
+use crate::model::agent_record::short_count;
 use crate::model::time::Timestamp;
-use crate::model::usage::short;
 use crate::policy::amounts::size;
 use crate::policy::escape::escape;
 
@@ -66,7 +66,7 @@ pub(crate) fn runs_table(ui: &Ui, listed: &[Listed], now: Timestamp) -> String {
             Cell::new(
                 run.usage
                     .tokens
-                    .map_or_else(unknown, |tokens| short(tokens.total)),
+                    .map_or_else(unknown, |tokens| short_count(tokens.total)),
             ),
             Cell::new(size(run.size_bytes)),
             Cell::new(beginning(&error, ERROR_LENGTH)),

@@ -8,13 +8,13 @@ use crate::engine::attempt::budgets::Retry;
 use crate::engine::base::clock::local_times;
 use crate::engine::flow::remote::RunRemote;
 use crate::engine::flow::status::{Activity, Status};
+use crate::model::agent_record::{Usage, short_count};
 use crate::model::decision::{Budget, BudgetScope};
 use crate::model::decision::{Decision, Standing};
 use crate::model::hint::{Hint, join};
 use crate::model::id::CheckpointId;
 use crate::model::run::{IterationStatus, Run, RunStatus};
 use crate::model::time::Timestamp;
-use crate::model::usage::{Usage, short};
 use crate::policy::recommended::next_command;
 use crate::policy::report::ToLookAt;
 
@@ -176,7 +176,7 @@ fn usage_text(status: &Status) -> String {
             tokens.cache_write,
             tokens.total,
         ]
-        .map(short);
+        .map(short_count);
         format!("{total} (input {input}, output {output}, from cache {read}, to cache {written})")
     });
     format!("Cost:        {cost}, tokens: {tokens}{of_session}\n")

@@ -8,6 +8,7 @@ use crate::engine::attempt::budgets::Retry;
 use crate::engine::flow::remote::RunRemote;
 use crate::engine::flow::status::{Activity, Status};
 use crate::engine::record::lane::Hints;
+use crate::model::agent_record::UsageFields;
 use crate::model::decision::{Budget, Decision, Wait};
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResults;
@@ -17,7 +18,6 @@ use crate::model::run::Parked;
 use crate::model::run_line::{IterationLine, RunLine};
 use crate::model::step::ToldStep;
 use crate::model::time::Timestamp;
-use crate::model::usage::UsageFields;
 use crate::policy::options::ResumeOption;
 use crate::policy::report::Night;
 

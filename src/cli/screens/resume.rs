@@ -220,13 +220,13 @@ fn cancelled(code: i32) -> Error {
 mod tests {
     use super::*;
     use crate::engine::attempt::budgets::Retry;
+    use crate::model::agent_record::Usage;
     use crate::model::decision::Standing;
     use crate::model::event::{EVENT_SCHEMA, Event, EventSource, Payload};
     use crate::model::failure::FailureEvidence;
     use crate::model::run::{RunKey, RunSpec};
     use crate::model::state::State;
     use crate::model::time::Timestamp;
-    use crate::model::usage::Usage;
     use crate::policy::classify::classify;
     use crate::policy::options::resume_options;
     use crate::policy::recommended::Outlook;

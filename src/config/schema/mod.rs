@@ -7,7 +7,6 @@ mod retry;
 mod rights;
 mod run;
 mod storage;
-mod user;
 
 use crate::config::value::Kind;
 use crate::model::failure::Cause;
@@ -37,9 +36,9 @@ pub(super) static SECTIONS: &[Section] = &[
     storage::REDACT,
     run::FEEDBACK,
     run::RULE,
-    user::NOTIFY,
-    user::REMOTE,
-    user::UI,
+    rights::NOTIFY,
+    rights::REMOTE,
+    rights::UI,
     storage::CHECKPOINTS,
     storage::CLEANUP,
 ];

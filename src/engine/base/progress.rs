@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::model::agent_record::Usage;
 use crate::model::decision::Decision;
 use crate::model::failure::Failure;
 use crate::model::feedback::FeedbackResult;
 use crate::model::id::CheckpointId;
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
-use crate::model::usage::Usage;
 
 /// What is going on.
 #[derive(Clone, Copy, Debug)]

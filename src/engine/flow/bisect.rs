@@ -18,9 +18,9 @@ use crate::git::program::{Scratch, misleading_variables};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::id::CheckpointId;
+use crate::model::manifest::ObjectId;
 use crate::model::run_line::RunLine;
 use crate::model::selector::Selector;
-use crate::model::snapshot::ObjectId;
 use crate::policy::bisection::{Bisection, Judged, Next};
 use crate::process::{Program, Show, SpawnErrorKind, Supervised};
 

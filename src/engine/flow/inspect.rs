@@ -11,8 +11,8 @@ use crate::git::tree::{Objects, changes, patch_text};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::id::CheckpointId;
 use crate::model::manifest::Nested;
+use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::model::state::State;
 use crate::policy::path_filter::Selection;
 

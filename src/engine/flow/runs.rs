@@ -15,6 +15,7 @@ use crate::engine::base::runs::{self, run_of};
 use crate::engine::record::{select, sizes as counts};
 use crate::engine::recovery::crash;
 use crate::git::prune::added_bytes;
+use crate::model::agent_record::UsageFields;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
@@ -24,7 +25,6 @@ use crate::model::run::{IterationStatus, Run, RunKey, RunStatus};
 use crate::model::run_line::RunLine;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::model::usage::UsageFields;
 use crate::store::NewEvent;
 use crate::store::views::write_views;
 

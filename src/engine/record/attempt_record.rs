@@ -7,9 +7,9 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Error;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::AttemptEnd;
+use crate::model::manifest::ObjectId;
 use crate::model::run::{ProcessId, Run};
 use crate::model::run_line::{RunLine, run_line};
-use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 /// An attempt that was begun.

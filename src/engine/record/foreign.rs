@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::engine::base::context::Context;
 use crate::model::import::ForeignCheckpoint;
+use crate::model::manifest::ObjectId;
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 
 /// Another system's checkpoint, and what of it is there.

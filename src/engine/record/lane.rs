@@ -18,8 +18,8 @@ use crate::model::hint::{Hint, join};
 use crate::model::lane::{
     AFTER_START, AFTER_TESTS, BEFORE_START, LaneRecord, PRE_PR, RETRY, is_lane,
 };
+use crate::model::manifest::ObjectId;
 use crate::model::run::{AttemptOutcome, Run, RunKey};
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::step::{Step, StepStatus};
 use crate::policy::escape::escape;

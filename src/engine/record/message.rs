@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use crate::engine::base::error::Result;
 use crate::git::checkpoint::{StoredCheckpoint, trailers};
 use crate::model::checkpoint::Checkpoint;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// The trailer that holds the whole record, for those who rebuild the ledger from the references.
 pub(in crate::engine) const RECORD: &str = "Record";

@@ -6,8 +6,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::Result;
 use crate::model::lane::is_lane;
 use crate::model::manifest::Head;
+use crate::model::manifest::ObjectId;
 use crate::model::run::Run;
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::step::Step;
 

@@ -11,8 +11,8 @@ use crate::git::capture::{Capture, FileState, last_seen};
 use crate::git::checkpoint::{MemoryFile, StoredCheckpoint};
 use crate::git::remote::filtered;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::{Entry, ObjectId};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::{Entry, ObjectId};
 use crate::model::state::State;
 use crate::store::views::{ActiveState, latest_checkpoint, session_checkpoint};
 

@@ -17,9 +17,9 @@ use crate::git::tree::{Objects, write_patch};
 use crate::model::checkpoint::{Checkpoint, StorageType, Verdict, trigger};
 use crate::model::hint::Hint;
 use crate::model::id::{CheckpointId, TaskId};
+use crate::model::manifest::ObjectId;
 use crate::model::path::PathReason;
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::policy::settings::SafeMode;
 
 use super::request::{Prepared, Request};

@@ -458,8 +458,8 @@ pub(crate) fn restore_state_only(
     run: &RunKey,
     operation: Operation,
     commits: (
-        &crate::model::snapshot::ObjectId,
-        &crate::model::snapshot::ObjectId,
+        &crate::model::manifest::ObjectId,
+        &crate::model::manifest::ObjectId,
     ),
 ) -> Result<RestoreJournal> {
     let journal = RestoreJournal {

@@ -7,10 +7,10 @@ use crate::git::Repo;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::hint::Hint;
 use crate::model::lane::BEFORE_START;
+use crate::model::manifest::ObjectId;
 use crate::model::manifest::{Head, Manifest};
 use crate::model::operation::OperationKind;
 use crate::model::run::Run;
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::amounts::count;
 

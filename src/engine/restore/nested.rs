@@ -21,10 +21,10 @@ use crate::git::checkpoint::{NestedCopy, StoredCheckpoint, show_trees};
 use crate::git::restore::git_file;
 use crate::git::tree::{TreeIgnores, TreeLookup, diff_trees};
 use crate::model::hint::Hint;
+use crate::model::manifest::{EntryKind, ObjectId, Snapshot};
 use crate::model::manifest::{Head, Manifest, Nested};
 use crate::model::operation::GitFile;
 use crate::model::path::{NESTED, PathReason, RepoPath};
-use crate::model::snapshot::{EntryKind, ObjectId, Snapshot};
 use crate::policy::path_filter::Selection;
 use crate::policy::restore_plan::Baseline;
 

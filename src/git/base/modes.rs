@@ -4,7 +4,7 @@ use rustix::fs::FileType;
 
 use super::error::{Error, Result};
 use super::openat::FileStat;
-use crate::model::snapshot::EntryKind;
+use crate::model::manifest::EntryKind;
 
 /// The git file mode of a tree.
 pub(in crate::git) const TREE: u32 = 0o040_000;

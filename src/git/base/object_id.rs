@@ -11,7 +11,7 @@ use super::error::{Error, Result};
 pub(in crate::git) const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 
 /// Reads an object id of the model.
-pub(in crate::git) fn parse_oid(id: &crate::model::snapshot::ObjectId) -> Result<Oid> {
+pub(in crate::git) fn parse_oid(id: &crate::model::manifest::ObjectId) -> Result<Oid> {
     Oid::from_str(&id.0).map_err(|_| Error::corrupt(format!("'{id}' is not an object id")))
 }
 

@@ -9,7 +9,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::object_id::object_header;
 use super::openat::{self, FileStat};
-use crate::model::snapshot::{Entry, EntryKind};
+use crate::model::manifest::{Entry, EntryKind};
 
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

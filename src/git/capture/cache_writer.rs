@@ -13,9 +13,9 @@ use crate::git::worktree::cache::{
     Builder, Cache, CachedEntry, Header, NewFolder, flag, walk_order,
 };
 use crate::git::worktree::scan::{Folder, Scan};
+use crate::model::manifest::ObjectId;
 use crate::model::manifest::{IndexExtra, Nested};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// What a capture keeps until it is recorded.
 #[derive(Debug)]

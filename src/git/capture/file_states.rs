@@ -11,8 +11,8 @@ use crate::git::base::openat::split;
 use crate::git::repo::repository::Repo;
 use crate::git::worktree::cache::{Cache, walk_order};
 use crate::git::worktree::scan::{FileEntry, Folder};
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 /// A file as it was captured.

@@ -27,8 +27,8 @@ use crate::git::worktree::scan::{Content, FileEntry, Scan, Scope};
 use crate::git::worktree::walk;
 use crate::model::checkpoint::CapturedTotals;
 use crate::model::manifest::{CaptureRules, Head, MANIFEST_VERSION, Manifest};
+use crate::model::manifest::{ObjectId, Snapshot};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{ObjectId, Snapshot};
 
 /// An index with so many entries is worth a thread for its tree.
 const WORTH_A_THREAD: usize = 2048;

@@ -22,9 +22,9 @@ use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::{EntryKind, ObjectId};
 use crate::model::manifest::{Head, IndexExtra};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{EntryKind, ObjectId};
 
 /// How things stand after a commit on the branch: what a checkpoint of the same moment records of HEAD and index.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
 use crate::git::repo::repository::Repo;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 impl Repo {
     /// Writes a bundle with one reference and everything that its commit needs.

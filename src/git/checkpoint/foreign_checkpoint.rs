@@ -14,9 +14,9 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::history::head::tree_of;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
+use crate::model::manifest::{Entry, EntryKind, ObjectId, Snapshot};
 use crate::model::manifest::{IndexExtra, Manifest};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
 
 impl StoredCheckpoint {
     /// The commit that it was taken on as if that had been captured, clean, in the work tree that `here` is of: what git

@@ -22,8 +22,8 @@ use crate::git::odb::trees::{self, Level, Tree, TreeEntry};
 use crate::git::repo::repository::Repo;
 use crate::git::tree::view::TreeView;
 use crate::model::manifest::Manifest;
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 const MANIFEST: &[u8] = b"manifest.json";
 const FILES: &[u8] = b"tree";

@@ -17,8 +17,8 @@ use crate::git::odb::trees::{self, Tree, child};
 use crate::git::repo::repository::Repo;
 use crate::git::worktree::ignore_rules::Rules;
 use crate::git::worktree::index_trust::{ATTRIBUTES, outside_files};
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// A folder of trees in a trap may go on for ever.
 const MAX_DEPTH: usize = 4096;

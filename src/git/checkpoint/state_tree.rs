@@ -7,9 +7,9 @@ use crate::git::base::names;
 use crate::git::base::object_id::id_of;
 use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{self, Flat};
+use crate::model::manifest::ObjectId;
 use crate::model::manifest::{MANIFEST_VERSION, Manifest};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// A file of the loop's working memory, relative to the state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]

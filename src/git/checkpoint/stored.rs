@@ -15,9 +15,9 @@ use crate::git::odb::trees;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
 use crate::git::tree::view::TreeView;
+use crate::model::manifest::{Entry, EntryKind, ObjectId, Snapshot};
 use crate::model::manifest::{FileTimes, Manifest};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
 use crate::model::time::Timestamp;
 
 /// What the names of the working memory's files begin with where they are listed among those of the work tree.

@@ -14,7 +14,7 @@ use crate::git::odb::objects::ObjectWriter;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::CheckpointRef;
 use crate::git::repo::repository::Repo;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// How a bundle begins, up to its version.
 const MAGIC: &[u8] = b"# v";

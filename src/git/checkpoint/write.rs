@@ -23,9 +23,9 @@ use crate::git::odb::trees;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::{set_ref_from, write_draft_unsynced};
 use crate::git::repo::repository::{IDENTITY, Repo};
+use crate::model::manifest::ObjectId;
 use crate::model::manifest::{Manifest, Nested, PathMode};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 /// What goes into a checkpoint beside the capture.

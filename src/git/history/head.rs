@@ -17,7 +17,7 @@ use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::{GIT_WAIT, remove_packed, sync_ref, write_draft, write_draft_text};
 use crate::git::repo::repository::{IDENTITY, Repo};
 use crate::model::manifest::Head;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 const HEAD: &str = "HEAD";
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use crate::durable::{create_dir_all, give_to_sudo_caller};
 use crate::git::base::error::{Error, Result};
 use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// A move of a reference.
 pub(in crate::git) struct Entry<'a> {

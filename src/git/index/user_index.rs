@@ -16,8 +16,8 @@ use crate::git::base::openat::{self, FileStat};
 use crate::git::odb::trees::{self, Flat, Sink};
 use crate::git::repo::repository::Repo;
 use crate::model::manifest::IndexExtra;
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// `CE_VALID` of the index format: assume unchanged.
 pub(in crate::git) const ASSUME_UNCHANGED: u16 = 0x8000;

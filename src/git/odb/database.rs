@@ -26,7 +26,7 @@ use super::packed_blob;
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::{self, object_header, parse_oid};
 use crate::git::repo::repository::Repo;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// How many databases may borrow from one another in a row, as in git.
 const MAX_ALTERNATES: usize = 5;

@@ -15,8 +15,8 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::TREE;
 use crate::git::base::object_id;
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// Deeper than any path that the system can make; a tree that goes on is damaged or a trap.
 const MAX_DEPTH: usize = 4096;

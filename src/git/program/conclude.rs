@@ -18,8 +18,8 @@ use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::refs::kept_name;
 use crate::git::repo::repository::Repo;
 use crate::model::id::RunId;
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// Commits that went off a branch, and the reference that keeps them.
 #[derive(Clone, Debug, PartialEq, Eq)]

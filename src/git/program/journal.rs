@@ -10,8 +10,8 @@ use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::id::RunKey;
 use crate::model::manifest::Head;
+use crate::model::manifest::ObjectId;
 use crate::model::operation::Operation;
-use crate::model::snapshot::ObjectId;
 
 /// The version that this program writes.
 const VERSION: u32 = 1;

@@ -21,8 +21,8 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::odb::database::Database;
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::{Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 
 /// What the names of such work trees begin with.
 const PREFIX: &str = "recover-bisect-";

@@ -27,8 +27,8 @@ use crate::git::odb::trees::{self, Flat};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
+use crate::model::manifest::{Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Entry, EntryKind, ObjectId};
 
 /// An index of its own and a place for new objects. Nothing of the user's is written before [`Staging::publish`]; it goes
 /// when this is dropped, and what a kill leaves of it with the next lock of the work tree.

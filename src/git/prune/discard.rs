@@ -26,7 +26,7 @@ use crate::git::odb::packing::{self, Packs, Removed, touched_until};
 use crate::git::odb::publish::{self, Published};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// Why some objects stay for now.
 const TOUCHED: &str = "git touched some within the last hour, as it does with those that it needs";

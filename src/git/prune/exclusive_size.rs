@@ -10,7 +10,7 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::Tree;
 use crate::git::repo::repository::Repo;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 impl Repo {
     /// Bytes (uncompressed) of all objects that the commits `of` hold and neither `kept` nor the trees of `bases` nor HEAD.

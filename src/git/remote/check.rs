@@ -15,7 +15,7 @@ use super::transport::{Remote, Update};
 use crate::durable::temporary_prefix;
 use crate::git::base::error::{Error, Result};
 use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// Where the references for the moment are: where those of runs are, as a server may have rules for places. No run's name has
 /// a `+`.

@@ -14,8 +14,8 @@ use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{Tree, child};
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// A path with more parts can be made by no system.
 const MAX_DEPTH: usize = 4096;

@@ -27,9 +27,9 @@ use crate::git::odb::objects::ObjectWriter;
 use crate::git::odb::trees::{Level, Sink, Tree, child, into_writer, only_ids};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::ObjectId;
 use crate::model::manifest::{FileTimes, Manifest, Nested};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 use crate::policy::secret_file::{has_secret, is_secret_path};
 

@@ -9,7 +9,7 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::sync::sync_folder;
 use crate::git::repo::repository::{IDENTITY, Repo};
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 use crate::model::time::Timestamp;
 use crate::policy::remote::{RawFile, RawState, most_of};
 

@@ -10,7 +10,7 @@ use super::call::{self, Ended, Limits, PROTOCOLS, batch_ssh, git};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::repo::repository::Repo;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// What may be fetched to: nothing of the user's.
 const OURS: [&str; 2] = ["refs/recover/", "refs/recover-"];

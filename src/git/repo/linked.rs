@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::repository::Repo;
 use crate::git::base::error::{Error, Result};
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 
 /// What git still keeps of a linked work tree, apart from its folder: `HEAD`, its reflog, the index, a restore's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use crate::durable::{Kind, Root, give_to_sudo_caller, temporary_prefix};
 use crate::git::base::error::{Error, Result};
 use crate::git::base::sync::sync_folder;
 use crate::model::id::{CheckpointId, RunId};
+use crate::model::manifest::ObjectId;
 use crate::model::path::short_part;
-use crate::model::snapshot::ObjectId;
 
 /// Where all of them are.
 pub(crate) const PREFIX: &str = "refs/recover/";

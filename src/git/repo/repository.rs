@@ -16,8 +16,8 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::openat;
 use crate::git::base::unusable::Unusable;
 use crate::model::manifest::Head;
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// The name of the folder in a git folder that is ours.
 pub(in crate::git) const OWN: &str = "recover";

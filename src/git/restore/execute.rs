@@ -27,8 +27,8 @@ use crate::git::odb::database::Database;
 use crate::git::repo::loan::Loan;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::{Entry, EntryKind};
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
 
 /// What may stand at a path before it is changed.

@@ -27,9 +27,9 @@ use crate::git::odb::trees::{self, TreeEntry};
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::git::tree::lookup::TreeLookup;
+use crate::model::manifest::ObjectId;
 use crate::model::manifest::{IndexExtra, Manifest};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 impl Repo {
     /// Brings the stat data of entries up to date whose content is that of the file, so that git need not read it again.

@@ -14,8 +14,8 @@ use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::model::id::OperationId;
 use crate::model::manifest::Head;
+use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::ObjectId;
 use crate::policy::restore_plan::RestorePlan;
 
 /// The version that this program writes.

@@ -17,8 +17,8 @@ use crate::git::odb::objects::ObjectWriter;
 use crate::git::repo::lock::WorktreeLock;
 use crate::git::repo::repository::Repo;
 use crate::git::worktree::file_io;
+use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::{Entry, EntryKind};
 use crate::policy::restore_plan::{PlannedWrite, RestorePlan};
 
 /// Refuses a plan when something that is not to be deleted stands where it writes.

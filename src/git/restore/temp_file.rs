@@ -14,7 +14,7 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::object_id::parse_oid;
 use crate::git::base::openat;
 use crate::git::odb::database::Database;
-use crate::model::snapshot::EntryKind;
+use crate::model::manifest::EntryKind;
 use crate::os::{mode, rename_to_new};
 
 /// What the owner of a file needs to read it.

@@ -13,8 +13,8 @@ use crate::git::base::on_disk::{self, OnDisk};
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::work_queue;
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::Entry;
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::Entry;
 use crate::policy::restore_plan::RestorePlan;
 
 /// What reading a restored work tree again has shown.

@@ -12,8 +12,8 @@ use crate::git::base::on_disk::OnDisk;
 use crate::git::base::openat::{self, FileStat};
 use crate::git::base::sync::{MANY, whole_is_cheaper};
 use crate::git::base::work_queue;
+use crate::model::manifest::EntryKind;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::EntryKind;
 use crate::os::{SYNCS_FILE_SYSTEMS, sync_file, sync_file_system};
 use crate::policy::restore_plan::PlannedWrite;
 

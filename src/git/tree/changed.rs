@@ -6,8 +6,8 @@ use super::view::{TreeView, diff_trees};
 use crate::git::base::error::Result;
 use crate::git::base::object_id::parse_oid;
 use crate::git::odb::database::Database;
+use crate::model::manifest::{Entry, EntryKind};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Entry, EntryKind};
 use crate::policy::changed::{ChangedFile, Content};
 
 /// Content over this size is not read.

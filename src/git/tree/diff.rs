@@ -12,8 +12,8 @@ use crate::git::base::modes::GITLINK;
 use crate::git::base::object_id::{self, parse_oid};
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::{self, Flat};
+use crate::model::manifest::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::{Change, ChangeType, Entry, EntryKind, ObjectId};
 use crate::policy::path_filter::Selection;
 
 /// Content over this size is not compared line by line.

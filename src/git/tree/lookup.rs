@@ -13,8 +13,8 @@ use crate::git::base::work_queue;
 use crate::git::odb::database::Database;
 use crate::git::odb::trees::Tree;
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// Looks paths up in the trees of one object database.
 pub struct TreeLookup<'r> {

@@ -15,8 +15,8 @@ use crate::git::base::error::{Error, Result};
 use crate::git::base::modes::GITLINK;
 use crate::git::base::object_id::parse_oid;
 use crate::git::odb::trees::{self, Flat};
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 /// Content over this many bytes is not compared line by line.
 const MAX_LINES_BYTES: usize = 8 << 20;

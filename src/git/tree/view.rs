@@ -10,9 +10,9 @@ use crate::git::base::error::Result;
 use crate::git::base::modes::{TREE, kind_of};
 use crate::git::base::object_id::{EMPTY_BLOB, parse_oid};
 use crate::git::odb::trees::{self, TreeEntry};
+use crate::model::manifest::{Entry, EntryKind, ObjectId, Snapshot};
 use crate::model::manifest::{Manifest, PathMode};
 use crate::model::path::{NESTED, PathReason, RepoPath};
-use crate::model::snapshot::{Entry, EntryKind, ObjectId, Snapshot};
 
 /// A work tree as it is stored or was captured.
 #[derive(Clone, Copy, Debug)]

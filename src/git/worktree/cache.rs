@@ -24,9 +24,9 @@ use crate::git::base::file_time::is_settled;
 use crate::git::base::openat::FileStat;
 use crate::git::index::user_index::Identity;
 use crate::git::repo::repository::Repo;
+use crate::model::manifest::ObjectId;
 use crate::model::manifest::{IndexExtra, Nested};
 use crate::model::path::RepoPath;
-use crate::model::snapshot::ObjectId;
 
 pub(in crate::git) use record::{Builder, CachedEntry, CachedFolder, NewFolder, Other, flag};
 use record::{parse, parse_folder};

@@ -243,7 +243,7 @@ impl Scan {
         if !is_empty {
             self.skip(folder.path.clone(), NESTED, None);
         }
-        let commit = commit.map(|oid| crate::model::snapshot::ObjectId(oid.to_string()));
+        let commit = commit.map(|oid| crate::model::manifest::ObjectId(oid.to_string()));
         self.nested.push(Nested {
             path: folder.path.clone(),
             commit,

@@ -29,8 +29,8 @@ use crate::git::odb::database::Database;
 use crate::git::odb::trees::Tree;
 use crate::git::repo::nested::{self, Outer};
 use crate::model::manifest::CaptureRules;
+use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
-use crate::model::snapshot::ObjectId;
 use crate::os::keeps_folder_times;
 
 /// So many untracked files of a folder are counted at a time.

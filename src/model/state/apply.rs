@@ -1,7 +1,6 @@
 //! Applies one event to the state.
 
 mod attempts;
-mod steps;
 
 use std::collections::BTreeSet;
 
@@ -140,7 +139,7 @@ impl State {
             .and_then(|key| run_mut(&mut self.runs, key))
         {
             apply_to_run(run, event);
-            steps::apply(run, event, after_checkpoint);
+            attempts::apply(run, event, after_checkpoint);
             count_operations(run, event);
             if let (Payload::AttemptStarted { iteration, .. }, Some(live)) =
                 (&event.payload, &mut run.live)
@@ -397,7 +396,7 @@ impl State {
                 operations.push(entry);
             }
         }
-        steps::crossed(self, operation, &given_back);
+        attempts::crossed(self, operation, &given_back);
     }
 }
 

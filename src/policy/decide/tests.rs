@@ -3,11 +3,11 @@
 mod properties;
 
 use super::*;
+use crate::model::agent_record::Tokens;
 use crate::model::event::{AttemptEnd, EVENT_SCHEMA, Event, EventSource, Payload};
 use crate::model::failure::{Severity, SuggestedAction};
 use crate::model::run::{AttemptOutcome, RunKey, RunSpec};
 use crate::model::state::State;
-use crate::model::usage::Tokens;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_790_000_000_000 + seconds * 1000)

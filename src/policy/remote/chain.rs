@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::digest::sha256;
 use super::places::Places;
 use crate::model::event::{EVENT_SCHEMA, Event, Payload};
+use crate::model::manifest::ObjectId;
 use crate::model::remote::{ChainedEvent, Link};
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::policy::masked_event::masked_payload;
 
 use super::flaw::Flaw;

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::*;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{Event, EventSource, Payload};
+use crate::model::manifest::ObjectId;
 use crate::model::remote::{Claim, Link, Meta, REMOTE_SCHEMA, RemoteState};
 use crate::model::run::{ProcessId, RunKey, RunSpec, RunStatus};
-use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 
 fn key() -> RunKey {

@@ -1,9 +1,9 @@
 //! What of a fetched state is believed: everything in it is somebody else's word until it was found to fit.
 
 use crate::model::event::Payload;
+use crate::model::manifest::ObjectId;
 use crate::model::remote::{Claim, Meta, REMOTE_SCHEMA, RemoteState};
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 
 use super::chain;
 use super::flaw::Flaw;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::model::checkpoint::ChangeTotals;
 use crate::model::failure::Failure;
+use crate::model::manifest::ChangeType;
 use crate::model::run::{Attempt, AttemptOutcome, Iteration};
-use crate::model::snapshot::ChangeType;
 use crate::policy::excerpt::{MAX_BYTES, cut, of_text};
 use crate::policy::text::Text;
 

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::model::agent_record::{Tokens, Usage};
 use crate::model::checkpoint::{ChangeTotals, Checkpoint, Verdict};
 use crate::model::decision::{Action, Budget, BudgetScope, Strategy};
 use crate::model::failure::{Cause, Condition, Evidence, FailureType, Severity, SuggestedAction};
 use crate::model::id::{CheckpointId, RunId, TaskId};
+use crate::model::manifest::{ChangeType, ObjectId};
 use crate::model::path::FolderId;
 use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, IterationStatus, RunStatus};
-use crate::model::snapshot::{ChangeType, ObjectId};
 use crate::model::time::Timestamp;
-use crate::model::usage::{Tokens, Usage};
 
 use super::moment::Moment;
 use super::night::Night;

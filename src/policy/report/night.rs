@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::model::agent_record::{Tokens, short_count};
 use crate::model::attempt::Attempt;
+use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath, TOO_MANY};
 use crate::model::run::{IterationStatus, Run};
-use crate::model::snapshot::ObjectId;
-use crate::model::usage::{self, Tokens};
 use crate::policy::recommended::ToAccept;
 use crate::policy::tamper;
 
@@ -390,7 +390,7 @@ impl Night {
         took.extend(self.cost_usd.map(|cost| format!("${cost:.2}")));
         took.extend(
             self.tokens
-                .map(|tokens| format!("{} tokens", apart(&usage::short(tokens.total)))),
+                .map(|tokens| format!("{} tokens", apart(&short_count(tokens.total)))),
         );
         let parts = if parts.is_empty() {
             String::new()
@@ -534,7 +534,7 @@ mod tests {
             ["0", "999", "1,000", "1,234,567"]
         );
         assert_eq!(
-            [950, 12_345, 1_900_000].map(|count| apart(&usage::short(count))),
+            [950, 12_345, 1_900_000].map(|count| apart(&short_count(count))),
             ["950", "12.3 k", "1.9 M"]
         );
         let files = |changed, added| {

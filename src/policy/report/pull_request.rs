@@ -2,8 +2,8 @@
 
 use crate::model::attempt::Attempt;
 use crate::model::checkpoint::Checkpoint;
+use crate::model::manifest::Change;
 use crate::model::run::{IterationStatus, Run};
-use crate::model::snapshot::Change;
 use crate::policy::commit_message::headline;
 use crate::policy::escape::escape_lines;
 use crate::policy::tamper::tampering_text;

@@ -2,8 +2,8 @@
 
 use crate::model::event::Event;
 use crate::model::feedback::FeedbackLoop;
+use crate::model::manifest::Change;
 use crate::model::run::{Attempt, Iteration, Run};
-use crate::model::snapshot::Change;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::policy::recommended::Outlook;

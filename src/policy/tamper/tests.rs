@@ -1,7 +1,7 @@
 //! Tampering with tests: what is reported, and what is not.
 
 use super::*;
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 use crate::policy::changed::Content;
 use proptest::prelude::*;
 

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{
-    error::StoreError,
-    ledger_line,
+    StoreError, ledger_line,
     second_copy::{self, SecondCopy},
     state_cache::StateCache,
 };

@@ -5,14 +5,15 @@ use std::io::{self, SeekFrom};
 use memchr::memmem::Finder;
 
 use super::super::{
-    error::StoreError,
+    StoreError,
     ledger_line::{self, Line},
     packed_lines::{self, lines_of},
 };
-use super::Store;
 use super::mended::Lines;
-use crate::model::event::Event;
+use super::{Arc, Beyond, Loaded, Store};
+use crate::model::event::{EVENT_SCHEMA, Event};
 use crate::model::run::RunKey;
+use crate::model::state::State;
 
 /// How much of the end is examined first, in bytes; twice as much each time that it was too little.
 const TAIL: u64 = 16 * 1024;
@@ -224,5 +225,81 @@ impl Head {
         let begin = &line[..line.len().min(HEAD + self.key.needle().len())];
         let has = |finder: &Finder<'_>| finder.find(begin).is_some();
         has(&self.run_id) && (has(&self.key) || !has(&self.lane))
+    }
+}
+
+/// How far lines were folded.
+struct Progress<'l> {
+    /// Events so far.
+    lines: u64,
+    newer: Option<u32>,
+    beyond_cache: &'l mut Beyond,
+}
+
+impl Store {
+    /// Folds the whole lines of `bytes`, which come after those that `loaded` has.
+    pub(super) fn fold(&self, loaded: &mut Loaded, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut rest = bytes;
+        if !rest.contains(&b'\n') {
+            loaded.torn = rest.len() as u64;
+            return Ok(());
+        }
+        let state = Arc::make_mut(&mut loaded.state);
+        let mut progress = Progress {
+            lines: loaded.lines,
+            newer: loaded.newer,
+            beyond_cache: &mut loaded.beyond_cache,
+        };
+        while let Some(newline) = memchr::memchr(b'\n', rest) {
+            match packed_lines::packed(&rest[..newline]) {
+                None => self.fold_line(state, &mut progress, &rest[..newline])?,
+                Some(packed) => {
+                    let next = progress.lines + 1;
+                    let lines = packed
+                        .and_then(|packed| packed.unpack_at(next))
+                        .map_err(|flaw| self.flaw(next, flaw))?;
+                    for text in packed_lines::lines_of(&lines) {
+                        self.fold_line(state, &mut progress, text)?;
+                    }
+                    loaded.packed = loaded.offset + (bytes.len() - rest.len() + newline + 1) as u64;
+                }
+            }
+            rest = &rest[newline + 1..];
+        }
+        (loaded.lines, loaded.newer) = (progress.lines, progress.newer);
+        loaded.extend(&bytes[..bytes.len() - rest.len()]);
+        loaded.torn = rest.len() as u64;
+        Ok(())
+    }
+
+    fn fold_line(
+        &self,
+        state: &mut State,
+        progress: &mut Progress<'_>,
+        text: &[u8],
+    ) -> Result<(), StoreError> {
+        let number = progress.lines + 1;
+        match ledger_line::decode(text).map_err(|reason| self.corrupt(number, reason))? {
+            Line::Event(event) if event.seq != number => {
+                return Err(self.corrupt(
+                    number,
+                    format!("sequence {} where {number} belongs", event.seq),
+                ));
+            }
+            Line::Event(event) => {
+                if event.schema > EVENT_SCHEMA {
+                    progress.newer = Some(event.schema);
+                }
+                progress.beyond_cache.add(event.run.as_ref());
+                state.apply(&event);
+            }
+            Line::Newer(schema) => {
+                progress.newer = Some(schema);
+                progress.beyond_cache.add(None);
+                state.last_seq = number;
+            }
+        }
+        progress.lines = number;
+        Ok(())
     }
 }

@@ -10,9 +10,9 @@ use crate::model::failure::{Failure, FailureType, SuggestedAction};
 use crate::model::feedback::FeedbackResults;
 use crate::model::id::TaskId;
 use crate::model::import::ImportKind;
+use crate::model::manifest::ObjectId;
 use crate::model::path::RepoPath;
 use crate::model::run::{AttemptOutcome, Iteration, IterationStatus, Run, RunStatus};
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
 
-use super::error::StoreError;
+use super::StoreError;
 use super::ledger::{Store, file_name_of};
 use super::{ACTIVE, ATTEMPTS, RECOVERY};
 use crate::durable::Sync;

@@ -11,7 +11,7 @@ use crate::engine::flow::{project_trust, whole};
 use crate::engine::record::checkpoint;
 use crate::engine::record::run_settings::{identity, loops_of, shell_of};
 use crate::git::program::{Scratch, misleading_variables};
-use crate::model::snapshot::ObjectId;
+use crate::model::manifest::ObjectId;
 use crate::process::{Program, Show, Supervised};
 
 use super::Request;

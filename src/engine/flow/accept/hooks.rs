@@ -10,8 +10,8 @@ use anyhow::Context as _;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::program::{Held, Saved, Staging, misleading_variables};
+use crate::model::manifest::ObjectId;
 use crate::model::path::{PathReason, RepoPath};
-use crate::model::snapshot::ObjectId;
 use crate::process::{Program, Show, Supervised};
 
 /// Those that run before a commit is made.

@@ -15,9 +15,9 @@ use crate::git::repo::ref_name;
 use crate::model::checkpoint::{CapturedTotals, Checkpoint, trigger};
 use crate::model::event::Payload;
 use crate::model::manifest::CaptureRules;
+use crate::model::manifest::ObjectId;
 use crate::model::run::RunKey;
 use crate::model::selector::Selector;
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::redact::redact;
 

@@ -11,8 +11,8 @@ use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::model::event::Payload;
 use crate::model::failure::Failure;
+use crate::model::manifest::ObjectId;
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::policy::classify::classify;
 use crate::process::Show;
 

@@ -5,9 +5,9 @@ use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::Repo;
 use crate::git::remote::{FetchedNames, read_state, tracking_ref};
 use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
 use crate::model::remote::RemoteState;
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::policy::remote::{Flaw, RawState, Standing, decode, follow};
 
 use super::server::is_signed_by;

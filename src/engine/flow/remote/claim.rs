@@ -9,9 +9,9 @@ use crate::engine::flow::remote_check::{Unreached, require_guarantees};
 use crate::git::remote::{Answer, Update, is_before, run_ref};
 use crate::model::event::Payload;
 use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
 use crate::model::remote::Claim;
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::policy::remote::{Hold, Standing, hold};
 use crate::store::new_id;
 

@@ -13,9 +13,9 @@ use crate::git::remote::{is_before, tracking_ref};
 use crate::model::event::Event;
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
+use crate::model::manifest::ObjectId;
 use crate::model::remote::Claim;
 use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::rebuild::fold;
 

@@ -16,9 +16,9 @@ use crate::git::history::tree_of;
 use crate::git::remote::{Filter, NewState, outgoing};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::event::{Event, Payload};
+use crate::model::manifest::ObjectId;
 use crate::model::remote::{Claim, Meta, REMOTE_SCHEMA};
 use crate::model::run::{Run, RunKey};
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::policy::remote::{Names, Places, Segment, Standing, base};
 

@@ -6,8 +6,8 @@ use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::remote::{Answer, SIDE, Update, run_component, run_ref};
 use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
 use crate::model::run::{Run, RunKey, RunStatus};
-use crate::model::snapshot::ObjectId;
 use crate::model::time::Timestamp;
 use crate::policy::settings::RetentionSettings;
 

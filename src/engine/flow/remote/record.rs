@@ -11,9 +11,9 @@ use crate::engine::base::clock::Moment;
 use crate::engine::base::context::Context;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::repo::ref_component;
+use crate::model::manifest::ObjectId;
 use crate::model::remote::{Claim, Link};
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 
 /// How long another process that talks to the server about the same run is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -14,8 +14,8 @@ use crate::git::remote::{
 };
 use crate::model::hint::Hint;
 use crate::model::id::RunId;
+use crate::model::manifest::ObjectId;
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::os::since_boot;
 
 use super::record::Record;

@@ -4,9 +4,9 @@ use crate::engine::base::clock::Moment;
 use crate::engine::base::error::{Error, ErrorKind, Result};
 use crate::git::remote::{Answer, Update, is_before, run_ref, side_ref};
 use crate::model::hint::Hint;
+use crate::model::manifest::ObjectId;
 use crate::model::remote::Claim;
 use crate::model::run::RunKey;
-use crate::model::snapshot::ObjectId;
 use crate::policy::remote::Standing;
 
 use super::chain::{self, Chain, standing};

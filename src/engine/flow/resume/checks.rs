@@ -8,8 +8,8 @@ use crate::engine::flow::run::{Problem, missing_checks, problem_of};
 use crate::engine::record::lane::branch_commit;
 use crate::engine::record::run_settings::{configured_checks, folder_of, loops_of};
 use crate::model::checkpoint::trigger;
+use crate::model::manifest::ObjectId;
 use crate::model::run::Run;
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 use crate::model::step::StepStatus;
 

@@ -19,12 +19,12 @@ use crate::engine::record::run_settings::{
 use crate::engine::record::{git_locks, lane};
 use crate::engine::recovery::steps;
 use crate::git::repo::ForeignLock;
+use crate::model::agent_record::Usage;
 use crate::model::agent_record::{AgentKind, AgentRecord};
 use crate::model::feedback::CheckKind;
 use crate::model::path::FolderId;
 use crate::model::run::{Leftover, Run, RunKey};
 use crate::model::spec::{Launch, PromptMode};
-use crate::model::usage::Usage;
 use crate::os::own_program;
 use crate::policy::classify::{classify, known, stage_of_command};
 use crate::policy::headline::headline;

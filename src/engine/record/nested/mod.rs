@@ -23,9 +23,9 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::id::{CheckpointId, RunId};
 use crate::model::manifest::CaptureRules;
 use crate::model::manifest::Nested;
+use crate::model::manifest::ObjectId;
 use crate::model::path::FolderId;
 use crate::model::path::{NESTED, PathReason, RepoPath};
-use crate::model::snapshot::ObjectId;
 use crate::model::state::State;
 
 use super::damage::mark_suspect;

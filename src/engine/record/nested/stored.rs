@@ -9,10 +9,10 @@ use crate::git::checkpoint::StoredCheckpoint;
 use crate::git::{self, Repo, Result as GitResult, WorktreeLock};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::manifest::Nested;
+use crate::model::manifest::{Change, ChangeType, ObjectId};
 use crate::model::operation::OperationKind;
 use crate::model::path::RepoPath;
 use crate::model::selector::Selector;
-use crate::model::snapshot::{Change, ChangeType, ObjectId};
 use crate::policy::path_filter::Selection;
 
 use super::NestedCapture;

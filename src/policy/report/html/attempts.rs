@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::model::usage;
+use crate::model::agent_record::usage_text;
 use crate::policy::report::data::{AttemptLine, ErrorDetails, FailureLine, Report};
 use crate::policy::report::words;
 
@@ -63,7 +63,7 @@ fn facts(attempt: &AttemptLine) -> Markup {
             @let (modified, created, deleted) = (changes.modified, changes.created, changes.deleted);
             (fact("Files", format!("{modified} modified, {created} created, {deleted} deleted")))
         }
-        @if let Some(used) = usage::text(attempt.cost_usd, attempt.tokens) { (fact("Cost", used)) }
+        @if let Some(used) = usage_text(attempt.cost_usd, attempt.tokens) { (fact("Cost", used)) }
         (fact("Subtask", Line(&attempt.subtask)))
         @if let Some(id) = &attempt.checkpoint_id { (fact("Checkpoint", mono(id.as_str()))) }
         @if let Some(log) = &attempt.log_path { (fact("Log", mono(log))) }

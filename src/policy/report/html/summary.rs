@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
+use crate::model::agent_record::usage_text;
 use crate::model::decision::Budget;
 use crate::model::failure::Severity;
-use crate::model::usage;
 use crate::policy::report::data::{CheckpointLine, FailureLine, Report, Stuck, Summary};
 use crate::policy::report::words;
 
@@ -139,7 +139,7 @@ fn facts(summary: &Summary) -> Markup {
             @if let Some(task) = &run.task_id { (fact("Task", Line(task.as_str()))) }
             @if let Some(place) = place { (fact("Phase and lane", Line(&place))) }
             @if let Some(command) = &run.command { (fact("Command", mono(command))) }
-            @if let Some(used) = usage::text(summary.cost_usd, summary.tokens) { (fact("Cost", used)) }
+            @if let Some(used) = usage_text(summary.cost_usd, summary.tokens) { (fact("Cost", used)) }
             (fact("Work tree", mono(&run.worktree.to_string())))
             (fact("Last event", words::date_time(summary.last_event_at)))
         }

@@ -4,8 +4,8 @@ pub(super) mod escape;
 
 use std::fmt::Write;
 
+use crate::model::agent_record::usage_text;
 use crate::model::time::Timestamp;
-use crate::model::usage;
 
 use super::data::{
     AttemptLine, CheckpointLine, ErrorDetails, FailureLine, Report, ReportKind, Stuck,
@@ -126,9 +126,9 @@ fn summary(out: &mut String, report: &Report) {
         attempts.passed,
         attempts.failed
     );
-    if let Some(used) = usage::text(summary.cost_usd, summary.tokens) {
+    if let Some(used) = usage_text(summary.cost_usd, summary.tokens) {
         let session = summary.session_usage;
-        let of_session = usage::text(session.cost_usd, session.tokens).filter(|text| *text != used);
+        let of_session = usage_text(session.cost_usd, session.tokens).filter(|text| *text != used);
         let of_session = of_session
             .map(|text| format!("; all runs of its session: {text}"))
             .unwrap_or_default();
@@ -263,7 +263,7 @@ fn details(out: &mut String, attempt: &AttemptLine, inset: &str) {
         )
         .map(|how| text(&how)),
     );
-    facts.extend(usage::text(attempt.cost_usd, attempt.tokens));
+    facts.extend(usage_text(attempt.cost_usd, attempt.tokens));
     facts.push(format!("subtask {}", code(&attempt.subtask)));
     line!(out, "{inset}- {}", facts.join(", "));
     if let Some(failure) = &attempt.failure {

@@ -21,9 +21,9 @@ use crate::engine::record::run_settings::loops_of_fix;
 use crate::engine::record::select;
 use crate::engine::recovery::crash;
 use crate::git::tree::{Seen, TreeLookup};
+use crate::model::manifest::{Change, ObjectId};
 use crate::model::manual_fix::ManualFixSession;
 use crate::model::run::RunKey;
-use crate::model::snapshot::{Change, ObjectId};
 use crate::process::Show;
 use crate::watch::Watcher;
 
